@@ -1,0 +1,227 @@
+//! Tables as the engine holds them: a definition plus the ids the database gave it (02 §10, §11).
+
+use lightcone_types::{AlgebraicType, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId};
+
+/// The first id of every kind that a user object gets in a fresh database (02 §11.1).
+pub const FIRST_USER_ID: u32 = 4096;
+
+/// Who may read a table (02 §4.1). The discriminants are the BSATN tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TableAccess {
+    Public,
+    Private,
+}
+
+impl TableAccess {
+    /// The text stored in `st_table.table_access` (02 §11.2).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TableAccess::Public => "public",
+            TableAccess::Private => "private",
+        }
+    }
+}
+
+/// Whether a table belongs to the system or to the module (02 §4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TableKind {
+    System,
+    User,
+}
+
+impl TableKind {
+    /// The text stored in `st_table.table_type` (02 §11.2).
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TableKind::System => "system",
+            TableKind::User => "user",
+        }
+    }
+}
+
+/// How an index is organised, and over which columns (02 §4.1). Column order matters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum IndexAlgorithm {
+    BTree(Vec<ColId>),
+    Hash(Vec<ColId>),
+    Direct(ColId),
+}
+
+impl IndexAlgorithm {
+    /// The indexed columns, in index order.
+    pub fn columns(&self) -> &[ColId] {
+        match self {
+            IndexAlgorithm::BTree(columns) | IndexAlgorithm::Hash(columns) => columns,
+            IndexAlgorithm::Direct(column) => std::slice::from_ref(column),
+        }
+    }
+
+    /// The indexed columns as an ascending list without repeats, the form in which they are
+    /// compared with unique constraints.
+    pub fn column_set(&self) -> Vec<ColId> {
+        column_set(self.columns())
+    }
+
+    /// `btree`, `hash` or `direct`, as in generated index names (02 §8.3).
+    pub fn suffix(&self) -> &'static str {
+        match self {
+            IndexAlgorithm::BTree(_) => "btree",
+            IndexAlgorithm::Hash(_) => "hash",
+            IndexAlgorithm::Direct(_) => "direct",
+        }
+    }
+}
+
+/// Sorts a column list and drops repeats.
+pub fn column_set(columns: &[ColId]) -> Vec<ColId> {
+    let mut set = columns.to_vec();
+    set.sort_unstable();
+    set.dedup();
+    set
+}
+
+/// A table with its ids, as the engine holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSchema {
+    pub id: TableId,
+    /// Canonical, namespaced name.
+    pub name: String,
+    /// The name the module's code uses (`st_table_accessor`); system tables have none.
+    pub accessor: Option<String>,
+    pub columns: Vec<ColumnSchema>,
+    pub primary_key: Option<ColId>,
+    pub indexes: Vec<IndexSchema>,
+    pub constraints: Vec<ConstraintSchema>,
+    pub sequences: Vec<SequenceSchema>,
+    pub schedule: Option<ScheduleSchema>,
+    pub access: TableAccess,
+    pub kind: TableKind,
+    /// Rows live only inside the inserting transaction (02 §10.2).
+    pub is_event: bool,
+}
+
+impl TableSchema {
+    /// Position of the column with this canonical name.
+    pub fn column_by_name(&self, name: &str) -> Option<ColId> {
+        position(&self.columns, |c| c.name == name)
+    }
+
+    /// Position of the column named so in SQL: accessor first, then canonical name (02 §10.4).
+    pub fn column_by_accessor_or_name(&self, name: &str) -> Option<ColId> {
+        position(&self.columns, |c| c.accessor.as_deref() == Some(name)).or_else(|| self.column_by_name(name))
+    }
+
+    /// The column at this position.
+    pub fn column(&self, column: ColId) -> Option<&ColumnSchema> {
+        self.columns.get(usize::from(column.0))
+    }
+}
+
+fn position(columns: &[ColumnSchema], matches: impl Fn(&ColumnSchema) -> bool) -> Option<ColId> {
+    columns.iter().position(matches).and_then(|i| u16::try_from(i).ok()).map(ColId)
+}
+
+/// A column; its id is its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSchema {
+    pub name: String,
+    pub accessor: Option<String>,
+    /// Free of refs.
+    pub ty: AlgebraicType,
+}
+
+/// An index with its id. `unique` holds iff a unique constraint covers the same column set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexSchema {
+    pub id: IndexId,
+    pub name: String,
+    /// The source name by which module code looks the index up (`st_index_accessor`).
+    pub accessor: Option<String>,
+    pub algorithm: IndexAlgorithm,
+    pub unique: bool,
+}
+
+/// A unique constraint with its id; columns are ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConstraintSchema {
+    pub id: ConstraintId,
+    pub name: String,
+    pub columns: Vec<ColId>,
+}
+
+/// A sequence with its id and effective parameters (02 §12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SequenceSchema {
+    pub id: SequenceId,
+    pub name: String,
+    pub column: ColId,
+    pub start: i128,
+    pub min_value: i128,
+    pub max_value: i128,
+    pub increment: i128,
+}
+
+/// The schedule of a scheduled table (`st_scheduled`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleSchema {
+    pub id: ScheduleId,
+    pub name: String,
+    /// Canonical, namespaced name of the reducer or procedure.
+    pub function_name: String,
+    pub at_column: ColId,
+}
+
+/// Hands out object ids while a table is created. Each kind of object has its own counter.
+pub trait IdSource {
+    fn table_id(&mut self) -> TableId;
+    fn index_id(&mut self) -> IndexId;
+    fn constraint_id(&mut self) -> ConstraintId;
+    fn sequence_id(&mut self) -> SequenceId;
+    fn schedule_id(&mut self) -> ScheduleId;
+}
+
+/// Counts every kind up from [`FIRST_USER_ID`], as a fresh database does.
+#[derive(Clone, Debug)]
+pub struct SequentialIds {
+    pub table: u32,
+    pub index: u32,
+    pub constraint: u32,
+    pub sequence: u32,
+    pub schedule: u32,
+}
+
+impl Default for SequentialIds {
+    fn default() -> Self {
+        SequentialIds {
+            table: FIRST_USER_ID,
+            index: FIRST_USER_ID,
+            constraint: FIRST_USER_ID,
+            sequence: FIRST_USER_ID,
+            schedule: FIRST_USER_ID,
+        }
+    }
+}
+
+fn take(counter: &mut u32) -> u32 {
+    let id = *counter;
+    *counter = counter.saturating_add(1);
+    id
+}
+
+impl IdSource for SequentialIds {
+    fn table_id(&mut self) -> TableId {
+        TableId(take(&mut self.table))
+    }
+    fn index_id(&mut self) -> IndexId {
+        IndexId(take(&mut self.index))
+    }
+    fn constraint_id(&mut self) -> ConstraintId {
+        ConstraintId(take(&mut self.constraint))
+    }
+    fn sequence_id(&mut self) -> SequenceId {
+        SequenceId(take(&mut self.sequence))
+    }
+    fn schedule_id(&mut self) -> ScheduleId {
+        ScheduleId(take(&mut self.schedule))
+    }
+}
