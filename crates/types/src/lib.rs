@@ -1,1 +1,37 @@
+//! Types, values and their encodings: the base every other Lightcone crate builds on.
+//!
+//! * [`AlgebraicType`] and [`AlgebraicValue`]: the structural type system.
+//! * [`bsatn`]: the binary encoding; [`json`]: SATS-JSON.
+//! * [`Identity`], [`ConnectionId`], [`Hash`], [`Timestamp`], [`TimeDuration`], [`Uuid`] and the
+//!   id newtypes of the system tables.
 
+#![forbid(unsafe_code)]
+
+mod algebraic_type;
+mod algebraic_value;
+pub mod bsatn;
+mod connection_id;
+mod hash;
+mod hex;
+mod identity;
+mod ids;
+mod special;
+mod time;
+mod typespace;
+
+pub use algebraic_type::{
+    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
+};
+pub use algebraic_value::AlgebraicValue;
+pub use bsatn::{Decode, DecodeError, Encode, Reader};
+pub use connection_id::ConnectionId;
+pub use ethnum::{I256, U256};
+pub use hash::{view_args_hash, Hash};
+pub use hex::{encode as hex_encode, HexError};
+pub use identity::Identity;
+pub use ids::{ArgId, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId, ViewId};
+pub use special::{
+    CONNECTION_ID_FIELD, IDENTITY_FIELD, TIMESTAMP_FIELD, TIME_DURATION_FIELD, UUID_FIELD,
+};
+pub use time::{TimeDuration, Timestamp};
+pub use typespace::{TypeError, Typespace};

@@ -1,0 +1,405 @@
+//! The 20 type constructors (spec 1.1) and the derived shapes built from them.
+
+use std::fmt;
+
+/// An index into the surrounding [`Typespace`](crate::Typespace).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeRef(pub u32);
+
+impl TypeRef {
+    /// The position in `Typespace::types`.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A structural type. Equality includes the names of elements and variants; a `Ref` equals only a
+/// `Ref` with the same index (spec 1.1.1).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AlgebraicType {
+    Ref(TypeRef),
+    Sum(SumType),
+    Product(ProductType),
+    Array(Box<AlgebraicType>),
+    String,
+    Bool,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    I128,
+    U128,
+    I256,
+    U256,
+    F32,
+    F64,
+}
+
+/// A tagged choice; the tag of a value is the position of its variant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SumType {
+    pub variants: Vec<SumTypeVariant>,
+}
+
+/// One variant of a sum: exactly one payload type, unit when it carries nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SumTypeVariant {
+    pub name: Option<Box<str>>,
+    pub algebraic_type: AlgebraicType,
+}
+
+/// An ordered record; the order of elements is the order of fields in every encoding.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProductType {
+    pub elements: Vec<ProductTypeElement>,
+}
+
+/// One element of a product.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProductTypeElement {
+    pub name: Option<Box<str>>,
+    pub algebraic_type: AlgebraicType,
+}
+
+impl SumTypeVariant {
+    /// A named variant.
+    pub fn new(name: impl Into<Box<str>>, algebraic_type: AlgebraicType) -> Self {
+        Self {
+            name: Some(name.into()),
+            algebraic_type,
+        }
+    }
+
+    /// A named variant without data.
+    pub fn unit(name: impl Into<Box<str>>) -> Self {
+        Self::new(name, AlgebraicType::unit())
+    }
+
+    /// The name, if there is one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+impl ProductTypeElement {
+    /// A named element.
+    pub fn new(name: impl Into<Box<str>>, algebraic_type: AlgebraicType) -> Self {
+        Self {
+            name: Some(name.into()),
+            algebraic_type,
+        }
+    }
+
+    /// The name, if there is one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+impl SumType {
+    /// A sum of named variants.
+    pub fn new<N: Into<Box<str>>>(variants: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
+        Self {
+            variants: variants
+                .into_iter()
+                .map(|(n, t)| SumTypeVariant::new(n, t))
+                .collect(),
+        }
+    }
+
+    /// Position and variant of the given name.
+    pub fn variant_by_name(&self, name: &str) -> Option<(usize, &SumTypeVariant)> {
+        self.variants
+            .iter()
+            .enumerate()
+            .find(|(_, v)| v.name() == Some(name))
+    }
+
+    /// True if every variant carries unit; such values are one tag byte and may be index keys.
+    pub fn is_simple_enum(&self) -> bool {
+        !self.variants.is_empty() && self.variants.iter().all(|v| v.algebraic_type.is_unit())
+    }
+}
+
+impl ProductType {
+    /// A product of named elements.
+    pub fn new<N: Into<Box<str>>>(elements: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
+        Self {
+            elements: elements
+                .into_iter()
+                .map(|(n, t)| ProductTypeElement::new(n, t))
+                .collect(),
+        }
+    }
+
+    /// The product without elements.
+    pub fn unit() -> Self {
+        Self {
+            elements: Vec::new(),
+        }
+    }
+
+    /// Position and element of the given name.
+    pub fn element_by_name(&self, name: &str) -> Option<(usize, &ProductTypeElement)> {
+        self.elements
+            .iter()
+            .enumerate()
+            .find(|(_, e)| e.name() == Some(name))
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// True for unit.
+    pub fn is_empty(&self) -> bool {
+        self.elements.is_empty()
+    }
+}
+
+impl AlgebraicType {
+    /// The product without elements: 0 bytes in BSATN.
+    pub fn unit() -> Self {
+        Self::Product(ProductType::unit())
+    }
+
+    /// The sum without variants: it has no values.
+    pub fn never() -> Self {
+        Self::Sum(SumType::default())
+    }
+
+    /// `Array(U8)`.
+    pub fn bytes() -> Self {
+        Self::array(Self::U8)
+    }
+
+    /// `Array(element)`.
+    pub fn array(element: AlgebraicType) -> Self {
+        Self::Array(Box::new(element))
+    }
+
+    /// A product of named elements.
+    pub fn product<N: Into<Box<str>>>(
+        elements: impl IntoIterator<Item = (N, AlgebraicType)>,
+    ) -> Self {
+        Self::Product(ProductType::new(elements))
+    }
+
+    /// A sum of named variants.
+    pub fn sum<N: Into<Box<str>>>(variants: impl IntoIterator<Item = (N, AlgebraicType)>) -> Self {
+        Self::Sum(SumType::new(variants))
+    }
+
+    /// A sum whose named variants carry nothing.
+    pub fn simple_enum<N: Into<Box<str>>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self::sum(names.into_iter().map(|n| (n, Self::unit())))
+    }
+
+    /// A reference into the typespace.
+    pub fn reference(index: u32) -> Self {
+        Self::Ref(TypeRef(index))
+    }
+
+    /// True for the product without elements.
+    pub fn is_unit(&self) -> bool {
+        matches!(self, Self::Product(p) if p.is_empty())
+    }
+
+    /// True for the sum without variants.
+    pub fn is_never(&self) -> bool {
+        matches!(self, Self::Sum(s) if s.variants.is_empty())
+    }
+
+    /// True for `Array(U8)`.
+    pub fn is_bytes(&self) -> bool {
+        matches!(self, Self::Array(e) if **e == Self::U8)
+    }
+
+    /// True for a sum, with at least one variant, whose variants all carry unit.
+    pub fn is_simple_enum(&self) -> bool {
+        matches!(self, Self::Sum(s) if s.is_simple_enum())
+    }
+
+    /// True for every integer type.
+    pub fn is_integer(&self) -> bool {
+        use AlgebraicType::*;
+        matches!(
+            self,
+            I8 | U8 | I16 | U16 | I32 | U32 | I64 | U64 | I128 | U128 | I256 | U256
+        )
+    }
+
+    /// True for `F32` and `F64`.
+    pub fn is_float(&self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// True for `Bool`, integers and floats.
+    pub fn is_scalar(&self) -> bool {
+        matches!(self, Self::Bool) || self.is_integer() || self.is_float()
+    }
+
+    /// The product inside, if this is a product.
+    pub fn as_product(&self) -> Option<&ProductType> {
+        match self {
+            Self::Product(p) => Some(p),
+            _ => None,
+        }
+    }
+
+    /// The sum inside, if this is a sum.
+    pub fn as_sum(&self) -> Option<&SumType> {
+        match self {
+            Self::Sum(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The BSATN tag of the constructor, which is also its place in the type-of-types.
+    pub fn tag(&self) -> u8 {
+        use AlgebraicType::*;
+        match self {
+            Ref(_) => 0,
+            Sum(_) => 1,
+            Product(_) => 2,
+            Array(_) => 3,
+            String => 4,
+            Bool => 5,
+            I8 => 6,
+            U8 => 7,
+            I16 => 8,
+            U16 => 9,
+            I32 => 10,
+            U32 => 11,
+            I64 => 12,
+            U64 => 13,
+            I128 => 14,
+            U128 => 15,
+            I256 => 16,
+            U256 => 17,
+            F32 => 18,
+            F64 => 19,
+        }
+    }
+
+    /// The JSON name of the constructor (spec 1.1.1).
+    pub fn constructor_name(&self) -> &'static str {
+        CONSTRUCTOR_NAMES[self.tag() as usize]
+    }
+
+    /// The type as messages spell it: `U64`, `Array<T>`, `(name: T, …)`, `(name: T | name: T)`,
+    /// `()`, `(|)` (spec 8 §6). Same as `Display`.
+    pub fn type_name(&self) -> String {
+        self.to_string()
+    }
+
+    /// The type without parts that has the given tag.
+    pub(crate) fn leaf_from_tag(tag: u8) -> Option<Self> {
+        use AlgebraicType::*;
+        Some(match tag {
+            4 => String,
+            5 => Bool,
+            6 => I8,
+            7 => U8,
+            8 => I16,
+            9 => U16,
+            10 => I32,
+            11 => U32,
+            12 => I64,
+            13 => U64,
+            14 => I128,
+            15 => U128,
+            16 => I256,
+            17 => U256,
+            18 => F32,
+            19 => F64,
+            _ => return None,
+        })
+    }
+}
+
+/// JSON names of the constructors in tag order.
+pub(crate) const CONSTRUCTOR_NAMES: [&str; 20] = [
+    "Ref", "Sum", "Product", "Array", "String", "Bool", "I8", "U8", "I16", "U16", "I32", "U32",
+    "I64", "U64", "I128", "U128", "I256", "U256", "F32", "F64",
+];
+
+impl From<ProductType> for AlgebraicType {
+    fn from(value: ProductType) -> Self {
+        Self::Product(value)
+    }
+}
+
+impl From<SumType> for AlgebraicType {
+    fn from(value: SumType) -> Self {
+        Self::Sum(value)
+    }
+}
+
+impl From<TypeRef> for AlgebraicType {
+    fn from(value: TypeRef) -> Self {
+        Self::Ref(value)
+    }
+}
+
+impl fmt::Display for TypeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "&{}", self.0)
+    }
+}
+
+impl fmt::Display for AlgebraicType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ref(r) => r.fmt(f),
+            Self::Sum(s) => s.fmt(f),
+            Self::Product(p) => p.fmt(f),
+            Self::Array(e) => write!(f, "Array<{e}>"),
+            leaf => f.write_str(leaf.constructor_name()),
+        }
+    }
+}
+
+impl fmt::Display for ProductType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.elements.iter().map(|e| (e.name(), &e.algebraic_type));
+        f.write_str("(")?;
+        write_parts(f, parts, ", ")?;
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for SumType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.variants.is_empty() {
+            return f.write_str("(|)");
+        }
+        let parts = self.variants.iter().map(|v| (v.name(), &v.algebraic_type));
+        f.write_str("(")?;
+        write_parts(f, parts, " | ")?;
+        f.write_str(")")
+    }
+}
+
+fn write_parts<'a>(
+    f: &mut fmt::Formatter<'_>,
+    parts: impl Iterator<Item = (Option<&'a str>, &'a AlgebraicType)>,
+    separator: &str,
+) -> fmt::Result {
+    for (index, (name, ty)) in parts.enumerate() {
+        if index > 0 {
+            f.write_str(separator)?;
+        }
+        match name {
+            Some(name) => write!(f, "{name}: {ty}")?,
+            None => write!(f, "{index}: {ty}")?,
+        }
+    }
+    Ok(())
+}

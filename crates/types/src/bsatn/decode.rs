@@ -1,0 +1,123 @@
+//! The decoding side for native Rust values.
+
+use super::{DecodeError, Reader, PREALLOCATED_ELEMENTS_MAX};
+use crate::{I256, U256};
+
+/// A value that can be read from BSATN.
+pub trait Decode: Sized {
+    /// Reads one value and leaves the reader behind it.
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError>;
+
+    /// Reads one value from the front of `bytes`; trailing bytes are ignored (spec 1.5.2).
+    fn from_slice(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode(&mut Reader::new(bytes))
+    }
+
+    /// Reads `count` elements of an array; byte arrays copy in one go.
+    #[doc(hidden)]
+    #[inline]
+    fn decode_elements(count: usize, r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
+        let mut elements = Vec::with_capacity(count.min(PREALLOCATED_ELEMENTS_MAX));
+        for _ in 0..count {
+            let position = r.position();
+            elements.push(Self::decode(r)?);
+            if r.position() == position {
+                r.count_empty_value()?;
+            }
+        }
+        Ok(elements)
+    }
+}
+
+macro_rules! decode_primitive {
+    ($($ty:ty: $method:ident),*) => {$(
+        impl Decode for $ty {
+            #[inline]
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                r.$method()
+            }
+        }
+    )*};
+}
+
+decode_primitive!(
+    bool: read_bool, i8: read_i8, i16: read_i16, u16: read_u16, i32: read_i32, u32: read_u32,
+    i64: read_i64, u64: read_u64, i128: read_i128, u128: read_u128, I256: read_i256,
+    U256: read_u256, f32: read_f32, f64: read_f64
+);
+
+impl Decode for u8 {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.read_u8()
+    }
+
+    #[inline]
+    fn decode_elements(count: usize, r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
+        r.read_slice(count).map(<[u8]>::to_vec)
+    }
+}
+
+impl Decode for () {
+    #[inline]
+    fn decode(_r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(())
+    }
+}
+
+impl Decode for String {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.read_str().map(str::to_owned)
+    }
+}
+
+impl Decode for Box<str> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.read_str().map(Box::from)
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = r.read_u32()?;
+        T::decode_elements(count as usize, r)
+    }
+}
+
+impl<T: Decode> Decode for Box<[T]> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Vec::decode(r).map(Vec::into_boxed_slice)
+    }
+}
+
+impl<T: Decode> Decode for Option<T> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.read_u8()? {
+            0 => T::decode(r).map(Some),
+            1 => Ok(None),
+            tag => Err(DecodeError::InvalidTag {
+                tag,
+                sum_name: None,
+            }),
+        }
+    }
+}
+
+impl<T: Decode, E: Decode> Decode for Result<T, E> {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.read_u8()? {
+            0 => T::decode(r).map(Ok),
+            1 => E::decode(r).map(Err),
+            tag => Err(DecodeError::InvalidTag {
+                tag,
+                sum_name: None,
+            }),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The encoding side: append to a buffer.
+
+use crate::{I256, U256};
+
+/// A value that has a BSATN encoding.
+pub trait Encode {
+    /// Appends the encoding.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// The encoding in a buffer of its own.
+    fn to_vec(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out
+    }
+
+    /// Appends the elements of an array without their count; byte arrays copy in one go.
+    #[doc(hidden)]
+    #[inline]
+    fn encode_elements(elements: &[Self], out: &mut Vec<u8>)
+    where
+        Self: Sized,
+    {
+        for element in elements {
+            element.encode(out);
+        }
+    }
+}
+
+/// Appends an array count or a string length.
+///
+/// # Panics
+/// If it exceeds `u32`; a single encoded value of 4 GiB cannot be built under the size limits of
+/// messages and rows.
+#[inline]
+pub(super) fn encode_len(len: usize, out: &mut Vec<u8>) {
+    u32::try_from(len).expect("len too long").encode(out);
+}
+
+macro_rules! encode_int {
+    ($($int:ty),*) => {$(
+        impl Encode for $int {
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+encode_int!(i8, i16, u16, i32, u32, i64, u64, i128, u128, I256, U256, f32, f64);
+
+impl Encode for u8 {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self);
+    }
+
+    #[inline]
+    fn encode_elements(elements: &[Self], out: &mut Vec<u8>) {
+        out.extend_from_slice(elements);
+    }
+}
+
+impl Encode for bool {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+}
+
+impl Encode for () {
+    #[inline]
+    fn encode(&self, _out: &mut Vec<u8>) {}
+}
+
+impl Encode for str {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_len(self.len(), out);
+        out.extend_from_slice(self.as_bytes());
+    }
+}
+
+impl Encode for String {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.as_str().encode(out);
+    }
+}
+
+impl<T: Encode> Encode for [T] {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_len(self.len(), out);
+        T::encode_elements(self, out);
+    }
+}
+
+impl<T: Encode> Encode for Vec<T> {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.as_slice().encode(out);
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for Box<T> {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+}
+
+impl<T: Encode + ?Sized> Encode for &T {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+}
+
+/// `00` and the value, or `01`.
+impl<T: Encode> Encode for Option<T> {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Some(value) => {
+                out.push(0);
+                value.encode(out);
+            }
+            None => out.push(1),
+        }
+    }
+}
+
+/// `00` and the value, or `01` and the error.
+impl<T: Encode, E: Encode> Encode for Result<T, E> {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Ok(value) => {
+                out.push(0);
+                value.encode(out);
+            }
+            Err(error) => {
+                out.push(1);
+                error.encode(out);
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Reading BSATN from a byte slice.
+
+use super::{EMPTY_VALUES_MAX, MAX_DEPTH};
+use crate::{I256, U256};
+
+/// Why bytes do not decode. The texts are those of spec 1.5.1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Fewer bytes left than needed.
+    #[error("data too short for {what}: Expected {expected}, given {given}")]
+    BufferLength {
+        what: &'static str,
+        expected: usize,
+        given: usize,
+    },
+    /// A bool that is neither 0 nor 1.
+    #[error("byte {0} not valid as `bool` (must be 0 or 1)")]
+    InvalidBool(u8),
+    /// A sum tag without variant.
+    #[error("unknown tag {tag:#x} for sum type {}", .sum_name.unwrap_or("<unknown>"))]
+    InvalidTag {
+        tag: u8,
+        sum_name: Option<&'static str>,
+    },
+    /// A string that is not UTF-8.
+    #[error("invalid utf8")]
+    InvalidUtf8,
+    /// A fixed-size row of the wrong total size.
+    #[error("unexpected data length: Expected {expected}, given {given}")]
+    InvalidLen { expected: usize, given: usize },
+    /// An array too large to hold.
+    #[error("allocation of {0} elements failed")]
+    AllocationFailed(usize),
+    /// Anything else.
+    #[error("{0}")]
+    Other(Box<str>),
+}
+
+impl DecodeError {
+    /// An error with free text.
+    pub fn other(text: impl Into<Box<str>>) -> Self {
+        Self::Other(text.into())
+    }
+
+    /// The error of a sum tag without variant.
+    #[cold]
+    pub fn invalid_tag(tag: u8, sum_name: &'static str) -> Self {
+        Self::InvalidTag {
+            tag,
+            sum_name: Some(sum_name),
+        }
+    }
+
+    /// The error where a composite key must end but bytes follow (spec 1.5.2).
+    pub fn extra_bytes(count: usize) -> Self {
+        Self::Other(format!("after decoding, there are {count} extra bytes").into())
+    }
+}
+
+/// A cursor over BSATN bytes. Nothing it reads is copied or allocated.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    total: usize,
+    depth: usize,
+    empty_values: usize,
+}
+
+macro_rules! read_int {
+    ($($(#[$doc:meta])* $method:ident: $int:ty, $what:literal;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $method(&mut self) -> Result<$int, DecodeError> {
+            self.read_array($what).map(<$int>::from_le_bytes)
+        }
+    )*};
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `bytes`.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            total: bytes.len(),
+            depth: 0,
+            empty_values: 0,
+        }
+    }
+
+    /// The bytes not yet read.
+    #[inline]
+    pub fn remaining(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// True at the end of the input.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Number of bytes read so far.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.total - self.rest.len()
+    }
+
+    /// The next `count` bytes; `what` names them in the error.
+    #[inline]
+    pub fn read_named(
+        &mut self,
+        what: &'static str,
+        count: usize,
+    ) -> Result<&'a [u8], DecodeError> {
+        match self.rest.split_at_checked(count) {
+            Some((head, rest)) => {
+                self.rest = rest;
+                Ok(head)
+            }
+            None => Err(DecodeError::BufferLength {
+                what,
+                expected: count,
+                given: self.rest.len(),
+            }),
+        }
+    }
+
+    /// The next `count` bytes.
+    #[inline]
+    pub fn read_slice(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+        self.read_named("[u8]", count)
+    }
+
+    /// The next `N` bytes; `what` names them in the error.
+    #[inline]
+    pub fn read_array<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<[u8; N], DecodeError> {
+        match self.rest.split_first_chunk::<N>() {
+            Some((head, rest)) => {
+                self.rest = rest;
+                Ok(*head)
+            }
+            None => Err(DecodeError::BufferLength {
+                what,
+                expected: N,
+                given: self.rest.len(),
+            }),
+        }
+    }
+
+    read_int! {
+        /// A `U8`, or the tag of a sum.
+        read_u8: u8, "u8";
+        /// An `I8`.
+        read_i8: i8, "i8";
+        /// A `U16`.
+        read_u16: u16, "u16";
+        /// An `I16`.
+        read_i16: i16, "i16";
+        /// A `U32`.
+        read_u32: u32, "u32";
+        /// An `I32`.
+        read_i32: i32, "i32";
+        /// A `U64`.
+        read_u64: u64, "u64";
+        /// An `I64`.
+        read_i64: i64, "i64";
+        /// A `U128`.
+        read_u128: u128, "u128";
+        /// An `I128`.
+        read_i128: i128, "i128";
+        /// A `U256`.
+        read_u256: U256, "u256";
+        /// An `I256`.
+        read_i256: I256, "i256";
+    }
+
+    /// An `F32`; every bit pattern is kept.
+    #[inline]
+    pub fn read_f32(&mut self) -> Result<f32, DecodeError> {
+        self.read_u32().map(f32::from_bits)
+    }
+
+    /// An `F64`; every bit pattern is kept.
+    #[inline]
+    pub fn read_f64(&mut self) -> Result<f64, DecodeError> {
+        self.read_u64().map(f64::from_bits)
+    }
+
+    /// A `Bool`.
+    #[inline]
+    pub fn read_bool(&mut self) -> Result<bool, DecodeError> {
+        match self.read_u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            byte => Err(DecodeError::InvalidBool(byte)),
+        }
+    }
+
+    /// Bytes with a `u32` length in front.
+    #[inline]
+    pub fn read_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let length = self.read_u32()?;
+        self.read_slice(length as usize)
+    }
+
+    /// A `String`.
+    #[inline]
+    pub fn read_str(&mut self) -> Result<&'a str, DecodeError> {
+        std::str::from_utf8(self.read_bytes()?).map_err(|_| DecodeError::InvalidUtf8)
+    }
+
+    /// An array count. A count whose elements of at least `min_element_bytes` cannot all fit into
+    /// the rest of the input is an error, so it may be used to allocate when the minimum is not 0.
+    #[inline]
+    pub fn read_count(&mut self, min_element_bytes: usize) -> Result<u32, DecodeError> {
+        let count = self.read_u32()?;
+        let expected = (count as usize).saturating_mul(min_element_bytes);
+        if expected > self.rest.len() {
+            return Err(DecodeError::BufferLength {
+                what: "[u8]",
+                expected,
+                given: self.rest.len(),
+            });
+        }
+        Ok(count)
+    }
+
+    /// Runs `read` one nesting level deeper; fails below [`MAX_DEPTH`] levels. Decoders of
+    /// recursive structures go through this.
+    #[inline]
+    pub fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(too_deep());
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Accounts for a value that took no input; see [`EMPTY_VALUES_MAX`].
+    #[inline]
+    pub fn count_empty_value(&mut self) -> Result<(), DecodeError> {
+        self.empty_values += 1;
+        if self.empty_values > EMPTY_VALUES_MAX + self.position() {
+            return Err(too_many_empty_values());
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn too_deep() -> DecodeError {
+    DecodeError::Other(format!("value is nested deeper than {MAX_DEPTH} levels").into())
+}
+
+#[cold]
+fn too_many_empty_values() -> DecodeError {
+    DecodeError::Other(
+        format!("more than {EMPTY_VALUES_MAX} empty values beyond the size of the input").into(),
+    )
+}

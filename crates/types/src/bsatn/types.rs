@@ -1,0 +1,71 @@
+//! Types as BSATN values of the type-of-types (spec 1.4).
+
+use super::{Decode, DecodeError, Encode, Reader};
+use crate::{
+    AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef, Typespace,
+};
+
+impl Encode for TypeRef {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+}
+
+impl Decode for TypeRef {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.read_u32().map(Self)
+    }
+}
+
+impl Encode for AlgebraicType {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.tag());
+        match self {
+            Self::Ref(r) => r.encode(out),
+            Self::Sum(s) => s.encode(out),
+            Self::Product(p) => p.encode(out),
+            Self::Array(element) => element.encode(out),
+            _ => {}
+        }
+    }
+}
+
+impl Decode for AlgebraicType {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.read_u8()? {
+            0 => TypeRef::decode(r).map(Self::Ref),
+            1 => r.nested(SumType::decode).map(Self::Sum),
+            2 => r.nested(ProductType::decode).map(Self::Product),
+            3 => r
+                .nested(Self::decode)
+                .map(|element| Self::Array(Box::new(element))),
+            tag => Self::leaf_from_tag(tag).ok_or(DecodeError::invalid_tag(tag, "AlgebraicType")),
+        }
+    }
+}
+
+macro_rules! encode_fields {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl Encode for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                $(self.$field.encode(out);)*
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                Ok(Self { $($field: Decode::decode(r)?),* })
+            }
+        }
+    )*};
+}
+
+encode_fields! {
+    SumType { variants }
+    SumTypeVariant { name, algebraic_type }
+    ProductType { elements }
+    ProductTypeElement { name, algebraic_type }
+    Typespace { types }
+}

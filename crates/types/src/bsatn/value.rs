@@ -1,0 +1,271 @@
+//! Values of run-time types: encode, decode, check.
+
+use super::encode::encode_len;
+use super::{Decode, DecodeError, Encode, Reader, PREALLOCATED_ELEMENTS_MAX};
+use crate::{AlgebraicType, AlgebraicValue, ProductType, Typespace};
+
+/// Appends the encoding of a value. A value carries all its encoding needs, so no type is taken.
+pub fn encode_value(value: &AlgebraicValue, out: &mut Vec<u8>) {
+    use AlgebraicValue::*;
+    match value {
+        Sum { tag, value } => {
+            out.push(*tag);
+            encode_value(value, out);
+        }
+        Product(elements) => elements.iter().for_each(|e| encode_value(e, out)),
+        Array(elements) => {
+            encode_len(elements.len(), out);
+            elements.iter().for_each(|e| encode_value(e, out));
+        }
+        Bytes(v) => v.encode(out),
+        String(v) => v.encode(out),
+        Bool(v) => v.encode(out),
+        I8(v) => v.encode(out),
+        U8(v) => v.encode(out),
+        I16(v) => v.encode(out),
+        U16(v) => v.encode(out),
+        I32(v) => v.encode(out),
+        U32(v) => v.encode(out),
+        I64(v) => v.encode(out),
+        U64(v) => v.encode(out),
+        I128(v) => v.encode(out),
+        U128(v) => v.encode(out),
+        I256(v) => v.encode(out),
+        U256(v) => v.encode(out),
+        F32(v) => v.encode(out),
+        F64(v) => v.encode(out),
+    }
+}
+
+impl Encode for AlgebraicValue {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_value(self, out);
+    }
+}
+
+/// Reads a value of type `ty`, following refs in `typespace`.
+pub fn decode_value(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    r: &mut Reader<'_>,
+) -> Result<AlgebraicValue, DecodeError> {
+    use AlgebraicType as T;
+    use AlgebraicValue as V;
+    Ok(match follow(typespace, ty)? {
+        T::Ref(_) => unreachable!("follow() ends at another constructor"),
+        T::Sum(sum) => {
+            let tag = r.read_u8()?;
+            let variant = sum
+                .variants
+                .get(usize::from(tag))
+                .ok_or(DecodeError::InvalidTag {
+                    tag,
+                    sum_name: None,
+                })?;
+            let value = r.nested(|r| decode_value(typespace, &variant.algebraic_type, r))?;
+            V::Sum {
+                tag,
+                value: Box::new(value),
+            }
+        }
+        T::Product(product) => V::Product(decode_product(typespace, product, r)?),
+        T::Array(element) => match follow(typespace, element)? {
+            T::U8 => V::Bytes(r.read_bytes()?.to_vec()),
+            element => {
+                let count = r.read_u32()? as usize;
+                let mut elements = Vec::with_capacity(
+                    count
+                        .min(PREALLOCATED_ELEMENTS_MAX)
+                        .min(r.remaining().len()),
+                );
+                r.nested(|r| {
+                    for _ in 0..count {
+                        elements.push(decode_value(typespace, element, r)?);
+                    }
+                    Ok(())
+                })?;
+                V::Array(elements)
+            }
+        },
+        T::String => V::String(Decode::decode(r)?),
+        T::Bool => V::Bool(r.read_bool()?),
+        T::I8 => V::I8(r.read_i8()?),
+        T::U8 => V::U8(r.read_u8()?),
+        T::I16 => V::I16(r.read_i16()?),
+        T::U16 => V::U16(r.read_u16()?),
+        T::I32 => V::I32(r.read_i32()?),
+        T::U32 => V::U32(r.read_u32()?),
+        T::I64 => V::I64(r.read_i64()?),
+        T::U64 => V::U64(r.read_u64()?),
+        T::I128 => V::I128(r.read_i128()?),
+        T::U128 => V::U128(r.read_u128()?),
+        T::I256 => V::I256(r.read_i256()?),
+        T::U256 => V::U256(r.read_u256()?),
+        T::F32 => V::F32(r.read_f32()?),
+        T::F64 => V::F64(r.read_f64()?),
+    })
+}
+
+/// Reads the elements of a product: a row or an argument list.
+pub fn decode_product(
+    typespace: &Typespace,
+    product: &ProductType,
+    r: &mut Reader<'_>,
+) -> Result<Vec<AlgebraicValue>, DecodeError> {
+    if product.elements.is_empty() {
+        r.count_empty_value()?;
+        return Ok(Vec::new());
+    }
+    r.nested(|r| {
+        product
+            .elements
+            .iter()
+            .map(|e| decode_value(typespace, &e.algebraic_type, r))
+            .collect()
+    })
+}
+
+/// Checks one value of type `ty` and moves past it without building anything. Accepts exactly what
+/// [`decode_value`] accepts.
+pub fn validate(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    r: &mut Reader<'_>,
+) -> Result<(), DecodeError> {
+    use AlgebraicType as T;
+    match follow(typespace, ty)? {
+        T::Ref(_) => unreachable!("follow() ends at another constructor"),
+        T::Sum(sum) => {
+            let tag = r.read_u8()?;
+            let variant = sum
+                .variants
+                .get(usize::from(tag))
+                .ok_or(DecodeError::InvalidTag {
+                    tag,
+                    sum_name: None,
+                })?;
+            r.nested(|r| validate(typespace, &variant.algebraic_type, r))
+        }
+        T::Product(product) => validate_product(typespace, product, r),
+        T::Array(element) => match follow(typespace, element)? {
+            T::U8 => r.read_bytes().map(drop),
+            element => {
+                let count = r.read_u32()?;
+                r.nested(|r| {
+                    for _ in 0..count {
+                        validate(typespace, element, r)?;
+                    }
+                    Ok(())
+                })
+            }
+        },
+        T::String => r.read_str().map(drop),
+        T::Bool => r.read_bool().map(drop),
+        T::I8 => r.read_i8().map(drop),
+        T::U8 => r.read_u8().map(drop),
+        T::I16 => r.read_i16().map(drop),
+        T::U16 => r.read_u16().map(drop),
+        T::I32 => r.read_i32().map(drop),
+        T::U32 | T::F32 => r.read_u32().map(drop),
+        T::I64 => r.read_i64().map(drop),
+        T::U64 | T::F64 => r.read_u64().map(drop),
+        T::I128 => r.read_i128().map(drop),
+        T::U128 => r.read_u128().map(drop),
+        T::I256 => r.read_i256().map(drop),
+        T::U256 => r.read_u256().map(drop),
+    }
+}
+
+/// [`validate`] for the elements of a product: a row or an argument list.
+pub fn validate_product(
+    typespace: &Typespace,
+    product: &ProductType,
+    r: &mut Reader<'_>,
+) -> Result<(), DecodeError> {
+    if product.elements.is_empty() {
+        return r.count_empty_value();
+    }
+    r.nested(|r| {
+        product
+            .elements
+            .iter()
+            .try_for_each(|e| validate(typespace, &e.algebraic_type, r))
+    })
+}
+
+#[inline]
+fn follow<'a>(
+    typespace: &'a Typespace,
+    ty: &'a AlgebraicType,
+) -> Result<&'a AlgebraicType, DecodeError> {
+    match ty {
+        AlgebraicType::Ref(_) => typespace
+            .follow(ty)
+            .map_err(|e| DecodeError::Other(e.to_string().into())),
+        other => Ok(other),
+    }
+}
+
+/// Size in bytes of every value of a ref-free type, if they all have the same size: no string or
+/// array anywhere, and all variants of every sum equally large (spec 1.5.2).
+pub fn fixed_size(ty: &AlgebraicType) -> Option<usize> {
+    use AlgebraicType::*;
+    match ty {
+        Ref(_) | Array(_) | String => None,
+        Sum(sum) => {
+            let mut sizes = sum.variants.iter().map(|v| fixed_size(&v.algebraic_type));
+            let Some(first) = sizes.next() else {
+                return Some(1);
+            };
+            let first = first?;
+            sizes.all(|size| size == Some(first)).then_some(1 + first)
+        }
+        Product(product) => fixed_size_product(product),
+        leaf => Some(leaf_size(leaf)),
+    }
+}
+
+/// [`fixed_size`] of a row type.
+pub fn fixed_size_product(product: &ProductType) -> Option<usize> {
+    product
+        .elements
+        .iter()
+        .map(|e| fixed_size(&e.algebraic_type))
+        .sum()
+}
+
+/// Size in bytes of the smallest value of a ref-free type; a ref counts as 0.
+pub fn min_size(ty: &AlgebraicType) -> usize {
+    use AlgebraicType::*;
+    match ty {
+        Ref(_) => 0,
+        Array(_) | String => 4,
+        Sum(sum) => {
+            1 + sum
+                .variants
+                .iter()
+                .map(|v| min_size(&v.algebraic_type))
+                .min()
+                .unwrap_or(0)
+        }
+        Product(product) => product
+            .elements
+            .iter()
+            .map(|e| min_size(&e.algebraic_type))
+            .sum(),
+        leaf => leaf_size(leaf),
+    }
+}
+
+fn leaf_size(ty: &AlgebraicType) -> usize {
+    use AlgebraicType::*;
+    match ty {
+        Bool | I8 | U8 => 1,
+        I16 | U16 => 2,
+        I32 | U32 | F32 => 4,
+        I64 | U64 | F64 => 8,
+        I128 | U128 => 16,
+        I256 | U256 => 32,
+        Ref(_) | Sum(_) | Product(_) | Array(_) | String => 0,
+    }
+}

@@ -1,0 +1,167 @@
+//! Identities (spec 1.8).
+
+use crate::bsatn::{Decode, DecodeError, Encode, Reader};
+use crate::{hex, HexError, U256};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A 256-bit identity, held as its 32 little-endian (BSATN) bytes; text is big-endian hex.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Identity([u8; 32]);
+
+impl Identity {
+    /// The identity of 64 zeros.
+    pub const ZERO: Identity = Identity([0; 32]);
+
+    /// From the 32 BSATN bytes.
+    #[inline]
+    pub const fn from_le_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// From 32 bytes in the order of the hex text.
+    pub fn from_be_bytes(mut bytes: [u8; 32]) -> Self {
+        bytes.reverse();
+        Self(bytes)
+    }
+
+    /// The 32 BSATN bytes.
+    #[inline]
+    pub const fn to_le_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// The 32 BSATN bytes, borrowed.
+    #[inline]
+    pub const fn as_le_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// 32 bytes in the order of the hex text.
+    pub fn to_be_bytes(self) -> [u8; 32] {
+        let mut bytes = self.0;
+        bytes.reverse();
+        bytes
+    }
+
+    /// The identity as a number.
+    pub fn from_u256(number: U256) -> Self {
+        Self(number.to_le_bytes())
+    }
+
+    /// The identity as a number.
+    pub fn to_u256(self) -> U256 {
+        U256::from_le_bytes(self.0)
+    }
+
+    /// The four little-endian 64-bit words in which identities are passed to WASM modules; the
+    /// first holds the least significant bits (spec 1.8.1).
+    #[inline]
+    pub fn to_words(self) -> [u64; 4] {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(self.0.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("chunks of 8 bytes"));
+        }
+        words
+    }
+
+    /// The identity of a token's issuer and subject (spec 1.8.3).
+    pub fn from_claims(issuer: &str, subject: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher
+            .update(issuer.as_bytes())
+            .update(b"|")
+            .update(subject.as_bytes());
+        let digest = hasher.finalize();
+        let mut be = [0; 32];
+        be[..2].copy_from_slice(&[0xc2, 0x00]);
+        be[6..].copy_from_slice(&digest.as_bytes()[..26]);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&be[..2]).update(&be[6..]);
+        let checksum = hasher.finalize();
+        be[2..6].copy_from_slice(&checksum.as_bytes()[..4]);
+        Self::from_be_bytes(be)
+    }
+
+    /// 64 lower-case hex digits, no prefix.
+    pub fn to_hex(self) -> String {
+        hex::encode(&self.to_be_bytes())
+    }
+
+    /// The first 8 bytes of the hex text, for logs.
+    pub fn to_abbreviated_hex(self) -> String {
+        hex::encode(&self.to_be_bytes()[..8])
+    }
+
+    /// Exactly 64 hex digits of either case, no prefix (spec 1.7.7).
+    pub fn from_hex(text: &str) -> Result<Self, HexError> {
+        hex::decode_exact(text).map(Self::from_be_bytes)
+    }
+
+    /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (spec 1.8.2).
+    pub fn parse_text(text: &str) -> Result<Self, HexError> {
+        Self::from_hex(hex::strip_prefix(text))
+    }
+}
+
+/// By number, which is also the order of the hex texts.
+impl Ord for Identity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.iter().rev().cmp(other.0.iter().rev())
+    }
+}
+
+impl PartialOrd for Identity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({self})")
+    }
+}
+
+/// Accepts what [`parse_text`](Identity::parse_text) accepts.
+impl std::str::FromStr for Identity {
+    type Err = HexError;
+
+    fn from_str(text: &str) -> Result<Self, HexError> {
+        Self::parse_text(text)
+    }
+}
+
+impl Encode for Identity {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+}
+
+impl Decode for Identity {
+    #[inline]
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.read_array("u256").map(Self)
+    }
+}
+
+/// The plain-JSON form: 64 hex digits (spec 1.7.7).
+impl serde::Serialize for Identity {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_hex())
+    }
+}
+
+/// 64 hex digits without prefix, or an array of 32 big-endian bytes (spec 1.7.7).
+impl<'de> serde::Deserialize<'de> for Identity {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        hex::deserialize(deserializer).map(Self::from_be_bytes)
+    }
+}
