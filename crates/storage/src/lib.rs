@@ -1,0 +1,126 @@
+//! The narrow door to the disk.
+//!
+//! The log and the snapshot store reach files, directories, background threads and random numbers only
+//! through [`Storage`]. [`DiskStorage`] is the real thing; [`sim::SimStorage`] is a disk in memory that
+//! can fail the n-th write or sync, write short, and lose or reorder everything that was not synced, so
+//! that tests run the real engine code through power failures.
+
+#![forbid(unsafe_code)]
+
+mod disk;
+pub mod sim;
+
+pub use disk::DiskStorage;
+
+use std::any::Any;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How [`Storage::open`] opens a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, for reading.
+    Read,
+    /// An existing file, for reading and writing.
+    ReadWrite,
+    /// A new file, for reading and writing; fails if the name is taken.
+    CreateNew,
+}
+
+/// Files and directories, background work and randomness, as the engine needs them.
+pub trait Storage: Send + Sync + 'static {
+    /// Creates `directory` and its parents where missing, durably.
+    fn create_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Names of the files in `directory`, in no particular order.
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>>;
+    /// Renames a file; an existing file of the new name is replaced. Durable after [`Storage::sync_directory`].
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file. Durable after [`Storage::sync_directory`].
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes the creations, renames and removals in `directory` durable.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock file `path` until the returned guard is dropped.
+    /// Fails with [`io::ErrorKind::WouldBlock`] while somebody else holds it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
+    /// Runs `task` beside the caller (the simulator runs it at once). Fails if no thread can be had.
+    fn run_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+    /// A random number that clients cannot guess.
+    fn random_u64(&self) -> u64;
+}
+
+/// An open file. All reads and writes name their position; there is no cursor.
+pub trait File: Send + Sync {
+    /// Length in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Reads up to `buffer.len()` bytes at `position`; 0 means the end of the file.
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
+    /// Writes a prefix of the concatenation of `parts` at `position`; returns how many bytes were taken.
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize>;
+    /// Cuts or extends (with zeros) the file.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Makes the contents, and the metadata needed to read them back, durable (`fdatasync`).
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// The storage everybody uses unless a test says otherwise.
+pub fn disk() -> Arc<dyn Storage> {
+    Arc::new(DiskStorage)
+}
+
+/// The most parts one write takes; Linux's `IOV_MAX`.
+const PARTS_MAX: usize = 1024;
+
+/// Writes all of `parts` at `position`. A short write is continued; an error ends it at once.
+pub fn write_all_at(file: &dyn File, parts: &[&[u8]], mut position: u64) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = parts.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
+    let mut rest: &mut [IoSlice<'_>] = &mut slices;
+    while !rest.is_empty() {
+        let taken = match file.write_vectored_at(&rest[..rest.len().min(PARTS_MAX)], position) {
+            Ok(0) => return Err(io::Error::new(io::ErrorKind::WriteZero, "the file takes no more bytes")),
+            Ok(taken) => taken,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        position += taken as u64;
+        IoSlice::advance_slices(&mut rest, taken);
+    }
+    Ok(())
+}
+
+/// Writes zeros to `from..to`.
+pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+    const PIECE: usize = 256 * 1024;
+    static ZEROS: [u8; PIECE] = [0; PIECE];
+    let mut position = from;
+    while position < to {
+        let bytes = (to - position).min(PIECE as u64);
+        write_all_at(file, &[&ZEROS[..bytes as usize]], position)?;
+        position += bytes;
+    }
+    Ok(())
+}
+
+/// Fills `buffer` from `position`; returns how many bytes there were (less than asked only at the end of the file).
+pub fn read_full_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], position + filled as u64) {
+            Ok(0) => break,
+            Ok(taken) => filled += taken,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Fills `buffer` from `position`, or fails with [`io::ErrorKind::UnexpectedEof`].
+pub fn read_exact_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Result<()> {
+    if read_full_at(file, buffer, position)? < buffer.len() {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"));
+    }
+    Ok(())
+}
