@@ -1,0 +1,169 @@
+//! Order-preserving index keys: the byte order of keys is the value order of 01 §1.6.1.
+//!
+//! Each encoding is self-delimiting, so "all keys that start with these bytes" is exactly "all rows whose first columns
+//! have these values", and every prefix and range scan becomes one half-open interval of byte strings.
+//!
+//! | value | key bytes |
+//! |---|---|
+//! | unsigned integer, Bool | big-endian |
+//! | signed integer | big-endian with the sign bit flipped |
+//! | float | IEEE bits, sign folded so that order is numeric; -0 as +0, every NaN as the greatest value |
+//! | String, bytes | bytes with `00` written as `00 ff`, then `00 00` |
+//! | other array | `01` before each element, then `00` |
+//! | product | elements in order |
+//! | sum | tag, then payload |
+
+use lightcone_types::bsatn::{DecodeError, Reader};
+use lightcone_types::AlgebraicType;
+
+/// How deep a key type may nest; types come from validated definitions, so this is only a backstop.
+const DEPTH_MAX: usize = 64;
+
+/// Encodes the BSATN value of type `ty` at the start of `bytes` as key bytes and returns how many bytes it took.
+///
+/// # Errors
+/// If `bytes` do not start with a value of `ty`.
+pub fn encode_column_value(
+    ty: &AlgebraicType,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<usize, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    encode(ty, &mut reader, out, 0)?;
+    Ok(bytes.len() - reader.remaining().len())
+}
+
+fn encode(
+    ty: &AlgebraicType,
+    reader: &mut Reader<'_>,
+    out: &mut Vec<u8>,
+    depth: usize,
+) -> Result<(), DecodeError> {
+    use AlgebraicType as T;
+    if depth > DEPTH_MAX {
+        return Err(DecodeError::Other("key type is nested too deeply".into()));
+    }
+    match ty {
+        T::Bool => out.push(u8::from(reader.read_bool()?)),
+        T::U8 => unsigned(reader, out, 1)?,
+        T::U16 => unsigned(reader, out, 2)?,
+        T::U32 => unsigned(reader, out, 4)?,
+        T::U64 => unsigned(reader, out, 8)?,
+        T::U128 => unsigned(reader, out, 16)?,
+        T::U256 => unsigned(reader, out, 32)?,
+        T::I8 => signed(reader, out, 1)?,
+        T::I16 => signed(reader, out, 2)?,
+        T::I32 => signed(reader, out, 4)?,
+        T::I64 => signed(reader, out, 8)?,
+        T::I128 => signed(reader, out, 16)?,
+        T::I256 => signed(reader, out, 32)?,
+        T::F32 => {
+            let value = f32::from_bits(reader.read_u32()?);
+            let bits = (if value.is_nan() { f32::NAN } else { value + 0.0 }).to_bits() & !nan_sign_32(value);
+            let folded = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
+            out.extend_from_slice(&folded.to_be_bytes());
+        }
+        T::F64 => {
+            let value = f64::from_bits(reader.read_u64()?);
+            let bits = (if value.is_nan() { f64::NAN } else { value + 0.0 }).to_bits() & !nan_sign_64(value);
+            let folded = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+            out.extend_from_slice(&folded.to_be_bytes());
+        }
+        T::String => escaped(reader.read_str()?.as_bytes(), out),
+        T::Array(element) if **element == T::U8 => escaped(reader.read_bytes()?, out),
+        T::Array(element) => {
+            let count = reader.read_count(lightcone_types::bsatn::min_size(element))?;
+            for _ in 0..count {
+                out.push(1);
+                encode(element, reader, out, depth + 1)?;
+            }
+            out.push(0);
+        }
+        T::Product(product) => {
+            for element in &product.elements {
+                encode(&element.algebraic_type, reader, out, depth + 1)?;
+            }
+        }
+        T::Sum(sum) => {
+            let tag = reader.read_u8()?;
+            let Some(variant) = sum.variants.get(tag as usize) else {
+                return Err(DecodeError::InvalidTag {
+                    tag,
+                    sum_name: None,
+                });
+            };
+            out.push(tag);
+            encode(&variant.algebraic_type, reader, out, depth + 1)?;
+        }
+        T::Ref(_) => return Err(DecodeError::Other("key types hold no references".into())),
+    }
+    Ok(())
+}
+
+/// The sign bit if the value is a NaN, so that all NaNs get the same, greatest key.
+fn nan_sign_32(value: f32) -> u32 {
+    u32::from(value.is_nan()) << 31
+}
+
+fn nan_sign_64(value: f64) -> u64 {
+    u64::from(value.is_nan()) << 63
+}
+
+fn unsigned(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {
+    out.extend(reader.read_slice(size)?.iter().rev());
+    Ok(())
+}
+
+fn signed(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {
+    let first = out.len();
+    unsigned(reader, out, size)?;
+    out[first] ^= 0x80;
+    Ok(())
+}
+
+fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    for &byte in bytes {
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xff);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// The exact size of every key of this type in bytes, if it is constant.
+pub fn fixed_key_size(ty: &AlgebraicType) -> Option<usize> {
+    use AlgebraicType as T;
+    match ty {
+        T::String | T::Array(_) | T::Ref(_) => None,
+        T::Product(product) => product
+            .elements
+            .iter()
+            .map(|e| fixed_key_size(&e.algebraic_type))
+            .sum(),
+        T::Sum(sum) => {
+            let first = fixed_key_size(&sum.variants.first()?.algebraic_type)?;
+            sum.variants
+                .iter()
+                .all(|v| fixed_key_size(&v.algebraic_type) == Some(first))
+                .then_some(1 + first)
+        }
+        scalar => lightcone_types::bsatn::fixed_size(scalar),
+    }
+}
+
+/// The smallest byte string greater than every string that starts with `prefix`; none if there is no such string.
+pub fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
+    Some(next)
+}
+
+/// A half-open interval of key bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    pub start: Vec<u8>,
+    /// Excluded; none is above every key.
+    pub end: Option<Vec<u8>>,
+}

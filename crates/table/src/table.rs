@@ -1,0 +1,289 @@
+//! One table: rows, their indexes, and the primitive changes a transaction is made of.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use lightcone_schema::{TableSchema, TableKind};
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+
+use crate::index::Index;
+use crate::layout::RowLayout;
+use crate::rows::{bad_page_error, RowId, RowSnapshot, RowStore, ROW_IDS_MAX};
+use crate::Error;
+
+/// The rows and indexes of one table.
+pub struct Table {
+    pub schema: Arc<TableSchema>,
+    layout: Arc<RowLayout>,
+    rows: RowStore,
+    /// In the order of `schema.indexes`.
+    indexes: Vec<Index>,
+    /// Positions of unique indexes.
+    unique: Vec<usize>,
+    /// Finds equal rows where no unique index does it (set semantics, 03 §8.4).
+    row_set: Option<HashTable<RowId>>,
+}
+
+/// What inserting a row did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inserted {
+    New(RowId),
+    /// An identical row is there already; nothing changed.
+    Same(RowId),
+}
+
+/// Why a row was not inserted.
+#[derive(Debug, thiserror::Error)]
+pub enum InsertError {
+    /// Another row has the same key in the unique index at this position.
+    #[error("unique index {index} holds another row with the same key")]
+    NotUnique { index: usize, row: RowId },
+    #[error(transparent)]
+    Other(#[from] Error),
+}
+
+/// A frozen copy of a table, safe to read on another thread.
+pub struct TableSnapshot {
+    pub schema: Arc<TableSchema>,
+    pub layout: Arc<RowLayout>,
+    pub rows: RowSnapshot,
+}
+
+fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(schema: Arc<TableSchema>) -> Table {
+        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
+        let layout = Arc::new(RowLayout::new(&types));
+        let rows = RowStore::new(&layout);
+        let indexes: Vec<Index> =
+            schema.indexes.iter().map(|i| Index::new(&i.algorithm, i.unique, &layout)).collect();
+        let unique: Vec<usize> = (0..indexes.len()).filter(|&i| indexes[i].is_unique()).collect();
+        let row_set = unique.is_empty().then(HashTable::new);
+        Table { schema, layout, rows, indexes, unique, row_set }
+    }
+
+    pub fn is_system(&self) -> bool {
+        self.schema.kind == TableKind::System
+    }
+
+    #[inline]
+    pub fn layout(&self) -> &RowLayout {
+        &self.layout
+    }
+
+    #[inline]
+    pub fn rows(&self) -> &RowStore {
+        &self.rows
+    }
+
+    #[inline]
+    pub fn row(&self, id: RowId) -> &[u8] {
+        self.rows.get(id)
+    }
+
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.
+    pub fn identity_index(&self) -> Option<&Index> {
+        self.unique.first().map(|&i| &self.indexes[i])
+    }
+
+    /// The visible row that equals `row` byte for byte.
+    pub fn find_equal(&self, row: &[u8]) -> Option<RowId> {
+        match &self.row_set {
+            Some(set) => set.find(hash_bytes(row), |&id| self.rows.get(id) == row).copied(),
+            None => {
+                let index = self.identity_index().expect("a table without row set has a unique index");
+                index.find_row(&self.rows, &self.layout, row).filter(|&id| self.rows.get(id) == row)
+            }
+        }
+    }
+
+    /// Inserts a valid row (03 §8.4, steps 3 and 4).
+    ///
+    /// # Errors
+    /// A unique index has another row with the same key, or the table is full; nothing changed then.
+    #[inline]
+    pub fn insert(&mut self, row: &[u8]) -> Result<Inserted, InsertError> {
+        for (nth, &index) in self.unique.iter().enumerate() {
+            if let Some(id) = self.indexes[index].find_row(&self.rows, &self.layout, row) {
+                return match nth == 0 && self.rows.get(id) == row {
+                    true => Ok(Inserted::Same(id)),
+                    false => Err(InsertError::NotUnique { index, row: id }),
+                };
+            }
+        }
+        if self.row_set.is_some() {
+            if let Some(id) = self.find_equal(row) {
+                return Ok(Inserted::Same(id));
+            }
+        }
+        let id = self.rows.insert(row).ok_or_else(|| self.full())?;
+        self.index_row(id);
+        Ok(Inserted::New(id))
+    }
+
+    /// The conflict that `row` would meet in a unique index if the row `except` were not there.
+    pub fn conflict(&self, row: &[u8], except: RowId) -> Option<(usize, RowId)> {
+        self.unique.iter().find_map(|&index| {
+            let id = self.indexes[index].find_row(&self.rows, &self.layout, row)?;
+            (id != except).then_some((index, id))
+        })
+    }
+
+    /// Replaces the row `id` by `row`, whose unique keys are free or its own. Returns the row's id, which may be new.
+    ///
+    /// # Errors
+    /// The row had to move and the table is full; nothing changed then.
+    #[inline]
+    pub fn replace(&mut self, id: RowId, row: &[u8]) -> Result<RowId, Error> {
+        if self.layout.fixed_size().is_none() || self.row_set.is_some() {
+            return self.replace_moving(id, row);
+        }
+        let Table { rows, indexes, layout, .. } = self;
+        let mut changed = 0_u64;
+        for (position, index) in indexes.iter_mut().enumerate() {
+            if !index.same_key(layout, rows.get(id), row) {
+                index.remove(rows, layout, id);
+                changed |= 1 << (position % 64);
+            }
+        }
+        let replaced = rows.replace(id, row);
+        debug_assert_eq!(replaced, Some(id), "rows of one size never move");
+        if changed != 0 {
+            for (position, index) in indexes.iter_mut().enumerate() {
+                // A bit may stand for two indexes of a table with more than 64: putting a row in again is harmless.
+                if changed >> (position % 64) & 1 == 1 {
+                    index.reinsert(rows, layout, id);
+                }
+            }
+        }
+        Ok(id)
+    }
+
+    fn replace_moving(&mut self, id: RowId, row: &[u8]) -> Result<RowId, Error> {
+        self.unindex_row(id);
+        match self.rows.replace(id, row) {
+            Some(new) => {
+                self.index_row(new);
+                Ok(new)
+            }
+            None => {
+                self.index_row(id);
+                Err(self.full())
+            }
+        }
+    }
+
+    /// Deletes a live row.
+    pub fn delete(&mut self, id: RowId) {
+        self.unindex_row(id);
+        self.rows.delete(id);
+    }
+
+    fn index_row(&mut self, id: RowId) {
+        let Table { rows, indexes, layout, row_set, .. } = self;
+        for index in indexes.iter_mut() {
+            index.insert(rows, layout, id);
+        }
+        if let Some(set) = row_set {
+            set.insert_unique(hash_bytes(rows.get(id)), id, |&other| hash_bytes(rows.get(other)));
+        }
+    }
+
+    fn unindex_row(&mut self, id: RowId) {
+        let Table { rows, indexes, layout, row_set, .. } = self;
+        for index in indexes.iter_mut() {
+            index.remove(rows, layout, id);
+        }
+        if let Some(set) = row_set {
+            if let Ok(entry) = set.find_entry(hash_bytes(rows.get(id)), |&other| other == id) {
+                entry.remove();
+            }
+        }
+    }
+
+    fn full(&self) -> Error {
+        Error::TableFull { table: self.schema.name.clone(), rows_max: ROW_IDS_MAX }
+    }
+
+    /// Removes all rows.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.indexes.iter_mut().for_each(Index::clear);
+        if let Some(set) = &mut self.row_set {
+            set.clear();
+        }
+    }
+
+    /// Freezes the rows as they are. Costs one reference count per page.
+    pub fn snapshot(&mut self) -> TableSnapshot {
+        TableSnapshot {
+            schema: self.schema.clone(),
+            layout: self.layout.clone(),
+            rows: self.rows.snapshot(),
+        }
+    }
+
+    /// Fills an empty table with page images of a snapshot and builds its indexes.
+    ///
+    /// # Errors
+    /// A page is not a possible page of this table, or two rows violate a unique index.
+    pub fn load<'p>(&mut self, pages: impl Iterator<Item = &'p [u8]>) -> Result<(), Error> {
+        for (number, page) in pages.enumerate() {
+            self.load_page(number, page)?;
+        }
+        self.build_indexes()
+    }
+
+    /// Appends one page image; call [`build_indexes`](Self::build_indexes) after the last.
+    ///
+    /// # Errors
+    /// The page is not a possible page of this table.
+    pub fn load_page(&mut self, number: usize, page: &[u8]) -> Result<(), Error> {
+        self.rows
+            .load_page(page, &self.layout)
+            .map_err(|detail| bad_page_error(&self.schema.name, format!("page {number}: {detail}")))
+    }
+
+    /// Builds all indexes over the loaded rows.
+    ///
+    /// # Errors
+    /// Two rows violate a unique index.
+    pub fn build_indexes(&mut self) -> Result<(), Error> {
+        let Table { rows, indexes, layout, row_set, schema, .. } = self;
+        let mut clash = None;
+        rows.for_each(|id, row| {
+            for index in indexes.iter_mut() {
+                if index.is_unique() && index.find_row(rows, layout, row).is_some() {
+                    clash.get_or_insert(id);
+                } else {
+                    index.insert(rows, layout, id);
+                }
+            }
+            if let Some(set) = row_set {
+                set.insert_unique(hash_bytes(row), id, |&other| hash_bytes(rows.get(other)));
+            }
+        });
+        match clash {
+            None => Ok(()),
+            Some(id) => Err(bad_page_error(&schema.name, format!("row {id} violates a unique index"))),
+        }
+    }
+
+    /// Memory of rows and indexes in bytes; ordered indexes are estimated.
+    pub fn heap_bytes(&self) -> usize {
+        self.rows.heap_bytes()
+            + self.indexes.iter().map(Index::heap_bytes).sum::<usize>()
+            + self.row_set.as_ref().map_or(0, HashTable::allocation_size)
+    }
+}
