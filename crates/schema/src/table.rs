@@ -1,6 +1,8 @@
 //! Tables as the engine holds them: a definition plus the ids the database gave it (02 §10, §11).
 
-use lightcone_types::{AlgebraicType, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId};
+use lightcone_types::{
+    AlgebraicType, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId,
+};
 
 /// The first id of every kind that a user object gets in a fresh database (02 §11.1).
 pub const FIRST_USER_ID: u32 = 4096;
@@ -108,7 +110,8 @@ impl TableSchema {
 
     /// Position of the column named so in SQL: accessor first, then canonical name (02 §10.4).
     pub fn column_by_accessor_or_name(&self, name: &str) -> Option<ColId> {
-        position(&self.columns, |c| c.accessor.as_deref() == Some(name)).or_else(|| self.column_by_name(name))
+        position(&self.columns, |c| c.accessor.as_deref() == Some(name))
+            .or_else(|| self.column_by_name(name))
     }
 
     /// The column at this position.
@@ -118,7 +121,11 @@ impl TableSchema {
 }
 
 fn position(columns: &[ColumnSchema], matches: impl Fn(&ColumnSchema) -> bool) -> Option<ColId> {
-    columns.iter().position(matches).and_then(|i| u16::try_from(i).ok()).map(ColId)
+    columns
+        .iter()
+        .position(matches)
+        .and_then(|i| u16::try_from(i).ok())
+        .map(ColId)
 }
 
 /// A column; its id is its position.

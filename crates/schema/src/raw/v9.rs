@@ -1,0 +1,133 @@
+//! `RawModuleDefV9` (02 §5): what 1.x modules emit, and a form of the schema endpoint's output.
+
+use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+
+use super::codec::{raw_product, raw_sum_codec};
+use super::common::{Lifecycle, RawConstraintData, RawRowLevelSecurityDef};
+use crate::table::{IndexAlgorithm, TableAccess, TableKind};
+
+raw_product! {
+    #[derive(Default)]
+    pub struct RawModuleDefV9 {
+        pub typespace: Typespace,
+        pub tables: Vec<RawTableDefV9>,
+        /// Positions are the reducer ids.
+        pub reducers: Vec<RawReducerDefV9>,
+        pub types: Vec<RawTypeDefV9>,
+        pub misc_exports: Vec<RawMiscModuleExportV9>,
+        pub row_level_security: Vec<RawRowLevelSecurityDef>,
+    }
+}
+
+raw_product! {
+    pub struct RawTableDefV9 {
+        pub name: String,
+        pub product_type_ref: TypeRef,
+        pub primary_key: Vec<ColId>,
+        pub indexes: Vec<RawIndexDefV9>,
+        pub constraints: Vec<RawConstraintDefV9>,
+        pub sequences: Vec<RawSequenceDefV9>,
+        pub schedule: Option<RawScheduleDefV9>,
+        pub table_type: TableKind,
+        pub table_access: TableAccess,
+    }
+}
+
+raw_product! {
+    pub struct RawIndexDefV9 {
+        pub name: Option<String>,
+        pub accessor_name: Option<String>,
+        pub algorithm: IndexAlgorithm,
+    }
+}
+
+raw_product! {
+    pub struct RawConstraintDefV9 {
+        pub name: Option<String>,
+        pub data: RawConstraintData,
+    }
+}
+
+raw_product! {
+    pub struct RawSequenceDefV9 {
+        pub name: Option<String>,
+        pub column: ColId,
+        pub start: Option<i128>,
+        pub min_value: Option<i128>,
+        pub max_value: Option<i128>,
+        pub increment: i128,
+    }
+}
+
+raw_product! {
+    pub struct RawScheduleDefV9 {
+        pub name: Option<String>,
+        /// A reducer or a procedure.
+        pub reducer_name: String,
+        pub scheduled_at_column: ColId,
+    }
+}
+
+raw_product! {
+    pub struct RawReducerDefV9 {
+        pub name: String,
+        pub params: ProductType,
+        pub lifecycle: Option<Lifecycle>,
+    }
+}
+
+raw_product! {
+    pub struct RawTypeDefV9 {
+        pub name: RawScopedTypeNameV9,
+        pub ty: TypeRef,
+        pub custom_ordering: bool,
+    }
+}
+
+raw_product! {
+    pub struct RawScopedTypeNameV9 {
+        pub scope: Vec<String>,
+        pub name: String,
+    }
+}
+
+/// What was added to version 9 after its layout was fixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RawMiscModuleExportV9 {
+    ColumnDefaultValue(RawColumnDefaultValueV9),
+    Procedure(RawProcedureDefV9),
+    View(RawViewDefV9),
+}
+raw_sum_codec!(
+    RawMiscModuleExportV9 as "RawMiscModuleExportV9",
+    units {},
+    payloads { 0 => ColumnDefaultValue, 1 => Procedure, 2 => View }
+);
+
+raw_product! {
+    pub struct RawColumnDefaultValueV9 {
+        pub table: String,
+        pub col_id: ColId,
+        /// BSATN of a value of the column's type.
+        pub value: Vec<u8>,
+    }
+}
+
+raw_product! {
+    pub struct RawProcedureDefV9 {
+        pub name: String,
+        pub params: ProductType,
+        pub return_type: AlgebraicType,
+    }
+}
+
+raw_product! {
+    pub struct RawViewDefV9 {
+        pub name: String,
+        pub index: u32,
+        pub is_public: bool,
+        pub is_anonymous: bool,
+        pub params: ProductType,
+        pub return_type: AlgebraicType,
+    }
+}
