@@ -1,6 +1,6 @@
 //! Values of algebraic types (spec 1.1.4), their equality and order (spec 1.6).
 
-use crate::{ConnectionId, Identity, TimeDuration, Timestamp, I256, U256};
+use crate::{ConnectionId, Identity, TimeDuration, Timestamp, Uuid, I256, U256};
 use std::cmp::Ordering;
 
 /// A value detached from its type.
@@ -77,14 +77,6 @@ impl AlgebraicValue {
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(s) => Some(s),
-            _ => None,
-        }
-    }
-
-    /// The only element of a one-element product: the payload of the special products.
-    pub(crate) fn newtype_payload(&self) -> Option<&AlgebraicValue> {
-        match self {
-            Self::Product(elements) if elements.len() == 1 => elements.first(),
             _ => None,
         }
     }
@@ -264,5 +256,11 @@ impl From<Timestamp> for AlgebraicValue {
 impl From<TimeDuration> for AlgebraicValue {
     fn from(value: TimeDuration) -> Self {
         Self::Product(vec![Self::I64(value.0)])
+    }
+}
+
+impl From<Uuid> for AlgebraicValue {
+    fn from(value: Uuid) -> Self {
+        Self::Product(vec![Self::U128(value.0)])
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn decode_exact<const N: usize>(text: &str) -> Result<[u8; N], HexErr
 
 /// An even number of digits of either case, no prefix; `None` for anything else.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return None;
     }
     text.as_bytes()

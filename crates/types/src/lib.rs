@@ -1,7 +1,7 @@
 //! Types, values and their encodings: the base every other Lightcone crate builds on.
 //!
 //! * [`AlgebraicType`] and [`AlgebraicValue`]: the structural type system.
-//! * [`bsatn`]: the binary encoding; [`json`]: SATS-JSON.
+//! * [`bsatn`]: the binary encoding; [`json`]: SATS-JSON; [`text`]: cells for people.
 //! * [`Identity`], [`ConnectionId`], [`Hash`], [`Timestamp`], [`TimeDuration`], [`Uuid`] and the
 //!   id newtypes of the system tables.
 
@@ -11,13 +11,18 @@ mod algebraic_type;
 mod algebraic_value;
 pub mod bsatn;
 mod connection_id;
+pub mod fuzzing;
 mod hash;
 mod hex;
 mod identity;
 mod ids;
+pub mod json;
 mod special;
+pub mod text;
 mod time;
+mod time_text;
 mod typespace;
+mod uuid;
 
 pub use algebraic_type::{
     AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef,
@@ -34,4 +39,6 @@ pub use special::{
     CONNECTION_ID_FIELD, IDENTITY_FIELD, TIMESTAMP_FIELD, TIME_DURATION_FIELD, UUID_FIELD,
 };
 pub use time::{TimeDuration, Timestamp};
+pub use time_text::TimestampError;
 pub use typespace::{TypeError, Typespace};
+pub use uuid::{Uuid, UuidError};

@@ -1,0 +1,302 @@
+//! Values to JSON: the named and the untyped form (spec 1.7.2, 1.7.3). Output is compact.
+
+use crate::bsatn::{DecodeError, Reader};
+use crate::{hex, AlgebraicType, AlgebraicValue, ProductType, SumType, Typespace, I256, U256};
+use std::fmt::Write;
+
+/// Appends the untyped form: products are arrays, sums are `[tag, payload]`.
+pub fn value_to_json_untyped(value: &AlgebraicValue, out: &mut String) {
+    match value {
+        AlgebraicValue::Sum { tag, value } => {
+            write_sum_head(*tag, None, out);
+            value_to_json_untyped(value, out);
+            out.push(']');
+        }
+        AlgebraicValue::Product(elements) | AlgebraicValue::Array(elements) => {
+            write_array(elements, out, value_to_json_untyped);
+        }
+        leaf => write_leaf(leaf, out),
+    }
+}
+
+/// Appends the named form: products are objects keyed by element name, sums are
+/// `{"variant": payload}`. Unnamed parts, and parts that do not match `ty`, take the untyped form.
+pub fn value_to_json_named(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    value: &AlgebraicValue,
+    out: &mut String,
+) {
+    let named = |ty: &AlgebraicType, value: &AlgebraicValue, out: &mut String| {
+        value_to_json_named(typespace, ty, value, out)
+    };
+    match (typespace.follow(ty), value) {
+        (
+            Ok(AlgebraicType::Sum(sum)),
+            AlgebraicValue::Sum {
+                tag,
+                value: payload,
+            },
+        ) if usize::from(*tag) < sum.variants.len() => {
+            let variant = &sum.variants[usize::from(*tag)];
+            let end = write_sum_head(*tag, variant.name(), out);
+            named(&variant.algebraic_type, payload, out);
+            out.push(end);
+        }
+        (Ok(AlgebraicType::Product(product)), AlgebraicValue::Product(elements))
+            if product.len() == elements.len() =>
+        {
+            let has_names = has_names(product);
+            out.push(if has_names { '{' } else { '[' });
+            for (index, (e, value)) in product.elements.iter().zip(elements).enumerate() {
+                write_element_head(index, e.name().filter(|_| has_names), out);
+                named(&e.algebraic_type, value, out);
+            }
+            out.push(if has_names { '}' } else { ']' });
+        }
+        (Ok(AlgebraicType::Array(element)), AlgebraicValue::Array(elements)) => {
+            write_array(elements, out, |value, out| named(element, value, out));
+        }
+        _ => value_to_json_untyped(value, out),
+    }
+}
+
+/// Reads a value of type `ty` and appends its untyped form, without building the value.
+pub fn bsatn_to_json_untyped(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    r: &mut Reader<'_>,
+    out: &mut String,
+) -> Result<(), DecodeError> {
+    Transcoder {
+        typespace,
+        named: false,
+        out,
+    }
+    .value(ty, r)
+}
+
+/// Reads a value of type `ty` and appends its named form, without building the value.
+pub fn bsatn_to_json_named(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    r: &mut Reader<'_>,
+    out: &mut String,
+) -> Result<(), DecodeError> {
+    Transcoder {
+        typespace,
+        named: true,
+        out,
+    }
+    .value(ty, r)
+}
+
+struct Transcoder<'a> {
+    typespace: &'a Typespace,
+    named: bool,
+    out: &'a mut String,
+}
+
+impl Transcoder<'_> {
+    fn value(&mut self, ty: &AlgebraicType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let typespace = self.typespace;
+        let follow = |ty| {
+            typespace
+                .follow(ty)
+                .map_err(|e| DecodeError::Other(e.to_string().into_boxed_str()))
+        };
+        match follow(ty)? {
+            AlgebraicType::Sum(sum) => self.sum(sum, r),
+            AlgebraicType::Product(product) => self.product(product, r),
+            AlgebraicType::Array(element) => match follow(element)? {
+                AlgebraicType::U8 => {
+                    write_hex(r.read_bytes()?, self.out);
+                    Ok(())
+                }
+                element => self.array(element, r),
+            },
+            AlgebraicType::String => {
+                write_string(r.read_str()?, self.out);
+                Ok(())
+            }
+            leaf => {
+                write_leaf(&crate::bsatn::decode_value(typespace, leaf, r)?, self.out);
+                Ok(())
+            }
+        }
+    }
+
+    fn sum(&mut self, sum: &SumType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let tag = r.read_u8()?;
+        let variant = sum
+            .variants
+            .get(usize::from(tag))
+            .ok_or(DecodeError::InvalidTag {
+                tag,
+                sum_name: None,
+            })?;
+        let end = write_sum_head(tag, variant.name().filter(|_| self.named), self.out);
+        r.nested(|r| self.value(&variant.algebraic_type, r))?;
+        self.out.push(end);
+        Ok(())
+    }
+
+    fn product(&mut self, product: &ProductType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        if product.is_empty() {
+            r.count_empty_value()?;
+        }
+        let has_names = self.named && has_names(product);
+        self.out.push(if has_names { '{' } else { '[' });
+        r.nested(|r| {
+            for (index, e) in product.elements.iter().enumerate() {
+                write_element_head(index, e.name().filter(|_| has_names), self.out);
+                self.value(&e.algebraic_type, r)?;
+            }
+            Ok(())
+        })?;
+        self.out.push(if has_names { '}' } else { ']' });
+        Ok(())
+    }
+
+    fn array(&mut self, element: &AlgebraicType, r: &mut Reader<'_>) -> Result<(), DecodeError> {
+        let count = r.read_u32()?;
+        self.out.push('[');
+        r.nested(|r| {
+            for index in 0..count {
+                if index > 0 {
+                    self.out.push(',');
+                }
+                self.value(element, r)?;
+            }
+            Ok(())
+        })?;
+        self.out.push(']');
+        Ok(())
+    }
+}
+
+/// Unit and tuples are arrays even in the named form.
+fn has_names(product: &ProductType) -> bool {
+    !product.is_empty() && product.elements.iter().all(|e| e.name.is_some())
+}
+
+fn write_element_head(index: usize, name: Option<&str>, out: &mut String) {
+    if index > 0 {
+        out.push(',');
+    }
+    if let Some(name) = name {
+        write_string(name, out);
+        out.push(':');
+    }
+}
+
+/// Returns the character that closes the sum.
+fn write_sum_head(tag: u8, name: Option<&str>, out: &mut String) -> char {
+    match name {
+        Some(name) => {
+            out.push('{');
+            write_string(name, out);
+            out.push(':');
+            '}'
+        }
+        None => {
+            write_display(format_args!("[{tag},"), out);
+            ']'
+        }
+    }
+}
+
+fn write_array(
+    elements: &[AlgebraicValue],
+    out: &mut String,
+    mut write: impl FnMut(&AlgebraicValue, &mut String),
+) {
+    out.push('[');
+    for (index, element) in elements.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(element, out);
+    }
+    out.push(']');
+}
+
+fn write_leaf(value: &AlgebraicValue, out: &mut String) {
+    use AlgebraicValue::*;
+    match value {
+        Sum { .. } | Product(_) | Array(_) => value_to_json_untyped(value, out),
+        Bytes(bytes) => write_hex(bytes, out),
+        String(text) => write_string(text, out),
+        Bool(v) => out.push_str(if *v { "true" } else { "false" }),
+        I8(v) => write_display(format_args!("{v}"), out),
+        U8(v) => write_display(format_args!("{v}"), out),
+        I16(v) => write_display(format_args!("{v}"), out),
+        U16(v) => write_display(format_args!("{v}"), out),
+        I32(v) => write_display(format_args!("{v}"), out),
+        U32(v) => write_display(format_args!("{v}"), out),
+        I64(v) => write_display(format_args!("{v}"), out),
+        U64(v) => write_display(format_args!("{v}"), out),
+        I128(v) => write_display(format_args!("{v}"), out),
+        U128(v) => write_display(format_args!("{v}"), out),
+        I256(v) => write_i256(*v, out),
+        U256(v) => write_display(format_args!("\"{v:#x}\""), out),
+        F32(v) if !v.is_finite() => out.push_str("null"),
+        F32(v) => write_display(format_args!("{v:?}"), out),
+        F64(v) => write_f64(*v, out),
+    }
+}
+
+/// Appends the shortest number that reads back as `value`, with a fraction or exponent; `null` if
+/// it is not finite.
+pub fn write_f64(value: f64, out: &mut String) {
+    if value.is_finite() {
+        write_display(format_args!("{value:?}"), out);
+    } else {
+        out.push_str("null");
+    }
+}
+
+fn write_i256(value: I256, out: &mut String) {
+    let magnitude: U256 = value.unsigned_abs();
+    let sign = if value < I256::ZERO { "-" } else { "" };
+    write_display(format_args!("\"{sign}{magnitude:#x}\""), out);
+}
+
+fn write_hex(bytes: &[u8], out: &mut String) {
+    out.push('"');
+    hex::encode_into(bytes, out);
+    out.push('"');
+}
+
+fn write_display(arguments: std::fmt::Arguments<'_>, out: &mut String) {
+    out.write_fmt(arguments)
+        .expect("writing to a String cannot fail");
+}
+
+/// Appends a JSON string; only `"`, `\` and control characters are escaped.
+pub fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut start = 0;
+    for (position, byte) in text.bytes().enumerate() {
+        let short = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[start..position]);
+        start = position + 1;
+        if short.is_empty() {
+            write_display(format_args!("\\u{byte:04x}"), out);
+        } else {
+            out.push_str(short);
+        }
+    }
+    out.push_str(&text[start..]);
+    out.push('"');
+}

@@ -1,0 +1,152 @@
+//! Types in JSON (spec 1.7.6).
+//!
+//! Reading goes through the type-of-types: the JSON of a type is the JSON of a value of that type,
+//! so all acceptance rules hold without being written twice.
+
+use super::{emit::write_string, parse, value_from_node, JsonError, Node};
+use crate::algebraic_type::CONSTRUCTOR_NAMES;
+use crate::bsatn::{Decode, Encode};
+use crate::{AlgebraicType, ProductType, SumType, TypeRef, Typespace};
+use std::sync::LazyLock;
+
+/// `AlgebraicType` itself, as a type in [`META_TYPES`].
+pub const META_ALGEBRAIC_TYPE: TypeRef = TypeRef(0);
+const META_SUM_TYPE: TypeRef = TypeRef(1);
+const META_SUM_TYPE_VARIANT: TypeRef = TypeRef(2);
+/// `ProductType`, as a type in [`META_TYPES`].
+pub const META_PRODUCT_TYPE: TypeRef = TypeRef(3);
+const META_PRODUCT_TYPE_ELEMENT: TypeRef = TypeRef(4);
+/// `Typespace`, as a type in [`META_TYPES`].
+pub const META_TYPESPACE: TypeRef = TypeRef(5);
+
+/// The types that describe types (spec 1.4). Descriptions of larger records append their own types
+/// to a copy and refer to these by index.
+pub static META_TYPES: LazyLock<Typespace> = LazyLock::new(|| {
+    use AlgebraicType as T;
+    let constructors = CONSTRUCTOR_NAMES.iter().enumerate().map(|(tag, name)| {
+        let payload = match tag {
+            0 => T::U32,
+            1 => T::Ref(META_SUM_TYPE),
+            2 => T::Ref(META_PRODUCT_TYPE),
+            3 => T::Ref(META_ALGEBRAIC_TYPE),
+            _ => T::unit(),
+        };
+        (*name, payload)
+    });
+    let part = || {
+        T::product([
+            ("name", T::option(T::String)),
+            ("algebraic_type", T::Ref(META_ALGEBRAIC_TYPE)),
+        ])
+    };
+    Typespace::new(vec![
+        T::sum(constructors),
+        T::product([("variants", T::array(T::Ref(META_SUM_TYPE_VARIANT)))]),
+        part(),
+        T::product([("elements", T::array(T::Ref(META_PRODUCT_TYPE_ELEMENT)))]),
+        part(),
+        T::product([("types", T::array(T::Ref(META_ALGEBRAIC_TYPE)))]),
+    ])
+});
+
+fn from_node<T: Decode>(meta: TypeRef, node: &Node<'_>) -> Result<T, JsonError> {
+    let value = value_from_node(&META_TYPES, &AlgebraicType::Ref(meta), node)?;
+    T::from_slice(&value.to_vec()).map_err(|e| JsonError::at(node, e.to_string()))
+}
+
+/// A type from its JSON form.
+pub fn type_from_node(node: &Node<'_>) -> Result<AlgebraicType, JsonError> {
+    from_node(META_ALGEBRAIC_TYPE, node)
+}
+
+/// A type from its JSON form.
+pub fn type_from_json(text: &str) -> Result<AlgebraicType, JsonError> {
+    type_from_node(&parse(text)?)
+}
+
+/// A `ProductType` from its JSON form.
+pub fn product_type_from_node(node: &Node<'_>) -> Result<ProductType, JsonError> {
+    from_node(META_PRODUCT_TYPE, node)
+}
+
+/// A `ProductType` from its JSON form.
+pub fn product_type_from_json(text: &str) -> Result<ProductType, JsonError> {
+    product_type_from_node(&parse(text)?)
+}
+
+/// A `Typespace` from its JSON form.
+pub fn typespace_from_node(node: &Node<'_>) -> Result<Typespace, JsonError> {
+    from_node(META_TYPESPACE, node)
+}
+
+/// A `Typespace` from its JSON form.
+pub fn typespace_from_json(text: &str) -> Result<Typespace, JsonError> {
+    typespace_from_node(&parse(text)?)
+}
+
+/// Appends the JSON form of a type: `{"U8":[]}`.
+pub fn type_to_json(ty: &AlgebraicType, out: &mut String) {
+    out.push_str("{\"");
+    out.push_str(ty.constructor_name());
+    out.push_str("\":");
+    match ty {
+        AlgebraicType::Ref(r) => out.push_str(&r.0.to_string()),
+        AlgebraicType::Sum(sum) => sum_type_to_json(sum, out),
+        AlgebraicType::Product(product) => product_type_to_json(product, out),
+        AlgebraicType::Array(element) => type_to_json(element, out),
+        _ => out.push_str("[]"),
+    }
+    out.push('}');
+}
+
+/// Appends the JSON form of a product type: `{"elements":[…]}`.
+pub fn product_type_to_json(product: &ProductType, out: &mut String) {
+    let parts = product
+        .elements
+        .iter()
+        .map(|e| (e.name(), &e.algebraic_type));
+    write_list("elements", parts, out, write_part);
+}
+
+/// Appends the JSON form of a sum type: `{"variants":[…]}`.
+fn sum_type_to_json(sum: &SumType, out: &mut String) {
+    let parts = sum.variants.iter().map(|v| (v.name(), &v.algebraic_type));
+    write_list("variants", parts, out, write_part);
+}
+
+/// Appends the JSON form of a typespace: `{"types":[…]}`.
+pub fn typespace_to_json(typespace: &Typespace, out: &mut String) {
+    write_list("types", typespace.types.iter(), out, type_to_json);
+}
+
+fn write_list<T>(
+    key: &str,
+    items: impl Iterator<Item = T>,
+    out: &mut String,
+    write: fn(T, &mut String),
+) {
+    out.push_str("{\"");
+    out.push_str(key);
+    out.push_str("\":[");
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push_str("]}");
+}
+
+fn write_part((name, ty): (Option<&str>, &AlgebraicType), out: &mut String) {
+    out.push_str("{\"name\":{");
+    match name {
+        Some(name) => {
+            out.push_str("\"some\":");
+            write_string(name, out);
+        }
+        None => out.push_str("\"none\":[]"),
+    }
+    out.push_str("},\"algebraic_type\":");
+    type_to_json(ty, out);
+    out.push('}');
+}

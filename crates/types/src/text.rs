@@ -1,0 +1,138 @@
+//! Values as people read them in table cells (spec 8 §18).
+
+use crate::{
+    hex, AlgebraicType, AlgebraicValue, ConnectionId, Identity, ProductType, TimeDuration,
+    Timestamp, Typespace, Uuid,
+};
+use std::fmt::Write;
+
+/// The text of a cell: strings in double quotes, bytes and identities as `0x…`, RFC 3339 times,
+/// products `(a = 1, b = "x")`, sums `(variant = value)`, unit `()`.
+///
+/// A value that does not match its type is still rendered, by its own form.
+pub fn format_value(typespace: &Typespace, ty: &AlgebraicType, value: &AlgebraicValue) -> String {
+    let mut out = String::new();
+    write_value(typespace, ty, value, &mut out);
+    out
+}
+
+fn write_value(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    value: &AlgebraicValue,
+    out: &mut String,
+) {
+    // Stands in for a type that cannot be followed: every value has a form of its own.
+    const UNKNOWN: AlgebraicType = AlgebraicType::Bool;
+    let ty = typespace.follow(ty).unwrap_or(&UNKNOWN);
+    match value {
+        AlgebraicValue::Sum { tag, value } => {
+            let variant = ty.as_sum().and_then(|s| s.variants.get(usize::from(*tag)));
+            out.push('(');
+            match variant.and_then(|v| v.name()) {
+                Some(name) => out.push_str(name),
+                None => write_display(tag, out),
+            }
+            out.push_str(" = ");
+            write_value(
+                typespace,
+                variant.map_or(&UNKNOWN, |v| &v.algebraic_type),
+                value,
+                out,
+            );
+            out.push(')');
+        }
+        AlgebraicValue::Product(elements) => match ty.as_product() {
+            Some(product) => write_product(typespace, product, elements, out),
+            None => write_product(typespace, &ProductType::unit(), elements, out),
+        },
+        AlgebraicValue::Array(elements) => {
+            let element_type = match ty {
+                AlgebraicType::Array(element) => element,
+                _ => &UNKNOWN,
+            };
+            out.push('[');
+            for (index, element) in elements.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                write_value(typespace, element_type, element, out);
+            }
+            out.push(']');
+        }
+        leaf => write_leaf(leaf, out),
+    }
+}
+
+fn write_product(
+    typespace: &Typespace,
+    product: &ProductType,
+    elements: &[AlgebraicValue],
+    out: &mut String,
+) {
+    if let Some(text) = special_text(product, elements) {
+        out.push_str(&text);
+        return;
+    }
+    out.push('(');
+    for (index, element) in elements.iter().enumerate() {
+        if index > 0 {
+            out.push_str(", ");
+        }
+        let declared = product.elements.get(index);
+        match declared.and_then(|e| e.name()) {
+            Some(name) => out.push_str(name),
+            None => write_display(&index, out),
+        }
+        out.push_str(" = ");
+        let ty = declared.map_or(&AlgebraicType::Bool, |e| &e.algebraic_type);
+        write_value(typespace, ty, element, out);
+    }
+    out.push(')');
+}
+
+fn special_text(product: &ProductType, elements: &[AlgebraicValue]) -> Option<String> {
+    Some(match elements {
+        [AlgebraicValue::U256(n)] if product.is_identity() => {
+            format!("0x{}", Identity::from_u256(*n))
+        }
+        [AlgebraicValue::U128(n)] if product.is_connection_id() => {
+            format!("0x{}", ConnectionId(*n))
+        }
+        [AlgebraicValue::U128(n)] if product.is_uuid() => format!("\"{}\"", Uuid(*n)),
+        [AlgebraicValue::I64(n)] if product.is_timestamp() => Timestamp(*n).to_string(),
+        [AlgebraicValue::I64(n)] if product.is_time_duration() => TimeDuration(*n).to_string(),
+        _ => return None,
+    })
+}
+
+fn write_leaf(value: &AlgebraicValue, out: &mut String) {
+    use AlgebraicValue::*;
+    match value {
+        Sum { .. } | Product(_) | Array(_) => {}
+        Bytes(bytes) => {
+            out.push_str("0x");
+            hex::encode_into(bytes, out);
+        }
+        String(text) => crate::json::write_string(text, out),
+        Bool(v) => write_display(v, out),
+        I8(v) => write_display(v, out),
+        U8(v) => write_display(v, out),
+        I16(v) => write_display(v, out),
+        U16(v) => write_display(v, out),
+        I32(v) => write_display(v, out),
+        U32(v) => write_display(v, out),
+        I64(v) => write_display(v, out),
+        U64(v) => write_display(v, out),
+        I128(v) => write_display(v, out),
+        U128(v) => write_display(v, out),
+        I256(v) => write_display(v, out),
+        U256(v) => write_display(v, out),
+        F32(v) => write_display(v, out),
+        F64(v) => write_display(v, out),
+    }
+}
+
+fn write_display(value: &dyn std::fmt::Display, out: &mut String) {
+    write!(out, "{value}").expect("writing to a String cannot fail");
+}
