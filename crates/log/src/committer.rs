@@ -1,0 +1,405 @@
+//! Group commit: one thread, one write and one sync for all that has gathered, no timer.
+//!
+//! While a sync runs, submissions queue up; when it ends, all of them go out together. So the batch grows
+//! with the load by itself: alone, a transaction waits for one sync, and under load thousands share one.
+
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use crate::error::LogError;
+use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
+use crate::{Frame, Log};
+
+/// The limits of a [`Committer`].
+#[derive(Clone, Debug)]
+pub struct CommitterOptions {
+    /// How many payload bytes may wait or be on their way to the disk; a submission beyond that blocks.
+    pub queue_bytes_max: usize,
+    /// Submissions are put together into one frame up to this size. A single larger one is a frame of its own.
+    pub frame_bytes_max: usize,
+    /// How many used buffers are kept for [`Committer::take_buffer`].
+    pub buffers_kept_max: usize,
+    /// Buffers larger than this are not kept.
+    pub buffer_bytes_kept_max: usize,
+}
+
+impl Default for CommitterOptions {
+    fn default() -> CommitterOptions {
+        CommitterOptions {
+            queue_bytes_max: 64 << 20,
+            frame_bytes_max: 8 << 20,
+            buffers_kept_max: 16,
+            buffer_bytes_kept_max: 4 << 20,
+        }
+    }
+}
+
+/// What the committer reports, in order, from its own thread.
+#[derive(Clone, Debug)]
+pub enum CommitEvent {
+    /// All transactions before this one are durable.
+    Durable {
+        /// The first transaction that is not durable yet.
+        next_offset: u64,
+    },
+    /// The log failed and takes no more. Comes at most once, and no `Durable` comes after it.
+    Poisoned {
+        /// The first failure.
+        error: Arc<LogError>,
+    },
+    /// Old segments could not be removed. The log itself goes on.
+    TrimFailed {
+        /// Why.
+        error: Arc<LogError>,
+    },
+}
+
+/// Why a submission was not taken.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The log failed earlier.
+    #[error(transparent)]
+    Poisoned(Arc<LogError>),
+    /// [`Committer::shutdown`] was called, or the commit thread has ended.
+    #[error("the log has been shut down [LC0510]")]
+    Closed,
+    /// The submission is not the next one, is empty, or is too large. A mistake of the caller.
+    #[error("the log expected transaction {expected} next, in at most {PAYLOAD_BYTES_MAX} bytes, but got {count} from {first_offset} on in {bytes} bytes [LC0509]")]
+    Unfit {
+        /// What was to come.
+        expected: u64,
+        /// What came.
+        first_offset: u64,
+        /// How many transactions came.
+        count: u32,
+        /// How large they are.
+        bytes: usize,
+    },
+}
+
+/// What a [`Committer`] has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitterStats {
+    /// Durable transactions.
+    pub transactions: u64,
+    /// Frames they were put into.
+    pub frames: u64,
+    /// Bytes of the frames, headers included.
+    pub log_bytes: u64,
+    /// Syncs.
+    pub syncs: u64,
+    /// Payload bytes that wait or are on their way to the disk now.
+    pub queue_bytes: usize,
+}
+
+struct Submission {
+    first_offset: u64,
+    count: u32,
+    payload: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Queue {
+    submissions: Vec<Submission>,
+    /// The offset the next submission must begin with.
+    next_offset: u64,
+    /// Transactions before this one may be trimmed.
+    trim_before: u64,
+    trimmed_before: u64,
+    /// Buffers for [`Committer::take_buffer`].
+    buffers: Vec<Vec<u8>>,
+    poison: Option<Arc<LogError>>,
+    /// No more submissions; what is queued is still written.
+    closing: bool,
+    /// The thread has ended.
+    ended: bool,
+    /// The thread waits for work.
+    idle: bool,
+    /// Callers that wait for space or for durability.
+    waiters: usize,
+    stats: CommitterStats,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Something to do for the thread.
+    work: Condvar,
+    /// Space in the queue, or something became durable, or all is over.
+    progress: Condvar,
+    durable_offset: AtomicU64,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn wake_thread(&self, queue: &mut Queue) {
+        if mem::take(&mut queue.idle) {
+            self.work.notify_one();
+        }
+    }
+
+    fn wake_waiters(&self, queue: &Queue) {
+        if queue.waiters > 0 {
+            self.progress.notify_all();
+        }
+    }
+
+    fn wait<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        queue.waiters += 1;
+        let mut queue = self.progress.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+        queue.waiters -= 1;
+        queue
+    }
+}
+
+/// The handle on the commit thread of one log. Dropping it writes what is queued and ends the thread.
+pub struct Committer {
+    shared: Arc<Shared>,
+    options: CommitterOptions,
+    thread: Option<JoinHandle<Box<dyn Log>>>,
+}
+
+impl Committer {
+    /// Starts the thread, which owns `log` from now on and writes with the log's present epoch.
+    /// Submissions go on at the log's next offset. `on_event` is called from that thread and should be short.
+    pub fn spawn(log: Box<dyn Log>, options: CommitterOptions, on_event: Box<dyn FnMut(CommitEvent) + Send>) -> Committer {
+        let tail = log.tail();
+        let queue = Queue { next_offset: tail.next_offset, trimmed_before: tail.oldest_offset, ..Queue::default() };
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            work: Condvar::new(),
+            progress: Condvar::new(),
+            durable_offset: AtomicU64::new(tail.synced_offset),
+        });
+        let worker = Worker { shared: shared.clone(), options: options.clone(), log, epoch: tail.epoch, on_event };
+        let thread = std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || worker.run())
+            .expect("the operating system has a thread for the log");
+        Committer { shared, options, thread: Some(thread) }
+    }
+
+    /// Queues the records of `count` transactions, beginning with number `first_offset`.
+    /// Blocks only while [`CommitterOptions::queue_bytes_max`] is exceeded.
+    pub fn submit(&self, first_offset: u64, count: u32, payload: Vec<u8>) -> Result<(), SubmitError> {
+        let mut queue = self.shared.queue();
+        loop {
+            if let Some(error) = &queue.poison {
+                return Err(SubmitError::Poisoned(error.clone()));
+            }
+            if queue.closing || queue.ended {
+                return Err(SubmitError::Closed);
+            }
+            let waiting = queue.stats.queue_bytes;
+            if waiting == 0 || waiting + payload.len() <= self.options.queue_bytes_max {
+                break;
+            }
+            queue = self.shared.wait(queue);
+        }
+        let next_offset = first_offset.checked_add(count.into());
+        let fits = first_offset == queue.next_offset && count > 0 && payload.len() <= PAYLOAD_BYTES_MAX;
+        let (Some(next_offset), true) = (next_offset, fits) else {
+            return Err(SubmitError::Unfit { expected: queue.next_offset, first_offset, count, bytes: payload.len() });
+        };
+        queue.next_offset = next_offset;
+        queue.stats.queue_bytes += payload.len();
+        queue.submissions.push(Submission { first_offset, count, payload });
+        self.shared.wake_thread(&mut queue);
+        Ok(())
+    }
+
+    /// An empty buffer for the next payload, with the capacity of an earlier one where possible.
+    pub fn take_buffer(&self) -> Vec<u8> {
+        self.shared.queue().buffers.pop().unwrap_or_default()
+    }
+
+    /// All transactions before this one are durable.
+    pub fn durable_offset(&self) -> u64 {
+        self.shared.durable_offset.load(Ordering::Acquire)
+    }
+
+    /// Blocks until all transactions before `offset` are durable.
+    pub fn wait_durable(&self, offset: u64) -> Result<(), SubmitError> {
+        let mut queue = self.shared.queue();
+        while self.durable_offset() < offset {
+            if let Some(error) = &queue.poison {
+                return Err(SubmitError::Poisoned(error.clone()));
+            }
+            if queue.ended {
+                return Err(SubmitError::Closed);
+            }
+            queue = self.shared.wait(queue);
+        }
+        Ok(())
+    }
+
+    /// Asks for the removal of segments that hold only transactions before `before_offset`.
+    pub fn trim(&self, before_offset: u64) {
+        let mut queue = self.shared.queue();
+        queue.trim_before = queue.trim_before.max(before_offset);
+        self.shared.wake_thread(&mut queue);
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> CommitterStats {
+        self.shared.queue().stats
+    }
+
+    /// Writes what is queued, closes the log properly, ends the thread, and gives the log back.
+    pub fn shutdown(mut self) -> Result<Box<dyn Log>, SubmitError> {
+        let log = self.stop();
+        let queue = self.shared.queue();
+        match (&queue.poison, log) {
+            (Some(error), _) => Err(SubmitError::Poisoned(error.clone())),
+            (None, Some(log)) => Ok(log),
+            (None, None) => Err(SubmitError::Closed),
+        }
+    }
+
+    fn stop(&mut self) -> Option<Box<dyn Log>> {
+        let thread = self.thread.take()?;
+        {
+            let mut queue = self.shared.queue();
+            queue.closing = true;
+            self.shared.wake_thread(&mut queue);
+        }
+        thread.join().ok()
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The thread's side.
+struct Worker {
+    shared: Arc<Shared>,
+    options: CommitterOptions,
+    log: Box<dyn Log>,
+    epoch: u64,
+    on_event: Box<dyn FnMut(CommitEvent) + Send>,
+}
+
+/// Tells everybody that the thread has ended, however that came about.
+struct EndMark(Arc<Shared>);
+
+impl Drop for EndMark {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.ended = true;
+        queue.submissions.clear();
+        self.0.wake_waiters(&queue);
+    }
+}
+
+impl Worker {
+    fn run(mut self) -> Box<dyn Log> {
+        let _end = EndMark(self.shared.clone());
+        let mut batch: Vec<Submission> = Vec::new();
+        loop {
+            let trim_before = {
+                let mut queue = self.shared.queue();
+                while queue.submissions.is_empty() && queue.trim_before <= queue.trimmed_before {
+                    if queue.closing {
+                        drop(queue);
+                        if let Err(error) = self.log.close() {
+                            self.poison(error);
+                        }
+                        return self.log;
+                    }
+                    queue.idle = true;
+                    queue = self.shared.work.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+                    queue.idle = false;
+                }
+                mem::swap(&mut batch, &mut queue.submissions);
+                let trim_before = queue.trim_before;
+                (trim_before > mem::replace(&mut queue.trimmed_before, trim_before)).then_some(trim_before)
+            };
+            if !batch.is_empty() {
+                match self.commit(&batch) {
+                    Ok(frames) => self.publish(&mut batch, frames),
+                    Err(error) => {
+                        self.poison(error);
+                        return self.log;
+                    }
+                }
+            }
+            if let Some(before) = trim_before {
+                if let Err(error) = self.log.trim(before) {
+                    (self.on_event)(CommitEvent::TrimFailed { error: Arc::new(error) });
+                }
+            }
+        }
+    }
+
+    /// Writes a batch and syncs it. Returns how many frames it took.
+    fn commit(&mut self, batch: &[Submission]) -> Result<u64, LogError> {
+        let mut frames = 0;
+        let mut rest = batch;
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(batch.len());
+        while let Some(first) = rest.first() {
+            let (mut bytes, mut count) = (0, 0u32);
+            let fits = |submission: &&Submission| {
+                let first = bytes == 0 && count == 0;
+                let sum = count.checked_add(submission.count);
+                bytes += submission.payload.len();
+                count = sum.unwrap_or(count);
+                first || (bytes <= self.options.frame_bytes_max && sum.is_some())
+            };
+            let taken = rest.iter().take_while(fits).count();
+            let (now, later) = rest.split_at(taken);
+            rest = later;
+            parts.clear();
+            parts.extend(now.iter().map(|submission| &submission.payload[..]));
+            let count = now.iter().map(|submission| submission.count).sum();
+            self.log.append(self.epoch, Frame { first_offset: first.first_offset, count, payload: &parts })?;
+            frames += 1;
+        }
+        self.log.sync()?;
+        Ok(frames)
+    }
+
+    /// Says that the batch is durable and takes its buffers back.
+    fn publish(&mut self, batch: &mut Vec<Submission>, frames: u64) {
+        let last = batch.last().expect("a batch is not empty");
+        let next_offset = last.first_offset + u64::from(last.count);
+        self.shared.durable_offset.store(next_offset, Ordering::Release);
+        (self.on_event)(CommitEvent::Durable { next_offset });
+        let mut queue = self.shared.queue();
+        queue.stats.frames += frames;
+        queue.stats.syncs += 1;
+        queue.stats.log_bytes += frames * FRAME_HEADER_BYTES as u64;
+        for submission in batch.drain(..) {
+            let mut payload = submission.payload;
+            queue.stats.transactions += u64::from(submission.count);
+            queue.stats.log_bytes += payload.len() as u64;
+            queue.stats.queue_bytes -= payload.len();
+            if queue.buffers.len() < self.options.buffers_kept_max && payload.capacity() <= self.options.buffer_bytes_kept_max {
+                payload.clear();
+                queue.buffers.push(payload);
+            }
+        }
+        self.shared.wake_waiters(&queue);
+    }
+
+    fn poison(&mut self, error: LogError) {
+        let error = match error {
+            LogError::Poisoned { cause } => cause,
+            error => Arc::new(error),
+        };
+        let error = Arc::new(LogError::Poisoned { cause: error });
+        {
+            let mut queue = self.shared.queue();
+            queue.poison = Some(error.clone());
+            queue.submissions.clear();
+            self.shared.wake_waiters(&queue);
+        }
+        (self.on_event)(CommitEvent::Poisoned { error });
+    }
+}

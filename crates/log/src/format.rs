@@ -1,0 +1,186 @@
+//! The bytes of a segment. Drawn in `docs/on-disk-formats.md`; numbers are little-endian.
+
+use crc32c::crc32c_append;
+
+/// Every segment begins with a header block of this size, so that frames never share a disk block with it.
+pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
+/// The part of the header block that is used; the rest is zero.
+const SEGMENT_HEADER_USED: usize = 96;
+const SEGMENT_MAGIC: [u8; 8] = *b"LCLOGSEG";
+/// The version this code writes, and the only one it reads.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// Every frame begins with a header of this size.
+pub(crate) const FRAME_HEADER_BYTES: usize = 48;
+pub(crate) const FRAME_MAGIC: [u8; 4] = *b"LCF1";
+
+/// The largest payload of one frame.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
+
+/// The first block of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub database: [u8; 32],
+    /// Counts the segments of a log from 0; a missing one is seen without reading the others.
+    pub number: u64,
+    /// The offset of the first transaction that may be in this segment.
+    pub first_offset: u64,
+    /// The epoch in force when the segment was begun.
+    pub epoch: u64,
+    /// The hash of the last frame before this segment; 0 in the first.
+    pub previous_hash: u64,
+    /// Mixed into every frame checksum of the segment: a client who puts bytes that look like a frame
+    /// into his rows cannot know it, so they are never taken for one.
+    pub salt: u64,
+}
+
+pub(crate) enum SegmentHeaderError {
+    Damaged(&'static str),
+    Version(u32),
+}
+
+impl SegmentHeader {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut block = vec![0; SEGMENT_HEADER_BYTES as usize];
+        block[0..8].copy_from_slice(&SEGMENT_MAGIC);
+        block[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        block[16..48].copy_from_slice(&self.database);
+        block[48..56].copy_from_slice(&self.number.to_le_bytes());
+        block[56..64].copy_from_slice(&self.first_offset.to_le_bytes());
+        block[64..72].copy_from_slice(&self.epoch.to_le_bytes());
+        block[72..80].copy_from_slice(&self.previous_hash.to_le_bytes());
+        block[80..88].copy_from_slice(&self.salt.to_le_bytes());
+        let checksum = Self::checksum(&block);
+        block[12..16].copy_from_slice(&checksum.to_le_bytes());
+        block
+    }
+
+    pub fn decode(block: &[u8]) -> Result<SegmentHeader, SegmentHeaderError> {
+        if block.len() < SEGMENT_HEADER_BYTES as usize {
+            return Err(SegmentHeaderError::Damaged("the file ends inside its header block"));
+        }
+        if block[0..8] != SEGMENT_MAGIC {
+            return Err(SegmentHeaderError::Damaged("it does not begin with \"LCLOGSEG\""));
+        }
+        if u32_at(block, 12) != Self::checksum(block) {
+            return Err(SegmentHeaderError::Damaged("the checksum of the header block is wrong"));
+        }
+        let version = u32_at(block, 8);
+        if version != FORMAT_VERSION {
+            return Err(SegmentHeaderError::Version(version));
+        }
+        let mut database = [0; 32];
+        database.copy_from_slice(&block[16..48]);
+        Ok(SegmentHeader {
+            database,
+            number: u64_at(block, 48),
+            first_offset: u64_at(block, 56),
+            epoch: u64_at(block, 64),
+            previous_hash: u64_at(block, 72),
+            salt: u64_at(block, 80),
+        })
+    }
+
+    /// Over the whole block except the checksum itself.
+    fn checksum(block: &[u8]) -> u32 {
+        debug_assert!(block.len() >= SEGMENT_HEADER_USED);
+        crc32c_append(crc32c_append(0, &block[..12]), &block[16..SEGMENT_HEADER_BYTES as usize])
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub payload_checksum: u32,
+    pub payload_bytes: u32,
+    /// Transactions in the frame; 0 for a mark that only raises the epoch or closes the log.
+    pub count: u32,
+    /// How many bytes right before this frame were written but not yet synced when it was written.
+    /// A damaged place before them was on the disk for sure, so it is no torn tail.
+    pub unsynced_bytes: u32,
+    pub first_offset: u64,
+    pub epoch: u64,
+    pub previous_hash: u64,
+}
+
+impl FrameHeader {
+    /// The header's bytes in a segment with `salt`, at `position`, and the frame's hash.
+    pub fn encode(&self, salt: u64, position: u64) -> ([u8; FRAME_HEADER_BYTES], u64) {
+        let mut bytes = [0; FRAME_HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&FRAME_MAGIC);
+        bytes[8..12].copy_from_slice(&self.payload_checksum.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.count.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.unsynced_bytes.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.first_offset.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.previous_hash.to_le_bytes());
+        let checksum = Self::checksum(&bytes, salt, position);
+        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        (bytes, self.hash(checksum))
+    }
+
+    /// The header and the frame's hash, or `None` if these bytes are no header written at this place.
+    pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES], salt: u64, position: u64) -> Option<(FrameHeader, u64)> {
+        let checksum = u32_at(bytes, 4);
+        if bytes[0..4] != FRAME_MAGIC || checksum != Self::checksum(bytes, salt, position) {
+            return None;
+        }
+        let header = FrameHeader {
+            payload_checksum: u32_at(bytes, 8),
+            payload_bytes: u32_at(bytes, 12),
+            count: u32_at(bytes, 16),
+            unsynced_bytes: u32_at(bytes, 20),
+            first_offset: u64_at(bytes, 24),
+            epoch: u64_at(bytes, 32),
+            previous_hash: u64_at(bytes, 40),
+        };
+        Some((header, header.hash(checksum)))
+    }
+
+    /// The header checksum covers the payload checksum and the hash of the frame before: together they
+    /// stand for the frame and all before it.
+    fn hash(&self, header_checksum: u32) -> u64 {
+        u64::from(header_checksum) << 32 | u64::from(self.payload_checksum)
+    }
+
+    fn checksum(bytes: &[u8; FRAME_HEADER_BYTES], salt: u64, position: u64) -> u32 {
+        let mut checksum = crc32c_append(0, &salt.to_le_bytes());
+        checksum = crc32c_append(checksum, &position.to_le_bytes());
+        checksum = crc32c_append(checksum, &bytes[0..4]);
+        crc32c_append(checksum, &bytes[8..])
+    }
+
+    /// Bytes of the whole frame.
+    pub fn frame_bytes(&self) -> u64 {
+        FRAME_HEADER_BYTES as u64 + u64::from(self.payload_bytes)
+    }
+
+    /// The offset after the frame's last transaction.
+    pub fn next_offset(&self) -> u64 {
+        self.first_offset.saturating_add(u64::from(self.count))
+    }
+}
+
+pub(crate) fn payload_checksum(parts: &[&[u8]]) -> u32 {
+    parts.iter().fold(0, |checksum, part| crc32c_append(checksum, part))
+}
+
+/// The file name of the segment that begins with `first_offset`.
+pub(crate) fn segment_name(first_offset: u64) -> String {
+    format!("{first_offset:020}.segment")
+}
+
+/// The first offset of the segment with this file name, if it is one.
+pub(crate) fn parse_segment_name(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".segment")?;
+    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}

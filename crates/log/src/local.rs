@@ -1,0 +1,416 @@
+//! The log in segment files of a local directory.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use lightcone_storage::{disk, write_all_at, write_zeros, File, OpenMode, Storage};
+
+use crate::error::LogError;
+use crate::format::{
+    payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
+};
+use crate::reader::{FrameReader, LocalSource};
+use crate::recovery::{recover, Found, Recovery};
+use crate::segment::{Chain, Segment};
+use crate::{Frame, Log, Tail};
+
+/// The lock file that keeps a second process out.
+pub(crate) const LOCK_NAME: &str = "lock";
+/// A segment that is being begun.
+const NEW_NAME: &str = "new.tmp";
+/// The next segment, filled with zeros ahead of time.
+const SPARE_NAME: &str = "spare.tmp";
+/// By how much a segment's zeros are extended when they run out and no spare segment was ready.
+const GROW_BYTES_MIN: u64 = 1 << 20;
+const GROW_BYTES_MAX: u64 = 4 << 20;
+
+/// How a [`LocalLog`] is kept.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// Whose log this is; a log of another database is refused.
+    pub database: [u8; 32],
+    /// A segment that has reached this size is followed by a new one. A single frame may be larger.
+    pub segment_bytes: u64,
+    /// Fill segments with zeros ahead of the writes, so that a sync has no metadata to write. About two to
+    /// three times faster syncs (measurements: `docs/on-disk-formats.md`) for writing every byte twice.
+    pub preallocate: bool,
+    /// The number of the first transaction of a log that does not exist yet.
+    pub first_offset: u64,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions { database: [0; 32], segment_bytes: 64 << 20, preallocate: true, first_offset: 0 }
+    }
+}
+
+/// The next segment's file, made ready in the background.
+enum Spare {
+    None,
+    InTheMaking,
+    Ready(Box<dyn File>),
+}
+
+/// A log in a directory of segment files.
+pub struct LocalLog {
+    storage: Arc<dyn Storage>,
+    directory: PathBuf,
+    options: LogOptions,
+    /// Oldest first; the last one is written to.
+    segments: VecDeque<Segment>,
+    file: Box<dyn File>,
+    /// Where the next frame goes.
+    position: u64,
+    /// Everything before this place of the last segment is durable.
+    synced_position: u64,
+    /// The end of the last segment's file.
+    file_end: u64,
+    chain: Chain,
+    synced_offset: u64,
+    spare: Arc<Mutex<Spare>>,
+    poison: Option<Arc<LogError>>,
+    _lock: Box<dyn Any + Send + Sync>,
+}
+
+impl LocalLog {
+    /// Opens the log in `directory` as the writer of `epoch`, or begins one. A torn tail is cut; any other
+    /// damage is an error. An epoch older than the log's is [`LogError::Fenced`]; a newer one is persisted.
+    pub fn open(directory: &Path, options: LogOptions, epoch: u64) -> Result<(LocalLog, Recovery), LogError> {
+        LocalLog::open_on(disk(), directory, options, epoch)
+    }
+
+    /// [`LocalLog::open`] on any storage.
+    pub fn open_on(
+        storage: Arc<dyn Storage>,
+        directory: &Path,
+        options: LogOptions,
+        epoch: u64,
+    ) -> Result<(LocalLog, Recovery), LogError> {
+        storage.create_directory(directory).map_err(LogError::io("create", directory))?;
+        let lock = take_lock(&*storage, directory)?;
+        for name in [NEW_NAME, SPARE_NAME] {
+            let path = directory.join(name);
+            match storage.remove(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(LogError::Io { action: "remove", path, source: error })
+                }
+                _ => {}
+            }
+        }
+        let found = match recover(&storage, directory, &options.database)? {
+            Some(found) => found,
+            None => {
+                let header = SegmentHeader {
+                    database: options.database,
+                    number: 0,
+                    first_offset: options.first_offset,
+                    epoch,
+                    previous_hash: 0,
+                    salt: storage.random_u64(),
+                };
+                let (segment, _, _) = begin_segment(&*storage, directory, header, None, first_zeros(&options))?;
+                let chain = Chain::at_start_of(&segment.header);
+                Found { segments: vec![segment], end_position: SEGMENT_HEADER_BYTES, chain, torn_bytes_cut: 0 }
+            }
+        };
+        let last = found.segments.last().expect("a log has at least one segment");
+        let file = storage.open(&last.path, OpenMode::ReadWrite).map_err(LogError::io("open for writing", &last.path))?;
+        let file_end = file.length().map_err(LogError::io("read the length of", &last.path))?;
+        let mut log = LocalLog {
+            storage,
+            directory: directory.to_owned(),
+            options,
+            file,
+            position: found.end_position,
+            synced_position: found.end_position,
+            file_end,
+            chain: found.chain,
+            synced_offset: found.chain.next_offset,
+            spare: Arc::new(Mutex::new(Spare::None)),
+            poison: None,
+            segments: found.segments.into(),
+            _lock: lock,
+        };
+        // What a crashed process wrote but never synced may be readable now and gone after a power failure.
+        log.file.sync_data().map_err(LogError::io("sync", directory))?;
+        log.seal(epoch)?;
+        let recovery = Recovery { tail: log.tail(), torn_bytes_cut: found.torn_bytes_cut, segments: log.segments.len() };
+        Ok((log, recovery))
+    }
+
+    fn check_poison(&self) -> Result<(), LogError> {
+        match &self.poison {
+            Some(cause) => Err(LogError::Poisoned { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The first failure is the last operation.
+    fn poison(&mut self, cause: LogError) -> LogError {
+        let cause = Arc::new(cause);
+        self.poison = Some(cause.clone());
+        LogError::Poisoned { cause }
+    }
+
+    fn last(&self) -> &Segment {
+        self.segments.back().expect("a log has at least one segment")
+    }
+
+    fn path(&self) -> &Path {
+        &self.last().path
+    }
+
+    fn check_epoch(&self, epoch: u64) -> Result<(), LogError> {
+        match self.chain.epoch {
+            current if epoch < current => Err(LogError::Fenced { epoch, current }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes one frame with one write. Anything that fails here poisons.
+    fn write_frame(&mut self, epoch: u64, count: u32, payload: &[&[u8]]) -> Result<(), LogError> {
+        let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let frame_bytes = (FRAME_HEADER_BYTES + payload_bytes) as u64;
+        // A segment is named for its first transaction, so it must have one before the next may begin.
+        let has_transactions = self.chain.next_offset > self.last().header.first_offset;
+        if has_transactions && self.position + frame_bytes > self.options.segment_bytes {
+            self.rotate(epoch)?;
+        }
+        if self.position - self.synced_position > PAYLOAD_BYTES_MAX as u64 {
+            self.sync_now()?;
+        }
+        let header = FrameHeader {
+            payload_checksum: payload_checksum(payload),
+            payload_bytes: payload_bytes as u32,
+            count,
+            unsynced_bytes: (self.position - self.synced_position) as u32,
+            first_offset: self.chain.next_offset,
+            epoch,
+            previous_hash: self.chain.previous_hash,
+        };
+        let (header_bytes, hash) = header.encode(self.last().header.salt, self.position);
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(1 + payload.len());
+        parts.push(&header_bytes);
+        parts.extend_from_slice(payload);
+        write_all_at(&*self.file, &parts, self.position).map_err(LogError::io("write", self.path()))?;
+        self.position += frame_bytes;
+        self.chain = Chain { next_offset: header.next_offset(), epoch, previous_hash: hash };
+        if self.position > self.file_end {
+            self.file_end = self.position;
+            if self.options.preallocate && self.position < self.options.segment_bytes {
+                let end = self.position + self.position.clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
+                let end = end.min(self.options.segment_bytes);
+                write_zeros(&*self.file, self.position, end).map_err(LogError::io("extend", self.path()))?;
+                self.file_end = end;
+            }
+        }
+        self.prepare_spare();
+        Ok(())
+    }
+
+    fn sync_now(&mut self) -> Result<(), LogError> {
+        if self.synced_position < self.position {
+            self.file.sync_data().map_err(LogError::io("sync", self.path()))?;
+            self.synced_position = self.position;
+        }
+        self.synced_offset = self.chain.next_offset;
+        Ok(())
+    }
+
+    /// Ends the last segment and begins a new one.
+    fn rotate(&mut self, epoch: u64) -> Result<(), LogError> {
+        if self.position < self.file_end {
+            // Only to give unused zeros back; the segment is as good with them.
+            let _ = self.file.set_length(self.position);
+        }
+        self.sync_now()?;
+        let spare = {
+            let mut spare = self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            match std::mem::replace(&mut *spare, Spare::None) {
+                Spare::Ready(file) => Some(file),
+                other => {
+                    *spare = other;
+                    None
+                }
+            }
+        };
+        let header = SegmentHeader {
+            database: self.options.database,
+            number: self.last().header.number + 1,
+            first_offset: self.chain.next_offset,
+            epoch: epoch.max(self.chain.epoch),
+            previous_hash: self.chain.previous_hash,
+            salt: self.storage.random_u64(),
+        };
+        let zeros = first_zeros(&self.options);
+        let (segment, file, file_end) = begin_segment(&*self.storage, &self.directory, header, spare, zeros)?;
+        self.segments.push_back(segment);
+        self.file = file;
+        self.file_end = file_end;
+        self.position = SEGMENT_HEADER_BYTES;
+        self.synced_position = SEGMENT_HEADER_BYTES;
+        Ok(())
+    }
+
+    /// Has the next segment filled with zeros once this one is half full. If that fails or comes too late,
+    /// the next segment is extended piece by piece instead.
+    fn prepare_spare(&mut self) {
+        if !self.options.preallocate || self.position < self.options.segment_bytes / 2 {
+            return;
+        }
+        {
+            let mut spare = self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            if !matches!(*spare, Spare::None) {
+                return;
+            }
+            *spare = Spare::InTheMaking;
+        }
+        let (storage, place) = (self.storage.clone(), self.spare.clone());
+        let (path, bytes) = (self.directory.join(SPARE_NAME), self.options.segment_bytes);
+        let task = move || {
+            let made = make_spare(&*storage, &path, bytes);
+            // After a failure nobody tries again: the disk is full or worse, and the log will find out itself.
+            if let Ok(file) = made {
+                *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Spare::Ready(file);
+            }
+        };
+        // Without a thread there is no spare segment, which costs time only.
+        let _ = self.storage.run_in_background("log spare segment", Box::new(task));
+    }
+}
+
+/// Takes the lock of a log directory.
+pub(crate) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Any + Send + Sync>, LogError> {
+    let path = directory.join(LOCK_NAME);
+    storage.lock(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => LogError::Locked { directory: directory.to_owned() },
+        _ => LogError::Io { action: "lock", path, source: error },
+    })
+}
+
+/// How many bytes a segment without a spare has at first.
+fn first_zeros(options: &LogOptions) -> u64 {
+    match options.preallocate {
+        true => GROW_BYTES_MIN.min(options.segment_bytes),
+        false => 0,
+    }
+}
+
+/// Writes a segment that has only its header, and gives it its name once that is durable.
+fn begin_segment(
+    storage: &dyn Storage,
+    directory: &Path,
+    header: SegmentHeader,
+    spare: Option<Box<dyn File>>,
+    zeros_end: u64,
+) -> Result<(Segment, Box<dyn File>, u64), LogError> {
+    let path = directory.join(segment_name(header.first_offset));
+    let (source, file) = match spare {
+        Some(file) => (directory.join(SPARE_NAME), file),
+        None => {
+            let source = directory.join(NEW_NAME);
+            let file = storage.open(&source, OpenMode::CreateNew).map_err(LogError::io("create", &source))?;
+            write_zeros(&*file, SEGMENT_HEADER_BYTES, zeros_end).map_err(LogError::io("extend", &source))?;
+            (source, file)
+        }
+    };
+    write_all_at(&*file, &[&header.encode()], 0).map_err(LogError::io("write", &source))?;
+    file.sync_data().map_err(LogError::io("sync", &source))?;
+    let file_end = file.length().map_err(LogError::io("read the length of", &source))?;
+    storage.rename(&source, &path).map_err(LogError::io("name", &path))?;
+    storage.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+    Ok((Segment { path, header }, file, file_end))
+}
+
+/// Writes a file of zeros, and syncs it in pieces so that the log's own syncs do not wait for all of it.
+fn make_spare(storage: &dyn Storage, path: &Path, bytes: u64) -> std::io::Result<Box<dyn File>> {
+    let file = storage.open(path, OpenMode::CreateNew)?;
+    let mut position = 0;
+    while position < bytes {
+        let end = (position + GROW_BYTES_MIN).min(bytes);
+        write_zeros(&*file, position, end)?;
+        file.sync_data()?;
+        position = end;
+    }
+    Ok(file)
+}
+
+impl Log for LocalLog {
+    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+        self.check_poison()?;
+        self.check_epoch(epoch)?;
+        let payload_bytes = frame.payload.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()));
+        let reason = if frame.first_offset != self.chain.next_offset {
+            format!("it begins with transaction {}, but the next one is {}", frame.first_offset, self.chain.next_offset)
+        } else if frame.count == 0 || frame.first_offset.checked_add(frame.count.into()).is_none() {
+            format!("it has {} transactions", frame.count)
+        } else if payload_bytes.is_none_or(|bytes| bytes > PAYLOAD_BYTES_MAX) {
+            format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes. Change fewer rows in one transaction.")
+        } else {
+            return self.write_frame(epoch, frame.count, frame.payload).map_err(|error| self.poison(error));
+        };
+        Err(LogError::BadFrame { reason })
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        self.check_poison()?;
+        self.sync_now().map_err(|error| self.poison(error))
+    }
+
+    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+        let tail = self.tail();
+        if from_offset < tail.oldest_offset || from_offset > tail.next_offset {
+            return Err(LogError::OutOfRange { asked: from_offset, oldest: tail.oldest_offset, next: tail.next_offset });
+        }
+        // The last segment that begins at or before the offset.
+        let first = self.segments.partition_point(|segment| segment.header.first_offset <= from_offset).max(1) - 1;
+        let segments = self.segments.iter().skip(first).cloned().collect();
+        let source = LocalSource::new(self.storage.clone(), segments, from_offset, self.position, self.chain)?;
+        Ok(FrameReader::new(Box::new(source)))
+    }
+
+    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+        self.check_poison()?;
+        self.check_epoch(epoch)?;
+        if epoch > self.chain.epoch {
+            self.write_frame(epoch, 0, &[]).and_then(|()| self.sync_now()).map_err(|error| self.poison(error))?;
+        }
+        Ok(self.tail())
+    }
+
+    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+        self.check_poison()?;
+        let mut removed = 0;
+        // Oldest first: whenever a crash comes, what is left has no gap.
+        while self.segments.len() > 1 && self.segments[1].header.first_offset <= before_offset {
+            let path = self.segments[0].path.clone();
+            self.storage.remove(&path).map_err(LogError::io("remove", &path))?;
+            self.segments.pop_front();
+            removed += 1;
+        }
+        if removed > 0 {
+            self.storage.sync_directory(&self.directory).map_err(LogError::io("sync", &self.directory))?;
+        }
+        Ok(removed)
+    }
+
+    fn tail(&self) -> Tail {
+        Tail {
+            next_offset: self.chain.next_offset,
+            synced_offset: self.synced_offset,
+            oldest_offset: self.segments.front().map_or(0, |first| first.header.first_offset),
+            epoch: self.chain.epoch,
+        }
+    }
+
+    fn close(&mut self) -> Result<(), LogError> {
+        self.sync()?;
+        if self.position > SEGMENT_HEADER_BYTES {
+            let epoch = self.chain.epoch;
+            self.write_frame(epoch, 0, &[]).and_then(|()| self.sync_now()).map_err(|error| self.poison(error))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading a log from some offset on.
+
+use std::sync::Arc;
+
+use lightcone_storage::Storage;
+
+use crate::error::LogError;
+use crate::segment::{Chain, Segment, SegmentReader, Step};
+
+/// A frame as read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameRef<'a> {
+    /// The number of the first transaction.
+    pub first_offset: u64,
+    /// How many transactions there are.
+    pub count: u32,
+    /// The epoch of the writer.
+    pub epoch: u64,
+    /// Their records.
+    pub payload: &'a [u8],
+}
+
+/// Where a [`FrameReader`] gets its frames; for those who implement [`crate::Log`].
+pub trait FrameSource: Send {
+    /// The next frame, or `None` after the last.
+    fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError>;
+}
+
+/// Streams the frames of a log, each verified.
+///
+/// The first frame is the one that holds the asked offset; it may begin before it.
+pub struct FrameReader(Box<dyn FrameSource>);
+
+impl FrameReader {
+    /// A reader over any source.
+    pub fn new(source: Box<dyn FrameSource>) -> FrameReader {
+        FrameReader(source)
+    }
+
+    /// The next frame, or `None` after the last.
+    #[allow(clippy::should_implement_trait)] // The frame borrows the reader's buffer, which an Iterator cannot say.
+    pub fn next(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
+        self.0.next_frame()
+    }
+}
+
+/// Reads a run of segments.
+pub(crate) struct LocalSource {
+    pub storage: Arc<dyn Storage>,
+    /// The segments that are left, the next one last.
+    pub segments: Vec<Segment>,
+    pub current: Option<SegmentReader>,
+    pub from_offset: u64,
+    /// Where the last segment's frames end, and what the chain is there.
+    pub end_position: u64,
+    pub end_chain: Chain,
+}
+
+impl LocalSource {
+    /// Reads `segments` (in order) from `from_offset` on, up to `end_position` of the last one.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        mut segments: Vec<Segment>,
+        from_offset: u64,
+        end_position: u64,
+        end_chain: Chain,
+    ) -> Result<LocalSource, LogError> {
+        segments.reverse();
+        let mut source = LocalSource { storage, segments, current: None, from_offset, end_position, end_chain };
+        source.open_next(None)?;
+        Ok(source)
+    }
+
+    /// Opens the next segment, which must go on where `before` ended. False if there is none.
+    fn open_next(&mut self, before: Option<SegmentReader>) -> Result<bool, LogError> {
+        let Some(segment) = self.segments.pop() else { return Ok(false) };
+        if let Some(before) = before {
+            check_joint(&before, &segment)?;
+        }
+        let limit = self.segments.is_empty().then_some(self.end_position);
+        self.current = Some(SegmentReader::open(&*self.storage, &segment, limit)?);
+        Ok(true)
+    }
+}
+
+/// Fails unless `next` goes on exactly where `before`, read to its end, stopped.
+pub(crate) fn check_joint(before: &SegmentReader, next: &Segment) -> Result<(), LogError> {
+    let chain = before.chain;
+    let begins = Chain::at_start_of(&next.header);
+    if begins.next_offset == chain.next_offset && begins.previous_hash == chain.previous_hash && begins.epoch >= chain.epoch {
+        return Ok(());
+    }
+    let found = format!(
+        "the frames end here before transaction {}, but the next segment, {}, goes on with transaction {} after a frame with hash {:016x} (here: {:016x})",
+        chain.next_offset,
+        next.path.display(),
+        begins.next_offset,
+        begins.previous_hash,
+        chain.previous_hash,
+    );
+    Err(LogError::Damaged { file: before.path.clone(), byte_offset: before.position, found })
+}
+
+impl FrameSource for LocalSource {
+    fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
+        let header = loop {
+            let Some(current) = &mut self.current else { return Ok(None) };
+            match current.step(self.from_offset)? {
+                Step::Frame(header) if header.next_offset() <= self.from_offset || header.count == 0 => {}
+                Step::Frame(header) => break header,
+                Step::Bad { found, .. } => {
+                    return Err(LogError::Damaged { file: current.path.clone(), byte_offset: current.position, found })
+                }
+                Step::End => {
+                    let before = self.current.take().expect("matched above");
+                    if !self.segments.is_empty() {
+                        self.open_next(Some(before))?;
+                    } else if before.position != self.end_position || before.chain.next_offset != self.end_chain.next_offset {
+                        let found = format!(
+                            "the frames end here before transaction {}, but the log goes on to {} (exclusive)",
+                            before.chain.next_offset, self.end_chain.next_offset
+                        );
+                        return Err(LogError::Damaged { file: before.path, byte_offset: before.position, found });
+                    }
+                }
+            }
+        };
+        let current = self.current.as_ref().expect("a frame was read from it");
+        Ok(Some(FrameRef {
+            first_offset: header.first_offset,
+            count: header.count,
+            epoch: header.epoch,
+            payload: current.payload(),
+        }))
+    }
+}

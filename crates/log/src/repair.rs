@@ -1,0 +1,143 @@
+//! Cutting a damaged log on purpose.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lightcone_storage::{disk, read_full_at, write_all_at, OpenMode, Storage};
+
+use crate::error::LogError;
+use crate::local::{take_lock, LogOptions};
+use crate::reader::check_joint;
+use crate::recovery::{clear, find_end, EndState};
+use crate::segment::{list_segments, read_header, Segment, SegmentReader};
+
+/// How much is copied at once.
+const COPY_BYTES: usize = 1 << 20;
+
+/// What a repair found and did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepairReport {
+    /// The damage in words, or `None` if the log is whole and nothing was changed.
+    pub damage: Option<String>,
+    /// The segment and byte from which on everything was removed. `None` with damage means that no segment is left.
+    pub cut: Option<(PathBuf, u64)>,
+    /// The log now ends before this transaction; `None` if no segment is left.
+    pub next_offset: Option<u64>,
+    /// Where the removed bytes are now.
+    pub saved: Vec<PathBuf>,
+    /// How many bytes were removed, apart from preallocated zeros.
+    pub removed_bytes: u64,
+}
+
+/// Reads the whole log in `directory` and cuts it at the first damage: the good part before it stays, the
+/// rest of that segment is saved beside it as `*.removed-<byte>`, and later segments are renamed to
+/// `*.removed`. A log without damage is left alone (a torn tail counts as damage here, and is saved too).
+///
+/// Transactions in the removed part are lost to the database: this is for when no backup has them.
+pub fn repair(directory: &Path, options: &LogOptions) -> Result<RepairReport, LogError> {
+    repair_on(disk(), directory, options)
+}
+
+/// [`repair`] on any storage.
+pub fn repair_on(storage: Arc<dyn Storage>, directory: &Path, options: &LogOptions) -> Result<RepairReport, LogError> {
+    let _lock = take_lock(&*storage, directory)?;
+    let files = list_segments(&*storage, directory)?;
+    let mut good: Option<SegmentReader> = None;
+    let mut before: Option<Segment> = None;
+    for (index, (first_offset, path)) in files.iter().enumerate() {
+        let segment = match read_header(&*storage, path, *first_offset, &options.database, before.as_ref()) {
+            Ok(segment) => segment,
+            // The segment is not at fault, and another key or version may read it.
+            Err(error @ (LogError::Io { .. } | LogError::Foreign { .. })) => return Err(error),
+            Err(error) => return cut(&*storage, directory, &files[index..], good, None, error.to_string()),
+        };
+        if let Some(reader) = &good {
+            if let Err(error) = check_joint(reader, &segment) {
+                return cut(&*storage, directory, &files[index..], good, None, error.to_string());
+            }
+        }
+        let mut reader = SegmentReader::open(&*storage, &segment, None)?;
+        let end = find_end(&mut reader)?;
+        let (found, written_end) = match end.state {
+            EndState::Clean => {
+                good = Some(reader);
+                before = Some(segment);
+                continue;
+            }
+            EndState::Torn { written_end } => ("an unfinished or damaged frame".to_owned(), written_end),
+            EndState::Damaged { found, written_end } => (found, written_end),
+        };
+        let damage = LogError::Damaged { file: path.clone(), byte_offset: end.position, found }.to_string();
+        return cut(&*storage, directory, &files[index + 1..], Some(reader), Some(written_end), damage);
+    }
+    let next_offset = good.map(|reader| reader.chain.next_offset);
+    Ok(RepairReport { damage: None, cut: None, next_offset, saved: Vec::new(), removed_bytes: 0 })
+}
+
+/// Sets `files` aside, and what `last` holds after its good frames up to `written_end`.
+fn cut(
+    storage: &dyn Storage,
+    directory: &Path,
+    files: &[(u64, PathBuf)],
+    last: Option<SegmentReader>,
+    written_end: Option<u64>,
+    damage: String,
+) -> Result<RepairReport, LogError> {
+    let mut report = RepairReport { damage: Some(damage), cut: None, next_offset: None, saved: Vec::new(), removed_bytes: 0 };
+    // Newest first, and the damaged segment at the end: a crash in between leaves something to repair again.
+    for (_, path) in files.iter().rev() {
+        let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
+        let file = storage.open(path, OpenMode::Read).map_err(LogError::io("open", path))?;
+        report.removed_bytes += file.length().map_err(LogError::io("read the length of", path))?;
+        storage.rename(path, &to).map_err(LogError::io("rename", path))?;
+        report.saved.push(to);
+    }
+    storage.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+    if let Some(last) = last {
+        let position = last.position;
+        if let Some(written_end) = written_end {
+            let to = free_name(storage, directory, &format!("{}.removed-{position}", file_name(&last.path)))?;
+            copy(storage, &last.path, position, written_end, &to)?;
+            storage.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+            clear(storage, &last.path, position, written_end)?;
+            report.removed_bytes += written_end - position;
+            report.saved.push(to);
+        }
+        report.next_offset = Some(last.chain.next_offset);
+        report.cut = Some((last.path, position));
+    }
+    Ok(report)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// `name`, or `name` with a number, whichever is not taken yet.
+fn free_name(storage: &dyn Storage, directory: &Path, name: &str) -> Result<PathBuf, LogError> {
+    let taken = storage.list(directory).map_err(LogError::io("list", directory))?;
+    let mut free = name.to_owned();
+    let mut number = 1;
+    while taken.contains(&free) {
+        number += 1;
+        free = format!("{name}.{number}");
+    }
+    Ok(directory.join(free))
+}
+
+fn copy(storage: &dyn Storage, from: &Path, start: u64, end: u64, to: &Path) -> Result<(), LogError> {
+    let source = storage.open(from, OpenMode::Read).map_err(LogError::io("open", from))?;
+    let target = storage.open(to, OpenMode::CreateNew).map_err(LogError::io("create", to))?;
+    let mut buffer = vec![0; COPY_BYTES.min((end - start) as usize)];
+    let mut position = start;
+    while position < end {
+        let wanted = buffer.len().min((end - position) as usize);
+        let bytes = read_full_at(&*source, &mut buffer[..wanted], position).map_err(LogError::io("read", from))?;
+        if bytes == 0 {
+            break;
+        }
+        write_all_at(&*target, &[&buffer[..bytes]], position - start).map_err(LogError::io("write", to))?;
+        position += bytes as u64;
+    }
+    target.sync_data().map_err(LogError::io("sync", to))
+}
