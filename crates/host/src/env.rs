@@ -1,0 +1,624 @@
+//! The state of one module instance on the host's side, with one method per host call.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use lightcone_engine::{Datastore, DatastoreError};
+use lightcone_types::{ConnectionId, Identity, IndexId, TableId, Timestamp};
+
+use crate::handles::{ByteSinks, ByteSources, ConsoleTimers, RowIterators};
+use crate::{
+    AbiError, Advance, ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, Errno, HostLimits,
+    HostTrap, ReadProgress,
+};
+
+/// What an instance is made with.
+#[derive(Clone)]
+pub struct HostConfig {
+    /// The identity of the database, which modules can ask for.
+    pub database_identity: Identity,
+    /// Where console records go.
+    pub console: Arc<dyn ConsoleSink>,
+    /// What the instance may use.
+    pub limits: HostLimits,
+}
+
+/// What a program is loaded with: the configuration of its first instance.
+pub type InstanceOptions = HostConfig;
+
+/// The handles that a call starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallHandles {
+    /// Source of the arguments; 0 if there are none.
+    pub args: u32,
+    /// Sink for the error text.
+    pub sink: u32,
+}
+
+/// The host's side of one module instance. See the crate's page for how it is used.
+pub struct HostEnv {
+    config: HostConfig,
+    /// Present only during a call; its presence is what "in a transaction" means.
+    datastore: Option<Box<Datastore>>,
+    function: Option<Arc<str>>,
+    sources: ByteSources,
+    sinks: ByteSinks,
+    iterators: RowIterators,
+    timers: ConsoleTimers,
+    /// Generated column values of the insert or update that runs.
+    generated: Vec<u8>,
+    console_bytes: usize,
+}
+
+impl HostEnv {
+    /// The environment of a fresh instance.
+    pub fn new(config: HostConfig) -> HostEnv {
+        HostEnv {
+            config,
+            datastore: None,
+            function: None,
+            sources: ByteSources::default(),
+            sinks: ByteSinks::default(),
+            iterators: RowIterators::default(),
+            timers: ConsoleTimers::default(),
+            generated: Vec::new(),
+            console_bytes: 0,
+        }
+    }
+
+    /// The limits of the instance.
+    pub fn limits(&self) -> &HostLimits {
+        &self.config.limits
+    }
+
+    // ---- The frame of a call -------------------------------------------------------------------------------------
+
+    /// Starts a call: console records name `function` from now on, database calls go to `datastore`.
+    #[inline]
+    pub fn begin_call(
+        &mut self,
+        datastore: Option<Box<Datastore>>,
+        function: &Arc<str>,
+        args: &[u8],
+    ) -> CallHandles {
+        if !self
+            .function
+            .as_ref()
+            .is_some_and(|running| Arc::ptr_eq(running, function))
+        {
+            self.function = Some(function.clone());
+        }
+        self.datastore = datastore;
+        let args = self
+            .sources
+            .open(args, usize::MAX)
+            .expect("a source without a limit");
+        CallHandles {
+            args,
+            sink: self.sinks.open(),
+        }
+    }
+
+    /// A sink for the load phase, where no function of the definition runs.
+    pub fn open_sink(&mut self) -> u32 {
+        self.sinks.open()
+    }
+
+    /// What the module wrote into a sink.
+    pub fn sink_content(&self, sink: u32) -> &[u8] {
+        self.sinks.content(sink)
+    }
+
+    /// Ends a call or a step of the load phase: all handles but console timers are gone.
+    #[inline]
+    pub fn end_call(&mut self) -> Option<Box<Datastore>> {
+        self.sources.clear();
+        self.sinks.clear();
+        self.iterators.clear();
+        self.console_bytes = 0;
+        self.datastore.take()
+    }
+
+    #[inline]
+    fn datastore(&self) -> Result<&Datastore, AbiError> {
+        self.datastore
+            .as_deref()
+            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))
+    }
+
+    #[inline]
+    fn datastore_mut(&mut self) -> Result<(&mut Datastore, &mut Vec<u8>), AbiError> {
+        match &mut self.datastore {
+            Some(datastore) => Ok((datastore, &mut self.generated)),
+            None => Err(AbiError::Errno(Errno::NOT_IN_TRANSACTION)),
+        }
+    }
+
+    // ---- Names and reads (spec 03 §8.1, §8.2) ---------------------------------------------------------------------
+
+    /// `table_id_from_name`
+    pub fn table_id_from_name(&self, name: &str) -> Result<TableId, AbiError> {
+        self.datastore()?
+            .table_id_from_name(name)
+            .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
+    }
+
+    /// `index_id_from_name`
+    pub fn index_id_from_name(&self, name: &str) -> Result<IndexId, AbiError> {
+        self.datastore()?
+            .index_id_from_name(name)
+            .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
+    }
+
+    /// `datastore_table_row_count`
+    pub fn table_row_count(&self, table: TableId) -> Result<u64, AbiError> {
+        self.datastore()?.row_count(table).map_err(failed)
+    }
+
+    /// `datastore_table_scan_bsatn`; the result is an iterator.
+    pub fn table_scan(&mut self, table: TableId) -> Result<u32, AbiError> {
+        self.scan(|datastore, buffer| datastore.scan(table, buffer))
+    }
+
+    /// `datastore_index_scan_point_bsatn`; the result is an iterator.
+    #[inline]
+    pub fn index_scan_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
+        self.scan(|datastore, buffer| datastore.index_scan_point(index, point, buffer))
+    }
+
+    /// `datastore_index_scan_range_bsatn`; the result is an iterator.
+    pub fn index_scan_range(
+        &mut self,
+        index: IndexId,
+        prefix: &[u8],
+        prefix_elems: u16,
+        rstart: &[u8],
+        rend: &[u8],
+    ) -> Result<u32, AbiError> {
+        self.scan(|datastore, buffer| {
+            datastore.index_scan_range(index, prefix, prefix_elems, rstart, rend, buffer)
+        })
+    }
+
+    #[inline]
+    fn scan(
+        &mut self,
+        scan: impl FnOnce(&Datastore, &mut lightcone_engine::RowBuffer) -> Result<(), DatastoreError>,
+    ) -> Result<u32, AbiError> {
+        let datastore = self
+            .datastore
+            .as_deref()
+            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let limits = &self.config.limits;
+        self.iterators
+            .open(limits.iterators_max, limits.iterator_bytes_max, |buffer| {
+                scan(datastore, buffer).map_err(failed)
+            })
+    }
+
+    /// Whether the iterator is there. Checked before guest memory is touched.
+    #[inline]
+    pub fn row_iter_exists(&self, iterator: u32) -> Result<(), AbiError> {
+        if self.iterators.exists(iterator) {
+            Ok(())
+        } else {
+            Err(AbiError::Errno(Errno::NO_SUCH_ITER))
+        }
+    }
+
+    /// `row_iter_bsatn_advance`
+    #[inline]
+    pub fn row_iter_advance(
+        &mut self,
+        iterator: u32,
+        buffer: &mut [u8],
+    ) -> Result<Advance, AbiError> {
+        Ok(self.iterators.advance(iterator, buffer)?)
+    }
+
+    /// `row_iter_bsatn_close`
+    pub fn row_iter_close(&mut self, iterator: u32) -> Result<(), AbiError> {
+        Ok(self.iterators.close(iterator)?)
+    }
+
+    // ---- Writes (spec 03 §8.4 to §8.6) ----------------------------------------------------------------------------
+
+    /// `datastore_insert_bsatn`: overwrites the start of `row` with the generated column values and returns their size.
+    #[inline]
+    pub fn insert(&mut self, table: TableId, row: &mut [u8]) -> Result<usize, AbiError> {
+        let (datastore, generated) = self.datastore_mut()?;
+        generated.clear();
+        datastore.insert(table, row, generated).map_err(failed)?;
+        write_back(generated, row)
+    }
+
+    /// `datastore_update_bsatn`: like [`HostEnv::insert`], replacing the row with the same key in `index`.
+    #[inline]
+    pub fn update(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        row: &mut [u8],
+    ) -> Result<usize, AbiError> {
+        let (datastore, generated) = self.datastore_mut()?;
+        generated.clear();
+        datastore
+            .update(table, index, row, generated)
+            .map_err(failed)?;
+        write_back(generated, row)
+    }
+
+    /// `datastore_delete_by_index_scan_point_bsatn`
+    pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
+        self.datastore_mut()?
+            .0
+            .delete_by_index_point(index, point)
+            .map_err(failed)
+    }
+
+    /// `datastore_delete_by_index_scan_range_bsatn`
+    pub fn delete_by_index_range(
+        &mut self,
+        index: IndexId,
+        prefix: &[u8],
+        prefix_elems: u16,
+        rstart: &[u8],
+        rend: &[u8],
+    ) -> Result<u32, AbiError> {
+        let (datastore, _) = self.datastore_mut()?;
+        datastore
+            .delete_by_index_range(index, prefix, prefix_elems, rstart, rend)
+            .map_err(failed)
+    }
+
+    /// `datastore_delete_all_by_eq_bsatn`
+    pub fn delete_all_by_eq(&mut self, table: TableId, relation: &[u8]) -> Result<u32, AbiError> {
+        self.datastore_mut()?
+            .0
+            .delete_all_by_eq(table, relation)
+            .map_err(failed)
+    }
+
+    /// `datastore_clear`
+    pub fn clear(&mut self, table: TableId) -> Result<u64, AbiError> {
+        self.datastore_mut()?.0.clear(table).map_err(failed)
+    }
+
+    // ---- Byte sources and sinks (spec 03 §7.1 to §7.3) ------------------------------------------------------------
+
+    /// `bytes_source_remaining_length`, and the check that comes before guest memory is touched.
+    #[inline]
+    pub fn source_remaining(&mut self, source: u32) -> Result<usize, AbiError> {
+        Ok(self.sources.remaining(source)?)
+    }
+
+    /// `bytes_source_read`
+    #[inline]
+    pub fn source_read(
+        &mut self,
+        source: u32,
+        buffer: &mut [u8],
+    ) -> Result<(usize, ReadProgress), AbiError> {
+        Ok(self.sources.read(source, buffer)?)
+    }
+
+    /// Whether the sink is there. Checked before guest memory is touched.
+    pub fn sink_exists(&self, sink: u32) -> Result<(), AbiError> {
+        if self.sinks.exists(sink) {
+            Ok(())
+        } else {
+            Err(AbiError::Errno(Errno::NO_SUCH_BYTES))
+        }
+    }
+
+    /// `bytes_sink_write`: all or nothing.
+    pub fn sink_write(&mut self, sink: u32, content: &[u8]) -> Result<(), AbiError> {
+        Ok(self
+            .sinks
+            .write(sink, content, self.config.limits.sink_bytes_max)?)
+    }
+
+    // ---- Who and where (spec 03 §8.7, §8.8) -----------------------------------------------------------------------
+
+    /// `identity`
+    pub fn identity(&self) -> Identity {
+        self.config.database_identity
+    }
+
+    /// `get_jwt`: a source with the payload of the connection's token, or 0 if there is none.
+    pub fn jwt_source(&mut self, connection: ConnectionId) -> Result<u32, AbiError> {
+        let payload = self.jwt_payload(connection)?.unwrap_or_default();
+        self.sources
+            .open(payload.as_bytes(), self.config.limits.sources_max)
+    }
+
+    /// The payload (JSON text) of the token that a connection came with.
+    pub fn jwt_payload(&self, connection: ConnectionId) -> Result<Option<String>, AbiError> {
+        Ok(self.datastore()?.jwt_payload(connection))
+    }
+
+    // ---- What a later version brings ------------------------------------------------------------------------------
+
+    /// `volatile_nonatomic_schedule_immediate`
+    pub fn volatile_nonatomic_schedule_immediate(&mut self) -> Result<(), AbiError> {
+        Err(HostTrap::NotSupported("volatile_nonatomic_schedule_immediate").into())
+    }
+
+    /// `procedure_start_mut_tx`: reducers have a transaction already, and the load phase may have none.
+    pub fn procedure_start_mut_tx(&mut self) -> Result<i64, AbiError> {
+        match self.datastore {
+            Some(_) => Err(Errno::WOULD_BLOCK_TRANSACTION.into()),
+            None => Err(HostTrap::AsyncOnly("procedure_start_mut_tx").into()),
+        }
+    }
+
+    /// `procedure_commit_mut_tx` and `procedure_abort_mut_tx`: a reducer's transaction is not the module's to end.
+    pub fn procedure_end_mut_tx(&mut self) -> Result<(), AbiError> {
+        Err(Errno::TRANSACTION_NOT_ANONYMOUS.into())
+    }
+
+    // ---- Console (spec 03 §9) -------------------------------------------------------------------------------------
+
+    /// `console_log`. `trace` gives the stack frames and is asked for Panic records only.
+    pub fn console_log(
+        &mut self,
+        level: u32,
+        target: Option<&[u8]>,
+        filename: Option<&[u8]>,
+        line_number: u32,
+        message: &[u8],
+        trace: impl FnOnce() -> Vec<ConsoleFrame>,
+    ) {
+        let level = ConsoleLevel::from_number(level);
+        let longest = self.config.limits.console_message_bytes_max;
+        let target = target.map(|text| lossy(text, longest));
+        let filename = filename.map(|text| lossy(text, longest));
+        let message = lossy(message, longest);
+        let trace = (level == ConsoleLevel::Panic).then(trace);
+        let line_number = (line_number != u32::MAX).then_some(line_number);
+        self.log(
+            level,
+            target.as_deref(),
+            filename.as_deref(),
+            line_number,
+            &message,
+            trace.as_deref(),
+        );
+    }
+
+    /// `console_timer_start`
+    pub fn console_timer_start(&mut self, name: &[u8]) -> Result<u32, AbiError> {
+        let limits = &self.config.limits;
+        let name = lossy(name, limits.console_message_bytes_max).into_owned();
+        self.timers.start(name, limits.console_timers_max)
+    }
+
+    /// `console_timer_end`: writes an Info record with the time that passed.
+    pub fn console_timer_end(&mut self, timer: u32) -> Result<(), AbiError> {
+        let (name, elapsed) = self.timers.end(timer)?;
+        let message = format!("Timing span {name:?}: {elapsed:?}");
+        self.log(ConsoleLevel::Info, None, None, None, &message, None);
+        Ok(())
+    }
+
+    fn log(
+        &mut self,
+        level: ConsoleLevel,
+        target: Option<&str>,
+        filename: Option<&str>,
+        line_number: Option<u32>,
+        message: &str,
+        trace: Option<&[ConsoleFrame]>,
+    ) {
+        let most = self.config.limits.console_call_bytes_max;
+        if self.console_bytes > most {
+            return;
+        }
+        // A record costs about so much besides its texts.
+        const RECORD_OVERHEAD_BYTES: usize = 100;
+        self.console_bytes += message.len()
+            + target.map_or(0, str::len)
+            + filename.map_or(0, str::len)
+            + RECORD_OVERHEAD_BYTES;
+        let mut record = ConsoleRecord {
+            level,
+            ts: Timestamp::now(),
+            target,
+            filename,
+            line_number,
+            function: self.function.as_deref(),
+            message,
+            trace,
+        };
+        if self.console_bytes > most {
+            let note = format!("further records of this call were dropped: console_call_bytes_max = {most} [LC0725]");
+            record = ConsoleRecord {
+                level: ConsoleLevel::Warn,
+                message: &note,
+                trace: None,
+                ..record
+            };
+            self.config.console.log(record);
+            return;
+        }
+        self.config.console.log(record);
+    }
+}
+
+/// The generated values always fit, as they are part of the row.
+#[inline]
+fn write_back(generated: &[u8], row: &mut [u8]) -> Result<usize, AbiError> {
+    match row.get_mut(..generated.len()) {
+        Some(start) => {
+            start.copy_from_slice(generated);
+            Ok(generated.len())
+        }
+        None => {
+            Err(HostTrap::Internal("generated columns are longer than their row".into()).into())
+        }
+    }
+}
+
+/// Text that a module wrote: cut to `bytes_max`, with U+FFFD for what is not UTF-8.
+fn lossy(text: &[u8], bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return String::from_utf8_lossy(text);
+    }
+    // A character that the cut went through is dropped, not replaced.
+    let mut end = bytes_max;
+    while end > 0 && text[end] & 0xc0 == 0x80 && bytes_max - end < 3 {
+        end -= 1;
+    }
+    Cow::Owned(format!(
+        "{}... ({} bytes)",
+        String::from_utf8_lossy(&text[..end]),
+        text.len()
+    ))
+}
+
+#[cold]
+fn failed(error: DatastoreError) -> AbiError {
+    match Errno::from_number(error.errno()) {
+        Some(errno) => AbiError::Errno(errno),
+        None => AbiError::Trap(HostTrap::Internal(error.to_string().into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl ConsoleSink for Lines {
+        fn log(&self, record: ConsoleRecord<'_>) {
+            self.0.lock().unwrap().push(format!(
+                "{:?} {:?} {}",
+                record.level, record.function, record.message
+            ));
+        }
+    }
+
+    fn env(limits: HostLimits) -> (HostEnv, Arc<Lines>) {
+        let console = Arc::new(Lines::default());
+        (
+            HostEnv::new(HostConfig {
+                database_identity: Identity::ZERO,
+                console: console.clone(),
+                limits,
+            }),
+            console,
+        )
+    }
+
+    #[test]
+    fn without_a_transaction_database_calls_answer_2() {
+        let (mut env, _) = env(HostLimits::default());
+        let two = AbiError::Errno(Errno::NOT_IN_TRANSACTION);
+        assert_eq!(env.table_id_from_name("x").unwrap_err(), two);
+        assert_eq!(env.index_id_from_name("x").unwrap_err(), two);
+        assert_eq!(env.table_row_count(TableId(1)).unwrap_err(), two);
+        assert_eq!(env.table_scan(TableId(1)).unwrap_err(), two);
+        assert_eq!(env.index_scan_point(IndexId(1), &[]).unwrap_err(), two);
+        assert_eq!(
+            env.index_scan_range(IndexId(1), &[], 0, &[2], &[2])
+                .unwrap_err(),
+            two
+        );
+        assert_eq!(env.insert(TableId(1), &mut []).unwrap_err(), two);
+        assert_eq!(
+            env.update(TableId(1), IndexId(1), &mut []).unwrap_err(),
+            two
+        );
+        assert_eq!(env.delete_by_index_point(IndexId(1), &[]).unwrap_err(), two);
+        assert_eq!(
+            env.delete_by_index_range(IndexId(1), &[], 0, &[2], &[2])
+                .unwrap_err(),
+            two
+        );
+        assert_eq!(env.delete_all_by_eq(TableId(1), &[]).unwrap_err(), two);
+        assert_eq!(env.clear(TableId(1)).unwrap_err(), two);
+        assert_eq!(env.jwt_source(ConnectionId(1)).unwrap_err(), two);
+        assert_eq!(
+            env.procedure_end_mut_tx().unwrap_err(),
+            AbiError::Errno(Errno::TRANSACTION_NOT_ANONYMOUS)
+        );
+        assert!(matches!(
+            env.procedure_start_mut_tx(),
+            Err(AbiError::Trap(_))
+        ));
+    }
+
+    #[test]
+    fn a_call_starts_with_fresh_handles() {
+        let (mut env, _) = env(HostLimits::default());
+        let name: Arc<str> = "add".into();
+        assert_eq!(
+            env.begin_call(None, &name, &[1, 2]),
+            CallHandles { args: 1, sink: 1 }
+        );
+        env.sink_write(1, b"left").unwrap();
+        env.end_call();
+        assert!(env.source_remaining(1).is_err());
+        assert!(env.sink_exists(1).is_err());
+        assert_eq!(
+            env.begin_call(None, &name, &[]),
+            CallHandles { args: 0, sink: 1 }
+        );
+        assert_eq!(env.sink_content(1), b"");
+    }
+
+    #[test]
+    fn console_records_name_the_last_function() {
+        let (mut env, lines) = env(HostLimits::default());
+        env.console_log(2, None, None, 0, b"early", Vec::new);
+        env.begin_call(None, &"add".into(), &[]);
+        env.console_log(1, None, None, 0, b"bad \xff utf8", Vec::new);
+        env.end_call();
+        let timer = env.console_timer_start(b"a\"b").unwrap();
+        env.console_timer_end(timer).unwrap();
+        assert!(env.console_timer_end(timer).is_err());
+        let lines = lines.0.lock().unwrap();
+        assert_eq!(lines[0], "Info None early");
+        assert_eq!(lines[1], "Warn Some(\"add\") bad \u{fffd} utf8");
+        assert!(
+            lines[2].starts_with("Info Some(\"add\") Timing span \"a\\\"b\": "),
+            "{}",
+            lines[2]
+        );
+    }
+
+    #[test]
+    fn long_messages_are_cut_at_a_character() {
+        let limits = HostLimits {
+            console_message_bytes_max: 4,
+            ..HostLimits::default()
+        };
+        let (mut env, lines) = env(limits);
+        env.console_log(2, None, None, 0, "abc\u{e9}f".as_bytes(), Vec::new);
+        env.console_log(2, None, None, 0, b"abcd", Vec::new);
+        let lines = lines.0.lock().unwrap();
+        assert_eq!(lines[0], "Info None abc... (6 bytes)");
+        assert_eq!(lines[1], "Info None abcd");
+    }
+
+    #[test]
+    fn a_call_can_not_fill_the_log() {
+        let limits = HostLimits {
+            console_call_bytes_max: 1000,
+            ..HostLimits::default()
+        };
+        let (mut env, lines) = env(limits);
+        for _ in 0..100 {
+            env.console_log(2, None, None, 0, b"again", Vec::new);
+        }
+        assert_eq!(lines.0.lock().unwrap().len(), 10);
+        assert!(lines.0.lock().unwrap()[9].contains("console_call_bytes_max = 1000"));
+        env.end_call();
+        env.console_log(2, None, None, 0, b"next call", Vec::new);
+        assert_eq!(lines.0.lock().unwrap().len(), 11);
+    }
+}

@@ -1,0 +1,229 @@
+//! The errors of this crate: what a host call answers ([`AbiError`]), and why a module can't be loaded ([`HostError`]).
+
+use thiserror::Error;
+
+use crate::Errno;
+
+/// Why a host call failed: an ordinary answer, or the end of the call.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AbiError {
+    /// The module gets this number and goes on.
+    #[error("{0}")]
+    Errno(Errno),
+    /// The call ends, the transaction is rolled back and the instance is replaced.
+    #[error("{0}")]
+    Trap(HostTrap),
+}
+
+impl From<Errno> for AbiError {
+    #[inline]
+    fn from(errno: Errno) -> Self {
+        AbiError::Errno(errno)
+    }
+}
+
+impl From<HostTrap> for AbiError {
+    #[cold]
+    fn from(trap: HostTrap) -> Self {
+        AbiError::Trap(trap)
+    }
+}
+
+/// A host call that the module had no right to make; it ends the call (spec 03 §4).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HostTrap {
+    /// A pointer argument was 0.
+    #[error("null pointer passed to a spacetime function")]
+    NullPointer,
+    /// A pointer and its length reach outside the memory.
+    #[error("out of bounds pointer passed to a spacetime function")]
+    OutOfBounds,
+    /// A name is not UTF-8.
+    #[error("invalid utf8 passed to a spacetime function")]
+    InvalidUtf8,
+    /// `prefix_elems` does not fit 16 bits.
+    #[error("`prefix_elems` is a number of columns and must be below 65536, but {0} was passed")]
+    PrefixElems(u32),
+    /// The function exists for procedures only.
+    #[error("{0} is only available in async instances")]
+    AsyncOnly(&'static str),
+    /// The function is part of the ABI, but this version of the host can't do it.
+    #[error("`{0}` is not supported yet [LC0310]")]
+    NotSupported(&'static str),
+    /// One of [`crate::HostLimits`] was passed.
+    #[error("{kind}: {name} = {limit} [{code}]", name = kind.name(), code = kind.code())]
+    Limit {
+        /// Which one.
+        kind: LimitKind,
+        /// Its value.
+        limit: u64,
+    },
+    /// The engine failed in a way that no errno expresses.
+    #[error("internal error of the host: {0}")]
+    Internal(Box<str>),
+}
+
+/// The limits whose excess ends a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LimitKind {
+    /// [`crate::HostLimits::call_ms_max`]
+    #[error("the call ran too long and was stopped")]
+    CallTime,
+    /// [`crate::HostLimits::load_ms_max`]
+    #[error("the module took too long to load and was stopped")]
+    LoadTime,
+    /// [`crate::HostLimits::memory_bytes_max`]
+    #[error("the module asked for more memory than it may have")]
+    Memory,
+    /// [`crate::HostLimits::stack_bytes_max`]
+    #[error("the module's call stack is exhausted")]
+    Stack,
+    /// [`crate::HostLimits::iterators_max`]
+    #[error("the module holds too many open row iterators")]
+    Iterators,
+    /// [`crate::HostLimits::iterator_bytes_max`]
+    #[error("the module's open row iterators hold too many bytes")]
+    IteratorBytes,
+    /// [`crate::HostLimits::sources_max`]
+    #[error("the module holds too many unread byte sources")]
+    Sources,
+    /// [`crate::HostLimits::console_timers_max`]
+    #[error("the module has too many running console timers")]
+    ConsoleTimers,
+}
+
+impl LimitKind {
+    /// The configuration key of the limit.
+    pub fn name(self) -> &'static str {
+        match self {
+            LimitKind::CallTime => "call_ms_max",
+            LimitKind::LoadTime => "load_ms_max",
+            LimitKind::Memory => "memory_bytes_max",
+            LimitKind::Stack => "stack_bytes_max",
+            LimitKind::Iterators => "iterators_max",
+            LimitKind::IteratorBytes => "iterator_bytes_max",
+            LimitKind::Sources => "sources_max",
+            LimitKind::ConsoleTimers => "console_timers_max",
+        }
+    }
+
+    /// The stable error code; `docs/errors/` has a page for it.
+    pub fn code(self) -> &'static str {
+        match self {
+            LimitKind::CallTime => "LC0720",
+            LimitKind::LoadTime => "LC0721",
+            LimitKind::Memory => "LC0722",
+            LimitKind::Stack => "LC0723",
+            LimitKind::Iterators
+            | LimitKind::IteratorBytes
+            | LimitKind::Sources
+            | LimitKind::ConsoleTimers => "LC0724",
+        }
+    }
+}
+
+/// Why a program can't be loaded or instantiated. The text is the body of the answer to a publish request.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// The engine itself could not be set up.
+    #[error("the module engine could not be set up: {0} [LC0300]")]
+    Engine(String),
+    /// The bytes are not a program of this kind.
+    #[error("the module could not be compiled: {0} [LC0301]")]
+    Compile(String),
+    /// An import-module name starts with `spacetime_` but no version follows (spec 03 §3.2).
+    #[error("import module \"{0}\" has malformed version string")]
+    MalformedAbiVersion(String),
+    /// No import tells the ABI version.
+    #[error("unable to determine ABI of module (may be on an spacetime version < 0.8)")]
+    UnknownAbi,
+    /// Imports of two major versions.
+    #[error("module cannot depend on both major version {0} and major version {1}")]
+    MixedAbi(u16, u16),
+    /// A version that we do not implement.
+    #[error(
+        "abi version {major}.{minor} is not supported (host implements {host_major}.{host_minor})"
+    )]
+    UnsupportedAbi {
+        /// Asked for.
+        major: u16,
+        /// Asked for.
+        minor: u16,
+        /// What this host has.
+        host_major: u16,
+        /// What this host has.
+        host_minor: u16,
+    },
+    /// An import that the host does not have, or has with another type. The text is the engine's.
+    #[error("{0}")]
+    Link(String),
+    /// The module has no memory.
+    #[error("there should be a memory export called \"memory\" but it does not exist")]
+    NoMemory,
+    /// An export is missing or has the wrong type.
+    #[error("the module should export `{name}` as {expected}, but it {found} [LC0302]")]
+    Export {
+        /// The export's name.
+        name: String,
+        /// The type that it must have.
+        expected: &'static str,
+        /// What was found instead.
+        found: String,
+    },
+    /// The instance could not be made (its memory is larger than allowed, or its data does not fit).
+    #[error("the module could not be instantiated: {0} [LC0303]")]
+    Instantiate(String),
+    /// Code of the load phase trapped.
+    #[error("the module failed while loading, in `{export}`: {message} [LC0304]")]
+    LoadTrap {
+        /// The function that was called.
+        export: String,
+        /// The trap and where it was.
+        message: String,
+    },
+    /// Code of the load phase ran out of a limit.
+    #[error("{trap} (in `{export}`)")]
+    LoadLimit {
+        /// The function that was called.
+        export: String,
+        /// Which limit.
+        trap: HostTrap,
+    },
+    /// `__setup__` reported a failure.
+    #[error("setup function returned an error: {0}")]
+    Setup(String),
+    /// `__setup__` returned a code that means nothing.
+    #[error("setup function returned the unknown code {0} [LC0305]")]
+    SetupCode(i32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_the_limit_and_its_page() {
+        let trap = HostTrap::Limit {
+            kind: LimitKind::CallTime,
+            limit: 10_000,
+        };
+        assert_eq!(
+            trap.to_string(),
+            "the call ran too long and was stopped: call_ms_max = 10000 [LC0720]"
+        );
+        assert_eq!(
+            HostTrap::AsyncOnly("procedure_http_request").to_string(),
+            "procedure_http_request is only available in async instances"
+        );
+        let error = HostError::UnsupportedAbi {
+            major: 10,
+            minor: 6,
+            host_major: 10,
+            host_minor: 5,
+        };
+        assert_eq!(
+            error.to_string(),
+            "abi version 10.6 is not supported (host implements 10.5)"
+        );
+    }
+}

@@ -1,0 +1,616 @@
+//! The handles that a module holds during a call (spec 03 §7): byte sources, byte sinks, row iterators, console timers.
+//!
+//! All of them reuse their buffers, so that a warm instance makes and drops handles without allocating.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use lightcone_engine::RowBuffer;
+
+use crate::{AbiError, Errno, HostTrap, LimitKind};
+
+/// Whether a byte source still has content after a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadProgress {
+    /// There is more; the host call answers 0.
+    More,
+    /// That was the end and the source is gone; the host call answers -1.
+    Finished,
+}
+
+/// What one `row_iter_bsatn_advance` did (spec 03 §7.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// So many bytes were copied and more rows follow; the host call answers 0.
+    More(usize),
+    /// So many bytes were copied and the iterator is gone; the host call answers -1.
+    Finished(usize),
+    /// Nothing was copied: the next chunk has this size. The host call answers errno 11.
+    TooSmall(usize),
+}
+
+/// Byte sources: content that the host passes to the module. Ids count up from 1 within a call and are never reused.
+#[derive(Default)]
+pub(crate) struct ByteSources {
+    /// The sources from id `first + 1` on. Finished ones at the front are dropped.
+    window: VecDeque<Source>,
+    /// How many ids were dropped from the front.
+    first: u32,
+    /// Buffers of finished sources.
+    spare: Vec<Vec<u8>>,
+}
+
+struct Source {
+    bytes: Vec<u8>,
+    position: usize,
+}
+
+/// How many spare source buffers are kept, and how large each may be.
+const SPARE_SOURCES_MAX: usize = 4;
+const SPARE_SOURCE_BYTES_MAX: usize = 64 << 10;
+
+impl ByteSources {
+    /// A source with this content. Nothing is made for an empty content: the handle is 0 then.
+    #[inline]
+    pub(crate) fn open(&mut self, content: &[u8], sources_max: usize) -> Result<u32, AbiError> {
+        if content.is_empty() {
+            return Ok(0);
+        }
+        if self.window.len() >= sources_max {
+            return Err(HostTrap::Limit {
+                kind: LimitKind::Sources,
+                limit: sources_max as u64,
+            }
+            .into());
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(content);
+        self.window.push_back(Source { bytes, position: 0 });
+        Ok(self.first.wrapping_add(self.window.len() as u32))
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: u32) -> Result<&mut Source, Errno> {
+        let index = id.wrapping_sub(self.first).wrapping_sub(1) as usize;
+        match self.window.get_mut(index) {
+            Some(source) if source.position < source.bytes.len() => Ok(source),
+            _ => Err(Errno::NO_SUCH_BYTES),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remaining(&mut self, id: u32) -> Result<usize, Errno> {
+        self.get_mut(id)
+            .map(|source| source.bytes.len() - source.position)
+    }
+
+    /// Copies what fits. A source that becomes empty is gone.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        id: u32,
+        buffer: &mut [u8],
+    ) -> Result<(usize, ReadProgress), Errno> {
+        let source = self.get_mut(id)?;
+        let rest = &source.bytes[source.position..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        source.position += count;
+        if source.position < source.bytes.len() {
+            return Ok((count, ReadProgress::More));
+        }
+        while self
+            .window
+            .front()
+            .is_some_and(|source| source.position >= source.bytes.len())
+        {
+            let finished = self.window.pop_front().expect("there is a front");
+            self.first = self.first.wrapping_add(1);
+            self.keep(finished.bytes);
+        }
+        Ok((count, ReadProgress::Finished))
+    }
+
+    fn keep(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < SPARE_SOURCES_MAX && bytes.capacity() <= SPARE_SOURCE_BYTES_MAX {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    /// Drops all sources; the next one has id 1.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        while let Some(source) = self.window.pop_front() {
+            self.keep(source.bytes);
+        }
+        self.first = 0;
+    }
+}
+
+/// Byte sinks: content that the module passes to the host. Only the host opens them.
+#[derive(Default)]
+pub(crate) struct ByteSinks {
+    sinks: Vec<Vec<u8>>,
+    open: usize,
+}
+
+/// A sink's buffer is kept for the next call up to this size.
+const SPARE_SINK_BYTES_MAX: usize = 64 << 10;
+
+impl ByteSinks {
+    #[inline]
+    pub(crate) fn open(&mut self) -> u32 {
+        if self.open == self.sinks.len() {
+            self.sinks.push(Vec::new());
+        }
+        self.open += 1;
+        self.open as u32
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: u32) -> Option<&mut Vec<u8>> {
+        self.sinks[..self.open].get_mut(id.wrapping_sub(1) as usize)
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        id: u32,
+        content: &[u8],
+        sink_bytes_max: usize,
+    ) -> Result<(), Errno> {
+        let sink = self.get_mut(id).ok_or(Errno::NO_SUCH_BYTES)?;
+        if content.len() > sink_bytes_max.saturating_sub(sink.len()) {
+            return Err(Errno::NO_SPACE);
+        }
+        sink.extend_from_slice(content);
+        Ok(())
+    }
+
+    pub(crate) fn exists(&self, id: u32) -> bool {
+        id != 0 && (id as usize) <= self.open
+    }
+
+    pub(crate) fn content(&self, id: u32) -> &[u8] {
+        self.sinks[..self.open]
+            .get(id.wrapping_sub(1) as usize)
+            .map_or(&[], |sink| sink)
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        for sink in &mut self.sinks[..self.open] {
+            sink.clear();
+            if sink.capacity() > SPARE_SINK_BYTES_MAX {
+                *sink = Vec::new();
+            }
+        }
+        self.open = 0;
+    }
+}
+
+/// Row iterators: the rows that a scan found, given out in whole chunks.
+#[derive(Default)]
+pub(crate) struct RowIterators {
+    slots: Vec<Slot>,
+    /// Closed slots, the one used last on top: its buffer is warm.
+    free: Vec<u32>,
+    /// Bytes of rows in all open iterators.
+    open_bytes: usize,
+    /// Capacity of the buffers of closed slots.
+    spare_bytes: usize,
+}
+
+#[derive(Default)]
+struct Slot {
+    buffer: RowBuffer,
+    /// Bytes given out so far, and the first chunk after them.
+    position: usize,
+    chunk: usize,
+    open: bool,
+}
+
+/// How many bytes of row buffers an instance keeps between scans.
+const SPARE_ROW_BYTES_MAX: usize = 64 << 20;
+
+impl RowIterators {
+    /// Runs a scan into a fresh iterator. If the scan fails there is no iterator.
+    #[inline]
+    pub(crate) fn open(
+        &mut self,
+        iterators_max: usize,
+        iterator_bytes_max: usize,
+        scan: impl FnOnce(&mut RowBuffer) -> Result<(), AbiError>,
+    ) -> Result<u32, AbiError> {
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.spare_bytes -= self.slots[index as usize].buffer.bytes.capacity();
+                index
+            }
+            None if self.slots.len() < iterators_max => {
+                self.slots.push(Slot::default());
+                (self.slots.len() - 1) as u32
+            }
+            None => {
+                return Err(HostTrap::Limit {
+                    kind: LimitKind::Iterators,
+                    limit: iterators_max as u64,
+                }
+                .into())
+            }
+        };
+        let slot = &mut self.slots[index as usize];
+        let scanned = scan(&mut slot.buffer);
+        slot.position = 0;
+        slot.chunk = 0;
+        slot.open = true;
+        self.open_bytes += slot.buffer.bytes.len();
+        if let Err(error) = scanned {
+            self.release(index);
+            return Err(error);
+        }
+        if self.open_bytes > iterator_bytes_max {
+            self.release(index);
+            return Err(HostTrap::Limit {
+                kind: LimitKind::IteratorBytes,
+                limit: iterator_bytes_max as u64,
+            }
+            .into());
+        }
+        Ok(index + 1)
+    }
+
+    #[inline]
+    pub(crate) fn exists(&self, id: u32) -> bool {
+        self.slots
+            .get(id.wrapping_sub(1) as usize)
+            .is_some_and(|slot| slot.open)
+    }
+
+    /// Copies as many whole chunks as fit.
+    #[inline]
+    pub(crate) fn advance(&mut self, id: u32, buffer: &mut [u8]) -> Result<Advance, Errno> {
+        let index = id.wrapping_sub(1);
+        let slot = match self.slots.get_mut(index as usize) {
+            Some(slot) if slot.open => slot,
+            _ => return Err(Errno::NO_SUCH_ITER),
+        };
+        let ends = &slot.buffer.chunk_ends;
+        let room_end = slot.position.saturating_add(buffer.len());
+        let mut chunk = slot.chunk;
+        let mut end = slot.position;
+        while let Some(&next) = ends.get(chunk).filter(|&&next| next <= room_end) {
+            end = next;
+            chunk += 1;
+        }
+        if chunk == slot.chunk {
+            if let Some(&next) = ends.get(chunk) {
+                return Ok(Advance::TooSmall(next - slot.position));
+            }
+        }
+        let count = end - slot.position;
+        buffer[..count].copy_from_slice(&slot.buffer.bytes[slot.position..end]);
+        if chunk < ends.len() {
+            slot.position = end;
+            slot.chunk = chunk;
+            return Ok(Advance::More(count));
+        }
+        self.release(index);
+        Ok(Advance::Finished(count))
+    }
+
+    pub(crate) fn close(&mut self, id: u32) -> Result<(), Errno> {
+        if !self.exists(id) {
+            return Err(Errno::NO_SUCH_ITER);
+        }
+        self.release(id - 1);
+        Ok(())
+    }
+
+    #[inline]
+    fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        self.open_bytes -= slot.buffer.bytes.len();
+        slot.open = false;
+        slot.buffer.clear();
+        let capacity = slot.buffer.bytes.capacity();
+        if self.spare_bytes + capacity > SPARE_ROW_BYTES_MAX {
+            slot.buffer = RowBuffer::default();
+        } else {
+            self.spare_bytes += capacity;
+        }
+        self.free.push(index);
+    }
+
+    /// Closes what the module left open.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        if self.free.len() == self.slots.len() {
+            return;
+        }
+        for index in 0..self.slots.len() as u32 {
+            if self.slots[index as usize].open {
+                self.release(index);
+            }
+        }
+    }
+}
+
+/// Console timers. They live until they are ended, also beyond the call (spec 03 §7).
+#[derive(Default)]
+pub(crate) struct ConsoleTimers {
+    slots: Vec<Option<(String, Instant)>>,
+    running: usize,
+}
+
+impl ConsoleTimers {
+    pub(crate) fn start(
+        &mut self,
+        name: String,
+        console_timers_max: usize,
+    ) -> Result<u32, AbiError> {
+        if self.running >= console_timers_max {
+            return Err(HostTrap::Limit {
+                kind: LimitKind::ConsoleTimers,
+                limit: console_timers_max as u64,
+            }
+            .into());
+        }
+        let index = self
+            .slots
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() - 1
+            });
+        self.slots[index] = Some((name, Instant::now()));
+        self.running += 1;
+        Ok(index as u32 + 1)
+    }
+
+    pub(crate) fn end(&mut self, id: u32) -> Result<(String, Duration), Errno> {
+        let slot = self
+            .slots
+            .get_mut(id.wrapping_sub(1) as usize)
+            .and_then(Option::take);
+        let (name, start) = slot.ok_or(Errno::NO_SUCH_CONSOLE_TIMER)?;
+        self.running -= 1;
+        Ok((name, start.elapsed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(
+        chunks: &'static [&'static [u8]],
+    ) -> impl FnOnce(&mut RowBuffer) -> Result<(), AbiError> {
+        move |buffer| {
+            for chunk in chunks {
+                buffer.bytes.extend_from_slice(chunk);
+                buffer.chunk_ends.push(buffer.bytes.len());
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn sources_count_up_within_a_call_and_end_with_their_content() {
+        let mut sources = ByteSources::default();
+        assert_eq!(sources.open(b"", 10).unwrap(), 0);
+        assert_eq!(sources.open(b"abcde", 10).unwrap(), 1);
+        assert_eq!(sources.open(b"x", 10).unwrap(), 2);
+        let mut buffer = [0; 3];
+        assert_eq!(sources.read(1, &mut []), Ok((0, ReadProgress::More)));
+        assert_eq!(sources.read(1, &mut buffer), Ok((3, ReadProgress::More)));
+        assert_eq!(&buffer, b"abc");
+        assert_eq!(sources.remaining(1), Ok(2));
+        assert_eq!(
+            sources.read(2, &mut buffer),
+            Ok((1, ReadProgress::Finished))
+        );
+        assert_eq!(
+            sources.read(1, &mut buffer),
+            Ok((2, ReadProgress::Finished))
+        );
+        for id in [0, 1, 2, 3, u32::MAX] {
+            assert_eq!(
+                sources.remaining(id),
+                Err(Errno::NO_SUCH_BYTES),
+                "source {id}"
+            );
+            assert_eq!(
+                sources.read(id, &mut buffer),
+                Err(Errno::NO_SUCH_BYTES),
+                "source {id}"
+            );
+        }
+        assert_eq!(
+            sources.open(b"y", 10).unwrap(),
+            3,
+            "ids are not reused within a call"
+        );
+        sources.clear();
+        assert_eq!(sources.open(b"z", 10).unwrap(), 1, "a new call starts at 1");
+    }
+
+    #[test]
+    fn unread_sources_are_limited_but_read_ones_are_not() {
+        let mut sources = ByteSources::default();
+        for round in 0..100 {
+            let id = sources.open(b"a", 2).unwrap();
+            assert_eq!(id, round + 1);
+            sources.read(id, &mut [0; 8]).unwrap();
+        }
+        sources.open(b"a", 2).unwrap();
+        sources.open(b"a", 2).unwrap();
+        assert!(matches!(
+            sources.open(b"a", 2),
+            Err(AbiError::Trap(HostTrap::Limit {
+                kind: LimitKind::Sources,
+                limit: 2
+            }))
+        ));
+    }
+
+    #[test]
+    fn sinks_collect_until_they_are_full() {
+        let mut sinks = ByteSinks::default();
+        assert_eq!(sinks.write(1, b"a", 4), Err(Errno::NO_SUCH_BYTES));
+        let id = sinks.open();
+        assert_eq!(id, 1);
+        assert_eq!(sinks.write(0, b"a", 4), Err(Errno::NO_SUCH_BYTES));
+        assert_eq!(sinks.write(id, b"abc", 4), Ok(()));
+        assert_eq!(sinks.write(id, b"", 4), Ok(()));
+        assert_eq!(sinks.write(id, b"de", 4), Err(Errno::NO_SPACE));
+        assert_eq!(sinks.write(id, b"d", 4), Ok(()));
+        assert_eq!(sinks.content(id), b"abcd");
+        sinks.clear();
+        assert!(!sinks.exists(1));
+        assert_eq!(sinks.content(1), b"");
+        sinks.open();
+        assert_eq!(
+            sinks.content(1),
+            b"",
+            "nothing is left from the call before"
+        );
+    }
+
+    #[test]
+    fn the_last_rows_and_the_end_come_together() {
+        let mut iterators = RowIterators::default();
+        let id = iterators
+            .open(10, 100, rows(&[b"one", b"two", b"three"]))
+            .unwrap();
+        assert_eq!(id, 1);
+        let mut buffer = [0; 7];
+        assert_eq!(iterators.advance(id, &mut []), Ok(Advance::TooSmall(3)));
+        assert_eq!(
+            iterators.advance(id, &mut buffer[..2]),
+            Ok(Advance::TooSmall(3))
+        );
+        assert_eq!(iterators.advance(id, &mut buffer), Ok(Advance::More(6)));
+        assert_eq!(&buffer[..6], b"onetwo");
+        assert_eq!(
+            iterators.advance(id, &mut buffer[..4]),
+            Ok(Advance::TooSmall(5))
+        );
+        assert_eq!(iterators.advance(id, &mut buffer), Ok(Advance::Finished(5)));
+        assert_eq!(iterators.advance(id, &mut buffer), Err(Errno::NO_SUCH_ITER));
+        assert_eq!(iterators.close(id), Err(Errno::NO_SUCH_ITER));
+    }
+
+    #[test]
+    fn an_empty_scan_is_finished_at_once() {
+        let mut iterators = RowIterators::default();
+        let id = iterators.open(10, 100, rows(&[])).unwrap();
+        assert_eq!(iterators.advance(id, &mut []), Ok(Advance::Finished(0)));
+    }
+
+    #[test]
+    fn freed_iterators_are_reused_and_leftovers_are_closed() {
+        let mut iterators = RowIterators::default();
+        assert_eq!(iterators.open(2, 100, rows(&[b"a"])).unwrap(), 1);
+        assert_eq!(iterators.open(2, 100, rows(&[b"b"])).unwrap(), 2);
+        assert!(matches!(
+            iterators.open(2, 100, rows(&[b"c"])),
+            Err(AbiError::Trap(HostTrap::Limit {
+                kind: LimitKind::Iterators,
+                ..
+            }))
+        ));
+        assert_eq!(iterators.close(1), Ok(()));
+        assert_eq!(iterators.open(2, 100, rows(&[b"c"])).unwrap(), 1);
+        iterators.clear();
+        assert!(!iterators.exists(1) && !iterators.exists(2));
+        assert_eq!(iterators.open_bytes, 0);
+        let id = iterators.open(2, 100, rows(&[b"d"])).unwrap();
+        let mut buffer = [0; 4];
+        assert_eq!(iterators.advance(id, &mut buffer), Ok(Advance::Finished(1)));
+        assert_eq!(buffer[0], b'd');
+    }
+
+    #[test]
+    fn open_iterators_may_not_hold_too_many_bytes() {
+        let mut iterators = RowIterators::default();
+        iterators.open(10, 10, rows(&[b"12345678"])).unwrap();
+        assert!(matches!(
+            iterators.open(10, 10, rows(&[b"123"])),
+            Err(AbiError::Trap(HostTrap::Limit {
+                kind: LimitKind::IteratorBytes,
+                limit: 10
+            }))
+        ));
+        assert!(!iterators.exists(2));
+        iterators.open(10, 10, rows(&[b"12"])).unwrap();
+    }
+
+    #[test]
+    fn a_failed_scan_leaves_no_iterator() {
+        let mut iterators = RowIterators::default();
+        let failed = iterators.open(10, 100, |buffer| {
+            buffer.bytes.push(1);
+            Err(Errno::NO_SUCH_TABLE.into())
+        });
+        assert_eq!(failed, Err(AbiError::Errno(Errno::NO_SUCH_TABLE)));
+        assert!(!iterators.exists(1));
+        assert_eq!(iterators.open_bytes, 0);
+    }
+
+    #[test]
+    fn timers_reuse_ids() {
+        let mut timers = ConsoleTimers::default();
+        assert_eq!(timers.start("a".into(), 2).unwrap(), 1);
+        assert_eq!(timers.start("b".into(), 2).unwrap(), 2);
+        assert!(timers.start("c".into(), 2).is_err());
+        assert_eq!(timers.end(1).unwrap().0, "a");
+        assert_eq!(timers.end(1).unwrap_err(), Errno::NO_SUCH_CONSOLE_TIMER);
+        assert_eq!(timers.end(0).unwrap_err(), Errno::NO_SUCH_CONSOLE_TIMER);
+        assert_eq!(timers.start("c".into(), 2).unwrap(), 1);
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
+        /// Whatever the chunks and the buffer sizes are, the module gets every byte once, in whole chunks.
+        #[test]
+        fn every_byte_comes_once(lengths in proptest::collection::vec(1usize..50, 0..12), capacity in 0usize..120) {
+            let mut iterators = RowIterators::default();
+            let mut expected = Vec::new();
+            let mut ends = Vec::new();
+            for (number, length) in lengths.iter().enumerate() {
+                expected.extend(std::iter::repeat_n(number as u8, *length));
+                ends.push(expected.len());
+            }
+            let (bytes, chunk_ends) = (expected.clone(), ends.clone());
+            let id = iterators
+                .open(1, 10_000, |buffer| {
+                    buffer.bytes.extend_from_slice(&bytes);
+                    buffer.chunk_ends.extend_from_slice(&chunk_ends);
+                    Ok(())
+                })
+                .unwrap();
+            let mut got = Vec::new();
+            let mut buffer = vec![0; capacity];
+            loop {
+                match iterators.advance(id, &mut buffer).unwrap() {
+                    Advance::More(count) => {
+                        got.extend_from_slice(&buffer[..count]);
+                        proptest::prop_assert!(ends.contains(&got.len()));
+                    }
+                    Advance::Finished(count) => {
+                        got.extend_from_slice(&buffer[..count]);
+                        break;
+                    }
+                    Advance::TooSmall(size) => {
+                        proptest::prop_assert!(size > buffer.len());
+                        buffer.resize(size, 0);
+                    }
+                }
+            }
+            proptest::prop_assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the database sees of a module, whichever engine runs it.
+
+use std::sync::Arc;
+
+use lightcone_engine::Datastore;
+use lightcone_types::{ConnectionId, Identity, Timestamp};
+
+use crate::{HostEnv, HostError, InstanceOptions};
+
+/// What a client is told about a call that ended in a trap or a senseless result (spec 03 §11.4).
+pub const FATAL_ERROR_TEXT: &str = "The instance encountered a fatal error.";
+
+/// Compiles programs of one kind.
+pub trait ModuleEngine: Send + Sync {
+    /// The engine's name, for logs and `spacetime version`.
+    fn name(&self) -> &'static str;
+
+    /// Compiles and checks a program and runs its load phase in a first instance (spec 03 §3.1). Runs guest code, under
+    /// the limits of `options`; blocks for as long as compiling takes. Any bytes are allowed.
+    fn load(
+        &self,
+        program: &[u8],
+        options: &InstanceOptions,
+    ) -> Result<Box<dyn LoadedModule>, HostError>;
+}
+
+/// A program that loaded.
+pub trait LoadedModule: Send + Sync {
+    /// The BSATN of the raw module definition, as the first instance gave it.
+    fn describe(&self) -> &[u8];
+
+    /// An instance that is ready for calls. The first one is the instance that `load` made; later ones run the load phase
+    /// again and throw the description away.
+    fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError>;
+}
+
+/// A running module. One call at a time.
+pub trait ModuleInstance: Send {
+    /// Runs a reducer. `datastore` is `Some` with an open transaction on entry and `Some` on return, whatever the outcome;
+    /// the caller commits or rolls back.
+    fn call_reducer(
+        &mut self,
+        datastore: &mut Option<Box<Datastore>>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome;
+
+    /// Whether the instance trapped. It must be replaced before the next call; calling it again is refused.
+    fn is_poisoned(&self) -> bool;
+}
+
+/// One reducer call (spec 03 §11.2).
+#[derive(Clone, Copy, Debug)]
+pub struct ReducerCall<'a> {
+    /// The reducer's position in the module definition.
+    pub id: u32,
+    /// Its canonical name, for console records.
+    pub name: &'a Arc<str>,
+    /// Who calls.
+    pub sender: Identity,
+    /// From which connection; zero for none.
+    pub connection_id: ConnectionId,
+    /// When the request was accepted.
+    pub timestamp: Timestamp,
+    /// The BSATN product of the arguments, already checked against the definition.
+    pub args: &'a [u8],
+}
+
+/// How a reducer call ended (spec 03 §11.4). Only after [`ReducerOutcome::Ok`] may the transaction be committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReducerOutcome {
+    /// The reducer returned.
+    Ok,
+    /// The reducer refused, with this text for the caller.
+    UserError(String),
+    /// The reducer trapped or returned a senseless code. The caller gets [`FATAL_ERROR_TEXT`].
+    Fatal {
+        /// What really happened, for the server's log.
+        message: String,
+    },
+    /// The call ran longer than allowed and was stopped.
+    TimedOut {
+        /// Names the limit.
+        message: String,
+    },
+}
