@@ -1,0 +1,186 @@
+//! Group commit.
+
+mod common;
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{open, read_all, segments};
+use lightcone_log::{
+    CommitEvent, Committer, CommitterOptions, Frame, FrameReader, Log, LogError, LogOptions, MemoryLog, SubmitError, Tail,
+};
+use lightcone_storage::sim::{Faults, SimStorage};
+
+/// A log whose syncs wait for a permit, so that a test decides what gathers meanwhile.
+struct Gated {
+    inner: MemoryLog,
+    permits: mpsc::Receiver<()>,
+    frames: Arc<Mutex<Vec<(u64, u32, usize)>>>,
+}
+
+impl Log for Gated {
+    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+        self.frames.lock().unwrap().push((frame.first_offset, frame.count, frame.payload.concat().len()));
+        self.inner.append(epoch, frame)
+    }
+    fn sync(&mut self) -> Result<(), LogError> {
+        let _ = self.permits.recv();
+        self.inner.sync()
+    }
+    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+        self.inner.read(from_offset)
+    }
+    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+        self.inner.seal(epoch)
+    }
+    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+        self.inner.trim(before_offset)
+    }
+    fn tail(&self) -> Tail {
+        self.inner.tail()
+    }
+    fn close(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+fn events() -> (mpsc::Receiver<CommitEvent>, Box<dyn FnMut(CommitEvent) + Send>) {
+    let (sender, receiver) = mpsc::channel();
+    (receiver, Box::new(move |event| drop(sender.send(event))))
+}
+
+fn durable(event: CommitEvent) -> u64 {
+    match event {
+        CommitEvent::Durable { next_offset } => next_offset,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_gathers_during_a_sync_goes_out_together() {
+    let (permit, permits) = mpsc::channel();
+    let frames = Arc::new(Mutex::new(Vec::new()));
+    let log = Gated { inner: MemoryLog::new(), permits, frames: frames.clone() };
+    let (receiver, on_event) = events();
+    let options = CommitterOptions { frame_bytes_max: 100, ..CommitterOptions::default() };
+    let committer = Committer::spawn(Box::new(log), options, on_event);
+    committer.submit(0, 1, vec![0; 10]).unwrap();
+    while frames.lock().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for offset in 1..=10 {
+        committer.submit(offset, 1, vec![0; 30]).unwrap();
+    }
+    committer.submit(11, 5, vec![0; 1000]).unwrap();
+    assert_eq!(committer.durable_offset(), 0);
+    assert_eq!(committer.stats().queue_bytes, 1310);
+    permit.send(()).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 1);
+    permit.send(()).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 16);
+    committer.wait_durable(16).unwrap();
+    assert_eq!(*frames.lock().unwrap(), [(0, 1, 10), (1, 3, 90), (4, 3, 90), (7, 3, 90), (10, 1, 30), (11, 5, 1000)]);
+    let buffer = committer.take_buffer();
+    assert!(buffer.is_empty() && buffer.capacity() > 0);
+    permit.send(()).unwrap();
+    committer.submit(16, 1, buffer).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 17);
+    assert_eq!(committer.shutdown().unwrap().tail().next_offset, 17);
+}
+
+#[test]
+fn a_full_queue_blocks_the_submitter() {
+    let (permit, permits) = mpsc::channel();
+    let log = Gated { inner: MemoryLog::new(), permits, frames: Arc::default() };
+    let (_receiver, on_event) = events();
+    let options = CommitterOptions { queue_bytes_max: 100, ..CommitterOptions::default() };
+    let committer = Arc::new(Committer::spawn(Box::new(log), options, on_event));
+    committer.submit(0, 1, vec![0; 70]).unwrap();
+    let submitted = Arc::new(Mutex::new(false));
+    let thread = std::thread::spawn({
+        let (committer, submitted) = (committer.clone(), submitted.clone());
+        move || {
+            committer.submit(1, 1, vec![0; 70]).unwrap();
+            *submitted.lock().unwrap() = true;
+            // Larger than the whole queue: taken once it is alone.
+            committer.submit(2, 1, vec![0; 700]).unwrap();
+        }
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!*submitted.lock().unwrap());
+    for _ in 0..3 {
+        permit.send(()).unwrap();
+    }
+    thread.join().unwrap();
+    committer.wait_durable(3).unwrap();
+}
+
+#[test]
+fn mistakes_of_the_caller() {
+    let (_receiver, on_event) = events();
+    let committer = Committer::spawn(Box::new(MemoryLog::new()), CommitterOptions::default(), on_event);
+    for (first_offset, count) in [(1, 1), (0, 0)] {
+        assert!(matches!(committer.submit(first_offset, count, vec![]), Err(SubmitError::Unfit { expected: 0, .. })));
+    }
+    committer.submit(0, 3, vec![]).unwrap();
+    committer.wait_durable(3).unwrap();
+    assert_eq!(committer.durable_offset(), 3);
+}
+
+#[test]
+fn a_failed_sync_poisons_once_and_for_good() {
+    let storage = SimStorage::new(4);
+    let log = open(&storage, LogOptions::default(), 0).0;
+    storage.set_faults(Faults { fail_sync: Some(storage.counts().syncs + 2), ..Faults::default() });
+    let (receiver, on_event) = events();
+    let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
+    for offset in 0..2 {
+        committer.submit(offset, 1, vec![1; 50]).unwrap();
+        assert_eq!(durable(receiver.recv().unwrap()), offset + 1);
+    }
+    committer.submit(2, 1, vec![1; 50]).unwrap();
+    let CommitEvent::Poisoned { error } = receiver.recv().unwrap() else { panic!("not poisoned") };
+    assert!(error.to_string().contains("injected failure of a sync"), "{error}");
+    assert!(error.to_string().ends_with("[LC0502]"));
+    assert!(matches!(committer.wait_durable(3), Err(SubmitError::Poisoned(_))));
+    assert!(matches!(committer.submit(3, 1, vec![]), Err(SubmitError::Poisoned(_))));
+    assert!(matches!(committer.shutdown(), Err(SubmitError::Poisoned(_))));
+    assert!(receiver.recv().is_err(), "no further event");
+    // The write that failed to sync is gone after a power failure, the others are not.
+    let log = open(&storage.crash(1), LogOptions::default(), 0).0;
+    assert_eq!(read_all(&log).len(), 2);
+}
+
+#[test]
+fn trims_and_ends_properly() {
+    let storage = SimStorage::new(4);
+    let options = LogOptions { segment_bytes: 5000, ..LogOptions::default() };
+    let log = open(&storage, options.clone(), 0).0;
+    let (_receiver, on_event) = events();
+    let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
+    for offset in 0..50 {
+        committer.submit(offset, 1, vec![1; 200]).unwrap();
+        committer.wait_durable(offset + 1).unwrap();
+    }
+    let before = segments(&storage).len();
+    committer.trim(40);
+    let stats = committer.stats();
+    assert_eq!((stats.transactions, stats.log_bytes, stats.syncs, stats.queue_bytes), (50, 50 * 248, 50, 0));
+    let log = committer.shutdown().unwrap();
+    assert!(segments(&storage).len() < before / 2);
+    assert!(log.tail().oldest_offset <= 40);
+    drop(log);
+    let log = open(&storage.crash(1), options, 0).0;
+    assert_eq!(log.tail().next_offset, 50);
+}
+
+#[test]
+fn a_panicking_listener_does_not_hang_anybody() {
+    let committer =
+        Committer::spawn(Box::new(MemoryLog::new()), CommitterOptions::default(), Box::new(|_| panic!("on purpose")));
+    committer.submit(0, 1, vec![]).unwrap();
+    assert!(committer.wait_durable(2).is_err());
+    assert!(matches!(committer.submit(1, 1, vec![]), Err(SubmitError::Closed)));
+    assert!(committer.shutdown().is_err());
+}

@@ -1,0 +1,176 @@
+//! Power failures at random moments: what was synced is there, and nothing is there that was not written.
+
+mod common;
+
+use common::{open, payload, read_all, DIRECTORY};
+use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions};
+use lightcone_storage::sim::{Faults, SimStorage};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append { bytes: usize, count: u32 },
+    Sync,
+    Seal,
+    Close,
+    Trim { back: u64 },
+    Crash { seed: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..3000usize, 1..5u32).prop_map(|(bytes, count)| Step::Append { bytes, count }),
+        4 => Just(Step::Sync),
+        1 => Just(Step::Seal),
+        1 => Just(Step::Close),
+        1 => (0..40u64).prop_map(|back| Step::Trim { back }),
+        3 => any::<u64>().prop_map(|seed| Step::Crash { seed }),
+    ]
+}
+
+fn options(preallocate: bool) -> LogOptions {
+    LogOptions { segment_bytes: 12_000, preallocate, ..LogOptions::default() }
+}
+
+/// The frames that should be in the log: (first offset, count, size).
+type Model = Vec<(u64, u32, usize)>;
+
+fn check(log: &LocalLog, model: &Model) {
+    let tail = log.tail();
+    let frames = read_all(log);
+    let expected: Vec<_> = model
+        .iter()
+        .filter(|(first, count, _)| first + u64::from(*count) > tail.oldest_offset)
+        .map(|(first, count, bytes)| (*first, *count, payload(*first, *bytes)))
+        .collect();
+    assert_eq!(frames, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn synced_frames_survive(steps in prop::collection::vec(step(), 1..60), preallocate: bool, short_writes: bool, seed: u64) {
+        let mut storage = SimStorage::new(seed);
+        storage.set_faults(Faults { short_writes, ..Faults::default() });
+        let mut epoch = 1;
+        let mut log = open(&storage, options(preallocate), epoch).0;
+        let mut model: Model = Vec::new();
+        for step in steps {
+            let tail = log.tail();
+            match step {
+                Step::Append { bytes, count } => {
+                    let first_offset = tail.next_offset;
+                    let payload = payload(first_offset, bytes);
+                    let parts: Vec<&[u8]> = payload.chunks(700).collect();
+                    log.append(epoch, Frame { first_offset, count, payload: &parts }).unwrap();
+                    model.push((first_offset, count, bytes));
+                }
+                Step::Sync => {
+                    log.sync().unwrap();
+                    prop_assert_eq!(log.tail().synced_offset, tail.next_offset);
+                }
+                Step::Seal => {
+                    epoch += 1;
+                    prop_assert_eq!(log.seal(epoch).unwrap().epoch, epoch);
+                }
+                Step::Close => log.close().unwrap(),
+                Step::Trim { back } => {
+                    log.trim(tail.synced_offset.saturating_sub(back)).unwrap();
+                    prop_assert!(log.tail().oldest_offset <= tail.synced_offset.saturating_sub(back).max(tail.oldest_offset));
+                }
+                Step::Crash { seed } => {
+                    storage = storage.crash(seed);
+                    storage.set_faults(Faults { short_writes, ..Faults::default() });
+                    let (reopened, recovery) = open(&storage, options(preallocate), epoch);
+                    log = reopened;
+                    let next = recovery.tail.next_offset;
+                    prop_assert!(next >= tail.synced_offset, "lost synced transactions: {} < {}", next, tail.synced_offset);
+                    model.retain(|(first, count, _)| first + u64::from(*count) <= next);
+                    let model_next = model.last().map_or(0, |(first, count, _)| first + u64::from(*count));
+                    prop_assert!(next == model_next, "a frame is half there");
+                    prop_assert_eq!(recovery.tail.epoch, epoch);
+                }
+            }
+            check(&log, &model);
+        }
+    }
+
+    #[test]
+    fn any_failure_poisons_and_loses_nothing_acknowledged(
+        sizes in prop::collection::vec(0..2500usize, 1..25),
+        kind in 0..4u8,
+        at in 0..60u64,
+        preallocate: bool,
+        seed: u64,
+    ) {
+        let storage = SimStorage::new(seed);
+        let mut log = open(&storage, options(preallocate), 0).0;
+        let done = storage.counts();
+        storage.set_faults(match kind {
+            0 => Faults { fail_writes_from: Some(done.writes + at), ..Faults::default() },
+            1 => Faults { tear_write: Some(done.writes + at), ..Faults::default() },
+            2 => Faults { fail_sync: Some(done.syncs + at), ..Faults::default() },
+            _ => Faults { fail_names_from: Some(done.names + at % 4), ..Faults::default() },
+        });
+        let mut acknowledged = 0;
+        let mut written = 0;
+        let mut failed = false;
+        for (number, bytes) in sizes.iter().enumerate() {
+            let first_offset = number as u64;
+            let frame = payload(first_offset, *bytes);
+            let appended = log.append(0, Frame { first_offset, count: 1, payload: &[&frame] });
+            if !failed {
+                written = first_offset + 1;
+            }
+            match appended.and_then(|()| log.sync()) {
+                Ok(()) => {
+                    prop_assert!(!failed, "a poisoned log took a frame");
+                    acknowledged = first_offset + 1;
+                }
+                Err(LogError::Poisoned { cause }) => {
+                    prop_assert!(cause.to_string().contains("injected"), "{}", cause);
+                    failed = true;
+                }
+                Err(error) => prop_assert!(false, "not poisoned but {}", error),
+            }
+        }
+        if failed {
+            prop_assert!(matches!(log.sync(), Err(LogError::Poisoned { .. })), "sync is refused");
+            prop_assert!(matches!(log.seal(9), Err(LogError::Poisoned { .. })), "seal is refused");
+        }
+        let storage = storage.crash(seed ^ 1);
+        let (log, recovery) = open(&storage, options(preallocate), 0);
+        prop_assert!((acknowledged..=written).contains(&recovery.tail.next_offset));
+        for (number, (first, count, bytes)) in read_all(&log).into_iter().enumerate() {
+            prop_assert_eq!((first, count), (number as u64, 1));
+            prop_assert_eq!(bytes, payload(first, sizes[number]));
+        }
+    }
+}
+
+/// A crash while the torn tail is being cut must not turn the rest into damage.
+#[test]
+fn crash_while_cutting_the_tail() {
+    for seed in 0..200 {
+        let storage = SimStorage::new(seed);
+        let mut log = open(&storage, options(true), 0).0;
+        for first_offset in 0..6u64 {
+            let frame = payload(first_offset, 900);
+            log.append(0, Frame { first_offset, count: 1, payload: &[&frame] }).unwrap();
+            if first_offset == 2 {
+                log.sync().unwrap();
+            }
+        }
+        let mut storage = storage.crash(seed);
+        for again in 0..4 {
+            // Fails at the sync after the cut, or not at all.
+            storage.set_faults(Faults { fail_sync: Some(0), ..Faults::default() });
+            let _ = LocalLog::open_on(std::sync::Arc::new(storage.clone()), DIRECTORY.as_ref(), options(true), 0);
+            storage = storage.crash(seed * 10 + again);
+        }
+        let (log, recovery) = open(&storage, options(true), 0);
+        assert!((3..=6).contains(&recovery.tail.next_offset), "seed {seed}");
+        assert_eq!(read_all(&log).len() as u64, recovery.tail.next_offset);
+    }
+}

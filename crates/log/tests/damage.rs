@@ -1,0 +1,230 @@
+//! Damage: found wherever it is, named, never silently cut; and repaired on request only.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{fill, open, payload, read_all, read_from, segments, DIRECTORY};
+use lightcone_log::fuzzing::fuzz_segment;
+use lightcone_log::{repair_on, LocalLog, Log, LogError, LogOptions};
+use lightcone_storage::sim::SimStorage;
+
+const HEADER: usize = 4096;
+
+fn options() -> LogOptions {
+    LogOptions { segment_bytes: 4096 + 500, preallocate: false, ..LogOptions::default() }
+}
+
+/// Opens and reads everything; the number of transactions, or the first error.
+fn open_and_read(storage: &SimStorage, options: LogOptions) -> Result<u64, LogError> {
+    let (log, recovery) = LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options, 0)?;
+    let mut reader = log.read(recovery.tail.oldest_offset)?;
+    let mut next = recovery.tail.oldest_offset;
+    while let Some(frame) = reader.next()? {
+        assert_eq!(frame.first_offset, next);
+        assert_eq!(frame.payload, payload(next, 60));
+        next += u64::from(frame.count);
+    }
+    assert_eq!(next, recovery.tail.next_offset);
+    Ok(next)
+}
+
+/// Three segments: four frames, four frames, three frames.
+fn sample(close: bool) -> SimStorage {
+    let storage = SimStorage::new(7);
+    let mut log = open(&storage, options(), 0).0;
+    fill(&mut log, 11, 60);
+    if close {
+        log.close().unwrap();
+    }
+    assert_eq!(segments(&storage).len(), 3);
+    storage.crash(0)
+}
+
+#[test]
+fn every_flipped_bit_is_found_and_named() {
+    for close in [false, true] {
+        let storage = sample(close);
+        let frame = 48 + 60;
+        for (number, path) in segments(&storage).iter().enumerate() {
+            let whole = storage.file(path).unwrap();
+            let last = number == 2;
+            for byte in 0..whole.len() {
+                // All bits where it matters; one bit per byte in the padding of the header block.
+                let bits = if (100..HEADER).contains(&byte) { 0..1 } else { 0..8 };
+                for bit in bits {
+                    let mut bytes = whole.clone();
+                    bytes[byte] ^= 1 << bit;
+                    storage.put_file(path, bytes);
+                    let result = open_and_read(&storage.crash(0), options());
+                    let frame_start = match byte {
+                        _ if byte < HEADER => 0,
+                        _ => HEADER + (byte - HEADER) / frame * frame,
+                    };
+                    if last && frame_start + frame >= whole.len() {
+                        // The last frame, or the closing mark: a torn tail as far as anybody can tell.
+                        let kept = if close { 11 } else { 10 };
+                        assert_eq!(result.unwrap(), kept, "byte {byte} bit {bit}");
+                        continue;
+                    }
+                    match result {
+                        Err(LogError::Damaged { file, byte_offset, .. }) => {
+                            assert_eq!((&file, byte_offset), (path, frame_start as u64), "byte {byte} bit {bit}")
+                        }
+                        other => panic!("{} byte {byte} bit {bit}: {other:?}", path.display()),
+                    }
+                }
+            }
+            storage.put_file(path, whole);
+        }
+    }
+}
+
+#[test]
+fn damage_in_a_preallocated_segment_is_found() {
+    let storage = SimStorage::new(3);
+    let options = || LogOptions { segment_bytes: 1 << 16, ..LogOptions::default() };
+    let mut log = open(&storage, options(), 0).0;
+    fill(&mut log, 20, 60);
+    drop(log);
+    let path = &segments(&storage)[0];
+    let whole = storage.file(path).unwrap();
+    assert!(whole.len() >= 1 << 16);
+    // A whole frame zeroed, as a lost write would leave it.
+    let mut bytes = whole.clone();
+    bytes[HEADER + 5 * 108..HEADER + 6 * 108].fill(0);
+    storage.put_file(path, bytes);
+    let error = open_and_read(&storage, options()).unwrap_err();
+    assert!(matches!(&error, LogError::Damaged { byte_offset, .. } if *byte_offset == (HEADER + 5 * 108) as u64), "{error}");
+    assert!(error.to_string().contains("zeros where a frame is expected"), "{error}");
+    assert!(error.to_string().ends_with("[LC0503]"));
+    // Rubbish after the end is a torn tail.
+    let mut bytes = whole.clone();
+    bytes[HEADER + 20 * 108 + 300] = 1;
+    storage.put_file(path, bytes);
+    let (_, recovery) = open(&storage, options(), 0);
+    assert_eq!((recovery.tail.next_offset, recovery.torn_bytes_cut), (20, 301));
+    assert_eq!(storage.file(path).unwrap(), whole);
+}
+
+#[test]
+fn a_moved_frame_is_no_frame() {
+    let storage = sample(false);
+    let path = &segments(&storage)[0];
+    let mut bytes = storage.file(path).unwrap();
+    bytes.copy_within(HEADER..HEADER + 108, HEADER + 108);
+    storage.put_file(path, bytes);
+    assert!(matches!(open_and_read(&storage, options()), Err(LogError::Damaged { byte_offset: 4204, .. })));
+}
+
+#[test]
+fn missing_segments() {
+    let storage = sample(false);
+    let paths = segments(&storage);
+    let without = |missing: &[usize]| {
+        let copy = SimStorage::new(0);
+        for (number, path) in paths.iter().enumerate() {
+            if !missing.contains(&number) {
+                copy.put_file(path, storage.file(path).unwrap());
+            }
+        }
+        copy
+    };
+    assert!(matches!(open_and_read(&without(&[1]), options()), Err(LogError::Gap { file, .. }) if file == paths[2]));
+    // The first ones may have been trimmed.
+    let trimmed = without(&[0]);
+    assert_eq!(open_and_read(&trimmed, options()).unwrap(), 11);
+    let log = open(&trimmed, options(), 0).0;
+    assert!(matches!(log.read(3), Err(LogError::OutOfRange { asked: 3, oldest: 4, next: 11 })));
+    assert!(matches!(log.read(12), Err(LogError::OutOfRange { .. })));
+    assert_eq!(read_from(&log, 11), []);
+    assert_eq!(read_from(&log, 9).len(), 2);
+    // A segment that lost its last frame does not meet the next one.
+    let short = without(&[]);
+    let mut bytes = storage.file(&paths[0]).unwrap();
+    bytes.truncate(HEADER + 3 * 108);
+    short.put_file(&paths[0], bytes);
+    let error = open_and_read(&short, options()).unwrap_err();
+    assert!(matches!(&error, LogError::Damaged { file, byte_offset: 4420, .. } if *file == paths[0]), "{error}");
+}
+
+#[test]
+fn foreign_and_locked() {
+    let storage = sample(false);
+    let other = LogOptions { database: [1; 32], ..options() };
+    assert!(matches!(open_and_read(&storage, other), Err(LogError::Foreign { .. })));
+    let _log = open(&storage, options(), 0).0;
+    assert!(matches!(open_and_read(&storage, options()), Err(LogError::Locked { .. })));
+    assert!(matches!(repair_on(Arc::new(storage.clone()), Path::new(DIRECTORY), &options()), Err(LogError::Locked { .. })));
+}
+
+fn repair(storage: &SimStorage) -> lightcone_log::RepairReport {
+    repair_on(Arc::new(storage.clone()), Path::new(DIRECTORY), &options()).unwrap()
+}
+
+#[test]
+fn repair_keeps_what_is_before_the_damage() {
+    let storage = sample(true);
+    let report = repair(&storage);
+    assert_eq!((report.damage, report.next_offset, report.saved.len()), (None, Some(11), 0));
+    let paths = segments(&storage);
+    let whole = storage.file(&paths[1]).unwrap();
+    let mut bytes = whole.clone();
+    bytes[HEADER + 2 * 108 + 70] ^= 4;
+    storage.put_file(&paths[1], bytes.clone());
+    let report = repair(&storage);
+    assert!(report.damage.unwrap().contains("byte 4312"));
+    assert_eq!(report.cut, Some((paths[1].clone(), 4312)));
+    assert_eq!(report.next_offset, Some(6));
+    let name = |number: usize, end: &str| PathBuf::from(format!("{}{end}", paths[number].display()));
+    assert_eq!(report.saved, [name(2, ".removed"), name(1, ".removed-4312")]);
+    assert_eq!(storage.file(&report.saved[1]).unwrap(), bytes[4312..]);
+    assert_eq!(report.removed_bytes, 2 * 108 + storage.file(&report.saved[0]).unwrap().len() as u64);
+    let mut log = open(&storage.crash(1), options(), 0).0;
+    assert_eq!(read_all(&log).len(), 6);
+    fill(&mut log, 5, 60);
+    assert_eq!(read_all(&log).len(), 11);
+    assert_eq!(repair(&storage).damage, None);
+}
+
+#[test]
+fn repair_of_headers_and_gaps() {
+    for byte in [0, 13, 60, 4000] {
+        let storage = sample(true);
+        let paths = segments(&storage);
+        let mut bytes = storage.file(&paths[1]).unwrap();
+        bytes[byte] ^= 1;
+        storage.put_file(&paths[1], bytes);
+        let report = repair(&storage);
+        assert_eq!((report.next_offset, report.saved.len()), (Some(4), 2));
+        assert_eq!(open_and_read(&storage.crash(1), options()).unwrap(), 4);
+    }
+    let storage = sample(true);
+    let bytes = storage.file(&segments(&storage)[0]).unwrap();
+    storage.put_file(&segments(&storage)[0], bytes[..2000].to_vec());
+    let report = repair(&storage);
+    assert_eq!((report.cut, report.next_offset, report.saved.len()), (None, None, 3));
+}
+
+#[test]
+fn fuzz_entry_takes_anything() {
+    let storage = sample(true);
+    let whole = storage.file(&segments(&storage)[0]).unwrap();
+    fuzz_segment(&[]);
+    fuzz_segment(&whole);
+    let mut random = 1u64;
+    for _ in 0..3000 {
+        let mut bytes = whole.clone();
+        for _ in 0..3 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let at = HEADER + (random >> 33) as usize % (bytes.len() - HEADER);
+            bytes[at] = (random >> 20) as u8;
+        }
+        if random & 1 == 0 {
+            let length = (random >> 40) as usize % bytes.len();
+            bytes.truncate(length);
+        }
+        fuzz_segment(&bytes);
+    }
+}
