@@ -1,1 +1,36 @@
+//! The client protocol over WebSocket, versions 2 and 3 (spec chapter 05).
+//!
+//! * [`ClientMessage`]: what clients send. Decoding borrows names, queries and arguments from the
+//!   payload; [`ClientPayload`] walks the messages of one WebSocket message.
+//! * [`server`]: writers that append server messages to a buffer without building them first.
+//!   Rows go through [`RowListWriter`] or [`rows::row_list`].
+//! * [`ServerMessage`]: server messages as owned values, for clients and tests;
+//!   [`skip_server_message`] steps over one without building it.
+//! * [`payload`]: the tag byte, compression and its policy, and the cutting of a queue of messages
+//!   into payloads.
+//!
+//! The two versions have the same messages. Version 2 puts one message into a WebSocket message,
+//! version 3 any number of them, back to back.
 
+#![forbid(unsafe_code)]
+
+mod client;
+mod compress;
+mod error;
+pub mod fuzzing;
+mod message;
+pub mod payload;
+pub mod rows;
+pub mod server;
+mod skip;
+
+pub use client::{ClientMessage, ClientPayload};
+pub use compress::{Compression, CompressionPolicy};
+pub use error::Error;
+pub use message::{
+    ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, SingleTableRows,
+    TableUpdate, TableUpdateRows,
+};
+pub use payload::Protocol;
+pub use rows::{RowList, RowListWriter, RowSize};
+pub use skip::{skip_server_message, ServerMessageKind};

@@ -1,0 +1,241 @@
+//! Messages from clients (spec 05 §5.1) and the payloads that carry them (§3.1).
+
+use lightcone_types::{DecodeError, Encode, Reader};
+
+use crate::{Error, Protocol};
+
+/// A message from a client. Texts and bytes are borrowed from the payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientMessage<'a> {
+    /// Register a query set and send its rows.
+    Subscribe {
+        request_id: u32,
+        query_set_id: u32,
+        query_strings: Vec<&'a str>,
+    },
+    /// Remove a query set.
+    Unsubscribe {
+        request_id: u32,
+        query_set_id: u32,
+        /// The answer lists the rows that the client no longer holds through this set.
+        send_dropped_rows: bool,
+    },
+    /// Run a query once.
+    OneOffQuery {
+        request_id: u32,
+        query_string: &'a str,
+    },
+    /// Call a reducer; `args` is the BSATN of the parameters, back to back.
+    CallReducer {
+        request_id: u32,
+        reducer: &'a str,
+        args: &'a [u8],
+    },
+    /// Call a procedure; `args` as for a reducer.
+    CallProcedure {
+        request_id: u32,
+        procedure: &'a str,
+        args: &'a [u8],
+    },
+}
+
+impl<'a> ClientMessage<'a> {
+    /// Reads one message and leaves the reader behind it.
+    ///
+    /// Only `Subscribe` allocates: a list of at most one entry per four bytes of input.
+    #[inline]
+    pub fn decode(r: &mut Reader<'a>) -> Result<Self, Error> {
+        match r.read_u8()? {
+            0 => Self::decode_subscribe(r),
+            1 => Ok(Self::Unsubscribe {
+                request_id: r.read_u32()?,
+                query_set_id: r.read_u32()?,
+                send_dropped_rows: match r.read_u8()? {
+                    0 => false,
+                    1 => true,
+                    tag => return Err(DecodeError::invalid_tag(tag, "UnsubscribeFlags").into()),
+                },
+            }),
+            2 => Ok(Self::OneOffQuery {
+                request_id: r.read_u32()?,
+                query_string: r.read_str()?,
+            }),
+            3 => {
+                let request_id = r.read_u32()?;
+                match r.read_u8()? {
+                    0 => {}
+                    flags => return Err(Error::CallReducerFlag(flags)),
+                }
+                Ok(Self::CallReducer {
+                    request_id,
+                    reducer: r.read_str()?,
+                    args: r.read_bytes()?,
+                })
+            }
+            4 => {
+                let request_id = r.read_u32()?;
+                match r.read_u8()? {
+                    0 => {}
+                    flags => return Err(Error::CallProcedureFlag(flags)),
+                }
+                Ok(Self::CallProcedure {
+                    request_id,
+                    procedure: r.read_str()?,
+                    args: r.read_bytes()?,
+                })
+            }
+            tag => Err(DecodeError::invalid_tag(tag, "ClientMessage").into()),
+        }
+    }
+
+    fn decode_subscribe(r: &mut Reader<'a>) -> Result<Self, Error> {
+        let request_id = r.read_u32()?;
+        let query_set_id = r.read_u32()?;
+        let count = r.read_u32()? as usize;
+        // A count that cannot fit is not refused here but where the input ends: the text of that
+        // error is the one clients of the reference system know.
+        let mut query_strings = Vec::with_capacity(count.min(r.remaining().len() / 4).min(1024));
+        for _ in 0..count {
+            query_strings.push(r.read_str()?);
+        }
+        Ok(Self::Subscribe {
+            request_id,
+            query_set_id,
+            query_strings,
+        })
+    }
+
+    /// The id the client chose for this request.
+    #[inline]
+    pub fn request_id(&self) -> u32 {
+        match self {
+            Self::Subscribe { request_id, .. }
+            | Self::Unsubscribe { request_id, .. }
+            | Self::OneOffQuery { request_id, .. }
+            | Self::CallReducer { request_id, .. }
+            | Self::CallProcedure { request_id, .. } => *request_id,
+        }
+    }
+}
+
+impl Encode for ClientMessage<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Subscribe {
+                request_id,
+                query_set_id,
+                query_strings,
+            } => {
+                out.push(0);
+                request_id.encode(out);
+                query_set_id.encode(out);
+                len(query_strings.len()).encode(out);
+                for query in query_strings {
+                    query.encode(out);
+                }
+            }
+            Self::Unsubscribe {
+                request_id,
+                query_set_id,
+                send_dropped_rows,
+            } => {
+                out.push(1);
+                request_id.encode(out);
+                query_set_id.encode(out);
+                send_dropped_rows.encode(out);
+            }
+            Self::OneOffQuery {
+                request_id,
+                query_string,
+            } => {
+                out.push(2);
+                request_id.encode(out);
+                query_string.encode(out);
+            }
+            Self::CallReducer {
+                request_id,
+                reducer: name,
+                args,
+            }
+            | Self::CallProcedure {
+                request_id,
+                procedure: name,
+                args,
+            } => {
+                out.push(if matches!(self, Self::CallReducer { .. }) {
+                    3
+                } else {
+                    4
+                });
+                request_id.encode(out);
+                out.push(0);
+                name.encode(out);
+                args.encode(out);
+            }
+        }
+    }
+}
+
+fn len(len: usize) -> u32 {
+    u32::try_from(len).expect("a list in memory of 16-byte entries has fewer than 2^32 of them")
+}
+
+/// The messages of one binary WebSocket message from a client, in order.
+///
+/// Version 2: exactly one message; bytes behind it are ignored. Version 3: one or more, back to
+/// back. After the first error the iterator ends; the messages before it stand (spec 05 §3.3).
+#[derive(Clone, Debug)]
+pub struct ClientPayload<'a> {
+    reader: Reader<'a>,
+    protocol: Protocol,
+    state: PayloadState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PayloadState {
+    Start,
+    Inside,
+    End,
+}
+
+impl<'a> ClientPayload<'a> {
+    /// The messages of `payload`.
+    #[inline]
+    pub fn new(protocol: Protocol, payload: &'a [u8]) -> Self {
+        Self {
+            reader: Reader::new(payload),
+            protocol,
+            state: PayloadState::Start,
+        }
+    }
+
+    /// Where in the payload the next message starts.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.reader.position()
+    }
+}
+
+impl<'a> Iterator for ClientPayload<'a> {
+    type Item = Result<ClientMessage<'a>, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.state {
+            PayloadState::End => return None,
+            PayloadState::Inside if self.reader.is_empty() => return None,
+            PayloadState::Start if self.protocol == Protocol::V3 && self.reader.is_empty() => {
+                self.state = PayloadState::End;
+                return Some(Err(Error::EmptyClientPayload));
+            }
+            PayloadState::Start | PayloadState::Inside => {}
+        }
+        let message = ClientMessage::decode(&mut self.reader);
+        self.state = if message.is_err() || self.protocol == Protocol::V2 {
+            PayloadState::End
+        } else {
+            PayloadState::Inside
+        };
+        Some(message)
+    }
+}

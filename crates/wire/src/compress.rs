@@ -1,0 +1,140 @@
+//! Compression of server payloads and when to use it (spec 05 §3.2).
+
+use std::io::{Read, Write};
+
+use crate::Error;
+
+/// Bodies up to this size are not worth compressing.
+pub const COMPRESS_ABOVE_BYTES: usize = 1024;
+
+/// An algorithm: the `compression` parameter of a connection, and the tag of a payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// Tag 0; always allowed.
+    None,
+    /// Tag 1, RFC 7932. What a client gets that does not name any.
+    #[default]
+    Brotli,
+    /// Tag 2, RFC 1952.
+    Gzip,
+}
+
+impl Compression {
+    /// From the value of the query parameter; upper and lower case matter.
+    pub fn from_query_value(value: &str) -> Option<Self> {
+        match value {
+            "None" => Some(Self::None),
+            "Brotli" => Some(Self::Brotli),
+            "Gzip" => Some(Self::Gzip),
+            _ => None,
+        }
+    }
+
+    /// The value of the query parameter.
+    pub fn query_value(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Brotli => "Brotli",
+            Self::Gzip => "Gzip",
+        }
+    }
+
+    /// The first byte of a payload.
+    #[inline]
+    pub fn tag(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Brotli => 1,
+            Self::Gzip => 2,
+        }
+    }
+
+    /// From the first byte of a payload.
+    pub fn from_tag(tag: u8) -> Result<Self, Error> {
+        match tag {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Brotli),
+            2 => Ok(Self::Gzip),
+            tag => Err(Error::UnknownCompression(tag)),
+        }
+    }
+
+    /// Appends `body`, compressed.
+    pub(crate) fn compress(self, body: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::None => out.extend_from_slice(body),
+            Self::Brotli => {
+                let parameters = brotli::enc::BrotliEncoderParams {
+                    quality: 1,
+                    size_hint: body.len(),
+                    ..Default::default()
+                };
+                brotli::BrotliCompress(&mut { body }, out, &parameters)
+                    .expect("reading and writing memory does not fail");
+            }
+            Self::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(1));
+                encoder
+                    .write_all(body)
+                    .and_then(|()| encoder.finish())
+                    .expect("writing to memory does not fail");
+            }
+        }
+    }
+
+    /// Decompresses `data` into at most `limit_bytes`.
+    pub(crate) fn decompress(self, data: &[u8], limit_bytes: usize) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        let take = (limit_bytes as u64).saturating_add(1);
+        let read = match self {
+            Self::None => data.take(take).read_to_end(&mut body),
+            Self::Brotli => brotli::Decompressor::new(data, 4096)
+                .take(take)
+                .read_to_end(&mut body),
+            Self::Gzip => flate2::read::GzDecoder::new(data)
+                .take(take)
+                .read_to_end(&mut body),
+        };
+        read.map_err(|error| Error::Decompress {
+            algorithm: self.query_value(),
+            detail: error.to_string(),
+        })?;
+        if body.len() > limit_bytes {
+            return Err(Error::BodyTooLarge { limit_bytes });
+        }
+        Ok(body)
+    }
+}
+
+/// When the server compresses.
+///
+/// The TypeScript client 2.10.1, which asks for gzip, inflates each payload asynchronously and
+/// handles it when *that* payload is ready. A large compressed payload is thus overtaken by small
+/// ones that follow, compressed or not, and the client loses row changes. No policy of the server
+/// can prevent this except not to compress for such clients; an uncompressed payload is legal
+/// whatever the client asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompressionPolicy {
+    /// Never.
+    Never,
+    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`], but never with gzip. The default: order
+    /// holds for every client, and those that ask for Brotli handle payloads in order.
+    #[default]
+    KeepOrder,
+    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`]: what the reference server does.
+    AsAsked,
+}
+
+impl CompressionPolicy {
+    /// The algorithm for a body of this size.
+    #[inline]
+    pub fn choose(self, asked: Compression, body_bytes: usize) -> Compression {
+        if body_bytes <= COMPRESS_ABOVE_BYTES {
+            return Compression::None;
+        }
+        match (self, asked) {
+            (Self::Never, _) | (Self::KeepOrder, Compression::Gzip) => Compression::None,
+            (Self::KeepOrder | Self::AsAsked, asked) => asked,
+        }
+    }
+}
