@@ -1,0 +1,312 @@
+//! Names and types of a condition (08 §3, §6).
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lightcone_schema::TableSchema;
+use lightcone_types::{AlgebraicType, ColId, Identity};
+
+use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal};
+use crate::condition::{Condition, Node, NodeId};
+use crate::error::SqlError;
+use crate::lexer::Comparison;
+use crate::literal;
+use crate::scalar::Scalar;
+
+/// The relations that names can refer to, in the order in which they are joined.
+pub(crate) struct Scope {
+    relations: Vec<Arc<TableSchema>>,
+    by_alias: HashMap<String, usize>,
+    /// Columns must say which relation they are of.
+    qualified_only: bool,
+}
+
+impl Scope {
+    pub fn new(qualified_only: bool) -> Scope {
+        Scope {
+            relations: Vec::new(),
+            by_alias: HashMap::new(),
+            qualified_only,
+        }
+    }
+
+    pub fn add(&mut self, alias: &str, table: Arc<TableSchema>) -> Result<(), SqlError> {
+        if self
+            .by_alias
+            .insert(alias.to_owned(), self.relations.len())
+            .is_some()
+        {
+            return Err(SqlError::DuplicateName(alias.to_owned()));
+        }
+        self.relations.push(table);
+        Ok(())
+    }
+
+    pub fn relation(&self, alias: &str) -> Result<usize, SqlError> {
+        self.by_alias
+            .get(alias)
+            .copied()
+            .ok_or_else(|| SqlError::NotInScope(alias.to_owned()))
+    }
+
+    pub fn table(&self, relation: usize) -> &Arc<TableSchema> {
+        &self.relations[relation]
+    }
+
+    pub fn len(&self) -> usize {
+        self.relations.len()
+    }
+
+    pub fn column(&self, name: &ColumnName) -> Result<ColumnRef<'_>, SqlError> {
+        let relation = match &name.relation {
+            Some(alias) => self.relation(alias)?,
+            None if self.qualified_only => return Err(SqlError::UnqualifiedName),
+            None => 0,
+        };
+        let table = &self.relations[relation];
+        let column = table.column_by_accessor_or_name(&name.name);
+        match column.and_then(|id| table.column(id).map(|schema| (id, schema))) {
+            Some((id, schema)) => Ok(ColumnRef {
+                relation,
+                id,
+                ty: &schema.ty,
+            }),
+            None => Err(SqlError::NotInScope(name.name.clone())),
+        }
+    }
+
+    /// The two columns of an `ON`: of different relations, of one comparable type.
+    pub fn check_join(&self, left: &ColumnName, right: &ColumnName) -> Result<(), SqlError> {
+        let (left, right) = (self.column(left)?, self.column(right)?);
+        if left.relation == right.relation {
+            return Err(SqlError::NonInnerJoin);
+        }
+        expect_equal(right.ty, left.ty)?;
+        comparable(Comparison::Equal, left.ty).map(drop)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct ColumnRef<'a> {
+    relation: usize,
+    pub id: ColId,
+    pub ty: &'a AlgebraicType,
+}
+
+fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> SqlError {
+    SqlError::UnexpectedType {
+        expected: expected.type_name(),
+        inferred: inferred.type_name(),
+    }
+}
+
+fn expect_equal(actual: &AlgebraicType, expected: &AlgebraicType) -> Result<(), SqlError> {
+    if actual == expected {
+        Ok(())
+    } else {
+        Err(unexpected(actual, expected))
+    }
+}
+
+fn comparable(operator: Comparison, ty: &AlgebraicType) -> Result<Scalar, SqlError> {
+    Scalar::of(ty).ok_or_else(|| SqlError::InvalidOperator {
+        operator: operator.as_str(),
+        ty: ty.type_name(),
+    })
+}
+
+/// An expression with its type, as far as it has one by itself.
+enum Typed<'a> {
+    /// A literal other than a Bool.
+    Text(&'a str),
+    Bool(bool),
+    Sender,
+    Column(ColumnRef<'a>),
+    /// A comparison or a connective.
+    Truth(NodeId),
+}
+
+/// A side of a comparison when its type is known.
+enum Side {
+    Constant(Box<[u8]>),
+    Column(ColId),
+    Truth(NodeId),
+}
+
+struct Checker<'a> {
+    scope: &'a Scope,
+    sender: Identity,
+    identity_type: AlgebraicType,
+    typed: Vec<Typed<'a>>,
+    nodes: Vec<Node>,
+}
+
+/// Checks a condition and binds `:sender`.
+///
+/// The result speaks of columns by position alone, so it means something only where `scope` has one relation.
+pub(crate) fn check_condition(
+    expressions: &Expressions,
+    scope: &Scope,
+    sender: Identity,
+) -> Result<Condition, SqlError> {
+    let mut checker = Checker {
+        scope,
+        sender,
+        identity_type: AlgebraicType::identity(),
+        typed: Vec::with_capacity(expressions.0.len()),
+        nodes: Vec::new(),
+    };
+    for expression in &expressions.0 {
+        let typed = checker.expression(expression)?;
+        checker.typed.push(typed);
+    }
+    if let Some(root) = expressions.0.len().checked_sub(1) {
+        checker.truth(root as ExpressionId)?;
+    }
+    Ok(Condition::new(checker.nodes))
+}
+
+impl<'a> Checker<'a> {
+    fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as NodeId
+    }
+
+    fn expression(&mut self, expression: &'a Expression) -> Result<Typed<'a>, SqlError> {
+        let node = match expression {
+            Expression::Literal(Literal::Text(text)) => return Ok(Typed::Text(text)),
+            Expression::Literal(Literal::Bool(value)) => return Ok(Typed::Bool(*value)),
+            Expression::Sender => return Ok(Typed::Sender),
+            Expression::Column(name) => return self.scope.column(name).map(Typed::Column),
+            Expression::Compare(comparison, left, right) => {
+                return self.compare(*comparison, *left, *right)
+            }
+            Expression::And(left, right) => Node::And(self.truth(*left)?, self.truth(*right)?),
+            Expression::Or(left, right) => Node::Or(self.truth(*left)?, self.truth(*right)?),
+            Expression::Not(inner) => Node::Not(self.truth(*inner)?),
+        };
+        Ok(Typed::Truth(self.push(node)))
+    }
+
+    /// The node of an expression that must be a Bool.
+    fn truth(&mut self, id: ExpressionId) -> Result<NodeId, SqlError> {
+        let side = self.with_type(id, &AlgebraicType::Bool)?;
+        Ok(self.truth_of_side(side))
+    }
+
+    fn truth_of_side(&mut self, side: Side) -> NodeId {
+        match side {
+            Side::Truth(node) => node,
+            Side::Constant(constant) => self.push(Node::Constant(*constant == [1])),
+            Side::Column(column) => self.push(Node::ColumnConstant {
+                column,
+                scalar: Scalar::U8,
+                comparison: Comparison::Equal,
+                constant: [1].into(),
+            }),
+        }
+    }
+
+    /// The type an expression has without any expectation.
+    fn own_type(&self, id: ExpressionId) -> Result<AlgebraicType, SqlError> {
+        match &self.typed[id as usize] {
+            Typed::Text(_) => Err(SqlError::UntypedLiteral),
+            Typed::Bool(_) | Typed::Truth(_) => Ok(AlgebraicType::Bool),
+            Typed::Sender => Ok(self.identity_type.clone()),
+            Typed::Column(column) => Ok(column.ty.clone()),
+        }
+    }
+
+    /// An expression where a value of type `expected` belongs.
+    fn with_type(&self, id: ExpressionId, expected: &AlgebraicType) -> Result<Side, SqlError> {
+        match &self.typed[id as usize] {
+            Typed::Text(text) => match literal::encode(text, expected) {
+                Some(bsatn) => Ok(Side::Constant(bsatn.into())),
+                None => Err(SqlError::InvalidLiteral {
+                    text: (*text).to_owned(),
+                    ty: expected.type_name(),
+                }),
+            },
+            Typed::Bool(value) => {
+                expect_equal(&AlgebraicType::Bool, expected)?;
+                Ok(Side::Constant([u8::from(*value)].into()))
+            }
+            Typed::Sender if expected.is_bytes() => {
+                let bsatn = literal::with_length(&self.sender.to_be_bytes())
+                    .expect("32 bytes have a length");
+                Ok(Side::Constant(bsatn.into()))
+            }
+            Typed::Sender => {
+                expect_equal(&self.identity_type, expected)?;
+                Ok(Side::Constant(self.sender.to_le_bytes().into()))
+            }
+            Typed::Column(column) => {
+                expect_equal(column.ty, expected)?;
+                Ok(Side::Column(column.id))
+            }
+            Typed::Truth(node) => {
+                expect_equal(&AlgebraicType::Bool, expected)?;
+                Ok(Side::Truth(*node))
+            }
+        }
+    }
+
+    fn compare(
+        &mut self,
+        comparison: Comparison,
+        left: ExpressionId,
+        right: ExpressionId,
+    ) -> Result<Typed<'a>, SqlError> {
+        let left_is_constant = matches!(
+            self.typed[left as usize],
+            Typed::Text(_) | Typed::Bool(_) | Typed::Sender
+        );
+        let ty = self.own_type(if left_is_constant { right } else { left })?;
+        let left = self.with_type(left, &ty)?;
+        let right = self.with_type(right, &ty)?;
+        let scalar = comparable(comparison, &ty)?;
+        let node = match (left, right) {
+            (Side::Constant(left), Side::Constant(right)) => {
+                let ordering = scalar
+                    .compare(&left, &right)
+                    .expect("both are values of the type");
+                Node::Constant(holds(comparison, ordering))
+            }
+            (Side::Column(column), Side::Constant(constant)) => Node::ColumnConstant {
+                column,
+                scalar,
+                comparison,
+                constant,
+            },
+            (Side::Constant(constant), Side::Column(column)) => Node::ColumnConstant {
+                column,
+                scalar,
+                comparison: comparison.flipped(),
+                constant,
+            },
+            (Side::Column(left), Side::Column(right)) => Node::Columns {
+                left,
+                right,
+                scalar,
+                comparison,
+            },
+            (left, right) => {
+                let (left, right) = (self.truth_of_side(left), self.truth_of_side(right));
+                Node::CompareTruths(comparison, left, right)
+            }
+        };
+        Ok(Typed::Truth(self.push(node)))
+    }
+}
+
+fn holds(comparison: Comparison, ordering: Ordering) -> bool {
+    match comparison {
+        Comparison::Equal => ordering.is_eq(),
+        Comparison::NotEqual => ordering.is_ne(),
+        Comparison::Less => ordering.is_lt(),
+        Comparison::LessOrEqual => ordering.is_le(),
+        Comparison::Greater => ordering.is_gt(),
+        Comparison::GreaterOrEqual => ordering.is_ge(),
+    }
+}

@@ -1,0 +1,113 @@
+//! What a query can be refused for, with the texts of 08 §7.2.
+
+use lightcone_types::Identity;
+
+/// Query texts longer than this many UTF-8 bytes are refused (08 §16).
+pub const QUERY_BYTES_MAX: usize = 50_000;
+
+/// Why a query text was refused. `Display` is the text that the client gets (08 §7).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SqlError {
+    // Text
+    #[error("sql parser error: {0}")]
+    Syntax(String),
+    #[error("SQL query exceeds maximum allowed length: \"{prefix}...\"")]
+    TooLong { prefix: String },
+    #[error("Empty SQL query")]
+    Empty,
+    #[error("SubscriptionError: Empty string")]
+    EmptySubscription,
+    #[error("Multiple SQL statements are not supported")]
+    MultipleStatements,
+
+    // Syntax that is understood and refused
+    #[error("Unsupported literal expression: {0}")]
+    UnsupportedLiteral(String),
+    #[error("Unsupported expression: {0}")]
+    UnsupportedExpression(String),
+    #[error("Unsupported binary operator: {0}")]
+    UnsupportedOperator(String),
+    #[error("Unsupported projection expression: {0}")]
+    UnsupportedProjectionExpression(String),
+    #[error("Unsupported aggregate function: {0}")]
+    UnsupportedAggregate(String),
+    #[error("Aggregate expressions must have column aliases")]
+    AggregateWithoutAlias,
+    #[error("Mixed wildcard projections are not supported")]
+    MixedWildcard,
+    #[error("Unsupported FROM expression: {0}")]
+    UnsupportedFrom(String),
+    #[error("A FROM clause is required")]
+    MissingFrom,
+    #[error("Implicit joins are not supported")]
+    ImplicitJoin,
+    #[error("Non-inner joins are not supported")]
+    NonInnerJoin,
+    #[error("Unsupported SELECT: {0}")]
+    UnsupportedSelect(String),
+    #[error("Unsupported set operation: {0}")]
+    UnsupportedSetOperation(String),
+    #[error("Unsupported: {0}")]
+    Unsupported(String),
+    #[error("Unsupported: Non-SELECT queries")]
+    NotSelect,
+
+    // Names
+    #[error("`{0}` is not in scope")]
+    NotInScope(String),
+    #[error("no such table: `{0}`. If the table exists, it may be marked private.")]
+    NoSuchTable(String),
+    #[error("Duplicate name `{0}`")]
+    DuplicateName(String),
+    #[error("Names must be qualified when using joins")]
+    UnqualifiedName,
+    #[error("SELECT * is not supported for joins")]
+    WildcardOnJoin,
+    #[error("Column projections are not supported in subscriptions; Subscriptions must return a table type")]
+    ProjectionInSubscription,
+
+    // Types
+    #[error("Unexpected type: (expected) {expected} != {inferred} (inferred)")]
+    UnexpectedType { expected: String, inferred: String },
+    #[error("Invalid binary operator `{operator}` for type `{ty}`")]
+    InvalidOperator { operator: &'static str, ty: String },
+    #[error("The literal expression `{text}` cannot be parsed as type `{ty}`")]
+    InvalidLiteral { text: String, ty: String },
+    #[error("Cannot resolve type for literal expression")]
+    UntypedLiteral,
+
+    // Statements
+    #[error("Caller {} is not authorized to run SQL DML statements", .0.to_hex())]
+    NotAuthorized(Identity),
+    #[error("`{0}` is a view; DML on views is not supported")]
+    DmlOnView(String),
+    #[error("{0} is not a valid system variable")]
+    UnknownVariable(String),
+
+    // Not there yet
+    #[error("joins are not supported yet: the query reads {relations} relations, write one query per table [LC0401]")]
+    JoinNotYet { relations: usize },
+    #[error("{statement} is not supported yet in SQL: change rows by calling a reducer [LC0402]")]
+    DmlNotYet { statement: &'static str },
+    #[error(
+        "{statement} is not supported yet: this server has no row limit to set or show [LC0403]"
+    )]
+    VariableNotYet { statement: &'static str },
+    #[error("`{0}` is a view, and views are not supported yet in queries: query the tables it reads [LC0404]")]
+    ViewNotYet(String),
+    #[error(
+        "`{0}` has row-level security rules, which are not supported yet: only the database's owner may read it [LC0405]"
+    )]
+    RowLevelSecurityNotYet(String),
+}
+
+impl SqlError {
+    /// The message of a `SubscriptionError`: this text and the query it is about (08 §7.1).
+    pub fn to_subscription_message(&self, sql: &str) -> String {
+        match self {
+            SqlError::EmptySubscription => self.to_string(),
+            _ => format!("{self}, executing: `{sql}`"),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Conditions: an operator-precedence parser without recursion (08 §5.1).
+
+use crate::ast::{Expression, ExpressionId, Expressions, Literal};
+use crate::error::SqlError;
+use crate::lexer::{unquote, Comparison, Kind};
+use crate::parser::Parser;
+use crate::words;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    OpenParen,
+    Or,
+    And,
+    Not,
+    Compare(Comparison),
+}
+
+impl Operator {
+    /// Comparisons bind tightest, all six alike; then `NOT`, `AND`, `OR`.
+    fn precedence(self) -> u8 {
+        match self {
+            Operator::OpenParen => 0,
+            Operator::Or => 1,
+            Operator::And => 2,
+            Operator::Not => 3,
+            Operator::Compare(_) => 4,
+        }
+    }
+}
+
+/// An operand and the token it starts with.
+struct Operand {
+    id: ExpressionId,
+    start: usize,
+}
+
+#[derive(Default)]
+struct Stacks {
+    tree: Expressions,
+    operators: Vec<Operator>,
+    operands: Vec<Operand>,
+    open_parens: usize,
+}
+
+impl Stacks {
+    fn push_operand(&mut self, expression: Expression, start: usize) {
+        let id = self.tree.push(expression);
+        self.operands.push(Operand { id, start });
+    }
+
+    /// Applies the operators on top that bind at least as tightly as `precedence`.
+    fn reduce(&mut self, precedence: u8) {
+        while let Some(operator) = self.operators.pop_if(|o| o.precedence() >= precedence) {
+            let Some(right) = self.operands.pop() else {
+                return;
+            };
+            if operator == Operator::Not {
+                self.push_operand(Expression::Not(right.id), right.start);
+                continue;
+            }
+            let Some(left) = self.operands.pop() else {
+                return;
+            };
+            let expression = match operator {
+                Operator::And => Expression::And(left.id, right.id),
+                Operator::Or => Expression::Or(left.id, right.id),
+                Operator::Compare(comparison) => Expression::Compare(comparison, left.id, right.id),
+                Operator::Not | Operator::OpenParen => return,
+            };
+            self.push_operand(expression, left.start);
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// A whole condition. Stops at the first token that cannot continue it.
+    pub(crate) fn condition(&mut self) -> Result<Expressions, SqlError> {
+        let mut stacks = Stacks::default();
+        loop {
+            self.operand(&mut stacks)?;
+            if !self.operator(&mut stacks)? {
+                return Ok(stacks.tree);
+            }
+        }
+    }
+
+    /// Open parentheses and `NOT`s, then an operand.
+    fn operand(&mut self, stacks: &mut Stacks) -> Result<(), SqlError> {
+        loop {
+            let start = self.at;
+            if self.kind() == Kind::OpenParen {
+                self.advance();
+                if self.is_one_of(&["SELECT", "WITH"]) {
+                    return Err(SqlError::UnsupportedExpression(self.render_item(start)));
+                }
+                stacks.operators.push(Operator::OpenParen);
+                stacks.open_parens += 1;
+            } else if self.is_word("NOT") {
+                self.advance();
+                stacks.operators.push(Operator::Not);
+            } else {
+                let expression = self.primary()?;
+                stacks.push_operand(expression, start);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Close parentheses, then an operator; false at the end of the condition.
+    fn operator(&mut self, stacks: &mut Stacks) -> Result<bool, SqlError> {
+        loop {
+            let operator = match self.kind() {
+                Kind::CloseParen if stacks.open_parens > 0 => {
+                    stacks.reduce(1);
+                    stacks.operators.pop();
+                    stacks.open_parens -= 1;
+                    self.advance();
+                    continue;
+                }
+                Kind::Comparison(comparison) => Operator::Compare(comparison),
+                Kind::Word if self.is_word("AND") => Operator::And,
+                Kind::Word if self.is_word("OR") => Operator::Or,
+                Kind::Word if self.is_one_of(words::FOREIGN_INFIX) => {
+                    return Err(self.foreign_infix(stacks))
+                }
+                Kind::Plus | Kind::Minus | Kind::Star => {
+                    return Err(SqlError::UnsupportedOperator(
+                        self.slice(self.token()).to_owned(),
+                    ));
+                }
+                Kind::Symbol => match self.slice(self.token()) {
+                    "::" | "[" => return Err(self.foreign_infix(stacks)),
+                    operator if crate::lexer::FOREIGN_OPERATORS.contains(&operator) => {
+                        return Err(SqlError::UnsupportedOperator(operator.to_owned()));
+                    }
+                    _ => return self.end(stacks),
+                },
+                Kind::Comma if stacks.open_parens > 0 => return Err(self.foreign_infix(stacks)),
+                _ => return self.end(stacks),
+            };
+            self.advance();
+            stacks.reduce(operator.precedence());
+            stacks.operators.push(operator);
+            return Ok(true);
+        }
+    }
+
+    fn end(&self, stacks: &mut Stacks) -> Result<bool, SqlError> {
+        if stacks.open_parens > 0 {
+            return self.expected(")");
+        }
+        stacks.reduce(1);
+        Ok(false)
+    }
+
+    fn foreign_infix(&self, stacks: &Stacks) -> SqlError {
+        let start = stacks
+            .operands
+            .last()
+            .map_or(self.at, |operand| operand.start);
+        SqlError::UnsupportedExpression(self.render_item(start))
+    }
+
+    fn primary(&mut self) -> Result<Expression, SqlError> {
+        let start = self.at;
+        let token = self.token();
+        let unsupported_literal =
+            |parser: &Self| SqlError::UnsupportedLiteral(parser.render(start, start + 1));
+        let unsupported =
+            |parser: &Self| SqlError::UnsupportedExpression(parser.render_item(start));
+        let literal = match token.kind {
+            Kind::Number => self.number(token.start, token.end, ""),
+            Kind::Text => Literal::Text(unquote(self.slice(token), '\'')),
+            Kind::HexNumber => Literal::Text(self.text[token.start + 2..token.end].to_owned()),
+            Kind::HexText => Literal::Text(unquote(self.slice(token), '\'')),
+            Kind::Plus | Kind::Minus => {
+                self.advance();
+                let number = self.token();
+                match number.kind {
+                    Kind::Number if token.kind == Kind::Plus => {
+                        self.number(number.start, number.end, "+")
+                    }
+                    Kind::Number => self.number(number.start, number.end, "-"),
+                    Kind::End | Kind::Semicolon => return self.expected("an expression:"),
+                    _ => return Err(unsupported(self)),
+                }
+            }
+            Kind::ForeignLiteral => return Err(unsupported_literal(self)),
+            Kind::Colon => return self.parameter(),
+            Kind::Word | Kind::QuotedWord => return self.word_expression(),
+            _ => return self.expected("an expression:"),
+        };
+        self.advance();
+        Ok(Expression::Literal(literal))
+    }
+
+    fn number(&self, start: usize, end: usize, sign: &str) -> Literal {
+        let digits = self.text[start..end].trim_end_matches('L');
+        Literal::Text(format!("{sign}{digits}"))
+    }
+
+    /// `:sender`. Letter case counts, quotes do not.
+    fn parameter(&mut self) -> Result<Expression, SqlError> {
+        let start = self.at;
+        self.advance();
+        match self.kind() {
+            Kind::Number => {
+                return Err(SqlError::UnsupportedLiteral(self.render(start, start + 2)))
+            }
+            Kind::Word | Kind::QuotedWord => {}
+            _ => return self.expected("placeholder"),
+        }
+        let name = self.word()?;
+        if name == "sender" {
+            Ok(Expression::Sender)
+        } else {
+            Err(SqlError::UnsupportedLiteral(format!(":{name}")))
+        }
+    }
+
+    /// What starts with a word: a Bool literal, a column, or something unsupported.
+    fn word_expression(&mut self) -> Result<Expression, SqlError> {
+        let start = self.at;
+        let unsupported =
+            |parser: &Self| SqlError::UnsupportedExpression(parser.render_item(start));
+        if self.is_word("TRUE") || self.is_word("FALSE") {
+            let value = self.is_word("TRUE");
+            self.advance();
+            return Ok(Expression::Literal(Literal::Bool(value)));
+        }
+        if self.is_word("NULL") {
+            return Err(SqlError::UnsupportedLiteral("NULL".to_owned()));
+        }
+        if self.is_one_of(words::VALUE_FUNCTIONS) {
+            self.advance();
+            return match self.kind() {
+                // The word stands for a value, so no column can follow.
+                Kind::Period => self.expected("end of statement"),
+                _ => Err(unsupported(self)),
+            };
+        }
+        if self.is_one_of(words::SPECIAL_EXPRESSIONS) {
+            let needs_parenthesis = !self.is_word("CASE") && !self.is_word("INTERVAL");
+            self.advance();
+            return match self.kind() {
+                Kind::OpenParen => Err(unsupported(self)),
+                _ if needs_parenthesis => self.expected("("),
+                Kind::End | Kind::Semicolon | Kind::Comparison(_) | Kind::Period => {
+                    self.expected("an expression:")
+                }
+                _ => Err(unsupported(self)),
+            };
+        }
+        if self.is_word("ARRAY")
+            && (self.kind_after(1) == Kind::OpenParen
+                || self.text[self.tokens[self.at].end..]
+                    .trim_start()
+                    .starts_with('['))
+        {
+            return Err(unsupported(self));
+        }
+        if self.kind_after(1) == Kind::Text && self.is_one_of(words::STRING_TYPES) {
+            return Err(unsupported(self));
+        }
+        let column = self.column_name()?;
+        if self.kind() == Kind::OpenParen {
+            return Err(unsupported(self));
+        }
+        Ok(Expression::Column(column))
+    }
+}

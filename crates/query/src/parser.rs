@@ -1,0 +1,742 @@
+//! Statements: tokens to [`ast`](crate::ast) (08 §5). Expressions are parsed in `expression`.
+
+use crate::ast::{
+    ColumnItem, ColumnName, Dml, Expression, Expressions, Join, Projection, Select, Statement,
+    TableRef,
+};
+use crate::error::SqlError;
+use crate::lexer::{unquote, Comparison, Kind, Token};
+use crate::words::{self, is_one_of};
+
+/// Which of the two languages a text is read in; they differ in some error texts and in `LIMIT` (08 §5.2, §5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    Subscription,
+    AdHoc,
+}
+
+pub(crate) struct Parser<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) tokens: &'a [Token],
+    pub(crate) at: usize,
+    language: Language,
+}
+
+/// Parses the one statement of `text`. `tokens` are `text` lexed.
+pub(crate) fn parse(
+    text: &str,
+    tokens: &[Token],
+    language: Language,
+) -> Result<Statement, SqlError> {
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        language,
+    };
+    parser.skip_semicolons();
+    if parser.kind() == Kind::End {
+        return Err(SqlError::Empty);
+    }
+    let statement = parser.statement()?;
+    if !matches!(parser.kind(), Kind::Semicolon | Kind::End) {
+        return parser.expected("end of statement");
+    }
+    parser.skip_semicolons();
+    if parser.kind() != Kind::End {
+        return Err(SqlError::MultipleStatements);
+    }
+    Ok(statement)
+}
+
+impl Parser<'_> {
+    pub(crate) fn token(&self) -> Token {
+        // The last token is `End`, and nothing moves past it.
+        self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.token().kind
+    }
+
+    pub(crate) fn kind_after(&self, tokens: usize) -> Kind {
+        self.tokens
+            .get(self.at + tokens)
+            .map_or(Kind::End, |t| t.kind)
+    }
+
+    pub(crate) fn advance(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    pub(crate) fn slice(&self, token: Token) -> &str {
+        &self.text[token.start..token.end]
+    }
+
+    /// The unquoted word at the current position.
+    pub(crate) fn plain_word(&self) -> Option<&str> {
+        let token = self.token();
+        (token.kind == Kind::Word).then(|| self.slice(token))
+    }
+
+    pub(crate) fn is_word(&self, word: &str) -> bool {
+        self.plain_word()
+            .is_some_and(|w| w.eq_ignore_ascii_case(word))
+    }
+
+    pub(crate) fn is_one_of(&self, words: &[&str]) -> bool {
+        self.plain_word().is_some_and(|w| is_one_of(w, words))
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let there = self.is_word(word);
+        if there {
+            self.advance();
+        }
+        there
+    }
+
+    fn take(&mut self, kind: Kind) -> bool {
+        let there = self.kind() == kind;
+        if there {
+            self.advance();
+        }
+        there
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
+        if self.take_word(word) {
+            Ok(())
+        } else {
+            self.expected(word)
+        }
+    }
+
+    pub(crate) fn expected<T>(&self, what: &str) -> Result<T, SqlError> {
+        let token = self.token();
+        Err(SqlError::Syntax(if token.kind == Kind::End {
+            format!("Expected {what}, found: EOF")
+        } else {
+            format!(
+                "Expected {what}, found: {} at Line: {}, Column {}",
+                shown(self.slice(token)),
+                token.line,
+                token.column
+            )
+        }))
+    }
+
+    fn skip_semicolons(&mut self) {
+        while self.take(Kind::Semicolon) {}
+    }
+
+    /// A word, quoted or not.
+    pub(crate) fn word(&mut self) -> Result<String, SqlError> {
+        let token = self.token();
+        let word = match token.kind {
+            Kind::Word => self.slice(token).to_owned(),
+            Kind::QuotedWord => unquote(self.slice(token), '"'),
+            _ => return self.expected("identifier"),
+        };
+        self.advance();
+        Ok(word)
+    }
+
+    /// `word { "." word }`, dot-joined.
+    fn relation(&mut self) -> Result<String, SqlError> {
+        let mut name = self.word()?;
+        while self.take(Kind::Period) {
+            name.push('.');
+            name.push_str(&self.word()?);
+        }
+        Ok(name)
+    }
+
+    fn statement(&mut self) -> Result<Statement, SqlError> {
+        let subscription = self.language == Language::Subscription;
+        let Some(word) = self.plain_word() else {
+            return if self.kind() == Kind::OpenParen {
+                Err(self.unsupported_statement())
+            } else {
+                self.expected("an SQL statement")
+            };
+        };
+        if word.eq_ignore_ascii_case("SELECT") {
+            return Ok(Statement::Select(Box::new(self.select()?)));
+        }
+        if word.eq_ignore_ascii_case("WITH") {
+            return Err(self.unsupported_statement());
+        }
+        let known = is_one_of(word, &["INSERT", "UPDATE", "DELETE", "SET", "SHOW"]);
+        if !known && !is_one_of(word, words::FOREIGN_STATEMENTS) {
+            return self.expected("an SQL statement");
+        }
+        if subscription {
+            return Err(SqlError::NotSelect);
+        }
+        if !known {
+            return Err(self.unsupported_statement());
+        }
+        let statement = if self.take_word("INSERT") {
+            self.take_word("INTO");
+            Statement::Dml(self.dml("INSERT")?)
+        } else if self.take_word("UPDATE") {
+            Statement::Dml(self.dml("UPDATE")?)
+        } else if self.take_word("DELETE") {
+            self.expect_word("FROM")?;
+            Statement::Dml(self.dml("DELETE")?)
+        } else if self.is_word("SET") {
+            self.set()?
+        } else {
+            self.show()?
+        };
+        Ok(statement)
+    }
+
+    /// The target of a statement that changes rows; the rest of the statement is not read yet.
+    fn dml(&mut self, kind: &'static str) -> Result<Dml, SqlError> {
+        if self.is_one_of(words::NO_TABLE_NAME) {
+            return self.expected("a table name");
+        }
+        let table = self.relation()?;
+        self.skip_statement();
+        Ok(Dml { kind, table })
+    }
+
+    fn set(&mut self) -> Result<Statement, SqlError> {
+        let start = self.at;
+        self.advance();
+        self.take_word("SESSION");
+        if self.is_word("LOCAL") || self.is_word("TIME") {
+            return Err(self.unsupported_from(start));
+        }
+        let name = self.relation()?;
+        if !self.take_word("TO") && !self.take(Kind::Comparison(Comparison::Equal)) {
+            return self.expected("equals sign or TO");
+        }
+        let mut signed = false;
+        while matches!(self.kind(), Kind::Plus | Kind::Minus) {
+            self.advance();
+            signed = true;
+        }
+        match self.kind() {
+            Kind::Number | Kind::Text | Kind::HexNumber | Kind::HexText | Kind::Word => {
+                self.advance()
+            }
+            Kind::Colon if !signed => {
+                return Err(SqlError::UnsupportedLiteral(self.render_item(self.at)));
+            }
+            _ => return self.expected("variable value"),
+        }
+        if self.kind() == Kind::Comma {
+            return Err(self.unsupported_from(start));
+        }
+        Ok(Statement::Set(name))
+    }
+
+    fn show(&mut self) -> Result<Statement, SqlError> {
+        let start = self.at;
+        self.advance();
+        if self.is_one_of(&[
+            "TABLES",
+            "COLUMNS",
+            "FIELDS",
+            "CREATE",
+            "FUNCTIONS",
+            "COLLATION",
+            "EXTENDED",
+            "FULL",
+        ]) {
+            return Err(self.unsupported_from(start));
+        }
+        let mut words = vec![self.relation()?];
+        while matches!(self.kind(), Kind::Word | Kind::QuotedWord) {
+            words.push(self.relation()?);
+        }
+        Ok(Statement::Show(words.join(".")))
+    }
+
+    fn select(&mut self) -> Result<Select, SqlError> {
+        let start = self.at;
+        self.expect_word("SELECT")?;
+        if self.is_word("DISTINCT") {
+            return Err(self.unsupported_select(start));
+        }
+        self.take_word("ALL");
+        let projection = self.projection()?;
+        if self.is_word("INTO") {
+            return Err(self.unsupported_select(start));
+        }
+        if !self.take_word("FROM") {
+            return match self.kind() {
+                Kind::End | Kind::Semicolon => Err(SqlError::MissingFrom),
+                _ => self.expected("FROM"),
+            };
+        }
+        let from = self.table_ref()?;
+        let joins = self.joins()?;
+        let condition = if self.take_word("WHERE") {
+            Some(self.condition()?)
+        } else {
+            None
+        };
+        if self.is_one_of(&[
+            "GROUP",
+            "HAVING",
+            "WINDOW",
+            "QUALIFY",
+            "CLUSTER",
+            "DISTRIBUTE",
+            "SORT",
+            "LATERAL",
+        ]) {
+            return Err(self.unsupported_select(start));
+        }
+        if self.is_one_of(&["UNION", "EXCEPT", "INTERSECT"]) {
+            return Err(self.unsupported_set_operation(start));
+        }
+        let limit = self.limit(start)?;
+        if self.is_one_of(&["ORDER", "OFFSET", "FETCH", "FOR"]) {
+            return Err(self.unsupported_from(start));
+        }
+        Ok(Select {
+            projection,
+            from,
+            joins,
+            condition,
+            limit,
+        })
+    }
+
+    fn limit(&mut self, start: usize) -> Result<Option<String>, SqlError> {
+        if !self.is_word("LIMIT") {
+            return Ok(None);
+        }
+        self.advance();
+        if self.take_word("ALL") {
+            return Ok(None);
+        }
+        let token = self.token();
+        let ends = |kind| matches!(kind, Kind::End | Kind::Semicolon | Kind::Word);
+        if token.kind == Kind::End || token.kind == Kind::Semicolon {
+            return self.expected("an expression:");
+        }
+        if self.language == Language::Subscription
+            || token.kind != Kind::Number
+            || !ends(self.kind_after(1))
+        {
+            return Err(self.unsupported_from(start));
+        }
+        let number = self.slice(token).trim_end_matches('L').to_owned();
+        self.advance();
+        Ok(Some(number))
+    }
+
+    fn projection(&mut self) -> Result<Projection, SqlError> {
+        let mut columns = Vec::new();
+        let mut wildcards = Vec::new();
+        let mut count = None;
+        let mut items = 0usize;
+        loop {
+            items += 1;
+            if self.take(Kind::Star) {
+                wildcards.push(Projection::Star);
+            } else if let Some(relation) = self.relation_star()? {
+                wildcards.push(Projection::RelationStar(relation));
+            } else if self.is_function() {
+                let item = self.at;
+                let alias = self.aggregate()?;
+                count = Some((self.render_item(item), alias));
+            } else {
+                columns.push(self.column_item()?);
+            }
+            if !self.take(Kind::Comma) {
+                break;
+            }
+        }
+        match (wildcards.pop(), count) {
+            (Some(star), _) if items == 1 => Ok(star),
+            (Some(_), _) => Err(SqlError::MixedWildcard),
+            (None, Some((_, alias))) if items == 1 => alias
+                .map(Projection::Count)
+                .ok_or(SqlError::AggregateWithoutAlias),
+            (None, Some((item, _))) => Err(SqlError::UnsupportedProjectionExpression(item)),
+            (None, None) => Ok(Projection::Columns(columns)),
+        }
+    }
+
+    /// `relation.*`, if that is what stands here.
+    fn relation_star(&mut self) -> Result<Option<String>, SqlError> {
+        let start = self.at;
+        let mut ahead = 0;
+        while matches!(self.kind_after(ahead), Kind::Word | Kind::QuotedWord)
+            && self.kind_after(ahead + 1) == Kind::Period
+        {
+            ahead += 2;
+        }
+        if ahead == 0 || self.kind_after(ahead) != Kind::Star {
+            return Ok(None);
+        }
+        let mut parts = Vec::new();
+        while self.kind() != Kind::Star {
+            parts.push(self.word()?);
+            self.advance();
+        }
+        self.advance();
+        debug_assert_eq!(self.at, start + ahead + 1);
+        Ok(Some(parts.join(".")))
+    }
+
+    fn is_function(&self) -> bool {
+        matches!(self.kind(), Kind::Word | Kind::QuotedWord)
+            && self.kind_after(1) == Kind::OpenParen
+            && !self.is_one_of(words::SPECIAL_EXPRESSIONS)
+            && !self.is_word("NOT")
+    }
+
+    /// A function call as a select item: only `COUNT(*)` passes. Gives its alias.
+    fn aggregate(&mut self) -> Result<Option<String>, SqlError> {
+        let start = self.at;
+        let is_count = self.word()?.eq_ignore_ascii_case("COUNT");
+        let is_star = self.kind_after(1) == Kind::Star && self.kind_after(2) == Kind::CloseParen;
+        self.skip_parentheses()?;
+        let end = self.at;
+        if is_count && is_star && self.is_word("OVER") {
+            return Err(self.unsupported_projection(start));
+        }
+        if !self.at_item_end()
+            && !self.is_word("AS")
+            && !matches!(self.kind(), Kind::Word | Kind::QuotedWord)
+        {
+            return Err(self.unsupported_projection(start));
+        }
+        let alias = self.column_alias()?;
+        match alias {
+            None if !(is_count && is_star) => Err(SqlError::AggregateWithoutAlias),
+            Some(_) if !(is_count && is_star) => {
+                Err(SqlError::UnsupportedAggregate(self.render(start, end)))
+            }
+            alias => Ok(alias),
+        }
+    }
+
+    fn column_item(&mut self) -> Result<ColumnItem, SqlError> {
+        let start = self.at;
+        let starts_expression = self.is_one_of(words::VALUE_FUNCTIONS)
+            || self.is_one_of(words::SPECIAL_EXPRESSIONS)
+            || self.is_one_of(&["TRUE", "FALSE", "NULL", "NOT"]);
+        match self.kind() {
+            Kind::End
+            | Kind::Semicolon
+            | Kind::Comma
+            | Kind::CloseParen
+            | Kind::Comparison(_)
+            | Kind::Period => {
+                return self.expected("an expression:");
+            }
+            Kind::Word | Kind::QuotedWord if !starts_expression => {}
+            _ => return Err(self.unsupported_projection(start)),
+        }
+        let column = self.column_name()?;
+        if !self.at_item_end() && !matches!(self.kind(), Kind::Word | Kind::QuotedWord) {
+            return Err(self.unsupported_projection(start));
+        }
+        if self.is_one_of(words::FOREIGN_INFIX) || self.is_one_of(&["AND", "OR"]) {
+            return Err(self.unsupported_projection(start));
+        }
+        let alias = self.column_alias()?;
+        Ok(ColumnItem { column, alias })
+    }
+
+    fn at_item_end(&self) -> bool {
+        matches!(self.kind(), Kind::Comma | Kind::End | Kind::Semicolon)
+            || self.is_one_of(words::NO_COLUMN_ALIAS)
+    }
+
+    fn column_alias(&mut self) -> Result<Option<String>, SqlError> {
+        if self.take_word("AS") {
+            return self.word().map(Some);
+        }
+        match self.kind() {
+            Kind::QuotedWord => self.word().map(Some),
+            Kind::Word if !self.is_one_of(words::NO_COLUMN_ALIAS) => self.word().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// `word` or `relation.word`. The first word is known not to be special.
+    pub(crate) fn column_name(&mut self) -> Result<ColumnName, SqlError> {
+        let mut parts = vec![self.word()?];
+        while self.take(Kind::Period) {
+            parts.push(self.word()?);
+        }
+        let name = parts.pop().unwrap_or_default();
+        let relation = (!parts.is_empty()).then(|| parts.join("."));
+        Ok(ColumnName { relation, name })
+    }
+
+    fn table_ref(&mut self) -> Result<TableRef, SqlError> {
+        let start = self.at;
+        if self.kind() == Kind::OpenParen {
+            return Err(self.unsupported_table(start));
+        }
+        if self.is_one_of(words::NO_TABLE_NAME) {
+            self.advance();
+            return match self.kind() {
+                Kind::OpenParen => Err(self.unsupported_table(start)),
+                _ => self.expected("("),
+            };
+        }
+        let name = self.relation()?;
+        if self.kind() == Kind::OpenParen {
+            return Err(self.unsupported_table(start));
+        }
+        let alias = if self.take_word("AS") {
+            Some(self.word()?)
+        } else {
+            match self.kind() {
+                Kind::QuotedWord => Some(self.word()?),
+                Kind::Word if !self.is_one_of(words::NO_TABLE_ALIAS) => Some(self.word()?),
+                _ => None,
+            }
+        };
+        if alias.is_some() && self.kind() == Kind::OpenParen {
+            return Err(self.unsupported_table(start));
+        }
+        let alias = alias.unwrap_or_else(|| name.clone());
+        Ok(TableRef { name, alias })
+    }
+
+    fn joins(&mut self) -> Result<Vec<Join>, SqlError> {
+        let mut joins = Vec::new();
+        loop {
+            if self.kind() == Kind::Comma {
+                return Err(SqlError::ImplicitJoin);
+            }
+            if self.is_one_of(&["LEFT", "RIGHT", "FULL", "NATURAL", "OUTER"]) {
+                return Err(SqlError::NonInnerJoin);
+            }
+            let cross = self.is_word("CROSS");
+            if cross || self.is_word("INNER") {
+                self.advance();
+                if cross && self.is_word("APPLY") {
+                    return Err(SqlError::NonInnerJoin);
+                }
+                self.expect_word("JOIN")?;
+            } else if !self.take_word("JOIN") {
+                return Ok(joins);
+            }
+            let table = self.table_ref()?;
+            let on = if cross { None } else { self.join_condition()? };
+            joins.push(Join { table, on });
+        }
+    }
+
+    fn join_condition(&mut self) -> Result<Option<(ColumnName, ColumnName)>, SqlError> {
+        if self.is_word("USING") {
+            return Err(SqlError::NonInnerJoin);
+        }
+        if !self.take_word("ON") {
+            return Ok(None);
+        }
+        let start = self.at;
+        let Expressions(mut condition) = self.condition()?;
+        if self.tokens[start..self.at]
+            .iter()
+            .any(|t| t.kind == Kind::OpenParen)
+        {
+            return Err(SqlError::NonInnerJoin);
+        }
+        // One comparison of two columns is three expressions, the comparison last.
+        match (
+            condition.len(),
+            condition.pop(),
+            condition.pop(),
+            condition.pop(),
+        ) {
+            (
+                3,
+                Some(Expression::Compare(Comparison::Equal, 0, 1)),
+                Some(Expression::Column(right)),
+                Some(Expression::Column(left)),
+            ) => Ok(Some((left, right))),
+            _ => Err(SqlError::NonInnerJoin),
+        }
+    }
+
+    // Texts for messages
+
+    /// Moves behind the parenthesis that closes the one at the current position.
+    fn skip_parentheses(&mut self) -> Result<(), SqlError> {
+        let mut depth = 0usize;
+        loop {
+            match self.kind() {
+                Kind::OpenParen => depth += 1,
+                Kind::CloseParen => depth -= 1,
+                Kind::End => return self.expected(")"),
+                _ => {}
+            }
+            self.advance();
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_statement(&mut self) {
+        while !matches!(self.kind(), Kind::End | Kind::Semicolon) {
+            self.advance();
+        }
+    }
+
+    fn statement_end(&self) -> usize {
+        let rest = &self.tokens[self.at..];
+        self.at
+            + rest
+                .iter()
+                .take_while(|t| !matches!(t.kind, Kind::End | Kind::Semicolon))
+                .count()
+    }
+
+    fn unsupported_statement(&self) -> SqlError {
+        self.unsupported_from(self.at)
+    }
+
+    fn unsupported_from(&self, start: usize) -> SqlError {
+        SqlError::Unsupported(self.render(start, self.statement_end()))
+    }
+
+    fn unsupported_select(&self, start: usize) -> SqlError {
+        let text = self.render(start, self.statement_end());
+        match self.language {
+            Language::Subscription => SqlError::UnsupportedSelect(text),
+            Language::AdHoc => SqlError::Unsupported(text),
+        }
+    }
+
+    fn unsupported_set_operation(&self, start: usize) -> SqlError {
+        let text = self.render(start, self.statement_end());
+        match self.language {
+            Language::Subscription => SqlError::UnsupportedSetOperation(text),
+            Language::AdHoc => SqlError::Unsupported(text),
+        }
+    }
+
+    fn unsupported_projection(&self, start: usize) -> SqlError {
+        SqlError::UnsupportedProjectionExpression(self.render_item(start))
+    }
+
+    fn unsupported_table(&self, start: usize) -> SqlError {
+        SqlError::UnsupportedFrom(self.render_item(start))
+    }
+
+    /// The tokens from `start` up to the end of the list item or clause they stand in.
+    pub(crate) fn render_item(&self, start: usize) -> String {
+        const ENDS: &[&str] = &[
+            "AND",
+            "OR",
+            "FROM",
+            "WHERE",
+            "JOIN",
+            "INNER",
+            "CROSS",
+            "LEFT",
+            "RIGHT",
+            "FULL",
+            "GROUP",
+            "HAVING",
+            "ORDER",
+            "LIMIT",
+            "OFFSET",
+            "UNION",
+            "EXCEPT",
+            "INTERSECT",
+        ];
+        let mut depth = 0usize;
+        let mut between = false;
+        let mut end = start;
+        for token in &self.tokens[start..] {
+            match token.kind {
+                Kind::End | Kind::Semicolon => break,
+                Kind::OpenParen => depth += 1,
+                Kind::CloseParen if depth == 0 => break,
+                Kind::CloseParen => depth -= 1,
+                Kind::Comma if depth == 0 => break,
+                Kind::Word if depth == 0 && end > start => {
+                    let word = self.slice(*token);
+                    if between && word.eq_ignore_ascii_case("AND") {
+                        between = false;
+                    } else if is_one_of(word, ENDS) {
+                        break;
+                    }
+                    between |= word.eq_ignore_ascii_case("BETWEEN");
+                }
+                _ => {}
+            }
+            end += 1;
+        }
+        self.render(start, end)
+    }
+
+    /// The tokens of a range in the spacing and letter case of a formatted statement.
+    pub(crate) fn render(&self, start: usize, end: usize) -> String {
+        let mut out = String::new();
+        let mut glue = true;
+        for (i, token) in self.tokens[start..end].iter().enumerate() {
+            let slice = self.slice(*token);
+            let tight = match token.kind {
+                Kind::Comma | Kind::CloseParen | Kind::Period => true,
+                Kind::OpenParen => {
+                    i > 0 && {
+                        let before = self.tokens[start + i - 1];
+                        before.kind == Kind::Word && !is_one_of(self.slice(before), words::CAPITALS)
+                    }
+                }
+                _ => slice == "::",
+            };
+            if !glue && !tight {
+                out.push(' ');
+            }
+            match token.kind {
+                Kind::Word if is_one_of(slice, words::CAPITALS) => {
+                    out.push_str(&slice.to_ascii_uppercase())
+                }
+                Kind::HexNumber => {
+                    out.push_str("X'");
+                    out.push_str(&slice[2..]);
+                    out.push('\'');
+                }
+                _ => out.push_str(slice),
+            }
+            let sign = matches!(token.kind, Kind::Plus | Kind::Minus)
+                && (i == 0
+                    || !matches!(
+                        self.tokens[start + i - 1].kind,
+                        Kind::Word
+                            | Kind::QuotedWord
+                            | Kind::Number
+                            | Kind::Text
+                            | Kind::CloseParen
+                    ));
+            glue = sign
+                || matches!(token.kind, Kind::OpenParen | Kind::Period | Kind::Colon)
+                || slice == "::";
+        }
+        if is_one_of(out.trim(), &["BEGIN"]) {
+            return "BEGIN TRANSACTION".to_owned();
+        }
+        shown(&out)
+    }
+}
+
+/// At most this many characters of the caller's text come back in a message.
+const SHOWN_CHARS_MAX: usize = 2_000;
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

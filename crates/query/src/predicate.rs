@@ -1,0 +1,436 @@
+//! Predicates compiled to tests with two jump targets, evaluated on encoded rows without recursion or allocation.
+//!
+//! `AND`, `OR` and `NOT` cost nothing at run time: they only decide where a test goes on. `a = 1 AND (b = 2 OR c = 3)`
+//! becomes
+//!
+//! ```text
+//!   0: c = 3   true → accept   false → reject
+//!   1: b = 2   true → accept   false → 0
+//!   2: a = 1   true → 1        false → reject      ← entry
+//! ```
+//!
+//! Code is made from the end, so every target is a smaller number than the step it stands in, and evaluation ends.
+
+use std::cmp::Ordering;
+
+use lightcone_table::RowLayout;
+use lightcone_types::{I256, U256};
+
+use crate::condition::{Condition, Node, NodeId};
+use crate::lexer::Comparison;
+use crate::scalar::{
+    compare_floats, content, f32_at, f64_at, i128_at, i16_at, i256_at, i32_at, i64_at, i8_at,
+    u128_at, u16_at, u256_at, u32_at, u64_at, Scalar,
+};
+
+/// Where to go on: an index of a step, or one of the two ends.
+type Target = u32;
+const ACCEPT: Target = u32::MAX;
+const REJECT: Target = u32::MAX - 1;
+
+/// Where a column's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// At the same offset in every row.
+    Fixed(u32),
+    /// Behind columns whose size differs from row to row.
+    Column(u16),
+}
+
+/// The orderings under which a comparison holds, as bits: less, equal, greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holds(u8);
+
+impl Holds {
+    fn of(comparison: Comparison) -> Holds {
+        Holds(match comparison {
+            Comparison::Less => 0b001,
+            Comparison::Equal => 0b010,
+            Comparison::Greater => 0b100,
+            Comparison::LessOrEqual => 0b011,
+            Comparison::GreaterOrEqual => 0b110,
+            Comparison::NotEqual => 0b101,
+        })
+    }
+
+    #[inline]
+    fn on(self, ordering: Ordering) -> bool {
+        self.0 >> (ordering as i8 + 1) & 1 != 0
+    }
+}
+
+/// What a column is compared with.
+#[derive(Clone, Debug, PartialEq)]
+enum Operand {
+    U8(u8),
+    U16(u16),
+    U32(u32),
+    U64(u64),
+    U128(Box<u128>),
+    U256(Box<U256>),
+    I8(i8),
+    I16(i16),
+    I32(i32),
+    I64(i64),
+    I128(Box<i128>),
+    I256(Box<I256>),
+    F32(f32),
+    F64(f64),
+    Bytes(Box<[u8]>),
+    Column(Place, Scalar),
+}
+
+impl Operand {
+    fn constant(scalar: Scalar, bsatn: &[u8]) -> Option<Operand> {
+        Some(match scalar {
+            Scalar::U8 => Operand::U8(*bsatn.first()?),
+            Scalar::U16 => Operand::U16(u16_at(bsatn)?),
+            Scalar::U32 => Operand::U32(u32_at(bsatn)?),
+            Scalar::U64 => Operand::U64(u64_at(bsatn)?),
+            Scalar::U128 => Operand::U128(Box::new(u128_at(bsatn)?)),
+            Scalar::U256 => Operand::U256(Box::new(u256_at(bsatn)?)),
+            Scalar::I8 => Operand::I8(i8_at(bsatn)?),
+            Scalar::I16 => Operand::I16(i16_at(bsatn)?),
+            Scalar::I32 => Operand::I32(i32_at(bsatn)?),
+            Scalar::I64 => Operand::I64(i64_at(bsatn)?),
+            Scalar::I128 => Operand::I128(Box::new(i128_at(bsatn)?)),
+            Scalar::I256 => Operand::I256(Box::new(i256_at(bsatn)?)),
+            Scalar::F32 => Operand::F32(f32_at(bsatn)?),
+            Scalar::F64 => Operand::F64(f64_at(bsatn)?),
+            Scalar::Bytes => Operand::Bytes(content(bsatn)?.into()),
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Test {
+        place: Place,
+        holds: Holds,
+        operand: Operand,
+        on_true: Target,
+        on_false: Target,
+    },
+    /// Keeps a truth value in a register.
+    Keep {
+        register: u8,
+        truth: bool,
+        next: Target,
+    },
+    /// Looks at a register.
+    Recall {
+        register: u8,
+        on_true: Target,
+        on_false: Target,
+    },
+}
+
+/// A condition on rows of one table, ready to be evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicate {
+    steps: Box<[Step]>,
+    entry: Target,
+}
+
+impl Predicate {
+    /// Does `row` match? `layout` is the layout of the table the predicate was compiled for, `row` a valid row of it.
+    ///
+    /// Values compare by the order of 01 §1.6.1. Bytes that are too short for the layout do not match.
+    #[inline]
+    pub fn matches(&self, layout: &RowLayout, row: &[u8]) -> bool {
+        let mut at = self.entry;
+        // One bit per register.
+        let mut registers = 0u64;
+        while let Some(step) = self.steps.get(at as usize) {
+            at = match step {
+                Step::Test {
+                    place,
+                    holds,
+                    operand,
+                    on_true,
+                    on_false,
+                } => match compare(layout, row, *place, operand) {
+                    Some(ordering) if holds.on(ordering) => *on_true,
+                    Some(_) => *on_false,
+                    None => return false,
+                },
+                Step::Keep {
+                    register,
+                    truth,
+                    next,
+                } => {
+                    registers = registers & !(1 << register) | u64::from(*truth) << register;
+                    *next
+                }
+                Step::Recall {
+                    register,
+                    on_true,
+                    on_false,
+                } => {
+                    if registers >> register & 1 != 0 {
+                        *on_true
+                    } else {
+                        *on_false
+                    }
+                }
+            };
+        }
+        at == ACCEPT
+    }
+
+    /// True of a predicate that no row matches.
+    pub fn is_never(&self) -> bool {
+        self.entry == REJECT
+    }
+
+    /// Compiles the given conjuncts of a condition; `None` if every row matches.
+    pub(crate) fn compile(
+        condition: &Condition,
+        conjuncts: &[NodeId],
+        layout: &RowLayout,
+    ) -> Option<Predicate> {
+        let mut compiler = Compiler {
+            nodes: &condition.nodes,
+            registers: register_needs(&condition.nodes),
+            layout,
+            steps: Vec::new(),
+        };
+        let mut entry = ACCEPT;
+        for conjunct in conjuncts.iter().rev() {
+            entry = compiler.node(*conjunct, entry, REJECT);
+        }
+        let steps = if entry >= REJECT {
+            Vec::new()
+        } else {
+            compiler.steps
+        };
+        (entry != ACCEPT).then(|| Predicate {
+            steps: steps.into(),
+            entry,
+        })
+    }
+}
+
+#[inline]
+fn bytes_at<'r>(layout: &RowLayout, row: &'r [u8], place: Place) -> Option<&'r [u8]> {
+    match place {
+        Place::Fixed(offset) => row.get(offset as usize..),
+        Place::Column(column) => Some(layout.column(row, usize::from(column))),
+    }
+}
+
+#[inline]
+fn compare(layout: &RowLayout, row: &[u8], place: Place, operand: &Operand) -> Option<Ordering> {
+    let bytes = bytes_at(layout, row, place)?;
+    Some(match operand {
+        Operand::U8(constant) => bytes.first()?.cmp(constant),
+        Operand::U16(constant) => u16_at(bytes)?.cmp(constant),
+        Operand::U32(constant) => u32_at(bytes)?.cmp(constant),
+        Operand::U64(constant) => u64_at(bytes)?.cmp(constant),
+        Operand::U128(constant) => u128_at(bytes)?.cmp(constant),
+        Operand::U256(constant) => u256_at(bytes)?.cmp(constant),
+        Operand::I8(constant) => i8_at(bytes)?.cmp(constant),
+        Operand::I16(constant) => i16_at(bytes)?.cmp(constant),
+        Operand::I32(constant) => i32_at(bytes)?.cmp(constant),
+        Operand::I64(constant) => i64_at(bytes)?.cmp(constant),
+        Operand::I128(constant) => i128_at(bytes)?.cmp(constant),
+        Operand::I256(constant) => i256_at(bytes)?.cmp(constant),
+        Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
+        Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
+        Operand::Bytes(constant) => content(bytes)?.cmp(constant),
+        Operand::Column(other, scalar) => scalar.compare(bytes, bytes_at(layout, row, *other)?)?,
+    })
+}
+
+/// How many registers each node needs: the operand of a comparison of truths that needs more goes first, so a text of
+/// [`QUERY_BYTES_MAX`](crate::QUERY_BYTES_MAX) never needs more than about 14 of the 64.
+fn register_needs(nodes: &[Node]) -> Vec<u8> {
+    let mut needs: Vec<u8> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let of = |id: &NodeId| needs[*id as usize];
+        let need = match node {
+            Node::Constant(_) | Node::ColumnConstant { .. } | Node::Columns { .. } => 0,
+            Node::Not(inner) => of(inner),
+            Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
+            Node::CompareTruths(_, left, right) => {
+                let (more, less) = (of(left).max(of(right)), of(left).min(of(right)));
+                more.max(less + 1)
+            }
+        };
+        needs.push(need);
+    }
+    needs
+}
+
+struct Compiler<'a> {
+    nodes: &'a [Node],
+    registers: Vec<u8>,
+    layout: &'a RowLayout,
+    steps: Vec<Step>,
+}
+
+/// Work that is still to be done; "before" stands for the entry of what was compiled last.
+enum Work {
+    Node(NodeId, Target, Target),
+    /// A node that goes on to "before" if it is true.
+    TrueToBefore(NodeId, Target),
+    /// A node that goes on to "before" if it is false.
+    FalseToBefore(NodeId, Target),
+    /// A node whose truth is kept in a register before "before".
+    KeepThenBefore(NodeId, u8),
+}
+
+impl Compiler<'_> {
+    fn emit(&mut self, step: Step) -> Target {
+        self.steps.push(step);
+        (self.steps.len() - 1) as Target
+    }
+
+    fn place(&self, column: lightcone_types::ColId) -> Place {
+        let start = self.layout.constant_start(usize::from(column.0));
+        match start.and_then(|offset| u32::try_from(offset).ok()) {
+            Some(offset) => Place::Fixed(offset),
+            None => Place::Column(column.0),
+        }
+    }
+
+    /// Compiles a tree and gives its entry.
+    fn node(&mut self, root: NodeId, on_true: Target, on_false: Target) -> Target {
+        let mut before = ACCEPT;
+        let mut pending = vec![Work::Node(root, on_true, on_false)];
+        let nodes = self.nodes;
+        while let Some(work) = pending.pop() {
+            let (id, on_true, on_false) = match work {
+                Work::Node(id, on_true, on_false) => (id, on_true, on_false),
+                Work::TrueToBefore(id, on_false) => (id, before, on_false),
+                Work::FalseToBefore(id, on_true) => (id, on_true, before),
+                Work::KeepThenBefore(id, register) => {
+                    let next = before;
+                    let mut keep = |truth| {
+                        self.emit(Step::Keep {
+                            register,
+                            truth,
+                            next,
+                        })
+                    };
+                    (id, keep(true), keep(false))
+                }
+            };
+            if on_true == on_false {
+                before = on_true;
+                continue;
+            }
+            match &nodes[id as usize] {
+                Node::Constant(truth) => before = if *truth { on_true } else { on_false },
+                Node::ColumnConstant {
+                    column,
+                    scalar,
+                    comparison,
+                    constant,
+                } => {
+                    let operand = Operand::constant(*scalar, constant)
+                        .expect("constants are encoded as their column's type");
+                    let (place, holds) = (self.place(*column), Holds::of(*comparison));
+                    before = self.emit(Step::Test {
+                        place,
+                        holds,
+                        operand,
+                        on_true,
+                        on_false,
+                    });
+                }
+                Node::Columns {
+                    left,
+                    right,
+                    scalar,
+                    comparison,
+                } => {
+                    let (place, holds) = (self.place(*left), Holds::of(*comparison));
+                    let operand = Operand::Column(self.place(*right), *scalar);
+                    before = self.emit(Step::Test {
+                        place,
+                        holds,
+                        operand,
+                        on_true,
+                        on_false,
+                    });
+                }
+                Node::Not(inner) => pending.push(Work::Node(*inner, on_false, on_true)),
+                Node::And(left, right) => {
+                    pending.push(Work::TrueToBefore(*left, on_false));
+                    pending.push(Work::Node(*right, on_true, on_false));
+                }
+                Node::Or(left, right) => {
+                    pending.push(Work::FalseToBefore(*left, on_true));
+                    pending.push(Work::Node(*right, on_true, on_false));
+                }
+                Node::CompareTruths(comparison, left, right) => {
+                    self.compare_truths(
+                        *comparison,
+                        *left,
+                        *right,
+                        (on_true, on_false),
+                        &mut pending,
+                    );
+                }
+            }
+        }
+        before
+    }
+
+    fn compare_truths(
+        &mut self,
+        comparison: Comparison,
+        left: NodeId,
+        right: NodeId,
+        (on_true, on_false): (Target, Target),
+        pending: &mut Vec<Work>,
+    ) {
+        let need = |id: NodeId| self.registers[id as usize];
+        let (first, second, comparison) = if need(left) >= need(right) {
+            (left, right, comparison)
+        } else {
+            (right, left, comparison.flipped())
+        };
+        let holds = Holds::of(comparison);
+        let outcome = |first: bool, second: bool| {
+            if holds.on(first.cmp(&second)) {
+                on_true
+            } else {
+                on_false
+            }
+        };
+        if let Node::Constant(second) = self.nodes[second as usize] {
+            pending.push(Work::Node(
+                first,
+                outcome(true, second),
+                outcome(false, second),
+            ));
+            return;
+        }
+        if let Node::Constant(first) = self.nodes[first as usize] {
+            pending.push(Work::Node(
+                second,
+                outcome(first, true),
+                outcome(first, false),
+            ));
+            return;
+        }
+        // Registers below this one are used within the second operand.
+        let register = need(second);
+        let mut recall = |second: bool| {
+            let (on_true, on_false) = (outcome(true, second), outcome(false, second));
+            if on_true == on_false {
+                return on_true;
+            }
+            self.emit(Step::Recall {
+                register,
+                on_true,
+                on_false,
+            })
+        };
+        let (second_true, second_false) = (recall(true), recall(false));
+        pending.push(Work::KeepThenBefore(first, register));
+        pending.push(Work::Node(second, second_true, second_false));
+    }
+}
