@@ -133,7 +133,9 @@ struct Shared {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.queue
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn wake_thread(&self, queue: &mut Queue) {
@@ -150,7 +152,10 @@ impl Shared {
 
     fn wait<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         queue.waiters += 1;
-        let mut queue = self.progress.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut queue = self
+            .progress
+            .wait(queue)
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         queue.waiters -= 1;
         queue
     }
@@ -166,26 +171,49 @@ pub struct Committer {
 impl Committer {
     /// Starts the thread, which owns `log` from now on and writes with the log's present epoch.
     /// Submissions go on at the log's next offset. `on_event` is called from that thread and should be short.
-    pub fn spawn(log: Box<dyn Log>, options: CommitterOptions, on_event: Box<dyn FnMut(CommitEvent) + Send>) -> Committer {
+    pub fn spawn(
+        log: Box<dyn Log>,
+        options: CommitterOptions,
+        on_event: Box<dyn FnMut(CommitEvent) + Send>,
+    ) -> Committer {
         let tail = log.tail();
-        let queue = Queue { next_offset: tail.next_offset, trimmed_before: tail.oldest_offset, ..Queue::default() };
+        let queue = Queue {
+            next_offset: tail.next_offset,
+            trimmed_before: tail.oldest_offset,
+            ..Queue::default()
+        };
         let shared = Arc::new(Shared {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             progress: Condvar::new(),
             durable_offset: AtomicU64::new(tail.synced_offset),
         });
-        let worker = Worker { shared: shared.clone(), options: options.clone(), log, epoch: tail.epoch, on_event };
+        let worker = Worker {
+            shared: shared.clone(),
+            options: options.clone(),
+            log,
+            epoch: tail.epoch,
+            on_event,
+        };
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || worker.run())
             .expect("the operating system has a thread for the log");
-        Committer { shared, options, thread: Some(thread) }
+        Committer {
+            shared,
+            options,
+            thread: Some(thread),
+        }
     }
 
     /// Queues the records of `count` transactions, beginning with number `first_offset`.
     /// Blocks only while [`CommitterOptions::queue_bytes_max`] is exceeded.
-    pub fn submit(&self, first_offset: u64, count: u32, payload: Vec<u8>) -> Result<(), SubmitError> {
+    pub fn submit(
+        &self,
+        first_offset: u64,
+        count: u32,
+        payload: Vec<u8>,
+    ) -> Result<(), SubmitError> {
         let mut queue = self.shared.queue();
         loop {
             if let Some(error) = &queue.poison {
@@ -201,13 +229,23 @@ impl Committer {
             queue = self.shared.wait(queue);
         }
         let next_offset = first_offset.checked_add(count.into());
-        let fits = first_offset == queue.next_offset && count > 0 && payload.len() <= PAYLOAD_BYTES_MAX;
+        let fits =
+            first_offset == queue.next_offset && count > 0 && payload.len() <= PAYLOAD_BYTES_MAX;
         let (Some(next_offset), true) = (next_offset, fits) else {
-            return Err(SubmitError::Unfit { expected: queue.next_offset, first_offset, count, bytes: payload.len() });
+            return Err(SubmitError::Unfit {
+                expected: queue.next_offset,
+                first_offset,
+                count,
+                bytes: payload.len(),
+            });
         };
         queue.next_offset = next_offset;
         queue.stats.queue_bytes += payload.len();
-        queue.submissions.push(Submission { first_offset, count, payload });
+        queue.submissions.push(Submission {
+            first_offset,
+            count,
+            payload,
+        });
         self.shared.wake_thread(&mut queue);
         Ok(())
     }
@@ -314,12 +352,17 @@ impl Worker {
                         return self.log;
                     }
                     queue.idle = true;
-                    queue = self.shared.work.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+                    queue = self
+                        .shared
+                        .work
+                        .wait(queue)
+                        .unwrap_or_else(|poisoned| poisoned.into_inner());
                     queue.idle = false;
                 }
                 mem::swap(&mut batch, &mut queue.submissions);
                 let trim_before = queue.trim_before;
-                (trim_before > mem::replace(&mut queue.trimmed_before, trim_before)).then_some(trim_before)
+                (trim_before > mem::replace(&mut queue.trimmed_before, trim_before))
+                    .then_some(trim_before)
             };
             if !batch.is_empty() {
                 match self.commit(&batch) {
@@ -332,7 +375,9 @@ impl Worker {
             }
             if let Some(before) = trim_before {
                 if let Err(error) = self.log.trim(before) {
-                    (self.on_event)(CommitEvent::TrimFailed { error: Arc::new(error) });
+                    (self.on_event)(CommitEvent::TrimFailed {
+                        error: Arc::new(error),
+                    });
                 }
             }
         }
@@ -358,7 +403,14 @@ impl Worker {
             parts.clear();
             parts.extend(now.iter().map(|submission| &submission.payload[..]));
             let count = now.iter().map(|submission| submission.count).sum();
-            self.log.append(self.epoch, Frame { first_offset: first.first_offset, count, payload: &parts })?;
+            self.log.append(
+                self.epoch,
+                Frame {
+                    first_offset: first.first_offset,
+                    count,
+                    payload: &parts,
+                },
+            )?;
             frames += 1;
         }
         self.log.sync()?;
@@ -369,7 +421,9 @@ impl Worker {
     fn publish(&mut self, batch: &mut Vec<Submission>, frames: u64) {
         let last = batch.last().expect("a batch is not empty");
         let next_offset = last.first_offset + u64::from(last.count);
-        self.shared.durable_offset.store(next_offset, Ordering::Release);
+        self.shared
+            .durable_offset
+            .store(next_offset, Ordering::Release);
         (self.on_event)(CommitEvent::Durable { next_offset });
         let mut queue = self.shared.queue();
         queue.stats.frames += frames;
@@ -380,7 +434,9 @@ impl Worker {
             queue.stats.transactions += u64::from(submission.count);
             queue.stats.log_bytes += payload.len() as u64;
             queue.stats.queue_bytes -= payload.len();
-            if queue.buffers.len() < self.options.buffers_kept_max && payload.capacity() <= self.options.buffer_bytes_kept_max {
+            if queue.buffers.len() < self.options.buffers_kept_max
+                && payload.capacity() <= self.options.buffer_bytes_kept_max
+            {
                 payload.clear();
                 queue.buffers.push(payload);
             }

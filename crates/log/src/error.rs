@@ -91,7 +91,14 @@ pub enum LogError {
 }
 
 impl LogError {
-    pub(crate) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> LogError + use<'a> {
-        move |source| LogError::Io { action, path: path.to_owned(), source }
+    pub(crate) fn io<'a>(
+        action: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> LogError + use<'a> {
+        move |source| LogError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

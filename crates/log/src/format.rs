@@ -5,7 +5,7 @@ use crc32c::crc32c_append;
 /// Every segment begins with a header block of this size, so that frames never share a disk block with it.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
 /// The part of the header block that is used; the rest is zero.
-const SEGMENT_HEADER_USED: usize = 96;
+const SEGMENT_HEADER_USED: usize = 88;
 const SEGMENT_MAGIC: [u8; 8] = *b"LCLOGSEG";
 /// The version this code writes, and the only one it reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -57,13 +57,19 @@ impl SegmentHeader {
 
     pub fn decode(block: &[u8]) -> Result<SegmentHeader, SegmentHeaderError> {
         if block.len() < SEGMENT_HEADER_BYTES as usize {
-            return Err(SegmentHeaderError::Damaged("the file ends inside its header block"));
+            return Err(SegmentHeaderError::Damaged(
+                "the file ends inside its header block",
+            ));
         }
         if block[0..8] != SEGMENT_MAGIC {
-            return Err(SegmentHeaderError::Damaged("it does not begin with \"LCLOGSEG\""));
+            return Err(SegmentHeaderError::Damaged(
+                "it does not begin with \"LCLOGSEG\"",
+            ));
         }
         if u32_at(block, 12) != Self::checksum(block) {
-            return Err(SegmentHeaderError::Damaged("the checksum of the header block is wrong"));
+            return Err(SegmentHeaderError::Damaged(
+                "the checksum of the header block is wrong",
+            ));
         }
         let version = u32_at(block, 8);
         if version != FORMAT_VERSION {
@@ -84,7 +90,10 @@ impl SegmentHeader {
     /// Over the whole block except the checksum itself.
     fn checksum(block: &[u8]) -> u32 {
         debug_assert!(block.len() >= SEGMENT_HEADER_USED);
-        crc32c_append(crc32c_append(0, &block[..12]), &block[16..SEGMENT_HEADER_BYTES as usize])
+        crc32c_append(
+            crc32c_append(0, &block[..12]),
+            &block[16..SEGMENT_HEADER_BYTES as usize],
+        )
     }
 }
 
@@ -121,7 +130,11 @@ impl FrameHeader {
     }
 
     /// The header and the frame's hash, or `None` if these bytes are no header written at this place.
-    pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES], salt: u64, position: u64) -> Option<(FrameHeader, u64)> {
+    pub fn decode(
+        bytes: &[u8; FRAME_HEADER_BYTES],
+        salt: u64,
+        position: u64,
+    ) -> Option<(FrameHeader, u64)> {
         let checksum = u32_at(bytes, 4);
         if bytes[0..4] != FRAME_MAGIC || checksum != Self::checksum(bytes, salt, position) {
             return None;
@@ -163,7 +176,9 @@ impl FrameHeader {
 }
 
 pub(crate) fn payload_checksum(parts: &[&[u8]]) -> u32 {
-    parts.iter().fold(0, |checksum, part| crc32c_append(checksum, part))
+    parts
+        .iter()
+        .fold(0, |checksum, part| crc32c_append(checksum, part))
 }
 
 /// The file name of the segment that begins with `first_offset`.
@@ -174,7 +189,8 @@ pub(crate) fn segment_name(first_offset: u64) -> String {
 /// The first offset of the segment with this file name, if it is one.
 pub(crate) fn parse_segment_name(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".segment")?;
-    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
+    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| digits.parse().ok())?
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -183,4 +199,84 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pins the layout that `docs/on-disk-formats.md` draws.
+    #[test]
+    fn bytes_of_a_frame_header() {
+        let header = FrameHeader {
+            payload_checksum: payload_checksum(&[b"1234", b"56789"]),
+            payload_bytes: 9,
+            count: 2,
+            unsynced_bytes: 0x64,
+            first_offset: 0x0102_0304_0506_0708,
+            epoch: 3,
+            previous_hash: 0x1112_1314_1516_1718,
+        };
+        let (bytes, hash) = header.encode(5, 4096);
+        // The check value of CRC-32C for "123456789" is e3069283.
+        let expected = [
+            b"LCF1".as_slice(),
+            &crc32c_append(
+                0,
+                &[
+                    &5u64.to_le_bytes(),
+                    &4096u64.to_le_bytes(),
+                    b"LCF1".as_slice(),
+                    &bytes[8..],
+                ]
+                .concat(),
+            )
+            .to_le_bytes(),
+            &[
+                0x83, 0x92, 0x06, 0xe3, 9, 0, 0, 0, 2, 0, 0, 0, 0x64, 0, 0, 0,
+            ],
+            &[8, 7, 6, 5, 4, 3, 2, 1, 3, 0, 0, 0, 0, 0, 0, 0],
+            &[0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11],
+        ]
+        .concat();
+        assert_eq!(bytes.as_slice(), expected);
+        assert_eq!(FrameHeader::decode(&bytes, 5, 4096), Some((header, hash)));
+        assert_eq!(FrameHeader::decode(&bytes, 6, 4096), None);
+        assert_eq!(FrameHeader::decode(&bytes, 5, 4097), None);
+    }
+
+    #[test]
+    fn bytes_of_a_segment_header() {
+        let header = SegmentHeader {
+            database: [7; 32],
+            number: 1,
+            first_offset: 2,
+            epoch: 3,
+            previous_hash: 4,
+            salt: 5,
+        };
+        let bytes = header.encode();
+        assert_eq!(bytes.len(), 4096);
+        assert_eq!(bytes[0..12], *b"LCLOGSEG\x01\0\0\0");
+        assert_eq!(bytes[16..48], [7; 32]);
+        for (field, at) in (1u8..=5).zip((48..).step_by(8)) {
+            assert_eq!(bytes[at..at + 8], [field, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        assert!(bytes[88..].iter().all(|byte| *byte == 0));
+        assert!(matches!(SegmentHeader::decode(&bytes), Ok(decoded) if decoded == header));
+    }
+
+    #[test]
+    fn names_of_segments() {
+        assert_eq!(segment_name(42), "00000000000000000042.segment");
+        assert_eq!(parse_segment_name(&segment_name(u64::MAX)), Some(u64::MAX));
+        for name in [
+            "42.segment",
+            "00000000000000000042.segment.removed",
+            "99999999999999999999.segment",
+            "lock",
+        ] {
+            assert_eq!(parse_segment_name(name), None);
+        }
+    }
 }

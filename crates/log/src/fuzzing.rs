@@ -16,7 +16,10 @@ pub fn fuzz_segment(data: &[u8]) {
     let directory = Path::new("log");
     let storage = Arc::new(SimStorage::new(data.len() as u64));
     storage.put_file(&directory.join(segment_name(0)), data.to_vec());
-    let options = LogOptions { segment_bytes: 1 << 16, ..LogOptions::default() };
+    let options = LogOptions {
+        segment_bytes: 1 << 16,
+        ..LogOptions::default()
+    };
     let open = || LocalLog::open_on(storage.clone(), directory, options.clone(), u64::MAX);
     if let Ok((log, _)) = open() {
         read_all(&log).expect("a log that opens with one segment can be read");
@@ -28,7 +31,11 @@ pub fn fuzz_segment(data: &[u8]) {
         Ok((mut log, recovery)) => {
             assert_eq!(recovery.torn_bytes_cut, 0, "the repair leaves no torn tail");
             let before = read_all(&log).expect("a repaired log can be read");
-            let frame = Frame { first_offset: recovery.tail.next_offset, count: 1, payload: &[b"after"] };
+            let frame = Frame {
+                first_offset: recovery.tail.next_offset,
+                count: 1,
+                payload: &[b"after"],
+            };
             if log.append(u64::MAX, frame).is_ok() {
                 log.sync().expect("nothing fails here");
                 assert_eq!(read_all(&log).expect("and read again"), before + 1);

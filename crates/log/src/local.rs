@@ -9,7 +9,8 @@ use lightcone_storage::{disk, write_all_at, write_zeros, File, OpenMode, Storage
 
 use crate::error::LogError;
 use crate::format::{
-    payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
+    payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAME_HEADER_BYTES,
+    PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
 };
 use crate::reader::{FrameReader, LocalSource};
 use crate::recovery::{recover, Found, Recovery};
@@ -42,7 +43,12 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> LogOptions {
-        LogOptions { database: [0; 32], segment_bytes: 64 << 20, preallocate: true, first_offset: 0 }
+        LogOptions {
+            database: [0; 32],
+            segment_bytes: 64 << 20,
+            preallocate: true,
+            first_offset: 0,
+        }
     }
 }
 
@@ -77,7 +83,11 @@ pub struct LocalLog {
 impl LocalLog {
     /// Opens the log in `directory` as the writer of `epoch`, or begins one. A torn tail is cut; any other
     /// damage is an error. An epoch older than the log's is [`LogError::Fenced`]; a newer one is persisted.
-    pub fn open(directory: &Path, options: LogOptions, epoch: u64) -> Result<(LocalLog, Recovery), LogError> {
+    pub fn open(
+        directory: &Path,
+        options: LogOptions,
+        epoch: u64,
+    ) -> Result<(LocalLog, Recovery), LogError> {
         LocalLog::open_on(disk(), directory, options, epoch)
     }
 
@@ -88,13 +98,19 @@ impl LocalLog {
         options: LogOptions,
         epoch: u64,
     ) -> Result<(LocalLog, Recovery), LogError> {
-        storage.create_directory(directory).map_err(LogError::io("create", directory))?;
+        storage
+            .create_directory(directory)
+            .map_err(LogError::io("create", directory))?;
         let lock = take_lock(&*storage, directory)?;
         for name in [NEW_NAME, SPARE_NAME] {
             let path = directory.join(name);
             match storage.remove(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(LogError::Io { action: "remove", path, source: error })
+                    return Err(LogError::Io {
+                        action: "remove",
+                        path,
+                        source: error,
+                    })
                 }
                 _ => {}
             }
@@ -110,14 +126,27 @@ impl LocalLog {
                     previous_hash: 0,
                     salt: storage.random_u64(),
                 };
-                let (segment, _, _) = begin_segment(&*storage, directory, header, None, first_zeros(&options))?;
+                let (segment, _, _) =
+                    begin_segment(&*storage, directory, header, None, first_zeros(&options))?;
                 let chain = Chain::at_start_of(&segment.header);
-                Found { segments: vec![segment], end_position: SEGMENT_HEADER_BYTES, chain, torn_bytes_cut: 0 }
+                Found {
+                    segments: vec![segment],
+                    end_position: SEGMENT_HEADER_BYTES,
+                    chain,
+                    torn_bytes_cut: 0,
+                }
             }
         };
-        let last = found.segments.last().expect("a log has at least one segment");
-        let file = storage.open(&last.path, OpenMode::ReadWrite).map_err(LogError::io("open for writing", &last.path))?;
-        let file_end = file.length().map_err(LogError::io("read the length of", &last.path))?;
+        let last = found
+            .segments
+            .last()
+            .expect("a log has at least one segment");
+        let file = storage
+            .open(&last.path, OpenMode::ReadWrite)
+            .map_err(LogError::io("open for writing", &last.path))?;
+        let file_end = file
+            .length()
+            .map_err(LogError::io("read the length of", &last.path))?;
         let mut log = LocalLog {
             storage,
             directory: directory.to_owned(),
@@ -134,15 +163,23 @@ impl LocalLog {
             _lock: lock,
         };
         // What a crashed process wrote but never synced may be readable now and gone after a power failure.
-        log.file.sync_data().map_err(LogError::io("sync", directory))?;
+        log.file
+            .sync_data()
+            .map_err(LogError::io("sync", directory))?;
         log.seal(epoch)?;
-        let recovery = Recovery { tail: log.tail(), torn_bytes_cut: found.torn_bytes_cut, segments: log.segments.len() };
+        let recovery = Recovery {
+            tail: log.tail(),
+            torn_bytes_cut: found.torn_bytes_cut,
+            segments: log.segments.len(),
+        };
         Ok((log, recovery))
     }
 
     fn check_poison(&self) -> Result<(), LogError> {
         match &self.poison {
-            Some(cause) => Err(LogError::Poisoned { cause: cause.clone() }),
+            Some(cause) => Err(LogError::Poisoned {
+                cause: cause.clone(),
+            }),
             None => Ok(()),
         }
     }
@@ -155,7 +192,9 @@ impl LocalLog {
     }
 
     fn last(&self) -> &Segment {
-        self.segments.back().expect("a log has at least one segment")
+        self.segments
+            .back()
+            .expect("a log has at least one segment")
     }
 
     fn path(&self) -> &Path {
@@ -194,15 +233,21 @@ impl LocalLog {
         let mut parts: Vec<&[u8]> = Vec::with_capacity(1 + payload.len());
         parts.push(&header_bytes);
         parts.extend_from_slice(payload);
-        write_all_at(&*self.file, &parts, self.position).map_err(LogError::io("write", self.path()))?;
+        write_all_at(&*self.file, &parts, self.position)
+            .map_err(LogError::io("write", self.path()))?;
         self.position += frame_bytes;
-        self.chain = Chain { next_offset: header.next_offset(), epoch, previous_hash: hash };
+        self.chain = Chain {
+            next_offset: header.next_offset(),
+            epoch,
+            previous_hash: hash,
+        };
         if self.position > self.file_end {
             self.file_end = self.position;
             if self.options.preallocate && self.position < self.options.segment_bytes {
                 let end = self.position + self.position.clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
                 let end = end.min(self.options.segment_bytes);
-                write_zeros(&*self.file, self.position, end).map_err(LogError::io("extend", self.path()))?;
+                write_zeros(&*self.file, self.position, end)
+                    .map_err(LogError::io("extend", self.path()))?;
                 self.file_end = end;
             }
         }
@@ -212,7 +257,9 @@ impl LocalLog {
 
     fn sync_now(&mut self) -> Result<(), LogError> {
         if self.synced_position < self.position {
-            self.file.sync_data().map_err(LogError::io("sync", self.path()))?;
+            self.file
+                .sync_data()
+                .map_err(LogError::io("sync", self.path()))?;
             self.synced_position = self.position;
         }
         self.synced_offset = self.chain.next_offset;
@@ -227,7 +274,10 @@ impl LocalLog {
         }
         self.sync_now()?;
         let spare = {
-            let mut spare = self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut spare = self
+                .spare
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
             match std::mem::replace(&mut *spare, Spare::None) {
                 Spare::Ready(file) => Some(file),
                 other => {
@@ -245,7 +295,8 @@ impl LocalLog {
             salt: self.storage.random_u64(),
         };
         let zeros = first_zeros(&self.options);
-        let (segment, file, file_end) = begin_segment(&*self.storage, &self.directory, header, spare, zeros)?;
+        let (segment, file, file_end) =
+            begin_segment(&*self.storage, &self.directory, header, spare, zeros)?;
         self.segments.push_back(segment);
         self.file = file;
         self.file_end = file_end;
@@ -261,7 +312,10 @@ impl LocalLog {
             return;
         }
         {
-            let mut spare = self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut spare = self
+                .spare
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
             if !matches!(*spare, Spare::None) {
                 return;
             }
@@ -273,20 +327,33 @@ impl LocalLog {
             let made = make_spare(&*storage, &path, bytes);
             // After a failure nobody tries again: the disk is full or worse, and the log will find out itself.
             if let Ok(file) = made {
-                *place.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Spare::Ready(file);
+                *place
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner()) = Spare::Ready(file);
             }
         };
         // Without a thread there is no spare segment, which costs time only.
-        let _ = self.storage.run_in_background("log spare segment", Box::new(task));
+        let _ = self
+            .storage
+            .run_in_background("log spare segment", Box::new(task));
     }
 }
 
 /// Takes the lock of a log directory.
-pub(crate) fn take_lock(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Any + Send + Sync>, LogError> {
+pub(crate) fn take_lock(
+    storage: &dyn Storage,
+    directory: &Path,
+) -> Result<Box<dyn Any + Send + Sync>, LogError> {
     let path = directory.join(LOCK_NAME);
     storage.lock(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => LogError::Locked { directory: directory.to_owned() },
-        _ => LogError::Io { action: "lock", path, source: error },
+        std::io::ErrorKind::WouldBlock => LogError::Locked {
+            directory: directory.to_owned(),
+        },
+        _ => LogError::Io {
+            action: "lock",
+            path,
+            source: error,
+        },
     })
 }
 
@@ -311,16 +378,25 @@ fn begin_segment(
         Some(file) => (directory.join(SPARE_NAME), file),
         None => {
             let source = directory.join(NEW_NAME);
-            let file = storage.open(&source, OpenMode::CreateNew).map_err(LogError::io("create", &source))?;
-            write_zeros(&*file, SEGMENT_HEADER_BYTES, zeros_end).map_err(LogError::io("extend", &source))?;
+            let file = storage
+                .open(&source, OpenMode::CreateNew)
+                .map_err(LogError::io("create", &source))?;
+            write_zeros(&*file, SEGMENT_HEADER_BYTES, zeros_end)
+                .map_err(LogError::io("extend", &source))?;
             (source, file)
         }
     };
     write_all_at(&*file, &[&header.encode()], 0).map_err(LogError::io("write", &source))?;
     file.sync_data().map_err(LogError::io("sync", &source))?;
-    let file_end = file.length().map_err(LogError::io("read the length of", &source))?;
-    storage.rename(&source, &path).map_err(LogError::io("name", &path))?;
-    storage.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+    let file_end = file
+        .length()
+        .map_err(LogError::io("read the length of", &source))?;
+    storage
+        .rename(&source, &path)
+        .map_err(LogError::io("name", &path))?;
+    storage
+        .sync_directory(directory)
+        .map_err(LogError::io("sync", directory))?;
     Ok((Segment { path, header }, file, file_end))
 }
 
@@ -341,15 +417,23 @@ impl Log for LocalLog {
     fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
         self.check_poison()?;
         self.check_epoch(epoch)?;
-        let payload_bytes = frame.payload.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()));
+        let payload_bytes = frame
+            .payload
+            .iter()
+            .try_fold(0usize, |sum, part| sum.checked_add(part.len()));
         let reason = if frame.first_offset != self.chain.next_offset {
-            format!("it begins with transaction {}, but the next one is {}", frame.first_offset, self.chain.next_offset)
+            format!(
+                "it begins with transaction {}, but the next one is {}",
+                frame.first_offset, self.chain.next_offset
+            )
         } else if frame.count == 0 || frame.first_offset.checked_add(frame.count.into()).is_none() {
             format!("it has {} transactions", frame.count)
         } else if payload_bytes.is_none_or(|bytes| bytes > PAYLOAD_BYTES_MAX) {
             format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes. Change fewer rows in one transaction.")
         } else {
-            return self.write_frame(epoch, frame.count, frame.payload).map_err(|error| self.poison(error));
+            return self
+                .write_frame(epoch, frame.count, frame.payload)
+                .map_err(|error| self.poison(error));
         };
         Err(LogError::BadFrame { reason })
     }
@@ -362,12 +446,26 @@ impl Log for LocalLog {
     fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
         let tail = self.tail();
         if from_offset < tail.oldest_offset || from_offset > tail.next_offset {
-            return Err(LogError::OutOfRange { asked: from_offset, oldest: tail.oldest_offset, next: tail.next_offset });
+            return Err(LogError::OutOfRange {
+                asked: from_offset,
+                oldest: tail.oldest_offset,
+                next: tail.next_offset,
+            });
         }
         // The last segment that begins at or before the offset.
-        let first = self.segments.partition_point(|segment| segment.header.first_offset <= from_offset).max(1) - 1;
+        let first = self
+            .segments
+            .partition_point(|segment| segment.header.first_offset <= from_offset)
+            .max(1)
+            - 1;
         let segments = self.segments.iter().skip(first).cloned().collect();
-        let source = LocalSource::new(self.storage.clone(), segments, from_offset, self.position, self.chain)?;
+        let source = LocalSource::new(
+            self.storage.clone(),
+            segments,
+            from_offset,
+            self.position,
+            self.chain,
+        )?;
         Ok(FrameReader::new(Box::new(source)))
     }
 
@@ -375,7 +473,9 @@ impl Log for LocalLog {
         self.check_poison()?;
         self.check_epoch(epoch)?;
         if epoch > self.chain.epoch {
-            self.write_frame(epoch, 0, &[]).and_then(|()| self.sync_now()).map_err(|error| self.poison(error))?;
+            self.write_frame(epoch, 0, &[])
+                .and_then(|()| self.sync_now())
+                .map_err(|error| self.poison(error))?;
         }
         Ok(self.tail())
     }
@@ -386,12 +486,16 @@ impl Log for LocalLog {
         // Oldest first: whenever a crash comes, what is left has no gap.
         while self.segments.len() > 1 && self.segments[1].header.first_offset <= before_offset {
             let path = self.segments[0].path.clone();
-            self.storage.remove(&path).map_err(LogError::io("remove", &path))?;
+            self.storage
+                .remove(&path)
+                .map_err(LogError::io("remove", &path))?;
             self.segments.pop_front();
             removed += 1;
         }
         if removed > 0 {
-            self.storage.sync_directory(&self.directory).map_err(LogError::io("sync", &self.directory))?;
+            self.storage
+                .sync_directory(&self.directory)
+                .map_err(LogError::io("sync", &self.directory))?;
         }
         Ok(removed)
     }
@@ -400,7 +504,10 @@ impl Log for LocalLog {
         Tail {
             next_offset: self.chain.next_offset,
             synced_offset: self.synced_offset,
-            oldest_offset: self.segments.front().map_or(0, |first| first.header.first_offset),
+            oldest_offset: self
+                .segments
+                .front()
+                .map_or(0, |first| first.header.first_offset),
             epoch: self.chain.epoch,
         }
     }
@@ -409,7 +516,9 @@ impl Log for LocalLog {
         self.sync()?;
         if self.position > SEGMENT_HEADER_BYTES {
             let epoch = self.chain.epoch;
-            self.write_frame(epoch, 0, &[]).and_then(|()| self.sync_now()).map_err(|error| self.poison(error))?;
+            self.write_frame(epoch, 0, &[])
+                .and_then(|()| self.sync_now())
+                .map_err(|error| self.poison(error))?;
         }
         Ok(())
     }

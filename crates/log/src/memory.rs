@@ -31,17 +31,26 @@ impl MemoryLog {
 
     /// A log that keeps its frames for [`Log::read`].
     pub fn retaining() -> MemoryLog {
-        MemoryLog { frames: Some(Vec::new()), ..MemoryLog::default() }
+        MemoryLog {
+            frames: Some(Vec::new()),
+            ..MemoryLog::default()
+        }
     }
 }
 
 impl Log for MemoryLog {
     fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
         if epoch < self.tail.epoch {
-            return Err(LogError::Fenced { epoch, current: self.tail.epoch });
+            return Err(LogError::Fenced {
+                epoch,
+                current: self.tail.epoch,
+            });
         }
         let next_offset = frame.first_offset.checked_add(frame.count.into());
-        let (Some(next_offset), true) = (next_offset, frame.first_offset == self.tail.next_offset && frame.count > 0) else {
+        let (Some(next_offset), true) = (
+            next_offset,
+            frame.first_offset == self.tail.next_offset && frame.count > 0,
+        ) else {
             let reason = format!(
                 "it has {} transactions and begins with {}, but the next one is {}",
                 frame.count, frame.first_offset, self.tail.next_offset
@@ -50,7 +59,12 @@ impl Log for MemoryLog {
         };
         if let Some(frames) = &mut self.frames {
             let payload = frame.payload.concat();
-            frames.push(Arc::new(Kept { first_offset: frame.first_offset, count: frame.count, epoch, payload }));
+            frames.push(Arc::new(Kept {
+                first_offset: frame.first_offset,
+                count: frame.count,
+                epoch,
+                payload,
+            }));
         } else {
             self.tail.oldest_offset = next_offset;
         }
@@ -65,28 +79,52 @@ impl Log for MemoryLog {
     }
 
     fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
-        let Tail { oldest_offset: oldest, next_offset: next, .. } = self.tail;
+        let Tail {
+            oldest_offset: oldest,
+            next_offset: next,
+            ..
+        } = self.tail;
         if from_offset < oldest || from_offset > next {
-            return Err(LogError::OutOfRange { asked: from_offset, oldest, next });
+            return Err(LogError::OutOfRange {
+                asked: from_offset,
+                oldest,
+                next,
+            });
         }
-        let mut left: Vec<_> = self.frames.iter().flatten().filter(|kept| kept.next_offset() > from_offset).cloned().collect();
+        let mut left: Vec<_> = self
+            .frames
+            .iter()
+            .flatten()
+            .filter(|kept| kept.next_offset() > from_offset)
+            .cloned()
+            .collect();
         left.reverse();
-        Ok(FrameReader::new(Box::new(KeptSource { left, current: None })))
+        Ok(FrameReader::new(Box::new(KeptSource {
+            left,
+            current: None,
+        })))
     }
 
     fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
         if epoch < self.tail.epoch {
-            return Err(LogError::Fenced { epoch, current: self.tail.epoch });
+            return Err(LogError::Fenced {
+                epoch,
+                current: self.tail.epoch,
+            });
         }
         self.tail.epoch = epoch;
         Ok(self.tail)
     }
 
     fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
-        let Some(frames) = &mut self.frames else { return Ok(0) };
+        let Some(frames) = &mut self.frames else {
+            return Ok(0);
+        };
         let removed = frames.partition_point(|kept| kept.next_offset() <= before_offset);
         frames.drain(..removed);
-        self.tail.oldest_offset = frames.first().map_or(self.tail.next_offset, |kept| kept.first_offset);
+        self.tail.oldest_offset = frames
+            .first()
+            .map_or(self.tail.next_offset, |kept| kept.first_offset);
         Ok(removed as u64)
     }
 

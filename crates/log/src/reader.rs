@@ -66,14 +66,23 @@ impl LocalSource {
         end_chain: Chain,
     ) -> Result<LocalSource, LogError> {
         segments.reverse();
-        let mut source = LocalSource { storage, segments, current: None, from_offset, end_position, end_chain };
+        let mut source = LocalSource {
+            storage,
+            segments,
+            current: None,
+            from_offset,
+            end_position,
+            end_chain,
+        };
         source.open_next(None)?;
         Ok(source)
     }
 
     /// Opens the next segment, which must go on where `before` ended. False if there is none.
     fn open_next(&mut self, before: Option<SegmentReader>) -> Result<bool, LogError> {
-        let Some(segment) = self.segments.pop() else { return Ok(false) };
+        let Some(segment) = self.segments.pop() else {
+            return Ok(false);
+        };
         if let Some(before) = before {
             check_joint(&before, &segment)?;
         }
@@ -87,7 +96,10 @@ impl LocalSource {
 pub(crate) fn check_joint(before: &SegmentReader, next: &Segment) -> Result<(), LogError> {
     let chain = before.chain;
     let begins = Chain::at_start_of(&next.header);
-    if begins.next_offset == chain.next_offset && begins.previous_hash == chain.previous_hash && begins.epoch >= chain.epoch {
+    if begins.next_offset == chain.next_offset
+        && begins.previous_hash == chain.previous_hash
+        && begins.epoch >= chain.epoch
+    {
         return Ok(());
     }
     let found = format!(
@@ -98,29 +110,46 @@ pub(crate) fn check_joint(before: &SegmentReader, next: &Segment) -> Result<(), 
         begins.previous_hash,
         chain.previous_hash,
     );
-    Err(LogError::Damaged { file: before.path.clone(), byte_offset: before.position, found })
+    Err(LogError::Damaged {
+        file: before.path.clone(),
+        byte_offset: before.position,
+        found,
+    })
 }
 
 impl FrameSource for LocalSource {
     fn next_frame(&mut self) -> Result<Option<FrameRef<'_>>, LogError> {
         let header = loop {
-            let Some(current) = &mut self.current else { return Ok(None) };
+            let Some(current) = &mut self.current else {
+                return Ok(None);
+            };
             match current.step(self.from_offset)? {
-                Step::Frame(header) if header.next_offset() <= self.from_offset || header.count == 0 => {}
+                Step::Frame(header)
+                    if header.next_offset() <= self.from_offset || header.count == 0 => {}
                 Step::Frame(header) => break header,
                 Step::Bad { found, .. } => {
-                    return Err(LogError::Damaged { file: current.path.clone(), byte_offset: current.position, found })
+                    return Err(LogError::Damaged {
+                        file: current.path.clone(),
+                        byte_offset: current.position,
+                        found,
+                    })
                 }
                 Step::End => {
                     let before = self.current.take().expect("matched above");
                     if !self.segments.is_empty() {
                         self.open_next(Some(before))?;
-                    } else if before.position != self.end_position || before.chain.next_offset != self.end_chain.next_offset {
+                    } else if before.position != self.end_position
+                        || before.chain.next_offset != self.end_chain.next_offset
+                    {
                         let found = format!(
                             "the frames end here before transaction {}, but the log goes on to {} (exclusive)",
                             before.chain.next_offset, self.end_chain.next_offset
                         );
-                        return Err(LogError::Damaged { file: before.path, byte_offset: before.position, found });
+                        return Err(LogError::Damaged {
+                            file: before.path,
+                            byte_offset: before.position,
+                            found,
+                        });
                     }
                 }
             }

@@ -39,21 +39,47 @@ pub fn repair(directory: &Path, options: &LogOptions) -> Result<RepairReport, Lo
 }
 
 /// [`repair`] on any storage.
-pub fn repair_on(storage: Arc<dyn Storage>, directory: &Path, options: &LogOptions) -> Result<RepairReport, LogError> {
+pub fn repair_on(
+    storage: Arc<dyn Storage>,
+    directory: &Path,
+    options: &LogOptions,
+) -> Result<RepairReport, LogError> {
     let _lock = take_lock(&*storage, directory)?;
     let files = list_segments(&*storage, directory)?;
     let mut good: Option<SegmentReader> = None;
     let mut before: Option<Segment> = None;
     for (index, (first_offset, path)) in files.iter().enumerate() {
-        let segment = match read_header(&*storage, path, *first_offset, &options.database, before.as_ref()) {
+        let segment = match read_header(
+            &*storage,
+            path,
+            *first_offset,
+            &options.database,
+            before.as_ref(),
+        ) {
             Ok(segment) => segment,
             // The segment is not at fault, and another key or version may read it.
             Err(error @ (LogError::Io { .. } | LogError::Foreign { .. })) => return Err(error),
-            Err(error) => return cut(&*storage, directory, &files[index..], good, None, error.to_string()),
+            Err(error) => {
+                return cut(
+                    &*storage,
+                    directory,
+                    &files[index..],
+                    good,
+                    None,
+                    error.to_string(),
+                )
+            }
         };
         if let Some(reader) = &good {
             if let Err(error) = check_joint(reader, &segment) {
-                return cut(&*storage, directory, &files[index..], good, None, error.to_string());
+                return cut(
+                    &*storage,
+                    directory,
+                    &files[index..],
+                    good,
+                    None,
+                    error.to_string(),
+                );
             }
         }
         let mut reader = SegmentReader::open(&*storage, &segment, None)?;
@@ -64,14 +90,34 @@ pub fn repair_on(storage: Arc<dyn Storage>, directory: &Path, options: &LogOptio
                 before = Some(segment);
                 continue;
             }
-            EndState::Torn { written_end } => ("an unfinished or damaged frame".to_owned(), written_end),
+            EndState::Torn { written_end } => {
+                ("an unfinished or damaged frame".to_owned(), written_end)
+            }
             EndState::Damaged { found, written_end } => (found, written_end),
         };
-        let damage = LogError::Damaged { file: path.clone(), byte_offset: end.position, found }.to_string();
-        return cut(&*storage, directory, &files[index + 1..], Some(reader), Some(written_end), damage);
+        let damage = LogError::Damaged {
+            file: path.clone(),
+            byte_offset: end.position,
+            found,
+        }
+        .to_string();
+        return cut(
+            &*storage,
+            directory,
+            &files[index + 1..],
+            Some(reader),
+            Some(written_end),
+            damage,
+        );
     }
     let next_offset = good.map(|reader| reader.chain.next_offset);
-    Ok(RepairReport { damage: None, cut: None, next_offset, saved: Vec::new(), removed_bytes: 0 })
+    Ok(RepairReport {
+        damage: None,
+        cut: None,
+        next_offset,
+        saved: Vec::new(),
+        removed_bytes: 0,
+    })
 }
 
 /// Sets `files` aside, and what `last` holds after its good frames up to `written_end`.
@@ -83,22 +129,42 @@ fn cut(
     written_end: Option<u64>,
     damage: String,
 ) -> Result<RepairReport, LogError> {
-    let mut report = RepairReport { damage: Some(damage), cut: None, next_offset: None, saved: Vec::new(), removed_bytes: 0 };
+    let mut report = RepairReport {
+        damage: Some(damage),
+        cut: None,
+        next_offset: None,
+        saved: Vec::new(),
+        removed_bytes: 0,
+    };
     // Newest first, and the damaged segment at the end: a crash in between leaves something to repair again.
     for (_, path) in files.iter().rev() {
         let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
-        let file = storage.open(path, OpenMode::Read).map_err(LogError::io("open", path))?;
-        report.removed_bytes += file.length().map_err(LogError::io("read the length of", path))?;
-        storage.rename(path, &to).map_err(LogError::io("rename", path))?;
+        let file = storage
+            .open(path, OpenMode::Read)
+            .map_err(LogError::io("open", path))?;
+        report.removed_bytes += file
+            .length()
+            .map_err(LogError::io("read the length of", path))?;
+        storage
+            .rename(path, &to)
+            .map_err(LogError::io("rename", path))?;
         report.saved.push(to);
     }
-    storage.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+    storage
+        .sync_directory(directory)
+        .map_err(LogError::io("sync", directory))?;
     if let Some(last) = last {
         let position = last.position;
         if let Some(written_end) = written_end {
-            let to = free_name(storage, directory, &format!("{}.removed-{position}", file_name(&last.path)))?;
+            let to = free_name(
+                storage,
+                directory,
+                &format!("{}.removed-{position}", file_name(&last.path)),
+            )?;
             copy(storage, &last.path, position, written_end, &to)?;
-            storage.sync_directory(directory).map_err(LogError::io("sync", directory))?;
+            storage
+                .sync_directory(directory)
+                .map_err(LogError::io("sync", directory))?;
             clear(storage, &last.path, position, written_end)?;
             report.removed_bytes += written_end - position;
             report.saved.push(to);
@@ -110,12 +176,16 @@ fn cut(
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// `name`, or `name` with a number, whichever is not taken yet.
 fn free_name(storage: &dyn Storage, directory: &Path, name: &str) -> Result<PathBuf, LogError> {
-    let taken = storage.list(directory).map_err(LogError::io("list", directory))?;
+    let taken = storage
+        .list(directory)
+        .map_err(LogError::io("list", directory))?;
     let mut free = name.to_owned();
     let mut number = 1;
     while taken.contains(&free) {
@@ -125,18 +195,30 @@ fn free_name(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Path
     Ok(directory.join(free))
 }
 
-fn copy(storage: &dyn Storage, from: &Path, start: u64, end: u64, to: &Path) -> Result<(), LogError> {
-    let source = storage.open(from, OpenMode::Read).map_err(LogError::io("open", from))?;
-    let target = storage.open(to, OpenMode::CreateNew).map_err(LogError::io("create", to))?;
+fn copy(
+    storage: &dyn Storage,
+    from: &Path,
+    start: u64,
+    end: u64,
+    to: &Path,
+) -> Result<(), LogError> {
+    let source = storage
+        .open(from, OpenMode::Read)
+        .map_err(LogError::io("open", from))?;
+    let target = storage
+        .open(to, OpenMode::CreateNew)
+        .map_err(LogError::io("create", to))?;
     let mut buffer = vec![0; COPY_BYTES.min((end - start) as usize)];
     let mut position = start;
     while position < end {
         let wanted = buffer.len().min((end - position) as usize);
-        let bytes = read_full_at(&*source, &mut buffer[..wanted], position).map_err(LogError::io("read", from))?;
+        let bytes = read_full_at(&*source, &mut buffer[..wanted], position)
+            .map_err(LogError::io("read", from))?;
         if bytes == 0 {
             break;
         }
-        write_all_at(&*target, &[&buffer[..bytes]], position - start).map_err(LogError::io("write", to))?;
+        write_all_at(&*target, &[&buffer[..bytes]], position - start)
+            .map_err(LogError::io("write", to))?;
         position += bytes as u64;
     }
     target.sync_data().map_err(LogError::io("sync", to))

@@ -6,8 +6,8 @@ use lightcone_storage::{read_full_at, File, OpenMode, Storage};
 
 use crate::error::LogError;
 use crate::format::{
-    parse_segment_name, payload_checksum, FrameHeader, SegmentHeader, SegmentHeaderError, FORMAT_VERSION, FRAME_HEADER_BYTES,
-    FRAME_MAGIC, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
+    parse_segment_name, payload_checksum, FrameHeader, SegmentHeader, SegmentHeaderError,
+    FORMAT_VERSION, FRAME_HEADER_BYTES, FRAME_MAGIC, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
 };
 
 /// How much is read from a file at once.
@@ -23,7 +23,11 @@ pub(crate) struct Chain {
 
 impl Chain {
     pub fn at_start_of(header: &SegmentHeader) -> Chain {
-        Chain { next_offset: header.first_offset, epoch: header.epoch, previous_hash: header.previous_hash }
+        Chain {
+            next_offset: header.first_offset,
+            epoch: header.epoch,
+            previous_hash: header.previous_hash,
+        }
     }
 }
 
@@ -35,10 +39,17 @@ pub(crate) struct Segment {
 }
 
 /// The segment files in `directory`, sorted by their first offset.
-pub(crate) fn list_segments(storage: &dyn Storage, directory: &Path) -> Result<Vec<(u64, PathBuf)>, LogError> {
-    let names = storage.list(directory).map_err(LogError::io("list", directory))?;
-    let mut segments: Vec<_> =
-        names.iter().filter_map(|name| Some((parse_segment_name(name)?, directory.join(name)))).collect();
+pub(crate) fn list_segments(
+    storage: &dyn Storage,
+    directory: &Path,
+) -> Result<Vec<(u64, PathBuf)>, LogError> {
+    let names = storage
+        .list(directory)
+        .map_err(LogError::io("list", directory))?;
+    let mut segments: Vec<_> = names
+        .iter()
+        .filter_map(|name| Some((parse_segment_name(name)?, directory.join(name))))
+        .collect();
     segments.sort();
     Ok(segments)
 }
@@ -51,11 +62,20 @@ pub(crate) fn read_header(
     database: &[u8; 32],
     before: Option<&Segment>,
 ) -> Result<Segment, LogError> {
-    let file = storage.open(path, OpenMode::Read).map_err(LogError::io("open", path))?;
+    let file = storage
+        .open(path, OpenMode::Read)
+        .map_err(LogError::io("open", path))?;
     let mut block = vec![0; SEGMENT_HEADER_BYTES as usize];
     let bytes = read_full_at(&*file, &mut block, 0).map_err(LogError::io("read", path))?;
-    let damaged = |found: String| LogError::Damaged { file: path.to_owned(), byte_offset: 0, found };
-    let foreign = |found: String| LogError::Foreign { file: path.to_owned(), found };
+    let damaged = |found: String| LogError::Damaged {
+        file: path.to_owned(),
+        byte_offset: 0,
+        found,
+    };
+    let foreign = |found: String| LogError::Foreign {
+        file: path.to_owned(),
+        found,
+    };
     let header = match SegmentHeader::decode(&block[..bytes]) {
         Ok(header) => header,
         Err(SegmentHeaderError::Damaged(found)) => return Err(damaged(found.to_owned())),
@@ -69,7 +89,10 @@ pub(crate) fn read_header(
         return Err(foreign("it belongs to another database. Put each database's files back into its own directory.".to_owned()));
     }
     if header.first_offset != name_offset {
-        return Err(damaged(format!("its header says that it begins with transaction {}, not {name_offset}", header.first_offset)));
+        return Err(damaged(format!(
+            "its header says that it begins with transaction {}, not {name_offset}",
+            header.first_offset
+        )));
     }
     if let Some(before) = before {
         if header.number != before.header.number.wrapping_add(1) {
@@ -79,10 +102,16 @@ pub(crate) fn read_header(
                 before.path.display(),
                 before.header.number
             );
-            return Err(LogError::Gap { file: path.to_owned(), found });
+            return Err(LogError::Gap {
+                file: path.to_owned(),
+                found,
+            });
         }
     }
-    Ok(Segment { path: path.to_owned(), header })
+    Ok(Segment {
+        path: path.to_owned(),
+        header,
+    })
 }
 
 /// What stands at the place where the next frame is expected.
@@ -117,10 +146,18 @@ pub(crate) struct SegmentReader {
 
 impl SegmentReader {
     /// Opens a segment. Reading ends at `limit`, or else at the end of the file.
-    pub fn open(storage: &dyn Storage, segment: &Segment, limit: Option<u64>) -> Result<SegmentReader, LogError> {
+    pub fn open(
+        storage: &dyn Storage,
+        segment: &Segment,
+        limit: Option<u64>,
+    ) -> Result<SegmentReader, LogError> {
         let path = segment.path.clone();
-        let file = storage.open(&path, OpenMode::Read).map_err(LogError::io("open", &path))?;
-        let length = file.length().map_err(LogError::io("read the length of", &path))?;
+        let file = storage
+            .open(&path, OpenMode::Read)
+            .map_err(LogError::io("open", &path))?;
+        let length = file
+            .length()
+            .map_err(LogError::io("read the length of", &path))?;
         Ok(SegmentReader {
             path,
             file,
@@ -144,7 +181,9 @@ impl SegmentReader {
         let bytes = bytes.min(self.end.saturating_sub(position) as usize);
         let have = self.buffer_position + self.buffer.len() as u64;
         if position < self.buffer_position || position + bytes as u64 > have {
-            let wanted = bytes.max(READ_BYTES).min(self.end.saturating_sub(position) as usize);
+            let wanted = bytes
+                .max(READ_BYTES)
+                .min(self.end.saturating_sub(position) as usize);
             // Keep what is there of it: a frame that crosses the buffer's end is not read twice.
             let kept = if (self.buffer_position..have).contains(&position) {
                 let start = (position - self.buffer_position) as usize;
@@ -155,8 +194,12 @@ impl SegmentReader {
             };
             self.buffer.resize(wanted.max(kept), 0);
             self.buffer_position = position;
-            let read = read_full_at(&*self.file, &mut self.buffer[kept..], position + kept as u64)
-                .map_err(LogError::io("read", &self.path))?;
+            let read = read_full_at(
+                &*self.file,
+                &mut self.buffer[kept..],
+                position + kept as u64,
+            )
+            .map_err(LogError::io("read", &self.path))?;
             self.buffer.truncate(kept + read);
         }
         let start = (position - self.buffer_position) as usize;
@@ -166,8 +209,18 @@ impl SegmentReader {
     /// Reads the next frame. Frames with only transactions before `skip_before` are passed over: their
     /// headers are checked, their payloads are not read.
     pub fn step(&mut self, skip_before: u64) -> Result<Step, LogError> {
-        let bad = |found: String| Ok(Step::Bad { found, certain: false });
-        let certain = |found: String| Ok(Step::Bad { found, certain: true });
+        let bad = |found: String| {
+            Ok(Step::Bad {
+                found,
+                certain: false,
+            })
+        };
+        let certain = |found: String| {
+            Ok(Step::Bad {
+                found,
+                certain: true,
+            })
+        };
         let position = self.position;
         let view = self.view(position, FRAME_HEADER_BYTES)?;
         let bytes = &self.buffer[view];
@@ -188,23 +241,39 @@ impl SegmentReader {
             ));
         }
         if header.first_offset != chain.next_offset {
-            return certain(format!("the frame begins with transaction {}, expected {}", header.first_offset, chain.next_offset));
+            return certain(format!(
+                "the frame begins with transaction {}, expected {}",
+                header.first_offset, chain.next_offset
+            ));
         }
         if header.epoch < chain.epoch {
-            return certain(format!("the frame has epoch {}, but the log was at epoch {}", header.epoch, chain.epoch));
+            return certain(format!(
+                "the frame has epoch {}, but the log was at epoch {}",
+                header.epoch, chain.epoch
+            ));
         }
-        if header.payload_bytes as usize > PAYLOAD_BYTES_MAX || header.first_offset.checked_add(header.count.into()).is_none() {
+        if header.payload_bytes as usize > PAYLOAD_BYTES_MAX
+            || header
+                .first_offset
+                .checked_add(header.count.into())
+                .is_none()
+        {
             return certain("the frame's sizes are impossible".to_owned());
         }
         let payload_position = position + FRAME_HEADER_BYTES as u64;
         if u64::from(header.payload_bytes) > self.end.saturating_sub(payload_position) {
-            return bad(format!("the file ends inside a payload of {} bytes", header.payload_bytes));
+            return bad(format!(
+                "the file ends inside a payload of {} bytes",
+                header.payload_bytes
+            ));
         }
         if header.count > 0 && header.next_offset() <= skip_before {
             self.payload = 0..0;
         } else {
             let view = self.view(payload_position, header.payload_bytes as usize)?;
-            if payload_checksum(&[&self.buffer[view.clone()]]) != header.payload_checksum || view.len() < header.payload_bytes as usize {
+            if payload_checksum(&[&self.buffer[view.clone()]]) != header.payload_checksum
+                || view.len() < header.payload_bytes as usize
+            {
                 return bad(format!(
                     "the checksum of the payload of {} bytes (transactions {} to {}, exclusive) is wrong",
                     header.payload_bytes,
@@ -215,14 +284,21 @@ impl SegmentReader {
             self.payload = view;
         }
         self.position += header.frame_bytes();
-        self.chain = Chain { next_offset: header.next_offset(), epoch: header.epoch, previous_hash: hash };
+        self.chain = Chain {
+            next_offset: header.next_offset(),
+            epoch: header.epoch,
+            previous_hash: hash,
+        };
         Ok(Step::Frame(header))
     }
 
     /// Looks at everything after the last good frame, which ends at `self.position`.
     pub fn look_behind(&mut self) -> Result<Behind, LogError> {
         let damaged_at = self.position;
-        let mut behind = Behind { written_end: damaged_at, proof: None };
+        let mut behind = Behind {
+            written_end: damaged_at,
+            proof: None,
+        };
         let mut position = damaged_at;
         loop {
             // Windows overlap by a header, so that none is missed on a border.
@@ -230,15 +306,23 @@ impl SegmentReader {
             let window = &self.buffer[view];
             let zeros = is_zero(window);
             if !zeros {
-                let last = window.iter().rposition(|byte| *byte != 0).expect("not all are zero");
+                let last = window
+                    .iter()
+                    .rposition(|byte| *byte != 0)
+                    .expect("not all are zero");
                 behind.written_end = position + last as u64 + 1;
             }
             if !zeros && behind.proof.is_none() {
                 let starts = window.len().saturating_sub(FRAME_HEADER_BYTES - 1);
                 let mut at = 0;
-                while let Some(found) = window[at..starts.max(at)].iter().position(|byte| *byte == FRAME_MAGIC[0]) {
+                while let Some(found) = window[at..starts.max(at)]
+                    .iter()
+                    .position(|byte| *byte == FRAME_MAGIC[0])
+                {
                     let start = at + found;
-                    let bytes = window[start..start + FRAME_HEADER_BYTES].try_into().expect("a header's length");
+                    let bytes = window[start..start + FRAME_HEADER_BYTES]
+                        .try_into()
+                        .expect("a header's length");
                     let here = position + start as u64;
                     if let Some((header, _)) = FrameHeader::decode(bytes, self.salt, here) {
                         // Everything this far was on the disk before that frame was written.
@@ -262,7 +346,9 @@ impl SegmentReader {
 fn is_zero(bytes: &[u8]) -> bool {
     // Compared in blocks: preallocated segments hold many megabytes of zeros.
     const ZEROS: [u8; 4096] = [0; 4096];
-    bytes.chunks(ZEROS.len()).all(|block| *block == ZEROS[..block.len()])
+    bytes
+        .chunks(ZEROS.len())
+        .all(|block| *block == ZEROS[..block.len()])
 }
 
 /// What lies behind the last good frame.

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use common::{open, read_all, segments};
 use lightcone_log::{
-    CommitEvent, Committer, CommitterOptions, Frame, FrameReader, Log, LogError, LogOptions, MemoryLog, SubmitError, Tail,
+    CommitEvent, Committer, CommitterOptions, Frame, FrameReader, Log, LogError, LogOptions,
+    MemoryLog, SubmitError, Tail,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -21,7 +22,11 @@ struct Gated {
 
 impl Log for Gated {
     fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
-        self.frames.lock().unwrap().push((frame.first_offset, frame.count, frame.payload.concat().len()));
+        self.frames.lock().unwrap().push((
+            frame.first_offset,
+            frame.count,
+            frame.payload.concat().len(),
+        ));
         self.inner.append(epoch, frame)
     }
     fn sync(&mut self) -> Result<(), LogError> {
@@ -45,7 +50,10 @@ impl Log for Gated {
     }
 }
 
-fn events() -> (mpsc::Receiver<CommitEvent>, Box<dyn FnMut(CommitEvent) + Send>) {
+fn events() -> (
+    mpsc::Receiver<CommitEvent>,
+    Box<dyn FnMut(CommitEvent) + Send>,
+) {
     let (sender, receiver) = mpsc::channel();
     (receiver, Box::new(move |event| drop(sender.send(event))))
 }
@@ -61,9 +69,16 @@ fn durable(event: CommitEvent) -> u64 {
 fn what_gathers_during_a_sync_goes_out_together() {
     let (permit, permits) = mpsc::channel();
     let frames = Arc::new(Mutex::new(Vec::new()));
-    let log = Gated { inner: MemoryLog::new(), permits, frames: frames.clone() };
+    let log = Gated {
+        inner: MemoryLog::new(),
+        permits,
+        frames: frames.clone(),
+    };
     let (receiver, on_event) = events();
-    let options = CommitterOptions { frame_bytes_max: 100, ..CommitterOptions::default() };
+    let options = CommitterOptions {
+        frame_bytes_max: 100,
+        ..CommitterOptions::default()
+    };
     let committer = Committer::spawn(Box::new(log), options, on_event);
     committer.submit(0, 1, vec![0; 10]).unwrap();
     while frames.lock().unwrap().is_empty() {
@@ -80,7 +95,17 @@ fn what_gathers_during_a_sync_goes_out_together() {
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 16);
     committer.wait_durable(16).unwrap();
-    assert_eq!(*frames.lock().unwrap(), [(0, 1, 10), (1, 3, 90), (4, 3, 90), (7, 3, 90), (10, 1, 30), (11, 5, 1000)]);
+    assert_eq!(
+        *frames.lock().unwrap(),
+        [
+            (0, 1, 10),
+            (1, 3, 90),
+            (4, 3, 90),
+            (7, 3, 90),
+            (10, 1, 30),
+            (11, 5, 1000)
+        ]
+    );
     let buffer = committer.take_buffer();
     assert!(buffer.is_empty() && buffer.capacity() > 0);
     permit.send(()).unwrap();
@@ -92,9 +117,16 @@ fn what_gathers_during_a_sync_goes_out_together() {
 #[test]
 fn a_full_queue_blocks_the_submitter() {
     let (permit, permits) = mpsc::channel();
-    let log = Gated { inner: MemoryLog::new(), permits, frames: Arc::default() };
+    let log = Gated {
+        inner: MemoryLog::new(),
+        permits,
+        frames: Arc::default(),
+    };
     let (_receiver, on_event) = events();
-    let options = CommitterOptions { queue_bytes_max: 100, ..CommitterOptions::default() };
+    let options = CommitterOptions {
+        queue_bytes_max: 100,
+        ..CommitterOptions::default()
+    };
     let committer = Arc::new(Committer::spawn(Box::new(log), options, on_event));
     committer.submit(0, 1, vec![0; 70]).unwrap();
     let submitted = Arc::new(Mutex::new(false));
@@ -119,9 +151,16 @@ fn a_full_queue_blocks_the_submitter() {
 #[test]
 fn mistakes_of_the_caller() {
     let (_receiver, on_event) = events();
-    let committer = Committer::spawn(Box::new(MemoryLog::new()), CommitterOptions::default(), on_event);
+    let committer = Committer::spawn(
+        Box::new(MemoryLog::new()),
+        CommitterOptions::default(),
+        on_event,
+    );
     for (first_offset, count) in [(1, 1), (0, 0)] {
-        assert!(matches!(committer.submit(first_offset, count, vec![]), Err(SubmitError::Unfit { expected: 0, .. })));
+        assert!(matches!(
+            committer.submit(first_offset, count, vec![]),
+            Err(SubmitError::Unfit { expected: 0, .. })
+        ));
     }
     committer.submit(0, 3, vec![]).unwrap();
     committer.wait_durable(3).unwrap();
@@ -132,7 +171,10 @@ fn mistakes_of_the_caller() {
 fn a_failed_sync_poisons_once_and_for_good() {
     let storage = SimStorage::new(4);
     let log = open(&storage, LogOptions::default(), 0).0;
-    storage.set_faults(Faults { fail_sync: Some(storage.counts().syncs + 2), ..Faults::default() });
+    storage.set_faults(Faults {
+        fail_sync: Some(storage.counts().syncs + 2),
+        ..Faults::default()
+    });
     let (receiver, on_event) = events();
     let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
     for offset in 0..2 {
@@ -140,12 +182,26 @@ fn a_failed_sync_poisons_once_and_for_good() {
         assert_eq!(durable(receiver.recv().unwrap()), offset + 1);
     }
     committer.submit(2, 1, vec![1; 50]).unwrap();
-    let CommitEvent::Poisoned { error } = receiver.recv().unwrap() else { panic!("not poisoned") };
-    assert!(error.to_string().contains("injected failure of a sync"), "{error}");
+    let CommitEvent::Poisoned { error } = receiver.recv().unwrap() else {
+        panic!("not poisoned")
+    };
+    assert!(
+        error.to_string().contains("injected failure of a sync"),
+        "{error}"
+    );
     assert!(error.to_string().ends_with("[LC0502]"));
-    assert!(matches!(committer.wait_durable(3), Err(SubmitError::Poisoned(_))));
-    assert!(matches!(committer.submit(3, 1, vec![]), Err(SubmitError::Poisoned(_))));
-    assert!(matches!(committer.shutdown(), Err(SubmitError::Poisoned(_))));
+    assert!(matches!(
+        committer.wait_durable(3),
+        Err(SubmitError::Poisoned(_))
+    ));
+    assert!(matches!(
+        committer.submit(3, 1, vec![]),
+        Err(SubmitError::Poisoned(_))
+    ));
+    assert!(matches!(
+        committer.shutdown(),
+        Err(SubmitError::Poisoned(_))
+    ));
     assert!(receiver.recv().is_err(), "no further event");
     // The write that failed to sync is gone after a power failure, the others are not.
     let log = open(&storage.crash(1), LogOptions::default(), 0).0;
@@ -155,7 +211,10 @@ fn a_failed_sync_poisons_once_and_for_good() {
 #[test]
 fn trims_and_ends_properly() {
     let storage = SimStorage::new(4);
-    let options = LogOptions { segment_bytes: 5000, ..LogOptions::default() };
+    let options = LogOptions {
+        segment_bytes: 5000,
+        ..LogOptions::default()
+    };
     let log = open(&storage, options.clone(), 0).0;
     let (_receiver, on_event) = events();
     let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
@@ -166,7 +225,15 @@ fn trims_and_ends_properly() {
     let before = segments(&storage).len();
     committer.trim(40);
     let stats = committer.stats();
-    assert_eq!((stats.transactions, stats.log_bytes, stats.syncs, stats.queue_bytes), (50, 50 * 248, 50, 0));
+    assert_eq!(
+        (
+            stats.transactions,
+            stats.log_bytes,
+            stats.syncs,
+            stats.queue_bytes
+        ),
+        (50, 50 * 248, 50, 0)
+    );
     let log = committer.shutdown().unwrap();
     assert!(segments(&storage).len() < before / 2);
     assert!(log.tail().oldest_offset <= 40);
@@ -177,10 +244,16 @@ fn trims_and_ends_properly() {
 
 #[test]
 fn a_panicking_listener_does_not_hang_anybody() {
-    let committer =
-        Committer::spawn(Box::new(MemoryLog::new()), CommitterOptions::default(), Box::new(|_| panic!("on purpose")));
+    let committer = Committer::spawn(
+        Box::new(MemoryLog::new()),
+        CommitterOptions::default(),
+        Box::new(|_| panic!("on purpose")),
+    );
     committer.submit(0, 1, vec![]).unwrap();
     assert!(committer.wait_durable(2).is_err());
-    assert!(matches!(committer.submit(1, 1, vec![]), Err(SubmitError::Closed)));
+    assert!(matches!(
+        committer.submit(1, 1, vec![]),
+        Err(SubmitError::Closed)
+    ));
     assert!(committer.shutdown().is_err());
 }

@@ -9,12 +9,21 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Append { bytes: usize, count: u32 },
+    Append {
+        bytes: usize,
+        count: u32,
+    },
     Sync,
     Seal,
     Close,
-    Trim { back: u64 },
-    Crash { seed: u64 },
+    Trim {
+        back: u64,
+    },
+    /// The process dies and starts again; the operating system lives.
+    Restart,
+    Crash {
+        seed: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -24,12 +33,17 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Seal),
         1 => Just(Step::Close),
         1 => (0..40u64).prop_map(|back| Step::Trim { back }),
+        1 => Just(Step::Restart),
         3 => any::<u64>().prop_map(|seed| Step::Crash { seed }),
     ]
 }
 
 fn options(preallocate: bool) -> LogOptions {
-    LogOptions { segment_bytes: 12_000, preallocate, ..LogOptions::default() }
+    LogOptions {
+        segment_bytes: 12_000,
+        preallocate,
+        ..LogOptions::default()
+    }
 }
 
 /// The frames that should be in the log: (first offset, count, size).
@@ -78,6 +92,11 @@ proptest! {
                 Step::Trim { back } => {
                     log.trim(tail.synced_offset.saturating_sub(back)).unwrap();
                     prop_assert!(log.tail().oldest_offset <= tail.synced_offset.saturating_sub(back).max(tail.oldest_offset));
+                }
+                Step::Restart => {
+                    drop(log);
+                    log = open(&storage, options(preallocate), epoch).0;
+                    prop_assert_eq!(log.tail().synced_offset, tail.next_offset);
                 }
                 Step::Crash { seed } => {
                     storage = storage.crash(seed);
@@ -157,7 +176,15 @@ fn crash_while_cutting_the_tail() {
         let mut log = open(&storage, options(true), 0).0;
         for first_offset in 0..6u64 {
             let frame = payload(first_offset, 900);
-            log.append(0, Frame { first_offset, count: 1, payload: &[&frame] }).unwrap();
+            log.append(
+                0,
+                Frame {
+                    first_offset,
+                    count: 1,
+                    payload: &[&frame],
+                },
+            )
+            .unwrap();
             if first_offset == 2 {
                 log.sync().unwrap();
             }
@@ -165,8 +192,16 @@ fn crash_while_cutting_the_tail() {
         let mut storage = storage.crash(seed);
         for again in 0..4 {
             // Fails at the sync after the cut, or not at all.
-            storage.set_faults(Faults { fail_sync: Some(0), ..Faults::default() });
-            let _ = LocalLog::open_on(std::sync::Arc::new(storage.clone()), DIRECTORY.as_ref(), options(true), 0);
+            storage.set_faults(Faults {
+                fail_sync: Some(0),
+                ..Faults::default()
+            });
+            let _ = LocalLog::open_on(
+                std::sync::Arc::new(storage.clone()),
+                DIRECTORY.as_ref(),
+                options(true),
+                0,
+            );
             storage = storage.crash(seed * 10 + again);
         }
         let (log, recovery) = open(&storage, options(true), 0);

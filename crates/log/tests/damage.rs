@@ -13,12 +13,17 @@ use lightcone_storage::sim::SimStorage;
 const HEADER: usize = 4096;
 
 fn options() -> LogOptions {
-    LogOptions { segment_bytes: 4096 + 500, preallocate: false, ..LogOptions::default() }
+    LogOptions {
+        segment_bytes: 4096 + 500,
+        preallocate: false,
+        ..LogOptions::default()
+    }
 }
 
 /// Opens and reads everything; the number of transactions, or the first error.
 fn open_and_read(storage: &SimStorage, options: LogOptions) -> Result<u64, LogError> {
-    let (log, recovery) = LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options, 0)?;
+    let (log, recovery) =
+        LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options, 0)?;
     let mut reader = log.read(recovery.tail.oldest_offset)?;
     let mut next = recovery.tail.oldest_offset;
     while let Some(frame) = reader.next()? {
@@ -52,7 +57,11 @@ fn every_flipped_bit_is_found_and_named() {
             let last = number == 2;
             for byte in 0..whole.len() {
                 // All bits where it matters; one bit per byte in the padding of the header block.
-                let bits = if (100..HEADER).contains(&byte) { 0..1 } else { 0..8 };
+                let bits = if (100..HEADER).contains(&byte) {
+                    0..1
+                } else {
+                    0..8
+                };
                 for bit in bits {
                     let mut bytes = whole.clone();
                     bytes[byte] ^= 1 << bit;
@@ -69,8 +78,14 @@ fn every_flipped_bit_is_found_and_named() {
                         continue;
                     }
                     match result {
-                        Err(LogError::Damaged { file, byte_offset, .. }) => {
-                            assert_eq!((&file, byte_offset), (path, frame_start as u64), "byte {byte} bit {bit}")
+                        Err(LogError::Damaged {
+                            file, byte_offset, ..
+                        }) => {
+                            assert_eq!(
+                                (&file, byte_offset),
+                                (path, frame_start as u64),
+                                "byte {byte} bit {bit}"
+                            )
                         }
                         other => panic!("{} byte {byte} bit {bit}: {other:?}", path.display()),
                     }
@@ -84,7 +99,10 @@ fn every_flipped_bit_is_found_and_named() {
 #[test]
 fn damage_in_a_preallocated_segment_is_found() {
     let storage = SimStorage::new(3);
-    let options = || LogOptions { segment_bytes: 1 << 16, ..LogOptions::default() };
+    let options = || LogOptions {
+        segment_bytes: 1 << 16,
+        ..LogOptions::default()
+    };
     let mut log = open(&storage, options(), 0).0;
     fill(&mut log, 20, 60);
     drop(log);
@@ -96,15 +114,26 @@ fn damage_in_a_preallocated_segment_is_found() {
     bytes[HEADER + 5 * 108..HEADER + 6 * 108].fill(0);
     storage.put_file(path, bytes);
     let error = open_and_read(&storage, options()).unwrap_err();
-    assert!(matches!(&error, LogError::Damaged { byte_offset, .. } if *byte_offset == (HEADER + 5 * 108) as u64), "{error}");
-    assert!(error.to_string().contains("zeros where a frame is expected"), "{error}");
+    assert!(
+        matches!(&error, LogError::Damaged { byte_offset, .. } if *byte_offset == (HEADER + 5 * 108) as u64),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("zeros where a frame is expected"),
+        "{error}"
+    );
     assert!(error.to_string().ends_with("[LC0503]"));
     // Rubbish after the end is a torn tail.
     let mut bytes = whole.clone();
     bytes[HEADER + 20 * 108 + 300] = 1;
     storage.put_file(path, bytes);
     let (_, recovery) = open(&storage, options(), 0);
-    assert_eq!((recovery.tail.next_offset, recovery.torn_bytes_cut), (20, 301));
+    assert_eq!(
+        (recovery.tail.next_offset, recovery.torn_bytes_cut),
+        (20, 301)
+    );
     assert_eq!(storage.file(path).unwrap(), whole);
 }
 
@@ -115,7 +144,13 @@ fn a_moved_frame_is_no_frame() {
     let mut bytes = storage.file(path).unwrap();
     bytes.copy_within(HEADER..HEADER + 108, HEADER + 108);
     storage.put_file(path, bytes);
-    assert!(matches!(open_and_read(&storage, options()), Err(LogError::Damaged { byte_offset: 4204, .. })));
+    assert!(matches!(
+        open_and_read(&storage, options()),
+        Err(LogError::Damaged {
+            byte_offset: 4204,
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -131,12 +166,21 @@ fn missing_segments() {
         }
         copy
     };
-    assert!(matches!(open_and_read(&without(&[1]), options()), Err(LogError::Gap { file, .. }) if file == paths[2]));
+    assert!(
+        matches!(open_and_read(&without(&[1]), options()), Err(LogError::Gap { file, .. }) if file == paths[2])
+    );
     // The first ones may have been trimmed.
     let trimmed = without(&[0]);
     assert_eq!(open_and_read(&trimmed, options()).unwrap(), 11);
     let log = open(&trimmed, options(), 0).0;
-    assert!(matches!(log.read(3), Err(LogError::OutOfRange { asked: 3, oldest: 4, next: 11 })));
+    assert!(matches!(
+        log.read(3),
+        Err(LogError::OutOfRange {
+            asked: 3,
+            oldest: 4,
+            next: 11
+        })
+    ));
     assert!(matches!(log.read(12), Err(LogError::OutOfRange { .. })));
     assert_eq!(read_from(&log, 11), []);
     assert_eq!(read_from(&log, 9).len(), 2);
@@ -146,17 +190,32 @@ fn missing_segments() {
     bytes.truncate(HEADER + 3 * 108);
     short.put_file(&paths[0], bytes);
     let error = open_and_read(&short, options()).unwrap_err();
-    assert!(matches!(&error, LogError::Damaged { file, byte_offset: 4420, .. } if *file == paths[0]), "{error}");
+    assert!(
+        matches!(&error, LogError::Damaged { file, byte_offset: 4420, .. } if *file == paths[0]),
+        "{error}"
+    );
 }
 
 #[test]
 fn foreign_and_locked() {
     let storage = sample(false);
-    let other = LogOptions { database: [1; 32], ..options() };
-    assert!(matches!(open_and_read(&storage, other), Err(LogError::Foreign { .. })));
+    let other = LogOptions {
+        database: [1; 32],
+        ..options()
+    };
+    assert!(matches!(
+        open_and_read(&storage, other),
+        Err(LogError::Foreign { .. })
+    ));
     let _log = open(&storage, options(), 0).0;
-    assert!(matches!(open_and_read(&storage, options()), Err(LogError::Locked { .. })));
-    assert!(matches!(repair_on(Arc::new(storage.clone()), Path::new(DIRECTORY), &options()), Err(LogError::Locked { .. })));
+    assert!(matches!(
+        open_and_read(&storage, options()),
+        Err(LogError::Locked { .. })
+    ));
+    assert!(matches!(
+        repair_on(Arc::new(storage.clone()), Path::new(DIRECTORY), &options()),
+        Err(LogError::Locked { .. })
+    ));
 }
 
 fn repair(storage: &SimStorage) -> lightcone_log::RepairReport {
@@ -167,7 +226,10 @@ fn repair(storage: &SimStorage) -> lightcone_log::RepairReport {
 fn repair_keeps_what_is_before_the_damage() {
     let storage = sample(true);
     let report = repair(&storage);
-    assert_eq!((report.damage, report.next_offset, report.saved.len()), (None, Some(11), 0));
+    assert_eq!(
+        (report.damage, report.next_offset, report.saved.len()),
+        (None, Some(11), 0)
+    );
     let paths = segments(&storage);
     let whole = storage.file(&paths[1]).unwrap();
     let mut bytes = whole.clone();
@@ -177,10 +239,17 @@ fn repair_keeps_what_is_before_the_damage() {
     assert!(report.damage.unwrap().contains("byte 4312"));
     assert_eq!(report.cut, Some((paths[1].clone(), 4312)));
     assert_eq!(report.next_offset, Some(6));
-    let name = |number: usize, end: &str| PathBuf::from(format!("{}{end}", paths[number].display()));
-    assert_eq!(report.saved, [name(2, ".removed"), name(1, ".removed-4312")]);
+    let name =
+        |number: usize, end: &str| PathBuf::from(format!("{}{end}", paths[number].display()));
+    assert_eq!(
+        report.saved,
+        [name(2, ".removed"), name(1, ".removed-4312")]
+    );
     assert_eq!(storage.file(&report.saved[1]).unwrap(), bytes[4312..]);
-    assert_eq!(report.removed_bytes, 2 * 108 + storage.file(&report.saved[0]).unwrap().len() as u64);
+    assert_eq!(
+        report.removed_bytes,
+        2 * 108 + storage.file(&report.saved[0]).unwrap().len() as u64
+    );
     let mut log = open(&storage.crash(1), options(), 0).0;
     assert_eq!(read_all(&log).len(), 6);
     fill(&mut log, 5, 60);
@@ -204,7 +273,10 @@ fn repair_of_headers_and_gaps() {
     let bytes = storage.file(&segments(&storage)[0]).unwrap();
     storage.put_file(&segments(&storage)[0], bytes[..2000].to_vec());
     let report = repair(&storage);
-    assert_eq!((report.cut, report.next_offset, report.saved.len()), (None, None, 3));
+    assert_eq!(
+        (report.cut, report.next_offset, report.saved.len()),
+        (None, None, 3)
+    );
 }
 
 #[test]
@@ -217,7 +289,9 @@ fn fuzz_entry_takes_anything() {
     for _ in 0..3000 {
         let mut bytes = whole.clone();
         for _ in 0..3 {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let at = HEADER + (random >> 33) as usize % (bytes.len() - HEADER);
             bytes[at] = (random >> 20) as u8;
         }

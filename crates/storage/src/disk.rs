@@ -19,7 +19,10 @@ impl Storage for DiskStorage {
         if directory.is_dir() {
             return Ok(());
         }
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        if let Some(parent) = directory
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
             self.create_directory(parent)?;
         }
         match fs::create_dir(directory) {
@@ -71,7 +74,12 @@ impl Storage for DiskStorage {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(file)),
             Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -80,7 +88,10 @@ impl Storage for DiskStorage {
     }
 
     fn run_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        std::thread::Builder::new().name(name.to_owned()).spawn(task).map(drop)
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(task)
+            .map(drop)
     }
 
     fn random_u64(&self) -> u64 {

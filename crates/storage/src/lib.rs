@@ -75,11 +75,20 @@ const PARTS_MAX: usize = 1024;
 
 /// Writes all of `parts` at `position`. A short write is continued; an error ends it at once.
 pub fn write_all_at(file: &dyn File, parts: &[&[u8]], mut position: u64) -> io::Result<()> {
-    let mut slices: Vec<IoSlice<'_>> = parts.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
+    let mut slices: Vec<IoSlice<'_>> = parts
+        .iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| IoSlice::new(part))
+        .collect();
     let mut rest: &mut [IoSlice<'_>] = &mut slices;
     while !rest.is_empty() {
         let taken = match file.write_vectored_at(&rest[..rest.len().min(PARTS_MAX)], position) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::WriteZero, "the file takes no more bytes")),
+            Ok(0) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::WriteZero,
+                    "the file takes no more bytes",
+                ))
+            }
             Ok(taken) => taken,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
@@ -120,7 +129,10 @@ pub fn read_full_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Re
 /// Fills `buffer` from `position`, or fails with [`io::ErrorKind::UnexpectedEof`].
 pub fn read_exact_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Result<()> {
     if read_full_at(file, buffer, position)? < buffer.len() {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"));
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the file ends too early",
+        ));
     }
     Ok(())
 }

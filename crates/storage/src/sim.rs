@@ -84,12 +84,17 @@ pub struct SimStorage(Arc<Mutex<State>>);
 impl SimStorage {
     /// An empty disk whose random choices follow `seed`.
     pub fn new(seed: u64) -> SimStorage {
-        SimStorage(Arc::new(Mutex::new(State { random: seed, ..State::default() })))
+        SimStorage(Arc::new(Mutex::new(State {
+            random: seed,
+            ..State::default()
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A test that panicked while it held the lock has already failed.
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Sets the failures to inject from now on.
@@ -115,7 +120,14 @@ impl SimStorage {
             .values()
             .map(|id| {
                 let bytes = state.contents[id].after_crash(&mut random);
-                (*id, Contents { current: bytes.clone(), durable: bytes, pending: Vec::new() })
+                (
+                    *id,
+                    Contents {
+                        current: bytes.clone(),
+                        durable: bytes,
+                        pending: Vec::new(),
+                    },
+                )
             })
             .collect();
         SimStorage(Arc::new(Mutex::new(State {
@@ -141,7 +153,14 @@ impl SimStorage {
         let mut state = self.state();
         let id = state.next_id;
         state.next_id += 1;
-        state.contents.insert(id, Contents { current: bytes.clone(), durable: bytes, pending: Vec::new() });
+        state.contents.insert(
+            id,
+            Contents {
+                current: bytes.clone(),
+                durable: bytes,
+                pending: Vec::new(),
+            },
+        );
         state.names.insert(path.to_owned(), id);
         state.durable_names.insert(path.to_owned(), id);
         if let Some(directory) = path.parent() {
@@ -158,7 +177,10 @@ impl SimStorage {
 impl Contents {
     fn apply(bytes: &mut Vec<u8>, change: &Change) {
         match change {
-            Change::Write { position, bytes: written } => overwrite(bytes, *position, written),
+            Change::Write {
+                position,
+                bytes: written,
+            } => overwrite(bytes, *position, written),
             Change::SetLength(length) => bytes.resize(*length as usize, 0),
         }
     }
@@ -175,18 +197,25 @@ impl Contents {
                         bytes.resize(*length as usize, 0);
                     }
                 }
-                Change::Write { position, bytes: written } => {
+                Change::Write {
+                    position,
+                    bytes: written,
+                } => {
                     let mut at = 0usize;
                     while at < written.len() {
                         let start = position + at as u64;
                         let sector = start / SECTOR_BYTES;
-                        let end = ((sector + 1) * SECTOR_BYTES - position).min(written.len() as u64) as usize;
-                        let lost = *lost_from.entry(sector).or_insert_with(|| match below(random, 3) {
-                            // Mostly all or nothing: a bare uniform choice would hardly ever keep a whole write.
-                            0 => 0,
-                            1 => usize::MAX,
-                            _ => below(random, changes + 1) as usize,
-                        });
+                        let end = ((sector + 1) * SECTOR_BYTES - position).min(written.len() as u64)
+                            as usize;
+                        let lost =
+                            *lost_from
+                                .entry(sector)
+                                .or_insert_with(|| match below(random, 3) {
+                                    // Mostly all or nothing: a bare uniform choice would hardly ever keep a whole write.
+                                    0 => 0,
+                                    1 => usize::MAX,
+                                    _ => below(random, changes + 1) as usize,
+                                });
                         if number < lost {
                             overwrite(&mut bytes, start, &written[at..end]);
                         }
@@ -246,7 +275,12 @@ impl State {
         let number = self.counts.writes;
         self.counts.writes += 1;
         let torn = self.faults.tear_write;
-        if self.faults.fail_writes_from.is_some_and(|from| number >= from) || torn.is_some_and(|torn| number == torn + 1) {
+        if self
+            .faults
+            .fail_writes_from
+            .is_some_and(|from| number >= from)
+            || torn.is_some_and(|torn| number == torn + 1)
+        {
             return Err(injected("write"));
         }
         Ok(self.faults.short_writes || torn == Some(number))
@@ -279,8 +313,13 @@ impl Storage for SimStorage {
         if !state.directories.contains(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let inside = state.names.keys().filter(|path| path.parent() == Some(directory));
-        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+        let inside = state
+            .names
+            .keys()
+            .filter(|path| path.parent() == Some(directory));
+        Ok(inside
+            .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+            .collect())
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
@@ -294,12 +333,18 @@ impl Storage for SimStorage {
                 state.next_id += 1;
                 state.contents.insert(id, Contents::default());
                 state.names.insert(path.to_owned(), id);
-                state.pending_names.push(NameChange::Link(path.to_owned(), id));
+                state
+                    .pending_names
+                    .push(NameChange::Link(path.to_owned(), id));
                 id
             }
             (None, _) => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Box::new(SimFile { storage: self.clone(), id, writable: mode != OpenMode::Read }))
+        Ok(Box::new(SimFile {
+            storage: self.clone(),
+            id,
+            writable: mode != OpenMode::Read,
+        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -319,7 +364,9 @@ impl Storage for SimStorage {
         if state.names.remove(path).is_none() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        state.pending_names.push(NameChange::Remove(path.to_owned()));
+        state
+            .pending_names
+            .push(NameChange::Remove(path.to_owned()));
         Ok(())
     }
 
@@ -337,7 +384,10 @@ impl Storage for SimStorage {
         if !self.state().locks.insert(path.to_owned()) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        Ok(Box::new(SimLock { storage: self.clone(), path: path.to_owned() }))
+        Ok(Box::new(SimLock {
+            storage: self.clone(),
+            path: path.to_owned(),
+        }))
     }
 
     fn run_in_background(&self, _name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
@@ -368,14 +418,20 @@ struct SimFile {
 }
 
 impl SimFile {
-    fn change<T>(&self, act: impl FnOnce(&mut State, bool) -> io::Result<(Change, T)>) -> io::Result<T> {
+    fn change<T>(
+        &self,
+        act: impl FnOnce(&mut State, bool) -> io::Result<(Change, T)>,
+    ) -> io::Result<T> {
         if !self.writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut state = self.storage.state();
         let short = state.count_write()?;
         let (change, result) = act(&mut state, short)?;
-        let contents = state.contents.get_mut(&self.id).expect("contents outlive their open files");
+        let contents = state
+            .contents
+            .get_mut(&self.id)
+            .expect("contents outlive their open files");
         Contents::apply(&mut contents.current, &change);
         contents.pending.push(change);
         Ok(result)
@@ -415,7 +471,10 @@ impl File for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.storage.state();
         let fails = state.count_sync();
-        let contents = state.contents.get_mut(&self.id).expect("contents outlive their open files");
+        let contents = state
+            .contents
+            .get_mut(&self.id)
+            .expect("contents outlive their open files");
         let pending = std::mem::take(&mut contents.pending);
         if fails {
             return Err(injected("sync"));

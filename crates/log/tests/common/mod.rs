@@ -9,7 +9,12 @@ use lightcone_storage::sim::SimStorage;
 pub const DIRECTORY: &str = "log";
 
 pub fn open(storage: &SimStorage, options: LogOptions, epoch: u64) -> (LocalLog, Recovery) {
-    match LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options, epoch) {
+    match LocalLog::open_on(
+        Arc::new(storage.clone()),
+        Path::new(DIRECTORY),
+        options,
+        epoch,
+    ) {
         Ok(opened) => opened,
         Err(error) => panic!("{error}"),
     }
@@ -17,7 +22,9 @@ pub fn open(storage: &SimStorage, options: LogOptions, epoch: u64) -> (LocalLog,
 
 /// Bytes that depend on the offset, so that no frame passes for another.
 pub fn payload(offset: u64, bytes: usize) -> Vec<u8> {
-    (0..bytes as u64).map(|at| (offset.wrapping_mul(31).wrapping_add(at * 7) % 251) as u8).collect()
+    (0..bytes as u64)
+        .map(|at| (offset.wrapping_mul(31).wrapping_add(at * 7) % 251) as u8)
+        .collect()
 }
 
 pub fn read_all(log: &dyn Log) -> Vec<(u64, u32, Vec<u8>)> {
@@ -38,11 +45,26 @@ pub fn fill(log: &mut LocalLog, frames: u64, bytes: usize) {
     for _ in 0..frames {
         let tail = log.tail();
         let payload = payload(tail.next_offset, bytes);
-        log.append(tail.epoch, Frame { first_offset: tail.next_offset, count: 1, payload: &[&payload] }).unwrap();
+        log.append(
+            tail.epoch,
+            Frame {
+                first_offset: tail.next_offset,
+                count: 1,
+                payload: &[&payload],
+            },
+        )
+        .unwrap();
         log.sync().unwrap();
     }
 }
 
 pub fn segments(storage: &SimStorage) -> Vec<PathBuf> {
-    storage.files().into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "segment")).collect()
+    storage
+        .files()
+        .into_iter()
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "segment")
+        })
+        .collect()
 }
