@@ -159,12 +159,7 @@ pub fn reducer_result_ok_empty(out: &mut Vec<u8>, request_id: u32, timestamp: Ti
 
 /// `ReducerResult` of a call that the reducer refused. On the wire the text is a BSATN string
 /// inside a byte string.
-pub fn reducer_result_err(
-    out: &mut Vec<u8>,
-    request_id: u32,
-    timestamp: Timestamp,
-    error: &str,
-) {
+pub fn reducer_result_err(out: &mut Vec<u8>, request_id: u32, timestamp: Timestamp, error: &str) {
     reducer_result(out, request_id, timestamp, 2);
     u32::try_from(error.len() + 4)
         .expect("error texts are far below 4 GiB, as module memory is")

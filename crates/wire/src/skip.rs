@@ -9,13 +9,32 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerMessageKind {
     InitialConnection,
-    SubscribeApplied { request_id: u32, rows: u64 },
-    UnsubscribeApplied { request_id: u32, rows: u64 },
-    SubscriptionError { request_id: Option<u32> },
-    TransactionUpdate { rows: u64 },
-    OneOffQueryResult { request_id: u32, rows: u64 },
-    ReducerResult { request_id: u32, ok: bool, rows: u64 },
-    ProcedureResult { request_id: u32 },
+    SubscribeApplied {
+        request_id: u32,
+        rows: u64,
+    },
+    UnsubscribeApplied {
+        request_id: u32,
+        rows: u64,
+    },
+    SubscriptionError {
+        request_id: Option<u32>,
+    },
+    TransactionUpdate {
+        rows: u64,
+    },
+    OneOffQueryResult {
+        request_id: u32,
+        rows: u64,
+    },
+    ReducerResult {
+        request_id: u32,
+        ok: bool,
+        rows: u64,
+    },
+    ProcedureResult {
+        request_id: u32,
+    },
 }
 
 /// Checks one message and leaves the reader behind it. `rows` counts rows of all lists.

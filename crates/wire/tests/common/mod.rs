@@ -1,0 +1,47 @@
+//! Values that the vectors of spec 05 §16 use.
+#![allow(dead_code)]
+
+use lightcone_types::{ConnectionId, Identity, Timestamp};
+
+pub const TIMESTAMP: Timestamp = Timestamp(1_700_000_000_000_000);
+
+/// Bytes of a vector; spaces and line breaks are for reading only.
+pub fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .map(|byte| {
+            (byte as char)
+                .to_digit(16)
+                .expect("vectors hold hex digits") as u8
+        })
+        .collect();
+    assert_eq!(digits.len() % 2, 0, "odd number of digits in {text}");
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+pub fn identity() -> Identity {
+    Identity::from_hex("c200000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d").unwrap()
+}
+
+pub fn connection_id() -> ConnectionId {
+    ConnectionId::from_hex("000102030405060708090a0b0c0d0e0f").unwrap()
+}
+
+/// Row of `score(id: u32, v: u8)`.
+pub fn score(id: u32, v: u8) -> Vec<u8> {
+    let mut row = id.to_le_bytes().to_vec();
+    row.push(v);
+    row
+}
+
+/// Row of `person(id: u32, name: String)`.
+pub fn person(id: u32, name: &str) -> Vec<u8> {
+    let mut row = id.to_le_bytes().to_vec();
+    row.extend((name.len() as u32).to_le_bytes());
+    row.extend(name.as_bytes());
+    row
+}
