@@ -1,1 +1,44 @@
+//! Snapshots of a database: sets of content-addressed objects (page images), plus what the engine says
+//! about them.
+//!
+//! A snapshot writes only the objects that the newest one does not hold already, so one of an almost
+//! unchanged database costs almost nothing. What is new goes into one *pack* file; the *manifest* lists
+//! every object with its place, carries the engine's own bytes, and is published by a rename, so that a
+//! snapshot is there as a whole or not at all. Byte layouts: `docs/on-disk-formats.md`.
+//!
+//! The store knows neither rows nor tables. It is used by one process at a time (the log's lock sees to
+//! that), from any thread.
 
+#![forbid(unsafe_code)]
+
+mod error;
+mod format;
+pub mod fuzzing;
+mod reader;
+mod store;
+mod writer;
+
+use std::fmt;
+
+pub use error::SnapshotError;
+pub use format::OBJECT_BYTES_MAX;
+pub use reader::Snapshot;
+pub use store::{PruneReport, SnapshotStore};
+pub use writer::{SnapshotStats, SnapshotWriter};
+
+/// The blake3 hash of an object: its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectHash(pub [u8; 32]);
+
+impl ObjectHash {
+    /// The hash of these bytes.
+    pub fn of(object: &[u8]) -> ObjectHash {
+        ObjectHash(*blake3::hash(object).as_bytes())
+    }
+}
+
+impl fmt::Display for ObjectHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

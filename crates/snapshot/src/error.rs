@@ -1,0 +1,77 @@
+//! What can go wrong with snapshots. Codes have their pages under `docs/errors/`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::ObjectHash;
+
+/// An error of the snapshot store.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The operating system refused an operation.
+    #[error("the snapshot store could not {action} {}: {source}. Mend the cause (permissions, disk space, disk); the log still has everything since the last good snapshot. [LC0520]", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// Bytes on the disk are not what was written there.
+    #[error("snapshot file {} is damaged at byte {byte_offset}: {found}. An older snapshot is used if there is one and the log reaches back to it; otherwise restore the database from a backup. [LC0521]", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Where in the file.
+        byte_offset: u64,
+        /// What was found, and what was expected.
+        found: String,
+    },
+
+    /// The file is whole, but of a version that this code does not read.
+    #[error("snapshot file {} has format version {version}, and this server reads version {supported}. Use the server version that wrote it. [LC0522]", file.display())]
+    Version {
+        /// The file.
+        file: PathBuf,
+        /// Its version.
+        version: u32,
+        /// The version this code reads.
+        supported: u32,
+    },
+
+    /// The asked object is not part of the snapshot.
+    #[error("the snapshot at transaction {offset} holds no object {hash} [LC0523]")]
+    NoSuchObject {
+        /// The snapshot.
+        offset: u64,
+        /// The object.
+        hash: ObjectHash,
+    },
+
+    /// A call that does not fit the state of the store.
+    #[error("the snapshot store cannot do this now: {reason} [LC0524]")]
+    Misuse {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl SnapshotError {
+    pub(crate) fn io<'a>(
+        action: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> SnapshotError + use<'a> {
+        move |source| SnapshotError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Whether the stored bytes are at fault, rather than the moment or the machine.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, SnapshotError::Damaged { .. })
+    }
+}

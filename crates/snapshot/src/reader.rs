@@ -1,0 +1,203 @@
+//! Reading a snapshot.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use lightcone_storage::{read_exact_at, read_full_at, File, OpenMode, Storage};
+
+use crate::error::SnapshotError;
+use crate::format::{
+    manifest_name, pack_header, pack_name, Manifest, ManifestError, FORMAT_VERSION,
+    PACK_HEADER_BYTES,
+};
+use crate::ObjectHash;
+
+/// A snapshot that can be read. Its packs stay open, so pruning does not disturb it.
+pub struct Snapshot {
+    /// The number of the first transaction that is not in the snapshot.
+    pub offset: u64,
+    /// The bytes that the engine gave to [`crate::SnapshotWriter::finish`].
+    pub manifest: Vec<u8>,
+    pub(crate) manifest_path: PathBuf,
+    packs: Vec<Pack>,
+    objects: HashMap<ObjectHash, Place>,
+    order: Vec<ObjectHash>,
+}
+
+struct Pack {
+    path: PathBuf,
+    file: Box<dyn File>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    pack: u32,
+    bytes: u32,
+    position: u64,
+}
+
+/// Reads and checks the manifest at `offset`.
+pub(crate) fn load_manifest(
+    storage: &dyn Storage,
+    directory: &Path,
+    offset: u64,
+) -> Result<Manifest, SnapshotError> {
+    let path = directory.join(manifest_name(offset));
+    let file = storage
+        .open(&path, OpenMode::Read)
+        .map_err(SnapshotError::io("open", &path))?;
+    let length = file
+        .length()
+        .map_err(SnapshotError::io("read the length of", &path))?;
+    let mut bytes = vec![0; length as usize];
+    let read = read_full_at(&*file, &mut bytes, 0).map_err(SnapshotError::io("read", &path))?;
+    bytes.truncate(read);
+    let damaged = |byte_offset, found| SnapshotError::Damaged {
+        file: path.clone(),
+        byte_offset,
+        found,
+    };
+    let manifest = Manifest::decode(&bytes).map_err(|error| match error {
+        ManifestError::Damaged(byte_offset, found) => damaged(byte_offset, found),
+        ManifestError::Version(version) => SnapshotError::Version {
+            file: path.clone(),
+            version,
+            supported: FORMAT_VERSION,
+        },
+    })?;
+    if manifest.offset != offset {
+        return Err(damaged(
+            16,
+            format!(
+                "it is the manifest of a snapshot at transaction {}",
+                manifest.offset
+            ),
+        ));
+    }
+    Ok(manifest)
+}
+
+impl Snapshot {
+    /// Opens the snapshot at `offset`: its manifest, and every pack it needs.
+    pub(crate) fn open(
+        storage: &dyn Storage,
+        directory: &Path,
+        offset: u64,
+    ) -> Result<Snapshot, SnapshotError> {
+        let manifest = load_manifest(storage, directory, offset)?;
+        let mut packs = Vec::with_capacity(manifest.packs.len());
+        for entry in &manifest.packs {
+            let path = directory.join(pack_name(entry.number));
+            let damaged = |byte_offset, found: String| SnapshotError::Damaged {
+                file: path.clone(),
+                byte_offset,
+                found,
+            };
+            let file = match storage.open(&path, OpenMode::Read) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(damaged(
+                        0,
+                        format!(
+                            "the file is missing; the snapshot at transaction {offset} needs it"
+                        ),
+                    ));
+                }
+                Err(source) => {
+                    return Err(SnapshotError::Io {
+                        action: "open",
+                        path,
+                        source,
+                    })
+                }
+            };
+            let length = file
+                .length()
+                .map_err(SnapshotError::io("read the length of", &path))?;
+            if length < entry.bytes {
+                return Err(damaged(
+                    length,
+                    format!("the file ends here, but should have {} bytes", entry.bytes),
+                ));
+            }
+            let mut header = [0; PACK_HEADER_BYTES];
+            read_exact_at(&*file, &mut header, 0).map_err(SnapshotError::io("read", &path))?;
+            if header != pack_header(entry.number) {
+                return Err(damaged(
+                    0,
+                    "this is not the header of a pack with this number".to_owned(),
+                ));
+            }
+            packs.push(Pack { path, file });
+        }
+        let place = |object: &crate::format::ObjectEntry| Place {
+            pack: object.pack,
+            bytes: object.bytes,
+            position: object.position,
+        };
+        Ok(Snapshot {
+            offset,
+            manifest: manifest.engine,
+            manifest_path: directory.join(manifest_name(offset)),
+            packs,
+            objects: manifest
+                .objects
+                .iter()
+                .map(|object| (object.hash, place(object)))
+                .collect(),
+            order: manifest.objects.iter().map(|object| object.hash).collect(),
+        })
+    }
+
+    /// The objects, in the order in which they were put. Objects read in this order are mostly read
+    /// sequentially.
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = &ObjectHash> {
+        self.order.iter()
+    }
+
+    /// The bytes of an object, verified.
+    pub fn read(&self, hash: &ObjectHash) -> Result<Vec<u8>, SnapshotError> {
+        let mut object = Vec::new();
+        self.read_into(hash, &mut object)?;
+        Ok(object)
+    }
+
+    /// Replaces the contents of `object` by the bytes of an object, verified.
+    pub fn read_into(&self, hash: &ObjectHash, object: &mut Vec<u8>) -> Result<(), SnapshotError> {
+        let Some(place) = self.objects.get(hash) else {
+            return Err(SnapshotError::NoSuchObject {
+                offset: self.offset,
+                hash: *hash,
+            });
+        };
+        let pack = &self.packs[place.pack as usize];
+        let damaged = |found: String| SnapshotError::Damaged {
+            file: pack.path.clone(),
+            byte_offset: place.position,
+            found,
+        };
+        object.resize(place.bytes as usize, 0);
+        match read_exact_at(&*pack.file, object, place.position) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(damaged(format!("the file ends inside object {hash}")))
+            }
+            read => read.map_err(SnapshotError::io("read", &pack.path))?,
+        }
+        match ObjectHash::of(object) {
+            found if found == *hash => Ok(()),
+            found => Err(damaged(format!(
+                "object {hash} of {} bytes has hash {found}",
+                place.bytes
+            ))),
+        }
+    }
+
+    /// Reads and checks every object.
+    pub fn verify(&self) -> Result<(), SnapshotError> {
+        let mut buffer = Vec::new();
+        self.order
+            .iter()
+            .try_for_each(|hash| self.read_into(hash, &mut buffer))
+    }
+}

@@ -1,0 +1,289 @@
+//! Snapshots: complete or not at all, shared objects stored once, damage found and set aside.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lightcone_snapshot::fuzzing::fuzz_snapshot_manifest;
+use lightcone_snapshot::{ObjectHash, SnapshotError, SnapshotStats, SnapshotStore};
+use lightcone_storage::sim::{Faults, SimStorage};
+use proptest::prelude::*;
+
+const DIRECTORY: &str = "snapshots";
+
+fn open(storage: &SimStorage) -> SnapshotStore {
+    SnapshotStore::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY)).unwrap()
+}
+
+fn object(seed: u64) -> Vec<u8> {
+    let bytes = 1 + (seed * 7919 % 3000) as usize;
+    (0..bytes)
+        .map(|at| (seed * 131 + at as u64 * 17) as u8)
+        .collect()
+}
+
+/// Takes a snapshot of these objects; its engine manifest is their hashes.
+fn take(store: &SnapshotStore, offset: u64, seeds: &[u64]) -> Result<SnapshotStats, SnapshotError> {
+    let mut writer = store.begin(offset)?;
+    let mut manifest = Vec::new();
+    for seed in seeds {
+        manifest.extend(writer.put(&object(*seed))?.0);
+    }
+    writer.finish(&manifest)
+}
+
+/// The offset of the newest snapshot, after checking that it holds exactly these objects.
+fn check(store: &mut SnapshotStore, expected: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
+    let snapshot = store.latest().unwrap()?;
+    let seeds = expected(snapshot.offset);
+    let hashes: Vec<ObjectHash> = snapshot
+        .manifest
+        .chunks(32)
+        .map(|hash| ObjectHash(hash.try_into().unwrap()))
+        .collect();
+    assert_eq!(hashes.len(), seeds.len());
+    for (hash, seed) in hashes.iter().zip(&seeds) {
+        assert_eq!(snapshot.read(hash).unwrap(), object(*seed));
+    }
+    snapshot.verify().unwrap();
+    Some(snapshot.offset)
+}
+
+fn files(storage: &SimStorage, extension: &str) -> Vec<PathBuf> {
+    storage
+        .files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect()
+}
+
+#[test]
+fn unchanged_objects_are_stored_once() {
+    let storage = SimStorage::new(0);
+    let mut store = open(&storage);
+    assert!(store.latest().unwrap().is_none());
+    let first = take(&store, 5, &[1, 2, 3, 2]).unwrap();
+    assert_eq!((first.objects, first.new_objects), (3, 3));
+    let second = take(&store, 8, &[1, 3, 4]).unwrap();
+    assert_eq!((second.objects, second.new_objects), (3, 1));
+    let third = take(&store, 9, &[4, 3, 1]).unwrap();
+    assert_eq!((third.objects, third.new_objects), (3, 0));
+    assert_eq!(files(&storage, "pack").len(), 2);
+    assert_eq!(check(&mut store, |_| vec![4, 3, 1]), Some(9));
+    let mut writer = store.begin(10).unwrap();
+    assert!(writer.reuse(&ObjectHash::of(&object(4))));
+    assert!(!writer.reuse(&ObjectHash::of(&object(77))));
+    assert!(matches!(store.begin(11), Err(SnapshotError::Misuse { .. })));
+    assert!(matches!(store.prune(1), Err(SnapshotError::Misuse { .. })));
+    drop(writer);
+    assert!(matches!(store.begin(9), Err(SnapshotError::Misuse { .. })));
+    let snapshot = store.latest().unwrap().unwrap();
+    let missing = snapshot.read(&ObjectHash([0; 32])).unwrap_err();
+    assert!(matches!(
+        missing,
+        SnapshotError::NoSuchObject { offset: 9, .. }
+    ));
+    assert_eq!(snapshot.objects().len(), 3);
+}
+
+#[test]
+fn an_unfinished_snapshot_leaves_nothing() {
+    let storage = SimStorage::new(0);
+    let store = open(&storage);
+    let mut writer = store.begin(1).unwrap();
+    writer.put(&vec![1; 3 << 20]).unwrap();
+    assert_eq!(files(&storage, "tmp").len(), 1);
+    drop(writer);
+    assert_eq!(storage.files(), Vec::<PathBuf>::new());
+    let mut writer = store.begin(1).unwrap();
+    writer.put(b"x").unwrap();
+    std::mem::forget(writer);
+    open(&storage);
+    assert_eq!(storage.files(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn prune_keeps_what_is_needed() {
+    let storage = SimStorage::new(0);
+    let mut store = open(&storage);
+    let all: Vec<u64> = (0..40).collect();
+    take(&store, 1, &all).unwrap();
+    // Most of the first pack stays in use, so the next snapshots lean on it.
+    take(&store, 2, &(2..42).collect::<Vec<_>>()).unwrap();
+    take(&store, 3, &(4..44).collect::<Vec<_>>()).unwrap();
+    let report = store.prune(2).unwrap();
+    assert_eq!((report.snapshots, report.packs), (1, 0));
+    assert_eq!(
+        check(&mut store, |offset| (offset * 2 - 2..offset * 2 + 38)
+            .collect()),
+        Some(3)
+    );
+    // Nothing in common any more: the old packs go with their snapshots.
+    take(&store, 4, &(100..110).collect::<Vec<_>>()).unwrap();
+    let report = store.prune(0).unwrap();
+    assert_eq!((report.snapshots, report.packs), (2, 3));
+    assert_eq!(check(&mut store, |_| (100..110).collect()), Some(4));
+}
+
+#[test]
+fn mostly_dead_packs_are_left_behind() {
+    let storage = SimStorage::new(0);
+    let mut store = open(&storage);
+    take(&store, 0, &(0..100).collect::<Vec<_>>()).unwrap();
+    take(&store, 1, &(90..110).collect::<Vec<_>>()).unwrap();
+    // The ten old objects are written again by the next snapshot, although nothing changed.
+    let stats = take(&store, 2, &(90..110).collect::<Vec<_>>()).unwrap();
+    assert_eq!((stats.objects, stats.new_objects), (20, 10));
+    assert_eq!(store.prune(1).unwrap().packs, 1);
+    assert_eq!(check(&mut store, |_| (90..110).collect()), Some(2));
+    // Many snapshots with one new object each do not pile up packs.
+    for offset in 3..150 {
+        take(&store, offset, &(0..offset).collect::<Vec<_>>()).unwrap();
+        store.prune(2).unwrap();
+    }
+    assert!(
+        files(&storage, "pack").len() <= 40,
+        "{}",
+        files(&storage, "pack").len()
+    );
+    assert_eq!(check(&mut store, |offset| (0..offset).collect()), Some(149));
+}
+
+#[test]
+fn damaged_snapshots_are_set_aside() {
+    let sample = || {
+        let storage = SimStorage::new(0);
+        let store = open(&storage);
+        take(&store, 1, &[1, 2, 3, 4, 5, 6]).unwrap();
+        take(&store, 2, &[10, 11, 12, 13]).unwrap();
+        storage
+    };
+    let newest = |storage: &SimStorage, path: &Path, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = storage.file(path).unwrap();
+        change(&mut bytes);
+        storage.put_file(path, bytes);
+        let mut store = open(&storage.crash(0));
+        let offset = store.latest().unwrap().map(|snapshot| snapshot.offset);
+        let problems: Vec<String> = store
+            .problems()
+            .iter()
+            .map(|problem| problem.to_string())
+            .collect();
+        (offset, problems)
+    };
+    let changes: [(&str, &dyn Fn(&mut Vec<u8>)); 5] = [
+        ("manifest", &|bytes| bytes[20] ^= 1),
+        ("manifest", &|bytes| bytes.truncate(90)),
+        ("manifest", &|bytes| bytes.clear()),
+        ("pack", &|bytes| bytes[3] ^= 1),
+        ("pack", &|bytes| bytes.truncate(bytes.len() - 1)),
+    ];
+    for (extension, change) in changes {
+        let storage = sample();
+        let path = files(&storage, extension).pop().unwrap();
+        let (offset, problems) = newest(&storage, &path, change);
+        assert_eq!((offset, problems.len()), (Some(1), 1), "{problems:?}");
+        assert!(
+            problems[0].contains(&path.display().to_string()) && problems[0].ends_with("[LC0521]"),
+            "{problems:?}"
+        );
+    }
+    // Damage inside an object shows when it is read.
+    let storage = sample();
+    let path = files(&storage, "pack").pop().unwrap();
+    let mut bytes = storage.file(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    storage.put_file(&path, bytes);
+    let mut store = open(&storage);
+    let snapshot = store.latest().unwrap().unwrap();
+    let problem = snapshot.verify().unwrap_err();
+    assert!(
+        matches!(&problem, SnapshotError::Damaged { file, .. } if *file == path),
+        "{problem}"
+    );
+    store.set_aside(snapshot, problem).unwrap();
+    assert_eq!(store.latest().unwrap().unwrap().offset, 1);
+    assert_eq!(files(&storage, "damaged").len(), 1);
+    // A damaged one does not count as kept.
+    let storage = sample();
+    let path = files(&storage, "manifest").pop().unwrap();
+    storage.put_file(&path, vec![]);
+    assert_eq!(open(&storage).prune(1).unwrap().snapshots, 0);
+    assert_eq!(open(&storage).latest().unwrap().unwrap().offset, 1);
+}
+
+#[test]
+fn on_a_real_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = SnapshotStore::open(&directory.path().join("a/snapshots")).unwrap();
+    let seeds: Vec<u64> = (0..500).collect();
+    take(&store, 0, &seeds).unwrap();
+    take(&store, 1, &seeds).unwrap();
+    assert_eq!(check(&mut store, |_| seeds.clone()), Some(1));
+    store.prune(1).unwrap();
+    assert_eq!(check(&mut store, |_| seeds.clone()), Some(1));
+}
+
+#[test]
+fn fuzz_entry_takes_anything() {
+    let storage = SimStorage::new(0);
+    take(&open(&storage), 3, &[1, 2, 3]).unwrap();
+    let whole = storage.file(&files(&storage, "manifest")[0]).unwrap();
+    fuzz_snapshot_manifest(&[]);
+    fuzz_snapshot_manifest(&whole);
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        fuzz_snapshot_manifest(&bytes);
+        fuzz_snapshot_manifest(&whole[..at]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Whatever fails, and whenever the power goes: the newest snapshot is one that was finished, or the one
+    /// that was being finished.
+    #[test]
+    fn crashes_and_faults(
+        snapshots in prop::collection::vec((prop::collection::vec(0..60u64, 0..30), any::<bool>()), 1..8),
+        fault in 0..4u8,
+        at in 0..40u64,
+        short_writes: bool,
+        seed: u64,
+    ) {
+        let storage = SimStorage::new(seed);
+        let mut store = open(&storage);
+        let mut faults = Faults { short_writes, ..Faults::default() };
+        match fault {
+            0 => faults.fail_writes_from = Some(at),
+            1 => faults.fail_sync = Some(at),
+            2 => faults.fail_names_from = Some(at),
+            _ => {}
+        }
+        storage.set_faults(faults);
+        let mut finished = None;
+        let mut tried = None;
+        for (number, (seeds, prune)) in snapshots.iter().enumerate() {
+            let offset = number as u64;
+            tried = Some(offset);
+            match take(&store, offset, seeds) {
+                Ok(_) => finished = tried,
+                Err(error) => {
+                    prop_assert!(error.to_string().contains("injected"), "{}", error);
+                    break;
+                }
+            }
+            if *prune && store.prune(1).is_err() {
+                break;
+            }
+            prop_assert_eq!(check(&mut store, |offset| snapshots[offset as usize].0.clone()), finished);
+        }
+        drop(store);
+        let crashed = storage.crash(seed);
+        let mut store = open(&crashed);
+        let found = check(&mut store, |offset| snapshots[offset as usize].0.clone());
+        prop_assert!(found >= finished && found <= tried, "{:?} {:?} {:?}", found, finished, tried);
+        prop_assert_eq!(store.problems().len(), 0);
+    }
+}
