@@ -3,10 +3,19 @@
 
 #![forbid(unsafe_code)]
 
+mod args;
 pub mod case;
+mod def;
+mod error;
+mod name;
 pub mod raw;
+mod sequence;
 pub mod table;
+mod validate;
 
+pub use def::*;
+pub use error::{Error, TypeLocation, TypeUseError, ValidationError, ValidationErrors};
+pub use name::{check_identifier, IdentifierError, IDENTIFIER_BYTES_MAX, NAMESPACE_BYTES_MAX};
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
     ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,

@@ -38,10 +38,16 @@ pub fn check_identifier(name: &str) -> Result<(), IdentifierError> {
         return Err(IdentifierError::NotNormalized(name.to_owned()));
     }
     if first != '_' && !unicode_ident::is_xid_start(first) {
-        return Err(IdentifierError::BadStart { name: name.to_owned(), first });
+        return Err(IdentifierError::BadStart {
+            name: name.to_owned(),
+            first,
+        });
     }
     match chars.find(|c| !unicode_ident::is_xid_continue(*c)) {
-        Some(bad) => Err(IdentifierError::BadContinue { name: name.to_owned(), bad }),
+        Some(bad) => Err(IdentifierError::BadContinue {
+            name: name.to_owned(),
+            bad,
+        }),
         None => Ok(()),
     }
 }

@@ -101,10 +101,10 @@ impl RawModuleDefV10Section {
     }
 }
 
-impl Encode for RawModuleDefV10Section {
-    fn encode(&self, out: &mut Vec<u8>) {
+impl RawModuleDefV10Section {
+    fn parts(&self) -> (u8, &dyn Payload) {
         use RawModuleDefV10Section as S;
-        let (tag, payload): (u8, &dyn Payload) = match self {
+        match self {
             S::Typespace(v) => (0, v),
             S::Types(v) => (1, v),
             S::Tables(v) => (2, v),
@@ -120,11 +120,48 @@ impl Encode for RawModuleDefV10Section {
             S::HttpRoutes(v) => (12, v),
             S::ViewPrimaryKeys(v) => (13, v),
             S::Submodules(v) => (14, v),
-        };
+        }
+    }
+}
+
+impl Encode for RawModuleDefV10Section {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let (tag, payload) = self.parts();
         out.push(tag);
         payload.encode_payload(out);
     }
 }
+
+impl RawModuleDefV10Section {
+    /// The BSATN tag.
+    pub fn tag(&self) -> u8 {
+        self.parts().0
+    }
+
+    /// The variant's name.
+    pub fn name(&self) -> &'static str {
+        SECTION_NAMES[usize::from(self.tag())]
+    }
+}
+
+/// In tag order.
+const SECTION_NAMES: [&str; 15] = [
+    "Typespace",
+    "Types",
+    "Tables",
+    "Reducers",
+    "Procedures",
+    "Views",
+    "Schedules",
+    "LifeCycleReducers",
+    "RowLevelSecurity",
+    "CaseConversionPolicy",
+    "ExplicitNames",
+    "HttpHandlers",
+    "HttpRoutes",
+    "ViewPrimaryKeys",
+    "Submodules",
+];
 
 /// Object-safe face of [`Encode`].
 trait Payload {

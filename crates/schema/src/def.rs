@@ -1,0 +1,293 @@
+//! The validated module definition: everything the host derives from the raw one (02 §8, §9, §10).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lightcone_types::bsatn::{Decode, DecodeError};
+use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+
+use crate::args::ArgsLayout;
+use crate::error::{Error, ValidationErrors};
+use crate::raw::{CaseConversionPolicy, Lifecycle, MethodOrAny, RawModuleDef, RawVersion};
+use crate::table::{IndexAlgorithm, TableAccess};
+
+pub use crate::raw::FunctionVisibility as Visibility;
+
+/// A validated module: its own objects and those of all submodules, with namespaced names.
+#[derive(Clone, Debug)]
+pub struct ModuleDef {
+    pub version: RawVersion,
+    /// The root's types, names converted.
+    pub typespace: Arc<Typespace>,
+    /// All levels, sorted bytewise by name: the order in which they are created (02 §13).
+    pub tables: Vec<TableDef>,
+    /// All levels; the position is the id passed to the module (02 §9.1).
+    pub reducers: Vec<ReducerDef>,
+    /// All levels; the position is the id.
+    pub procedures: Vec<ProcedureDef>,
+    /// All levels, in definition order.
+    pub views: Vec<ViewDef>,
+    /// Only the root's; the position is the id.
+    pub http_handlers: Vec<HttpHandlerDef>,
+    /// Only the root's, in order of dispatch.
+    pub http_routes: Vec<HttpRouteDef>,
+    /// Only the root's rules, each once, in definition order.
+    pub row_level_security: Vec<String>,
+    /// Only the root's.
+    pub types: Vec<TypeDef>,
+    /// Ids of the lifecycle reducers.
+    pub init: Option<usize>,
+    pub on_connect: Option<usize>,
+    pub on_disconnect: Option<usize>,
+    /// The same by module level, with local names, as the schema endpoint shows them.
+    pub root: ModuleLevel,
+    pub(crate) tables_by_name: HashMap<String, usize>,
+    pub(crate) reducers_by_name: HashMap<String, usize>,
+    pub(crate) procedures_by_name: HashMap<String, usize>,
+    pub(crate) views_by_name: HashMap<String, usize>,
+}
+
+/// The root module or one submodule, with names as they are inside it.
+#[derive(Clone, Debug)]
+pub struct ModuleLevel {
+    /// Empty for the root.
+    pub namespace: String,
+    pub policy: CaseConversionPolicy,
+    /// Names converted.
+    pub typespace: Arc<Typespace>,
+    pub types: Vec<TypeDef>,
+    pub tables: Vec<TableDef>,
+    pub reducers: Vec<ReducerDef>,
+    pub procedures: Vec<ProcedureDef>,
+    pub views: Vec<ViewDef>,
+    pub http_handlers: Vec<HttpHandlerDef>,
+    pub http_routes: Vec<HttpRouteDef>,
+    pub row_level_security: Vec<String>,
+    pub submodules: Vec<ModuleLevel>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeDef {
+    pub scope: Vec<String>,
+    pub name: String,
+    pub ty: TypeRef,
+    pub custom_ordering: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDef {
+    pub name: String,
+    /// The name the module's code uses.
+    pub source_name: String,
+    pub row_type: TypeRef,
+    pub columns: Vec<ColumnDef>,
+    pub primary_key: Option<ColId>,
+    pub indexes: Vec<IndexDef>,
+    pub constraints: Vec<UniqueConstraintDef>,
+    pub sequences: Vec<SequenceDef>,
+    pub schedule: Option<ScheduleDef>,
+    pub access: TableAccess,
+    pub is_event: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnDef {
+    pub name: String,
+    pub source_name: String,
+    /// Free of refs.
+    pub ty: AlgebraicType,
+    /// BSATN of the value that existing rows get when the column is added by a migration.
+    pub default: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexDef {
+    pub name: String,
+    /// The name by which module code looks the index up.
+    pub source_name: String,
+    /// The name of the accessor in generated client code.
+    pub accessor_name: Option<String>,
+    pub algorithm: IndexAlgorithm,
+    /// A unique constraint covers the same column set.
+    pub unique: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueConstraintDef {
+    pub name: String,
+    /// Ascending.
+    pub columns: Vec<ColId>,
+}
+
+/// An auto-increment column, as declared; see [`SequenceSchema`](crate::SequenceSchema) for the
+/// effective parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SequenceDef {
+    pub name: String,
+    pub column: ColId,
+    pub start: Option<i128>,
+    pub min_value: Option<i128>,
+    pub max_value: Option<i128>,
+    pub increment: i128,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleDef {
+    /// Never carries a namespace (02 §8.11).
+    pub name: String,
+    pub function_name: String,
+    pub function_kind: ScheduledFunctionKind,
+    pub at_column: ColId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduledFunctionKind {
+    Reducer,
+    Procedure,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReducerDef {
+    pub name: String,
+    pub source_name: String,
+    /// As sent by the module: parameter names are not converted.
+    pub params: ProductType,
+    /// The typespace of the module level that owns the reducer.
+    pub params_typespace: Arc<Typespace>,
+    pub lifecycle: Option<Lifecycle>,
+    pub visibility: Visibility,
+    pub(crate) args: ArgsLayout,
+}
+
+impl ReducerDef {
+    /// A reducer that clients may call.
+    pub fn new(
+        name: impl Into<String>,
+        params: ProductType,
+        params_typespace: Arc<Typespace>,
+    ) -> Self {
+        let name = name.into();
+        let args = ArgsLayout::new(&params_typespace, &params);
+        ReducerDef {
+            source_name: name.clone(),
+            name,
+            params,
+            params_typespace,
+            lifecycle: None,
+            visibility: Visibility::ClientCallable,
+            args,
+        }
+    }
+
+    /// Checks that `bytes` begin with arguments for this reducer and says how many bytes they take.
+    /// Bytes after them are not an error (01 §1.5.2).
+    #[inline]
+    pub fn validate_args(&self, bytes: &[u8]) -> Result<usize, DecodeError> {
+        self.args
+            .validate(&self.params_typespace, &self.params, bytes)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ProcedureDef {
+    pub name: String,
+    pub source_name: String,
+    /// As sent by the module.
+    pub params: ProductType,
+    pub params_typespace: Arc<Typespace>,
+    pub return_type: AlgebraicType,
+    pub visibility: Visibility,
+    pub(crate) args: ArgsLayout,
+}
+
+impl ProcedureDef {
+    /// As [`ReducerDef::validate_args`].
+    #[inline]
+    pub fn validate_args(&self, bytes: &[u8]) -> Result<usize, DecodeError> {
+        self.args
+            .validate(&self.params_typespace, &self.params, bytes)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ViewDef {
+    pub name: String,
+    pub source_name: String,
+    /// The position the module declared among its own views of this kind.
+    pub index: u32,
+    /// The id passed to the module; views of each kind are numbered on their own (02 §9.3).
+    pub id: u32,
+    pub is_public: bool,
+    pub is_anonymous: bool,
+    /// As sent by the module.
+    pub params: ProductType,
+    pub params_typespace: Arc<Typespace>,
+    /// As sent by the module.
+    pub return_type: AlgebraicType,
+    /// The view returns a query instead of rows.
+    pub is_query: bool,
+    pub row_type: TypeRef,
+    pub columns: Vec<ColumnDef>,
+    pub primary_key: Option<ColId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpHandlerDef {
+    pub name: String,
+    pub source_name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRouteDef {
+    /// Position in the handlers of the same level.
+    pub handler: usize,
+    pub method: MethodOrAny,
+    pub path: String,
+}
+
+impl ModuleDef {
+    /// Decodes and validates what a module's describe step returned. Bytes after the definition are
+    /// ignored (02 §2).
+    pub fn from_bsatn(bytes: &[u8]) -> Result<ModuleDef, Error> {
+        let raw = RawModuleDef::from_slice(bytes)?;
+        Ok(ModuleDef::validate(raw)?)
+    }
+
+    /// Applies the rules of 02 §8 and collects all errors.
+    pub fn validate(raw: RawModuleDef) -> Result<ModuleDef, ValidationErrors> {
+        crate::validate::module(raw)
+    }
+
+    /// The table with this canonical, namespaced name.
+    pub fn table(&self, name: &str) -> Option<&TableDef> {
+        self.tables_by_name.get(name).map(|&i| &self.tables[i])
+    }
+
+    /// Id and definition of the reducer with this canonical, namespaced name.
+    pub fn reducer(&self, name: &str) -> Option<(usize, &ReducerDef)> {
+        self.reducers_by_name
+            .get(name)
+            .map(|&i| (i, &self.reducers[i]))
+    }
+
+    /// Id and definition of the procedure with this canonical, namespaced name.
+    pub fn procedure(&self, name: &str) -> Option<(usize, &ProcedureDef)> {
+        self.procedures_by_name
+            .get(name)
+            .map(|&i| (i, &self.procedures[i]))
+    }
+
+    /// The view with this canonical, namespaced name.
+    pub fn view(&self, name: &str) -> Option<&ViewDef> {
+        self.views_by_name.get(name).map(|&i| &self.views[i])
+    }
+
+    /// Id of the reducer for a lifecycle event.
+    pub fn lifecycle_reducer(&self, lifecycle: Lifecycle) -> Option<usize> {
+        match lifecycle {
+            Lifecycle::Init => self.init,
+            Lifecycle::OnConnect => self.on_connect,
+            Lifecycle::OnDisconnect => self.on_disconnect,
+        }
+    }
+}

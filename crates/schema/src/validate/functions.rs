@@ -1,0 +1,264 @@
+//! Reducers, procedures, lifecycle assignments and schedules (02 §8.7).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use lightcone_types::{AlgebraicType, Typespace};
+
+use super::names::{check_given_name, check_names, NameRules, ObjectNames};
+use super::types::TypeUses;
+use super::Context;
+use crate::args::ArgsLayout;
+use crate::def::{
+    ColumnDef, ProcedureDef, ReducerDef, ScheduleDef, ScheduledFunctionKind, TableDef, Visibility,
+};
+use crate::error::{clip, TypeLocation, ValidationError};
+use crate::raw::*;
+
+/// The namespace that reducers, procedures and views of a level share.
+#[derive(Default)]
+pub(super) struct FunctionNames {
+    used: HashSet<String>,
+}
+
+impl FunctionNames {
+    pub fn claim(&mut self, cx: &mut Context, name: &str) {
+        if !self.used.insert(name.to_owned()) {
+            cx.push(ValidationError::DuplicateFunctionName { name: clip(name) });
+        }
+    }
+}
+
+pub(super) fn reducer(
+    cx: &mut Context,
+    rules: &NameRules,
+    uses: &mut TypeUses<'_>,
+    functions: &mut FunctionNames,
+    typespace: &Arc<Typespace>,
+    raw: RawReducerDefV10,
+) -> ReducerDef {
+    let name = rules.function(&raw.source_name);
+    check_names(cx, &raw.source_name, &name);
+    functions.claim(cx, &name);
+    uses.check_params(cx, "reducer", &name, &raw.params);
+    if !raw.ok_return_type.is_unit() || raw.err_return_type != AlgebraicType::String {
+        cx.push(ValidationError::InvalidReducerReturnType {
+            name: clip(&name),
+            ok: clip(&raw.ok_return_type.type_name()),
+            err: clip(&raw.err_return_type.type_name()),
+        });
+    }
+    ReducerDef {
+        name,
+        source_name: raw.source_name,
+        args: ArgsLayout::new(typespace, &raw.params),
+        params: raw.params,
+        params_typespace: typespace.clone(),
+        lifecycle: None,
+        visibility: raw.visibility,
+    }
+}
+
+pub(super) fn procedure(
+    cx: &mut Context,
+    rules: &NameRules,
+    uses: &mut TypeUses<'_>,
+    functions: &mut FunctionNames,
+    typespace: &Arc<Typespace>,
+    raw: RawProcedureDefV10,
+) -> ProcedureDef {
+    let name = rules.function(&raw.source_name);
+    check_names(cx, &raw.source_name, &name);
+    functions.claim(cx, &name);
+    uses.check_params(cx, "procedure", &name, &raw.params);
+    if let Err(reason) = uses.check(&raw.return_type) {
+        let location = TypeLocation::Return {
+            entity: "procedure",
+            name: clip(&name),
+        };
+        cx.push(ValidationError::TypeUse { location, reason });
+    }
+    ProcedureDef {
+        name,
+        source_name: raw.source_name,
+        args: ArgsLayout::new(typespace, &raw.params),
+        params: raw.params,
+        params_typespace: typespace.clone(),
+        return_type: raw.return_type,
+        visibility: raw.visibility,
+    }
+}
+
+/// Positions by canonical name; the first of several counts (they are an error elsewhere).
+pub(super) fn positions<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<&'a str, usize> {
+    let mut positions = HashMap::new();
+    for (i, name) in names.enumerate() {
+        positions.entry(name).or_insert(i);
+    }
+    positions
+}
+
+/// Looks a declared name up: as a source name, then as a canonical name. The second is what the
+/// schema endpoint of the reference answers (02 §15.1).
+pub(super) fn lookup(
+    positions: &HashMap<&str, usize>,
+    resolved: &str,
+    declared: &str,
+) -> Option<usize> {
+    positions
+        .get(resolved)
+        .or_else(|| positions.get(declared))
+        .copied()
+}
+
+pub(super) fn lifecycles(
+    cx: &mut Context,
+    rules: &NameRules,
+    is_root: bool,
+    reducers: &mut [ReducerDef],
+    raw: Vec<RawLifeCycleReducerDefV10>,
+) {
+    let mut assigned: Vec<(usize, Lifecycle)> = Vec::new();
+    {
+        let by_name = positions(reducers.iter().map(|r| r.name.as_str()));
+        for raw in raw {
+            let lifecycle = raw.lifecycle_spec;
+            if !is_root {
+                cx.push(ValidationError::LifecycleInSubmodule(lifecycle));
+                continue;
+            }
+            let Some(reducer) = lookup(
+                &by_name,
+                &rules.function(&raw.function_name),
+                &raw.function_name,
+            ) else {
+                cx.push(ValidationError::LifecycleWithoutReducer(lifecycle));
+                continue;
+            };
+            if assigned
+                .iter()
+                .any(|&(r, l)| r == reducer || l == lifecycle)
+            {
+                cx.push(ValidationError::DuplicateLifecycle(lifecycle));
+                continue;
+            }
+            assigned.push((reducer, lifecycle));
+        }
+    }
+    for (reducer, lifecycle) in assigned {
+        reducers[reducer].lifecycle = Some(lifecycle);
+        // Version 9 knows no visibility.
+        if cx.version == RawVersion::V10 {
+            reducers[reducer].visibility = Visibility::Private;
+        }
+    }
+}
+
+/// Attaches schedules to their tables and hides the scheduled functions from clients.
+pub(super) fn schedules(
+    cx: &mut Context,
+    rules: &NameRules,
+    objects: &mut ObjectNames,
+    tables: &mut [TableDef],
+    reducers: &mut [ReducerDef],
+    procedures: &mut [ProcedureDef],
+    raw: Vec<RawScheduleDefV10>,
+) {
+    let mut found: Vec<(usize, ScheduleDef)> = Vec::new();
+    let mut hidden: Vec<(ScheduledFunctionKind, usize)> = Vec::new();
+    {
+        let tables_by_name = positions(tables.iter().map(|t| t.name.as_str()));
+        let reducers_by_name = positions(reducers.iter().map(|r| r.name.as_str()));
+        let procedures_by_name = positions(procedures.iter().map(|p| p.name.as_str()));
+        for raw in raw {
+            let Some(position) = lookup(
+                &tables_by_name,
+                &rules.table(&raw.table_name),
+                &raw.table_name,
+            ) else {
+                cx.push(ValidationError::TableNotFound {
+                    name: clip(&raw.table_name),
+                });
+                continue;
+            };
+            let table = &tables[position];
+            // Version 10 ignores a given name.
+            let name = match raw.source_name.filter(|_| cx.version == RawVersion::V9) {
+                Some(name) => name,
+                None if cx.charge_name(table.name.len()) => format!("{}_sched", table.name),
+                None => return,
+            };
+            check_given_name(cx, &name);
+            objects.claim(cx, &name, None);
+            let is_schedule_at = |c: &ColumnDef| c.ty.is_schedule_at();
+            let key = table
+                .primary_key
+                .and_then(|key| table.columns.get(key.index()));
+            if !table
+                .columns
+                .get(raw.schedule_at_col.index())
+                .is_some_and(is_schedule_at)
+                || !key.is_some_and(|key| key.ty == AlgebraicType::U64)
+            {
+                cx.push(ValidationError::ScheduledIncorrectColumns {
+                    table: clip(&table.name),
+                });
+            }
+            let declared = &raw.function_name;
+            let resolved = rules.function(declared);
+            let (kind, function, params) =
+                if let Some(i) = lookup(&reducers_by_name, &resolved, declared) {
+                    (ScheduledFunctionKind::Reducer, i, &reducers[i].params)
+                } else if let Some(i) = lookup(&procedures_by_name, &resolved, declared) {
+                    (ScheduledFunctionKind::Procedure, i, &procedures[i].params)
+                } else {
+                    let (table, function) = (clip(&table.name), clip(&resolved));
+                    cx.push(ValidationError::MissingScheduledFunction { table, function });
+                    continue;
+                };
+            let takes_row = matches!(
+                &params.elements[..],
+                [only] if only.algebraic_type == AlgebraicType::Ref(table.row_type)
+            );
+            if !takes_row {
+                let (table, function) = (clip(&table.name), clip(&resolved));
+                cx.push(ValidationError::IncorrectScheduledFunctionParams { table, function });
+            }
+            let function_name = match kind {
+                ScheduledFunctionKind::Reducer => reducers[function].name.clone(),
+                ScheduledFunctionKind::Procedure => procedures[function].name.clone(),
+            };
+            hidden.push((kind, function));
+            let at_column = raw.schedule_at_col;
+            found.push((
+                position,
+                ScheduleDef {
+                    name,
+                    function_name,
+                    function_kind: kind,
+                    at_column,
+                },
+            ));
+        }
+    }
+    for (table, schedule) in found {
+        // Version 9 allows a given name, under which a second schedule would not be a duplicate.
+        if let Some(first) = tables[table].schedule.replace(schedule) {
+            cx.push(ValidationError::DuplicateName {
+                name: clip(&first.name),
+            });
+        }
+    }
+    if cx.version == RawVersion::V10 {
+        for (kind, function) in hidden {
+            match kind {
+                ScheduledFunctionKind::Reducer => {
+                    reducers[function].visibility = Visibility::Private
+                }
+                ScheduledFunctionKind::Procedure => {
+                    procedures[function].visibility = Visibility::Private
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One module level: the root or a submodule, validated on its own.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::functions::{self, FunctionNames};
+use super::names::{NameRules, ObjectNames};
+use super::sections::Sections;
+use super::tables::{self, LevelTypes};
+use super::types::{self, TypeUses};
+use super::{http, views, Context};
+use crate::def::ModuleLevel;
+use crate::error::{clip, ValidationError};
+use crate::name::{identifier, NAMESPACE_BYTES_MAX};
+use crate::raw::RawRowLevelSecurityDef;
+
+/// Validates a level and everything below it. The result is complete only if no error was found.
+pub(super) fn level(
+    cx: &mut Context,
+    sections: Sections,
+    namespace: String,
+    is_root: bool,
+) -> ModuleLevel {
+    let rules = NameRules::new(sections.policy, sections.explicit_names);
+    let typespace = Arc::new(types::convert_typespace(
+        sections.policy,
+        &sections.typespace,
+    ));
+    let mut uses = TypeUses::new(&sections.typespace, &sections.types);
+    let mut objects = ObjectNames::default();
+    let mut names = FunctionNames::default();
+
+    let types = types::type_defs(cx, &rules, &mut uses, &typespace, sections.types);
+    let level = LevelTypes {
+        rules: &rules,
+        source: &sections.typespace,
+        converted: &typespace,
+    };
+    let mut tables = Vec::with_capacity(sections.tables.len());
+    for raw in sections.tables {
+        tables.extend(tables::table(cx, &level, &mut uses, &mut objects, raw));
+        if cx.too_large() {
+            break;
+        }
+    }
+    let mut reducers = Vec::with_capacity(sections.reducers.len());
+    for raw in sections.reducers {
+        reducers.push(functions::reducer(
+            cx, &rules, &mut uses, &mut names, &typespace, raw,
+        ));
+    }
+    let mut procedures = Vec::with_capacity(sections.procedures.len());
+    for raw in sections.procedures {
+        procedures.push(functions::procedure(
+            cx, &rules, &mut uses, &mut names, &typespace, raw,
+        ));
+    }
+    let mut views = Vec::with_capacity(sections.views.len());
+    for raw in sections.views {
+        views.extend(views::view(
+            cx,
+            &level,
+            &mut uses,
+            &mut objects,
+            &mut names,
+            &typespace,
+            raw,
+        ));
+        if cx.too_large() {
+            break;
+        }
+    }
+    views::primary_keys(cx, &mut views, &tables, sections.view_primary_keys);
+    functions::lifecycles(cx, &rules, is_root, &mut reducers, sections.lifecycles);
+    let schedules = sections.schedules;
+    functions::schedules(
+        cx,
+        &rules,
+        &mut objects,
+        &mut tables,
+        &mut reducers,
+        &mut procedures,
+        schedules,
+    );
+    let http_handlers = http::handlers(cx, &rules, sections.http_handlers);
+    let http_routes = http::routes(cx, &rules, &http_handlers, sections.http_routes);
+
+    let mut namespaces = HashSet::new();
+    let mut submodules = Vec::with_capacity(sections.submodules.len());
+    for raw in sections.submodules {
+        if raw.namespace.len() > NAMESPACE_BYTES_MAX {
+            cx.push(ValidationError::NamespaceTooLong {
+                bytes: raw.namespace.len(),
+            });
+        } else {
+            cx.check(identifier(&raw.namespace));
+        }
+        if !namespaces.insert(raw.namespace.clone()) {
+            cx.push(ValidationError::DuplicateName {
+                name: clip(&raw.namespace),
+            });
+        }
+        let sections = Sections::from_v10(cx, raw.module);
+        submodules.push(self::level(cx, sections, raw.namespace, false));
+    }
+    ModuleLevel {
+        namespace,
+        policy: sections.policy,
+        typespace,
+        types,
+        tables,
+        reducers,
+        procedures,
+        views,
+        http_handlers,
+        http_routes,
+        row_level_security: distinct_rules(sections.row_level_security),
+        submodules,
+    }
+}
+
+/// Each rule once, in the order of first appearance.
+fn distinct_rules(raw: Vec<RawRowLevelSecurityDef>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    raw.into_iter()
+        .map(|rule| rule.sql)
+        .filter(|sql| seen.insert(sql.clone()))
+        .collect()
+}

@@ -1,0 +1,110 @@
+//! Canonical names and the namespaces in which they must be unique (02 §8.3, §8.4).
+
+use std::collections::{HashMap, HashSet};
+
+use super::Context;
+use crate::case;
+use crate::error::{clip, ValidationError};
+use crate::name::{identifier, IDENTIFIER_BYTES_MAX};
+use crate::raw::{CaseConversionPolicy, ExplicitNameEntry, ExplicitNames};
+
+/// How the source names of one level become canonical names.
+pub(crate) struct NameRules {
+    policy: CaseConversionPolicy,
+    tables: HashMap<String, String>,
+    functions: HashMap<String, String>,
+    indexes: HashMap<String, String>,
+}
+
+impl NameRules {
+    pub fn new(policy: CaseConversionPolicy, explicit: ExplicitNames) -> Self {
+        let mut rules = NameRules {
+            policy,
+            tables: HashMap::new(),
+            functions: HashMap::new(),
+            indexes: HashMap::new(),
+        };
+        for entry in explicit.entries {
+            let (names, mapping) = match entry {
+                ExplicitNameEntry::Table(mapping) => (&mut rules.tables, mapping),
+                ExplicitNameEntry::Function(mapping) => (&mut rules.functions, mapping),
+                ExplicitNameEntry::Index(mapping) => (&mut rules.indexes, mapping),
+            };
+            names.insert(mapping.source_name, mapping.canonical_name);
+        }
+        rules
+    }
+
+    pub fn table(&self, source_name: &str) -> String {
+        self.tables
+            .get(source_name)
+            .cloned()
+            .unwrap_or_else(|| self.convert(source_name))
+    }
+
+    /// Reducers, procedures, views and HTTP handlers.
+    pub fn function(&self, source_name: &str) -> String {
+        self.functions
+            .get(source_name)
+            .cloned()
+            .unwrap_or_else(|| self.convert(source_name))
+    }
+
+    /// Indexes are not converted: without an explicit name the canonical one is generated.
+    pub fn index(&self, source_name: &str) -> Option<String> {
+        self.indexes.get(source_name).cloned()
+    }
+
+    pub fn type_name(&self, name: &str) -> String {
+        match self.policy {
+            CaseConversionPolicy::None => name.to_owned(),
+            CaseConversionPolicy::SnakeCase => case::to_pascal(name),
+        }
+    }
+
+    fn convert(&self, name: &str) -> String {
+        match self.policy {
+            CaseConversionPolicy::None => name.to_owned(),
+            CaseConversionPolicy::SnakeCase => case::to_snake(name),
+        }
+    }
+}
+
+/// Checks a source name and the canonical name made from it.
+pub(super) fn check_names(cx: &mut Context, source: &str, canonical: &str) {
+    cx.check(identifier(source));
+    if canonical != source {
+        cx.check(identifier(canonical));
+    }
+}
+
+/// Checks a name that is used as given and need not be an identifier.
+pub(super) fn check_given_name(cx: &mut Context, name: &str) {
+    if name.len() > IDENTIFIER_BYTES_MAX {
+        cx.push(ValidationError::Identifier(
+            crate::name::IdentifierError::TooLong(name.len()),
+        ));
+    }
+}
+
+/// The names of tables, indexes, constraints, sequences, schedules and views of one level.
+#[derive(Default)]
+pub(super) struct ObjectNames {
+    used: HashSet<String>,
+}
+
+impl ObjectNames {
+    /// Claims the names of one object; a name it has twice counts once.
+    pub fn claim(&mut self, cx: &mut Context, name: &str, alias: Option<&str>) {
+        self.claim_one(cx, name);
+        if let Some(alias) = alias.filter(|alias| *alias != name) {
+            self.claim_one(cx, alias);
+        }
+    }
+
+    fn claim_one(&mut self, cx: &mut Context, name: &str) {
+        if !self.used.insert(name.to_owned()) {
+            cx.push(ValidationError::DuplicateName { name: clip(name) });
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Tables with their columns, indexes, constraints, sequences and defaults (02 §8.6).
+
+use std::collections::HashSet;
+
+use lightcone_types::bsatn::{self, Reader};
+use lightcone_types::{AlgebraicType, ColId, TypeError, TypeRef, Typespace};
+
+use super::names::{check_given_name, check_names, NameRules, ObjectNames};
+use super::types::{type_parts, TypeUses};
+use super::Context;
+use crate::def::{ColumnDef, IndexDef, SequenceDef, TableDef, UniqueConstraintDef};
+use crate::error::{clip, TypeLocation, ValidationError};
+use crate::name::identifier;
+use crate::raw::*;
+use crate::sequence::check_usable;
+use crate::table::{column_set, IndexAlgorithm, TableKind};
+
+/// Column ids are 16-bit.
+const COLUMNS_MAX: usize = 1 << 16;
+
+/// What validating a table or view needs of its level.
+pub(super) struct LevelTypes<'a> {
+    pub rules: &'a NameRules,
+    /// As sent.
+    pub source: &'a Typespace,
+    /// Names converted.
+    pub converted: &'a Typespace,
+}
+
+pub(super) fn table(
+    cx: &mut Context,
+    level: &LevelTypes<'_>,
+    uses: &mut TypeUses<'_>,
+    objects: &mut ObjectNames,
+    raw: RawTableDefV10,
+) -> Option<TableDef> {
+    let name = level.rules.table(&raw.source_name);
+    check_names(cx, &raw.source_name, &name);
+    objects.claim(cx, &name, Some(&raw.source_name));
+    if raw.table_type == TableKind::System {
+        cx.push(ValidationError::SystemTable { table: clip(&name) });
+    } else if name.starts_with("st_") {
+        cx.push(ValidationError::TableNameReserved { name: clip(&name) });
+    }
+    let columns = columns(cx, level, uses, "table", &name, raw.product_type_ref)?;
+
+    let mut table = TableValidator {
+        cx,
+        level,
+        name: &name,
+        columns: &columns,
+        objects,
+    };
+    let constraints = table.constraints(raw.constraints);
+    let unique_sets: HashSet<&[ColId]> = constraints.iter().map(|c| &c.columns[..]).collect();
+    let primary_key = table.primary_key(&raw.primary_key, &unique_sets);
+    let indexes = table.indexes(raw.product_type_ref, raw.indexes, &unique_sets);
+    table.check_constraints_have_indexes(&constraints, &indexes);
+    let sequences = table.sequences(raw.sequences);
+    let defaults = table.defaults(raw.default_values);
+    let mut columns = columns;
+    for (column, value) in defaults {
+        columns[column.index()].default = Some(value);
+    }
+    Some(TableDef {
+        name,
+        source_name: raw.source_name,
+        row_type: raw.product_type_ref,
+        columns,
+        primary_key,
+        indexes,
+        constraints,
+        sequences,
+        schedule: None,
+        access: raw.table_access,
+        is_event: raw.is_event,
+    })
+}
+
+/// The columns of a table or view, from the product its rows have.
+pub(super) fn columns(
+    cx: &mut Context,
+    level: &LevelTypes<'_>,
+    uses: &mut TypeUses<'_>,
+    entity: &'static str,
+    name: &str,
+    row_type: TypeRef,
+) -> Option<Vec<ColumnDef>> {
+    let source = level
+        .source
+        .get(row_type)
+        .and_then(AlgebraicType::as_product);
+    let converted = level
+        .converted
+        .get(row_type)
+        .and_then(AlgebraicType::as_product);
+    let (Some(source), Some(converted)) = (source, converted) else {
+        let entity = if entity == "view" { "View" } else { "Table" };
+        cx.push(ValidationError::InvalidProductTypeRef {
+            entity,
+            name: clip(name),
+            ty: row_type,
+        });
+        return None;
+    };
+    if source.elements.len() > COLUMNS_MAX {
+        cx.push(ValidationError::TooLarge {
+            what: "columns of a table",
+            limit: COLUMNS_MAX,
+        });
+        return None;
+    }
+    let mut columns = Vec::with_capacity(source.elements.len());
+    let mut names = HashSet::new();
+    for (position, (source, converted)) in
+        source.elements.iter().zip(&converted.elements).enumerate()
+    {
+        let (Some(source_name), Some(column)) = (source.name(), converted.name()) else {
+            cx.push(ValidationError::UnnamedColumn {
+                entity,
+                name: clip(name),
+                position,
+            });
+            return None;
+        };
+        if !cx.charge_name(source_name.len() + column.len()) {
+            return None;
+        }
+        // The parts of a declared type had their names and types checked with it.
+        if !uses.is_declared(row_type) {
+            cx.check(identifier(source_name));
+            if let Err(reason) = uses.check(&source.algebraic_type) {
+                let location = TypeLocation::Column {
+                    entity,
+                    name: clip(name),
+                    column: clip(column),
+                };
+                cx.push(ValidationError::TypeUse { location, reason });
+            }
+        }
+        if column != source_name {
+            cx.check(identifier(column));
+        }
+        if !names.insert(column) {
+            cx.push(ValidationError::DuplicateColumnName {
+                entity,
+                name: clip(name),
+                column: clip(column),
+            });
+        }
+        let ty = match level.converted.resolve(&converted.algebraic_type) {
+            Ok(ty) => ty,
+            Err(reason) => {
+                // A ref out of bounds has been reported as a bad type use.
+                if !matches!(reason, TypeError::InvalidRef(_)) {
+                    let (name, column) = (clip(name), clip(column));
+                    cx.push(ValidationError::ColumnType {
+                        entity,
+                        name,
+                        column,
+                        reason,
+                    });
+                }
+                AlgebraicType::unit()
+            }
+        };
+        if !cx.charge_type(type_parts(&ty)) {
+            return None;
+        }
+        columns.push(ColumnDef {
+            name: column.to_owned(),
+            source_name: source_name.to_owned(),
+            ty,
+            default: None,
+        });
+    }
+    Some(columns)
+}
+
+struct TableValidator<'a, 'b> {
+    cx: &'a mut Context,
+    level: &'a LevelTypes<'b>,
+    name: &'a str,
+    columns: &'a [ColumnDef],
+    objects: &'a mut ObjectNames,
+}
+
+impl TableValidator<'_, '_> {
+    fn column(&self, column: ColId) -> Option<&ColumnDef> {
+        self.columns.get(column.index())
+    }
+
+    fn column_name(&self, column: ColId) -> String {
+        self.column(column)
+            .map_or_else(|| format!("col_{column}"), |c| c.name.clone())
+    }
+
+    /// `{table}_{columns joined by _}_{suffix}`; `None` once derived names pass their limit.
+    fn generated_name(&mut self, columns: &[ColId], suffix: &str) -> Option<String> {
+        let mut name = self.name.to_owned();
+        for column in columns {
+            if name.len() > COLUMNS_MAX && !self.cx.charge_name(name.len()) {
+                return None;
+            }
+            name.push('_');
+            name.push_str(&self.column_name(*column));
+        }
+        name.push('_');
+        name.push_str(suffix);
+        self.cx.charge_name(name.len()).then_some(name)
+    }
+
+    fn column_not_found(&mut self, def: &str, column: ColId) {
+        let (table, def) = (clip(self.name), clip(def));
+        self.cx
+            .push(ValidationError::ColumnNotFound { table, def, column });
+    }
+
+    /// Checks the column list of an index or constraint.
+    fn check_columns(&mut self, def: &str, columns: &[ColId]) -> bool {
+        let (table, def_name) = (clip(self.name), clip(def));
+        if columns.is_empty() {
+            self.cx.push(ValidationError::EmptyColumnList {
+                table,
+                def: def_name,
+            });
+            return false;
+        }
+        let mut seen = HashSet::new();
+        for &column in columns {
+            if self.column(column).is_none() {
+                self.column_not_found(def, column);
+                return false;
+            }
+            if !seen.insert(column) {
+                self.cx.push(ValidationError::DuplicateColumns {
+                    table,
+                    def: def_name,
+                    column,
+                });
+                return false;
+            }
+        }
+        true
+    }
+
+    fn primary_key(&mut self, raw: &[ColId], unique_sets: &HashSet<&[ColId]>) -> Option<ColId> {
+        let column = match raw {
+            [] => return None,
+            [column] => *column,
+            _ => {
+                self.cx.push(ValidationError::RepeatedPrimaryKey {
+                    table: clip(self.name),
+                });
+                return None;
+            }
+        };
+        if self.column(column).is_none() {
+            self.column_not_found("primary key", column);
+        } else if !unique_sets.contains(&[column][..]) {
+            let (table, column) = (clip(self.name), clip(&self.column_name(column)));
+            self.cx
+                .push(ValidationError::MissingPrimaryKeyUniqueConstraint { table, column });
+        }
+        Some(column)
+    }
+
+    fn constraints(&mut self, raw: Vec<RawConstraintDefV10>) -> Vec<UniqueConstraintDef> {
+        let mut constraints = Vec::with_capacity(raw.len());
+        for raw in raw {
+            let RawConstraintData::Unique(RawUniqueConstraintData { columns }) = raw.data;
+            // Version 10 ignores a given name.
+            let name = match raw
+                .source_name
+                .filter(|_| self.cx.version == RawVersion::V9)
+            {
+                Some(name) => name,
+                None => match self.generated_name(&columns, "key") {
+                    Some(name) => name,
+                    None => return constraints,
+                },
+            };
+            check_given_name(self.cx, &name);
+            self.objects.claim(self.cx, &name, None);
+            if self.check_columns(&name, &columns) {
+                constraints.push(UniqueConstraintDef {
+                    name,
+                    columns: column_set(&columns),
+                });
+            }
+        }
+        constraints
+    }
+
+    fn indexes(
+        &mut self,
+        row_type: TypeRef,
+        raw: Vec<RawIndexDefV10>,
+        unique_sets: &HashSet<&[ColId]>,
+    ) -> Vec<IndexDef> {
+        let mut indexes = Vec::with_capacity(raw.len());
+        for (position, raw) in raw.into_iter().enumerate() {
+            let suffix = format!("idx_{}", raw.algorithm.suffix());
+            let given = match (self.cx.version, &raw.source_name) {
+                (RawVersion::V9, name) => name.clone(),
+                (RawVersion::V10, Some(source_name)) => self.level.rules.index(source_name),
+                (RawVersion::V10, None) => {
+                    let table = clip(self.name);
+                    self.cx
+                        .push(ValidationError::IndexWithoutSourceName { table, position });
+                    continue;
+                }
+            };
+            let name = match given {
+                Some(name) => name,
+                None => match self.generated_name(raw.algorithm.columns(), &suffix) {
+                    Some(name) => name,
+                    None => return indexes,
+                },
+            };
+            let source_name = raw.source_name.unwrap_or_else(|| name.clone());
+            check_given_name(self.cx, &source_name);
+            self.objects.claim(self.cx, &name, Some(&source_name));
+            if !self.check_columns(&name, raw.algorithm.columns()) {
+                continue;
+            }
+            // Generated names may be longer than a name that someone gives.
+            if self.cx.version == RawVersion::V10 && name.len() <= crate::name::IDENTIFIER_BYTES_MAX
+            {
+                self.cx.check(identifier(&name));
+            } else if self.cx.version == RawVersion::V9 {
+                check_given_name(self.cx, &name);
+            }
+            if let IndexAlgorithm::Direct(column) = raw.algorithm {
+                self.check_direct(&name, row_type, column);
+            }
+            let unique = unique_sets.contains(&raw.algorithm.column_set()[..]);
+            let accessor_name = raw.accessor_name;
+            if let Some(accessor) = &accessor_name {
+                check_given_name(self.cx, accessor);
+            }
+            indexes.push(IndexDef {
+                name,
+                source_name,
+                accessor_name,
+                algorithm: raw.algorithm,
+                unique,
+            });
+        }
+        indexes
+    }
+
+    /// The column of a direct index is a small unsigned integer or an enum without data, which may
+    /// stand behind one ref.
+    fn check_direct(&mut self, index: &str, row_type: TypeRef, column: ColId) {
+        let row = self
+            .level
+            .converted
+            .get(row_type)
+            .and_then(AlgebraicType::as_product);
+        let Some(element) = row.and_then(|row| row.elements.get(column.index())) else {
+            return;
+        };
+        let ty = match &element.algebraic_type {
+            AlgebraicType::Ref(target) => self
+                .level
+                .converted
+                .get(*target)
+                .filter(|ty| ty.as_sum().is_some()),
+            ty => Some(ty),
+        };
+        let good = ty.is_some_and(|ty| {
+            use AlgebraicType::*;
+            matches!(ty, U8 | U16 | U32 | U64) || ty.is_simple_enum() || ty.is_never()
+        });
+        if !good {
+            self.cx.push(ValidationError::DirectIndexOnBadType {
+                index: clip(index),
+                column: clip(&self.column_name(column)),
+                ty: clip(&element.algebraic_type.type_name()),
+            });
+        }
+    }
+
+    fn check_constraints_have_indexes(
+        &mut self,
+        constraints: &[UniqueConstraintDef],
+        indexes: &[IndexDef],
+    ) {
+        let indexed: HashSet<Vec<ColId>> =
+            indexes.iter().map(|i| i.algorithm.column_set()).collect();
+        for constraint in constraints {
+            if !indexed.contains(&constraint.columns) {
+                self.cx.push(ValidationError::UniqueConstraintWithoutIndex {
+                    constraint: clip(&constraint.name),
+                    columns: constraint.columns.iter().copied().collect(),
+                });
+            }
+        }
+    }
+
+    fn sequences(&mut self, raw: Vec<RawSequenceDefV10>) -> Vec<SequenceDef> {
+        let mut sequenced = HashSet::new();
+        let mut sequences = Vec::with_capacity(raw.len());
+        for raw in raw {
+            let name = match raw.source_name {
+                Some(name) => name,
+                None => match self.generated_name(&[raw.column], "seq") {
+                    Some(name) => name,
+                    None => return sequences,
+                },
+            };
+            check_given_name(self.cx, &name);
+            self.objects.claim(self.cx, &name, None);
+            let Some(column) = self.column(raw.column) else {
+                self.column_not_found(&name, raw.column);
+                continue;
+            };
+            let (table, column_name) = (clip(self.name), clip(&column.name));
+            if !column.ty.is_integer() {
+                let (sequence, ty) = (clip(&name), clip(&column.ty.type_name()));
+                let column = column_name.clone();
+                let table = table.clone();
+                self.cx.push(ValidationError::InvalidSequenceColumnType {
+                    sequence,
+                    table,
+                    column,
+                    ty,
+                });
+            }
+            if !sequenced.insert(raw.column) {
+                self.cx.push(ValidationError::OneAutoInc {
+                    table,
+                    column: column_name,
+                });
+            }
+            let def = SequenceDef {
+                name,
+                column: raw.column,
+                start: raw.start,
+                min_value: raw.min_value,
+                max_value: raw.max_value,
+                increment: raw.increment,
+            };
+            self.cx.check(check_usable(&def));
+            sequences.push(def);
+        }
+        sequences
+    }
+
+    fn defaults(&mut self, raw: Vec<RawColumnDefaultValueV10>) -> Vec<(ColId, Vec<u8>)> {
+        let mut seen = HashSet::new();
+        let mut defaults = Vec::with_capacity(raw.len());
+        for raw in raw {
+            let Some(column) = self.column(raw.col_id) else {
+                self.column_not_found("default value", raw.col_id);
+                continue;
+            };
+            let mut reader = Reader::new(&raw.value);
+            match bsatn::validate(Typespace::EMPTY, &column.ty, &mut reader) {
+                // What follows the value is not part of it.
+                Ok(()) => defaults.push((raw.col_id, raw.value[..reader.position()].to_vec())),
+                Err(reason) => {
+                    let (table, column) = (clip(self.name), clip(&column.name));
+                    self.cx.push(ValidationError::ColumnDefaultValueMalformed {
+                        table,
+                        column,
+                        reason,
+                    });
+                }
+            }
+            // In version 10 the last entry counts.
+            if !seen.insert(raw.col_id) && self.cx.version == RawVersion::V9 {
+                let (table, column) = (clip(self.name), raw.col_id);
+                self.cx
+                    .push(ValidationError::MultipleColumnDefaultValues { table, column });
+            }
+        }
+        defaults
+    }
+}
