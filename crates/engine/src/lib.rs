@@ -1,1 +1,32 @@
+//! Transactions over tables, system tables, sequences, and recovery. Knows no network and no async runtime.
+//!
+//! One [`Datastore`] belongs to one writer thread. A transaction changes rows in place and keeps an undo log; rollback
+//! replays it backwards, commit turns it into the net change: a log record ([`record`]) and, for watched tables, the
+//! rows that subscribers must see ([`DeltaBatch`]).
 
+mod catalog;
+mod commit;
+mod datastore;
+mod delta;
+mod error;
+pub mod fuzzing;
+mod recovery;
+pub mod record;
+mod row_buffer;
+mod sequence;
+mod snapshot;
+mod system;
+mod write;
+
+pub use catalog::ModuleRecord;
+pub use commit::CommitOutput;
+pub use datastore::Datastore;
+pub use delta::{DeltaBatch, DeltaKind, DeltaOp};
+pub use error::{DatastoreError, RecoveryError};
+pub use recovery::{RecoveryReport, Replayer};
+pub use row_buffer::RowBuffer;
+pub use snapshot::DatastoreSnapshot;
+pub use system::{
+    system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,
+    ST_TABLE_ID,
+};

@@ -132,11 +132,12 @@ impl Table {
         Ok(Inserted::New(id))
     }
 
-    /// The conflict that `row` would meet in a unique index if the row `except` were not there.
-    pub fn conflict(&self, row: &[u8], except: RowId) -> Option<(usize, RowId)> {
-        self.unique.iter().find_map(|&index| {
-            let id = self.indexes[index].find_row(&self.rows, &self.layout, row)?;
-            (id != except).then_some((index, id))
+    /// The unique index, other than the one at `known`, in which `row` would meet a row that is not `except`.
+    #[inline]
+    pub fn conflict(&self, row: &[u8], except: RowId, known: usize) -> Option<usize> {
+        self.unique.iter().copied().filter(|&index| index != known).find(|&index| {
+            let found = self.indexes[index].find_row(&self.rows, &self.layout, row);
+            found.is_some_and(|id| id != except)
         })
     }
 

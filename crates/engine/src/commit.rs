@@ -1,0 +1,303 @@
+//! Commit: from the undo log to the net change, its log record and its deltas.
+
+use lightcone_table::{RowId, Table};
+use lightcone_types::bsatn::Encode;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::datastore::{Datastore, Slot};
+use crate::delta::{DeltaBatch, DeltaKind};
+use crate::record::{put_varint, GroupKind, TRANSACTION};
+use crate::system::ST_SEQUENCE_ID;
+use crate::write::{Change, ChangeKind, Transaction};
+
+/// Where commits put their results; reused from batch to batch.
+#[derive(Default)]
+pub struct CommitOutput {
+    /// Log records, one per transaction that changed something.
+    pub records: Vec<u8>,
+    /// Rows that subscribers of watched tables must see.
+    pub deltas: DeltaBatch,
+    net: Vec<Net>,
+    group: Vec<u8>,
+}
+
+impl CommitOutput {
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.deltas.clear();
+    }
+}
+
+/// One row's net change.
+#[derive(Debug, Clone, Copy)]
+struct Net {
+    slot: Slot,
+    table_id: u32,
+    kind: NetKind,
+    /// The row as it is now, if it is there.
+    new: RowId,
+    /// The old row in the arena, if there was one.
+    old_start: u32,
+    old_len: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum NetKind {
+    Delete,
+    /// Replaced in place; the key of the table's first unique index is the same.
+    Put,
+    Insert,
+}
+
+/// Up to so many changes the net effect is found by comparing all with all.
+const SMALL_CHANGES: usize = 16;
+/// Up to so many delete-insert pairs of one table are compared directly.
+const SMALL_PAIRS: usize = 64;
+
+impl Datastore {
+    /// Ends the transaction. Returns false, and appends nothing, if it had no net effect.
+    pub fn commit(&mut self, out: &mut CommitOutput) -> bool {
+        assert!(self.transaction.open, "commit ends an open transaction");
+        self.save_sequences();
+        if self.transaction.changes.is_empty() {
+            self.end_transaction();
+            return false;
+        }
+        out.net.clear();
+        self.collect_net(&mut out.net);
+        let changed = !out.net.is_empty();
+        if changed {
+            self.write_record(out);
+            self.write_deltas(out);
+            self.empty_event_tables(&out.net);
+        }
+        self.end_transaction();
+        changed
+    }
+
+    /// Rewrites the catalog rows of sequences that reserved values since they were last saved.
+    fn save_sequences(&mut self) {
+        if !std::mem::take(&mut self.sequences_unsaved) {
+            return;
+        }
+        let slot = self.slot(ST_SEQUENCE_ID).expect("system tables exist");
+        let index = self.at(slot).table.schema.indexes[0].id;
+        // Saving one sequence never draws from another: rows are updated, not inserted.
+        for at in 0..self.tables.len() {
+            let Some(state) = &mut self.tables[at] else { continue };
+            let id = state.table.schema.id;
+            let rows: Vec<_> = state
+                .sequences
+                .iter_mut()
+                .filter(|sequence| sequence.unsaved)
+                .map(|sequence| {
+                    sequence.unsaved = false;
+                    crate::catalog::sequence_row(id, &sequence.schema, sequence.allocated)
+                })
+                .collect();
+            for row in rows {
+                // During bootstrap the row may not be there yet; it is written with the same value then.
+                let _ = self.update(ST_SEQUENCE_ID, index, &row, &mut Vec::new());
+            }
+        }
+    }
+
+    fn collect_net(&self, net: &mut Vec<Net>) {
+        let transaction = &self.transaction;
+        let changes = &transaction.changes;
+        if transaction.only_inserts {
+            net.extend(changes.iter().map(|change| self.net_of(change, ChangeKind::Insert)).map(|n| n.expect("an inserted row is a net insert")));
+        } else if changes.len() <= SMALL_CHANGES {
+            for (position, first) in changes.iter().enumerate() {
+                let same = |other: &&Change| other.slot == first.slot && other.row == first.row;
+                if !changes[..position].iter().any(|other| same(&other)) {
+                    let last = changes[position..].iter().rev().find(same).expect("the change itself");
+                    net.extend(self.net_of(first, last.kind));
+                }
+            }
+        } else {
+            let mut last_kinds: FxHashMap<(Slot, RowId), ChangeKind> = FxHashMap::default();
+            for change in changes {
+                last_kinds.insert((change.slot, change.row), change.kind);
+            }
+            for change in changes {
+                if let Some(last) = last_kinds.remove(&(change.slot, change.row)) {
+                    net.extend(self.net_of(change, last));
+                }
+            }
+        }
+        if !net.is_sorted_by_key(|n| (n.table_id, n.kind)) {
+            net.sort_by_key(|n| (n.table_id, n.kind));
+        }
+        if !transaction.only_inserts {
+            self.cancel_moved_rows(net);
+        }
+    }
+
+    /// The net change of a row whose first change in the transaction is `first`.
+    fn net_of(&self, first: &Change, last: ChangeKind) -> Option<Net> {
+        let table = &self.at(first.slot).table;
+        let existed = first.kind != ChangeKind::Insert;
+        let exists = last != ChangeKind::Delete;
+        let kind = match (existed, exists) {
+            (false, false) => return None,
+            (false, true) => NetKind::Insert,
+            (true, false) => NetKind::Delete,
+            (true, true) => {
+                let (old, new) = (self.transaction.old(first), table.row(first.row));
+                if old == new {
+                    return None;
+                }
+                NetKind::Put
+            }
+        };
+        Some(Net {
+            slot: first.slot,
+            table_id: table.schema.id.0,
+            kind,
+            new: first.row,
+            old_start: first.old_start,
+            old_len: first.old_len,
+        })
+    }
+
+    /// A row deleted at one place and inserted unchanged at another did not change (05 §7.4).
+    ///
+    /// Puts that keep their key cannot take part: a unique key is at one place only. Other puts become a delete and an
+    /// insert first, because the log identifies a put by its key.
+    fn cancel_moved_rows(&self, net: &mut Vec<Net>) {
+        let transaction = &self.transaction;
+        let mut split = Vec::new();
+        for item in net.iter_mut().filter(|n| n.kind == NetKind::Put) {
+            let table = &self.at(item.slot).table;
+            let keeps_key = table.identity_index().is_some_and(|index| {
+                index.same_key(table.layout(), old_row(transaction, item), table.row(item.new))
+            });
+            if !keeps_key {
+                item.kind = NetKind::Delete;
+                split.push(Net { kind: NetKind::Insert, ..*item });
+            }
+        }
+        if !split.is_empty() {
+            net.append(&mut split);
+            net.sort_by_key(|n| (n.table_id, n.kind));
+        }
+        let mut start = 0;
+        let mut cancelled = vec![];
+        while start < net.len() {
+            let table_id = net[start].table_id;
+            let end = start + net[start..].iter().take_while(|n| n.table_id == table_id).count();
+            let deletes = start + net[start..end].iter().take_while(|n| n.kind == NetKind::Delete).count();
+            let inserts = end - net[start..end].iter().rev().take_while(|n| n.kind == NetKind::Insert).count();
+            if deletes > start && inserts < end {
+                self.cancel_equal(net, start..deletes, inserts..end, &mut cancelled);
+            }
+            start = end;
+        }
+        if !cancelled.is_empty() {
+            let cancelled: FxHashSet<usize> = cancelled.into_iter().collect();
+            let mut position = 0;
+            net.retain(|_| {
+                position += 1;
+                !cancelled.contains(&(position - 1))
+            });
+        }
+    }
+
+    fn cancel_equal(
+        &self,
+        net: &[Net],
+        deletes: std::ops::Range<usize>,
+        inserts: std::ops::Range<usize>,
+        cancelled: &mut Vec<usize>,
+    ) {
+        let transaction = &self.transaction;
+        let table = &self.at(net[deletes.start].slot).table;
+        if deletes.len() * inserts.len() <= SMALL_PAIRS {
+            for delete in deletes {
+                let old = old_row(transaction, &net[delete]);
+                // Rows are a set: one insert at most equals the old row.
+                if let Some(insert) = inserts.clone().find(|&i| table.row(net[i].new) == old) {
+                    cancelled.extend([delete, insert]);
+                }
+            }
+            return;
+        }
+        let by_row: FxHashMap<&[u8], usize> = inserts.map(|i| (table.row(net[i].new), i)).collect();
+        for delete in deletes {
+            if let Some(&insert) = by_row.get(old_row(transaction, &net[delete])) {
+                cancelled.extend([delete, insert]);
+            }
+        }
+    }
+
+    fn write_record(&self, out: &mut CommitOutput) {
+        let CommitOutput { records, net, group, .. } = out;
+        records.push(TRANSACTION);
+        let mut groups = net.chunk_by(|a, b| a.table_id == b.table_id && a.kind == b.kind);
+        put_varint(records, groups.clone().count() as u64);
+        groups.by_ref().for_each(|items| {
+            let table = &self.at(items[0].slot).table;
+            let kind = group_kind(table, items[0].kind);
+            group.clear();
+            for item in items {
+                match kind {
+                    GroupKind::DeleteByKey => table
+                        .identity_index()
+                        .expect("rows deleted by key have a unique index")
+                        .point_of_row(table.layout(), old_row(&self.transaction, item), group),
+                    GroupKind::DeleteRow => group.extend_from_slice(old_row(&self.transaction, item)),
+                    GroupKind::Put | GroupKind::Insert | GroupKind::Event => {
+                        group.extend_from_slice(table.row(item.new));
+                    }
+                }
+            }
+            put_varint(records, u64::from(items[0].table_id));
+            (kind as u8).encode(records);
+            put_varint(records, items.len() as u64);
+            put_varint(records, group.len() as u64);
+            records.extend_from_slice(group);
+        });
+        group.shrink_to(1 << 20);
+    }
+
+    fn write_deltas(&self, out: &mut CommitOutput) {
+        for item in &out.net {
+            let state = self.at(item.slot);
+            if !state.watched {
+                continue;
+            }
+            let table = &state.table;
+            if item.kind != NetKind::Insert {
+                out.deltas.push(table.schema.id, DeltaKind::Delete, old_row(&self.transaction, item));
+            }
+            if item.kind != NetKind::Delete {
+                out.deltas.push(table.schema.id, DeltaKind::Insert, table.row(item.new));
+            }
+        }
+    }
+
+    /// Event rows live inside their transaction only (02 §10.2).
+    fn empty_event_tables(&mut self, net: &[Net]) {
+        for items in net.chunk_by(|a, b| a.slot == b.slot) {
+            let table = &mut self.at_mut(items[0].slot).table;
+            if table.schema.is_event {
+                table.clear();
+            }
+        }
+    }
+}
+
+fn old_row<'t>(transaction: &'t Transaction, item: &Net) -> &'t [u8] {
+    &transaction.arena[item.old_start as usize..(item.old_start + item.old_len) as usize]
+}
+
+fn group_kind(table: &Table, kind: NetKind) -> GroupKind {
+    match kind {
+        _ if table.schema.is_event => GroupKind::Event,
+        NetKind::Delete if table.identity_index().is_some() => GroupKind::DeleteByKey,
+        NetKind::Delete => GroupKind::DeleteRow,
+        NetKind::Put => GroupKind::Put,
+        NetKind::Insert => GroupKind::Insert,
+    }
+}

@@ -1,0 +1,273 @@
+//! All tables of one database, and reads.
+
+use std::sync::Arc;
+
+use lightcone_schema::TableSchema;
+use lightcone_table::{Index, RowId, Table};
+use lightcone_types::{IndexId, TableId};
+use rustc_hash::FxHashMap;
+
+use crate::error::DatastoreError;
+use crate::row_buffer::RowBuffer;
+use crate::sequence::Sequence;
+use crate::system::{self, SYSTEM_SEQUENCE_FIRST};
+use crate::write::Transaction;
+
+/// Most bytes of old row images and new rows that one transaction may pile up, unless configured.
+const TRANSACTION_BYTES_MAX_DEFAULT: usize = 1 << 30;
+
+/// A table with what the engine keeps beside it.
+pub(crate) struct TableState {
+    pub table: Table,
+    pub sequences: Vec<Sequence>,
+    /// Somebody wants this table's changes as deltas.
+    pub watched: bool,
+}
+
+impl TableState {
+    pub fn new(schema: Arc<TableSchema>, allocated: impl Fn(&lightcone_schema::SequenceSchema) -> i128) -> TableState {
+        let mut sequences: Vec<_> = schema
+            .sequences
+            .iter()
+            .map(|s| Sequence::new(s.clone(), &schema.columns[usize::from(s.column.0)].ty, allocated(s)))
+            .collect();
+        // Generated values are returned in ascending column order (02 §12).
+        sequences.sort_by_key(|s| s.schema.column);
+        TableState { table: Table::new(schema), sequences, watched: false }
+    }
+}
+
+/// Position of a table in the datastore; dense, unlike table ids.
+pub(crate) type Slot = u32;
+const NO_SLOT: Slot = Slot::MAX;
+
+/// All tables of one database. Owned by the writer thread; a module call borrows it by moving the box.
+pub struct Datastore {
+    pub(crate) tables: Vec<Option<TableState>>,
+    /// Slot of each table id.
+    table_slots: Vec<Slot>,
+    /// Slot and position of each index id.
+    index_slots: Vec<(Slot, u32)>,
+    table_names: FxHashMap<String, TableId>,
+    index_names: FxHashMap<String, IndexId>,
+    pub(crate) transaction: Transaction,
+    pub(crate) transaction_bytes_max: usize,
+    /// A sequence reserved values whose catalog row is not rewritten yet.
+    pub(crate) sequences_unsaved: bool,
+}
+
+impl Default for Datastore {
+    fn default() -> Self {
+        Datastore::new()
+    }
+}
+
+impl Datastore {
+    /// A database with empty system tables and their sequences. [`bootstrap`](Self::bootstrap) writes the catalog's
+    /// own rows.
+    pub fn new() -> Datastore {
+        let mut datastore = Datastore {
+            tables: Vec::new(),
+            table_slots: Vec::new(),
+            index_slots: Vec::new(),
+            table_names: FxHashMap::default(),
+            index_names: FxHashMap::default(),
+            transaction: Transaction::default(),
+            transaction_bytes_max: TRANSACTION_BYTES_MAX_DEFAULT,
+            sequences_unsaved: false,
+        };
+        for schema in system::system_tables() {
+            datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));
+        }
+        datastore
+    }
+
+    /// Limits the bytes of changes of one transaction.
+    pub fn set_transaction_bytes_max(&mut self, bytes_max: usize) {
+        // Offsets into the transaction's buffers are 32 bits wide.
+        self.transaction_bytes_max = bytes_max.min(u32::MAX as usize / 2);
+    }
+
+    /// Registers a table under its ids and names.
+    pub(crate) fn add_table(&mut self, state: TableState) -> Slot {
+        let slot = self.tables.len() as Slot;
+        let schema = state.table.schema.clone();
+        put(&mut self.table_slots, schema.id.0 as usize, slot, NO_SLOT);
+        self.table_names.insert(schema.name.clone(), schema.id);
+        if let Some(accessor) = &schema.accessor {
+            self.table_names.entry(accessor.clone()).or_insert(schema.id);
+        }
+        for (position, index) in schema.indexes.iter().enumerate() {
+            put(&mut self.index_slots, index.id.0 as usize, (slot, position as u32), (NO_SLOT, 0));
+            self.index_names.insert(index.name.clone(), index.id);
+            if let Some(accessor) = &index.accessor {
+                self.index_names.entry(accessor.clone()).or_insert(index.id);
+            }
+        }
+        self.tables.push(Some(state));
+        slot
+    }
+
+    /// Forgets a table that was added in a transaction that is rolled back, or dropped.
+    pub(crate) fn remove_table(&mut self, slot: Slot) {
+        let Some(state) = self.tables[slot as usize].take() else { return };
+        let schema = &state.table.schema;
+        self.table_slots[schema.id.0 as usize] = NO_SLOT;
+        self.table_names.retain(|_, id| *id != schema.id);
+        for index in &schema.indexes {
+            self.index_slots[index.id.0 as usize] = (NO_SLOT, 0);
+            self.index_names.retain(|_, id| *id != index.id);
+        }
+    }
+
+    /// The id of the table with this canonical name or, failing that, accessor name.
+    pub fn table_id_from_name(&self, name: &str) -> Option<TableId> {
+        self.table_names.get(name).copied()
+    }
+
+    /// The id of the index with this canonical name or, failing that, source name.
+    pub fn index_id_from_name(&self, name: &str) -> Option<IndexId> {
+        self.index_names.get(name).copied()
+    }
+
+    pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
+        self.state(table).ok().map(|state| &state.table.schema)
+    }
+
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        self.states().map(|state| &state.table.schema)
+    }
+
+    pub(crate) fn states(&self) -> impl Iterator<Item = &TableState> {
+        self.tables.iter().flatten()
+    }
+
+    /// The table itself, for reads that need layouts and indexes.
+    pub fn table(&self, table: TableId) -> Option<&Table> {
+        self.state(table).ok().map(|state| &state.table)
+    }
+
+    /// Asks for (or declines) the changes of a table as deltas at commit.
+    pub fn set_watched(&mut self, table: TableId, watched: bool) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).watched = watched;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, table: TableId) -> Result<Slot, DatastoreError> {
+        match self.table_slots.get(table.0 as usize) {
+            Some(&slot) if slot != NO_SLOT => Ok(slot),
+            _ => Err(DatastoreError::NoSuchTable),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn index_slot(&self, index: IndexId) -> Result<(Slot, usize), DatastoreError> {
+        match self.index_slots.get(index.0 as usize) {
+            Some(&(slot, position)) if slot != NO_SLOT => Ok((slot, position as usize)),
+            _ => Err(DatastoreError::NoSuchIndex),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, slot: Slot) -> &TableState {
+        self.tables[slot as usize].as_ref().expect("slots in use hold tables")
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut TableState {
+        self.tables[slot as usize].as_mut().expect("slots in use hold tables")
+    }
+
+    pub(crate) fn state(&self, table: TableId) -> Result<&TableState, DatastoreError> {
+        self.slot(table).map(|slot| self.at(slot))
+    }
+
+    #[inline]
+    pub(crate) fn index(&self, index: IndexId) -> Result<(&Table, &Index), DatastoreError> {
+        let (slot, position) = self.index_slot(index)?;
+        let table = &self.at(slot).table;
+        Ok((table, &table.indexes()[position]))
+    }
+
+    #[inline]
+    pub(crate) fn require_transaction(&self) -> Result<(), DatastoreError> {
+        match self.transaction.open {
+            true => Ok(()),
+            false => Err(DatastoreError::NotInTransaction),
+        }
+    }
+
+    /// The number of rows visible in the transaction (03 §8.2).
+    ///
+    /// # Errors
+    /// No transaction; no such table.
+    pub fn row_count(&self, table: TableId) -> Result<u64, DatastoreError> {
+        self.require_transaction()?;
+        Ok(self.state(table)?.table.rows().row_count())
+    }
+
+    /// Copies all visible rows.
+    ///
+    /// # Errors
+    /// No transaction; no such table.
+    pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
+        self.require_transaction()?;
+        self.state(table)?.table.rows().for_each(|_, row| out.push_row(row));
+        out.finish();
+        Ok(())
+    }
+
+    /// Copies the rows whose key in `index` is `point` (03 §8.2).
+    ///
+    /// # Errors
+    /// No transaction; no such index; the point does not decode.
+    #[inline]
+    pub fn index_scan_point(&self, index: IndexId, point: &[u8], out: &mut RowBuffer) -> Result<(), DatastoreError> {
+        self.require_transaction()?;
+        let (table, index) = self.index(index)?;
+        index.for_point(table.rows(), table.layout(), point, |id| out.push_row(table.row(id)))?;
+        out.finish();
+        Ok(())
+    }
+
+    /// Copies the rows in a range of an ordered index, in key order (03 §8.3).
+    ///
+    /// # Errors
+    /// No transaction; no such index; no order; a part does not decode.
+    pub fn index_scan_range(
+        &self,
+        index: IndexId,
+        prefix: &[u8],
+        prefix_columns: u16,
+        start: &[u8],
+        end: &[u8],
+        out: &mut RowBuffer,
+    ) -> Result<(), DatastoreError> {
+        self.require_transaction()?;
+        let (table, index) = self.index(index)?;
+        index.for_range(prefix, usize::from(prefix_columns), start, end, |id| out.push_row(table.row(id)))?;
+        out.finish();
+        Ok(())
+    }
+
+    pub(crate) fn rows_at_point(&self, index: IndexId, point: &[u8], out: &mut Vec<RowId>) -> Result<Slot, DatastoreError> {
+        let (slot, _) = self.index_slot(index)?;
+        let (table, index) = self.index(index)?;
+        index.for_point(table.rows(), table.layout(), point, |id| out.push(id))?;
+        Ok(slot)
+    }
+
+    /// Memory of all tables in bytes; ordered indexes are estimated.
+    pub fn heap_bytes(&self) -> usize {
+        self.states().map(|state| state.table.heap_bytes()).sum()
+    }
+}
+
+fn put<T: Clone>(slots: &mut Vec<T>, at: usize, value: T, empty: T) {
+    if slots.len() <= at {
+        slots.resize(at + 1, empty);
+    }
+    slots[at] = value;
+}

@@ -1,0 +1,85 @@
+//! What can go wrong in a transaction and in recovery.
+
+use std::path::PathBuf;
+
+use lightcone_log::LogError;
+use lightcone_table::Error as TableError;
+use lightcone_types::bsatn::DecodeError;
+use lightcone_types::TableId;
+
+/// Why a datastore call failed. The transaction stays usable and no effect of the call remains.
+#[derive(Debug, thiserror::Error)]
+pub enum DatastoreError {
+    #[error("ABI call can only be made while in a transaction")]
+    NotInTransaction,
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
+    #[error("No such table")]
+    NoSuchTable,
+    #[error("No such index")]
+    NoSuchIndex,
+    #[error("The Index does not support range scans")]
+    WrongIndexAlgorithm,
+    /// Names as in the message of 08 §7.2.
+    #[error("Value with given unique identifier already exists: unique index `{index}` of table `{table}`")]
+    UniqueAlreadyExists { table: String, index: String },
+    #[error("The index was not unique")]
+    IndexNotUnique,
+    #[error("The row was not found, e.g., in an update call")]
+    NoSuchRow,
+    #[error("a prefix of {prefix_columns} columns leaves no column of the index for the bounds")]
+    PrefixTooLong { prefix_columns: usize },
+    /// The transaction's changes would exceed [`crate::Datastore::set_transaction_bytes_max`].
+    #[error("the transaction changes more than {bytes_max} bytes of rows; raise `limits.transaction-bytes-max` or split the work [LC0702]")]
+    TransactionTooLarge { bytes_max: usize },
+    #[error("{0}")]
+    TableFull(String),
+}
+
+impl DatastoreError {
+    /// The number that modules see (03 §5). None where a call cannot go on and must trap.
+    pub fn errno(&self) -> Option<u16> {
+        Some(match self {
+            DatastoreError::NotInTransaction => 2,
+            DatastoreError::Decode(_) | DatastoreError::PrefixTooLong { .. } => 3,
+            DatastoreError::NoSuchTable => 4,
+            DatastoreError::NoSuchIndex => 5,
+            DatastoreError::WrongIndexAlgorithm => 10,
+            DatastoreError::UniqueAlreadyExists { .. } => 12,
+            DatastoreError::IndexNotUnique => 14,
+            DatastoreError::NoSuchRow => 15,
+            DatastoreError::TransactionTooLarge { .. } | DatastoreError::TableFull(_) => return None,
+        })
+    }
+}
+
+impl From<TableError> for DatastoreError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Decode(error) => DatastoreError::Decode(error),
+            TableError::NotOrdered => DatastoreError::WrongIndexAlgorithm,
+            TableError::PrefixTooLong { prefix_columns } => DatastoreError::PrefixTooLong { prefix_columns },
+            full @ (TableError::TableFull { .. } | TableError::BadPage { .. }) => {
+                DatastoreError::TableFull(full.to_string())
+            }
+        }
+    }
+}
+
+/// Why a database could not be brought back. Nothing is changed on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Snapshot(#[from] lightcone_snapshot::SnapshotError),
+    /// A record passed its checksum and does not make sense: a bug or a foreign file, never a torn write.
+    #[error("log record {offset}: {detail} [LC0520]")]
+    Record { offset: u64, detail: String },
+    #[error("snapshot of offset {offset}: {detail} [LC0521]")]
+    Manifest { offset: u64, detail: String },
+    #[error("the log of `{}` starts at offset {log_start}, after the snapshot that ends at {snapshot_end}: records between them are missing [LC0522]", directory.display())]
+    Gap { directory: PathBuf, log_start: u64, snapshot_end: u64 },
+    #[error("the catalog of table {} is inconsistent: {detail} [LC0523]", table.0)]
+    Catalog { table: TableId, detail: String },
+}

@@ -1,0 +1,216 @@
+//! Bringing a database back: newest valid snapshot, then the log's tail. Module code never runs here.
+
+use std::path::Path;
+
+use lightcone_log::Log;
+use lightcone_snapshot::SnapshotStore;
+use lightcone_table::Inserted;
+use lightcone_types::TableId;
+
+use crate::datastore::Datastore;
+use crate::error::RecoveryError;
+use crate::record::{Group, GroupKind, Record, Records};
+use crate::system::SYSTEM_TABLE_ID_MAX;
+
+/// What recovery did.
+#[derive(Debug, Clone, Default)]
+pub struct RecoveryReport {
+    /// Offset of the snapshot, if one was used: it holds all transactions before it.
+    pub snapshot_offset: Option<u64>,
+    /// Transactions replayed from the log.
+    pub replayed: u64,
+    /// The offset of the next transaction.
+    pub next_offset: u64,
+}
+
+impl Datastore {
+    /// Rebuilds the database of `directory` (named in errors) from its snapshots and its log.
+    ///
+    /// # Errors
+    /// Damage, missing records, or records that do not make sense. Nothing on disk is changed.
+    pub fn recover(
+        directory: &Path,
+        snapshots: &mut SnapshotStore,
+        log: &dyn Log,
+    ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
+        let mut report = RecoveryReport::default();
+        let mut datastore = Datastore::new();
+        if let Some(snapshot) = snapshots.latest()? {
+            report.snapshot_offset = Some(snapshot.offset);
+            report.next_offset = snapshot.offset;
+            datastore.load_snapshot(&snapshot)?;
+        }
+        let tail = log.tail();
+        if tail.oldest_offset > report.next_offset {
+            return Err(RecoveryError::Gap {
+                directory: directory.to_owned(),
+                log_start: tail.oldest_offset,
+                snapshot_end: report.next_offset,
+            });
+        }
+        let mut replayer = Replayer::new(datastore, report.next_offset);
+        if tail.next_offset > report.next_offset {
+            let mut frames = log.read(report.next_offset)?;
+            while let Some(frame) = frames.next()? {
+                replayer.apply(frame.first_offset, frame.payload)?;
+            }
+        }
+        report.replayed = replayer.next_offset - report.next_offset;
+        report.next_offset = replayer.next_offset;
+        Ok((replayer.finish()?, report))
+    }
+}
+
+/// Applies log records to a database.
+pub struct Replayer {
+    datastore: Datastore,
+    /// Transactions before this one are in the database already.
+    next_offset: u64,
+}
+
+impl Replayer {
+    pub fn new(datastore: Datastore, next_offset: u64) -> Replayer {
+        Replayer { datastore, next_offset }
+    }
+
+    /// Applies a payload whose first transaction has the number `first_offset`; transactions that the database holds
+    /// already are skipped.
+    ///
+    /// # Errors
+    /// The payload is not a list of records, or does not fit the database.
+    pub fn apply(&mut self, first_offset: u64, payload: &[u8]) -> Result<(), RecoveryError> {
+        let mut offset = first_offset;
+        for record in Records::new(payload) {
+            let wrong = |detail: String| RecoveryError::Record { offset, detail };
+            match record.map_err(|error| wrong(error.to_string()))? {
+                Record::Clock(_) => {}
+                Record::Transaction(groups) => {
+                    if offset == self.next_offset {
+                        self.apply_transaction(&groups, offset)?;
+                        self.next_offset += 1;
+                    } else if offset > self.next_offset {
+                        return Err(wrong(format!("expected transaction {} next", self.next_offset)));
+                    }
+                    offset += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The database, ready for transactions.
+    ///
+    /// # Errors
+    /// The catalog is inconsistent.
+    pub fn finish(mut self) -> Result<Datastore, RecoveryError> {
+        self.datastore.sync_with_catalog()?;
+        self.datastore.restore_sequences();
+        Ok(self.datastore)
+    }
+
+    fn apply_transaction(&mut self, groups: &[Group<'_>], offset: u64) -> Result<(), RecoveryError> {
+        // Groups come in order of table ids, so the catalog is complete before the rows of its tables.
+        let first_user = groups.partition_point(|group| group.table_id <= SYSTEM_TABLE_ID_MAX);
+        let (catalog, user) = groups.split_at(first_user);
+        let wrong = |detail: String| RecoveryError::Record { offset, detail };
+        self.apply_groups(catalog).map_err(wrong)?;
+        if catalog.iter().any(|group| group.table_id == crate::system::ST_TABLE_ID.0) {
+            self.datastore.sync_with_catalog()?;
+        }
+        self.apply_groups(user).map_err(|detail| RecoveryError::Record { offset, detail })
+    }
+
+    fn apply_groups(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
+        for table_groups in groups.chunk_by(|a, b| a.table_id == b.table_id) {
+            // First everything that goes, then everything that comes: no unique key is held twice in between.
+            for group in table_groups {
+                self.remove_rows(group)?;
+            }
+            for group in table_groups {
+                self.add_rows(group)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
+        if !matches!(group.kind, GroupKind::DeleteByKey | GroupKind::DeleteRow | GroupKind::Put) {
+            return Ok(());
+        }
+        let (slot, mut rest) = self.start(group)?;
+        let table = &mut self.datastore.at_mut(slot).table;
+        for _ in 0..group.row_count {
+            let (length, found) = match group.kind {
+                GroupKind::DeleteByKey => {
+                    let index = table.identity_index().ok_or("a key without unique index")?;
+                    let length = index.point_len(rest).map_err(|error| error.to_string())?;
+                    let mut found = None;
+                    index
+                        .for_point(table.rows(), table.layout(), &rest[..length], |id| found = Some(id))
+                        .map_err(|error| error.to_string())?;
+                    (length, found)
+                }
+                GroupKind::DeleteRow => {
+                    let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+                    (length, table.find_equal(&rest[..length]))
+                }
+                _ => {
+                    let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+                    let index = table.identity_index().ok_or("a put without unique index")?;
+                    let found = index.find_row(table.rows(), table.layout(), &rest[..length]);
+                    (length, found)
+                }
+            };
+            match found {
+                // In place where nothing can be in the way: the common case of a log of updates.
+                Some(id) if group.kind == GroupKind::Put && table.indexes().len() == 1 => {
+                    table.replace(id, &rest[..length]).map_err(|error| error.to_string())?;
+                }
+                Some(id) => table.delete(id),
+                None if group.kind == GroupKind::Put => {}
+                None => return Err(format!("table {} has no such row to delete", group.table_id)),
+            }
+            rest = &rest[length..];
+        }
+        ended(rest)
+    }
+
+    fn add_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
+        if !matches!(group.kind, GroupKind::Insert | GroupKind::Put) {
+            return Ok(());
+        }
+        let (slot, mut rest) = self.start(group)?;
+        let table = &mut self.datastore.at_mut(slot).table;
+        if group.kind == GroupKind::Put && table.indexes().len() == 1 {
+            // Replaced in place by `remove_rows`; only rows that were not there are left to add.
+            for _ in 0..group.row_count {
+                let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+                table.insert(&rest[..length]).map_err(|error| error.to_string())?;
+                rest = &rest[length..];
+            }
+            return ended(rest);
+        }
+        for _ in 0..group.row_count {
+            let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+            match table.insert(&rest[..length]) {
+                Ok(Inserted::New(_)) => {}
+                Ok(Inserted::Same(_)) => return Err(format!("table {} holds an inserted row already", group.table_id)),
+                Err(error) => return Err(format!("table {}: {error}", group.table_id)),
+            }
+            rest = &rest[length..];
+        }
+        ended(rest)
+    }
+
+    fn start<'g>(&self, group: &Group<'g>) -> Result<(u32, &'g [u8]), String> {
+        let slot = self.datastore.slot(TableId(group.table_id));
+        Ok((slot.map_err(|_| format!("table {} does not exist", group.table_id))?, group.rows))
+    }
+}
+
+fn ended(rest: &[u8]) -> Result<(), String> {
+    match rest.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{} bytes follow the rows of a group", rest.len())),
+    }
+}

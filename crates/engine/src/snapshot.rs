@@ -1,0 +1,113 @@
+//! Frozen copies of the whole database: for reads beside the writer, and for snapshots on disk.
+
+use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
+use lightcone_table::TableSnapshot;
+use lightcone_types::bsatn::{Encode, Reader};
+use lightcone_types::TableId;
+
+use crate::datastore::Datastore;
+use crate::error::RecoveryError;
+use crate::system::SYSTEM_TABLE_ID_MAX;
+
+/// Version of the engine's part of a snapshot manifest.
+const MANIFEST_VERSION: u32 = 1;
+
+/// The committed state of all tables at one offset. Cheap to take: pages are shared until the writer touches them.
+pub struct DatastoreSnapshot {
+    tables: Vec<TableSnapshot>,
+}
+
+impl Datastore {
+    /// Freezes the committed state.
+    ///
+    /// # Panics
+    /// Inside a transaction, whose changes are not committed.
+    pub fn snapshot(&mut self) -> DatastoreSnapshot {
+        assert!(!self.transaction.open, "a snapshot is taken between transactions");
+        DatastoreSnapshot { tables: self.tables.iter_mut().flatten().map(|state| state.table.snapshot()).collect() }
+    }
+
+    /// Freezes the committed rows of one table.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn snapshot_table(&mut self, table: TableId) -> Option<TableSnapshot> {
+        assert!(!self.transaction.open, "a snapshot is taken between transactions");
+        let slot = self.slot(table).ok()?;
+        Some(self.at_mut(slot).table.snapshot())
+    }
+
+    pub(crate) fn load_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), RecoveryError> {
+        let wrong = |detail: String| RecoveryError::Manifest { offset: snapshot.offset, detail };
+        let tables = decode_manifest(&snapshot.manifest).map_err(wrong)?;
+        let (catalog, user): (Vec<_>, Vec<_>) =
+            tables.into_iter().partition(|(id, _)| id.0 <= SYSTEM_TABLE_ID_MAX);
+        self.load_tables(snapshot, &catalog)?;
+        self.sync_with_catalog()?;
+        self.load_tables(snapshot, &user)
+    }
+
+    fn load_tables(&mut self, snapshot: &Snapshot, tables: &[(TableId, Vec<ObjectHash>)]) -> Result<(), RecoveryError> {
+        let wrong = |detail: String| RecoveryError::Manifest { offset: snapshot.offset, detail };
+        for (id, pages) in tables {
+            let slot = self.slot(*id).map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
+            let table = &mut self.at_mut(slot).table;
+            for (number, hash) in pages.iter().enumerate() {
+                let page = snapshot.read(hash)?;
+                table.load_page(number, &page).map_err(|error| wrong(error.to_string()))?;
+            }
+            table.build_indexes().map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+impl DatastoreSnapshot {
+    pub fn tables(&self) -> &[TableSnapshot] {
+        &self.tables
+    }
+
+    /// Writes the state to disk as the snapshot of all transactions before `next_offset`.
+    ///
+    /// # Errors
+    /// Writing failed; the store is as before.
+    pub fn write_to(&self, store: &SnapshotStore, next_offset: u64) -> Result<SnapshotStats, SnapshotError> {
+        let mut writer = store.begin(next_offset)?;
+        let mut manifest = MANIFEST_VERSION.to_vec();
+        (self.tables.len() as u32).encode(&mut manifest);
+        for table in &self.tables {
+            table.schema.id.0.encode(&mut manifest);
+            let pages = table.rows.pages();
+            (pages.len() as u32).encode(&mut manifest);
+            for page in pages {
+                manifest.extend_from_slice(&writer.put(page.bytes())?.0);
+            }
+        }
+        writer.finish(&manifest)
+    }
+}
+
+/// Tables and the hashes of their pages.
+pub(crate) fn decode_manifest(bytes: &[u8]) -> Result<Vec<(TableId, Vec<ObjectHash>)>, String> {
+    let text = |error: lightcone_types::DecodeError| error.to_string();
+    let reader = &mut Reader::new(bytes);
+    let version = reader.read_u32().map_err(text)?;
+    if version != MANIFEST_VERSION {
+        return Err(format!("version {version} of the manifest is not known (this program writes {MANIFEST_VERSION})"));
+    }
+    let mut tables = Vec::new();
+    for _ in 0..reader.read_count(8).map_err(text)? {
+        let id = TableId(reader.read_u32().map_err(text)?);
+        let count = reader.read_count(32).map_err(text)?;
+        let mut pages = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let hash = reader.read_slice(32).map_err(text)?;
+            pages.push(ObjectHash(hash.try_into().expect("32 bytes")));
+        }
+        tables.push((id, pages));
+    }
+    match reader.remaining().is_empty() {
+        true => Ok(tables),
+        false => Err(format!("{} bytes follow the last table", reader.remaining().len())),
+    }
+}

@@ -1,0 +1,194 @@
+//! The twenty system tables: fixed ids, schemas and first rows (02 §11).
+
+use std::sync::Arc;
+
+use lightcone_schema::{
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, SequenceSchema, TableAccess,
+    TableKind, TableSchema,
+};
+use lightcone_types::{AlgebraicType as T, ColId, ConstraintId, IndexId, SequenceId, TableId};
+
+pub const ST_TABLE_ID: TableId = TableId(1);
+pub const ST_COLUMN_ID: TableId = TableId(2);
+pub const ST_SEQUENCE_ID: TableId = TableId(3);
+pub const ST_INDEX_ID: TableId = TableId(4);
+pub const ST_CONSTRAINT_ID: TableId = TableId(5);
+pub const ST_MODULE_ID: TableId = TableId(6);
+pub const ST_CLIENT_ID: TableId = TableId(7);
+pub const ST_SCHEDULED_ID: TableId = TableId(9);
+pub const ST_ROW_LEVEL_SECURITY_ID: TableId = TableId(10);
+pub const ST_CONNECTION_CREDENTIALS_ID: TableId = TableId(11);
+pub const ST_EVENT_TABLE_ID: TableId = TableId(17);
+pub const ST_TABLE_ACCESSOR_ID: TableId = TableId(18);
+pub const ST_INDEX_ACCESSOR_ID: TableId = TableId(19);
+pub const ST_COLUMN_ACCESSOR_ID: TableId = TableId(20);
+
+/// The last id that belongs to a system table.
+pub const SYSTEM_TABLE_ID_MAX: u32 = 20;
+/// The first value a system sequence issues (02 §11.4).
+pub const SYSTEM_SEQUENCE_FIRST: i128 = 4096;
+
+struct Spec {
+    name: &'static str,
+    columns: Vec<(&'static str, T)>,
+    primary_key: Option<u16>,
+    /// Column lists of the unique constraints, each with an index, in order of ids.
+    unique: &'static [&'static [u16]],
+    /// Column lists of all indexes, in order of ids.
+    indexes: &'static [&'static [u16]],
+    /// Column 0 draws from a sequence with this id.
+    sequence: Option<u32>,
+}
+
+fn u16_list() -> T {
+    T::Array(Box::new(T::U16))
+}
+
+fn index_algorithm() -> T {
+    T::sum([("Unused", T::U128), ("BTree", u16_list()), ("Direct", T::U16), ("Hash", u16_list())])
+}
+
+fn constraint_data() -> T {
+    T::sum([("Unused", T::U128), ("Unique", u16_list())])
+}
+
+fn variable_value() -> T {
+    T::sum([
+        ("Bool", T::Bool),
+        ("I8", T::I8),
+        ("U8", T::U8),
+        ("I16", T::I16),
+        ("U16", T::U16),
+        ("I32", T::I32),
+        ("U32", T::U32),
+        ("I64", T::I64),
+        ("U64", T::U64),
+        ("I128", T::I128),
+        ("U128", T::U128),
+        ("F32", T::F32),
+        ("F64", T::F64),
+        ("String", T::String),
+    ])
+}
+
+#[rustfmt::skip]
+fn specs() -> Vec<Spec> {
+    let spec = |name, columns: &[(&'static str, T)], primary_key, unique, indexes, sequence| Spec {
+        name, columns: columns.to_vec(), primary_key, unique, indexes, sequence,
+    };
+    vec![
+        spec("st_table", &[("table_id", T::U32), ("table_name", T::String), ("table_type", T::String),
+            ("table_access", T::String), ("table_primary_key", T::option(u16_list()))],
+            Some(0), &[&[0], &[1]], &[&[0], &[1]], Some(1)),
+        spec("st_column", &[("table_id", T::U32), ("col_pos", T::U16), ("col_name", T::String), ("col_type", T::bytes())],
+            None, &[&[0, 1]], &[&[0, 1]], None),
+        spec("st_sequence", &[("sequence_id", T::U32), ("sequence_name", T::String), ("table_id", T::U32),
+            ("col_pos", T::U16), ("increment", T::I128), ("start", T::I128), ("min_value", T::I128),
+            ("max_value", T::I128), ("allocated", T::I128)],
+            Some(0), &[&[0]], &[&[0]], Some(5)),
+        spec("st_index", &[("index_id", T::U32), ("table_id", T::U32), ("index_name", T::String),
+            ("index_algorithm", index_algorithm())],
+            Some(0), &[&[0]], &[&[0]], Some(2)),
+        spec("st_constraint", &[("constraint_id", T::U32), ("constraint_name", T::String), ("table_id", T::U32),
+            ("constraint_data", constraint_data())],
+            Some(0), &[&[0]], &[&[0]], Some(3)),
+        spec("st_module", &[("database_identity", T::U256), ("owner_identity", T::U256), ("program_kind", T::U8),
+            ("program_hash", T::U256), ("program_bytes", T::bytes()), ("module_version", T::String)],
+            None, &[], &[], None),
+        spec("st_client", &[("identity", T::U256), ("connection_id", T::U128)],
+            None, &[&[0, 1]], &[&[0, 1]], None),
+        spec("st_var", &[("name", T::String), ("value", variable_value())],
+            Some(0), &[&[0]], &[&[0]], None),
+        spec("st_scheduled", &[("schedule_id", T::U32), ("table_id", T::U32), ("reducer_name", T::String),
+            ("schedule_name", T::String), ("at_column", T::U16)],
+            Some(0), &[&[0], &[1]], &[&[0], &[1]], Some(4)),
+        spec("st_row_level_security", &[("table_id", T::U32), ("sql", T::String)],
+            Some(1), &[&[1]], &[&[0], &[1]], None),
+        spec("st_connection_credentials", &[("connection_id", T::U128), ("jwt_payload", T::String)],
+            Some(0), &[&[0]], &[&[0]], None),
+        spec("st_view", &[("view_id", T::U32), ("view_name", T::String), ("table_id", T::option(T::U32)),
+            ("is_public", T::Bool), ("is_anonymous", T::Bool)],
+            Some(0), &[&[0], &[1]], &[&[0], &[1]], Some(6)),
+        spec("st_view_param", &[("view_id", T::U32), ("param_pos", T::U16), ("param_name", T::String),
+            ("param_type", T::bytes())],
+            None, &[&[0, 1]], &[&[0, 1]], None),
+        spec("st_view_column", &[("view_id", T::U32), ("col_pos", T::U16), ("col_name", T::String), ("col_type", T::bytes())],
+            None, &[&[0, 1]], &[&[0, 1]], None),
+        spec("st_view_sub", &[("view_id", T::U32), ("arg_id", T::U64), ("identity", T::U256), ("num_subscribers", T::U64),
+            ("has_subscribers", T::Bool), ("last_called", T::I64)],
+            None, &[], &[&[2], &[4], &[0, 1, 2]], None),
+        spec("st_view_arg", &[("id", T::U64), ("bytes", T::bytes())],
+            Some(0), &[&[0], &[1]], &[&[0], &[1]], Some(7)),
+        spec("st_event_table", &[("table_id", T::U32)],
+            Some(0), &[&[0]], &[&[0]], None),
+        spec("st_table_accessor", &[("table_name", T::String), ("accessor_name", T::String)],
+            None, &[&[0], &[1]], &[&[0], &[1]], None),
+        spec("st_index_accessor", &[("index_name", T::String), ("accessor_name", T::String)],
+            None, &[&[0], &[1]], &[&[0], &[1]], None),
+        spec("st_column_accessor", &[("table_name", T::String), ("col_name", T::String), ("accessor_name", T::String)],
+            None, &[&[0, 1], &[0, 2]], &[&[0, 1], &[0, 2]], None),
+    ]
+}
+
+/// The schemas of all system tables, in order of ids.
+pub fn system_tables() -> Vec<Arc<TableSchema>> {
+    let (mut next_index, mut next_constraint) = (1, 1);
+    let build = |(position, spec): (usize, Spec)| {
+        let joined = |columns: &[u16]| {
+            let names: Vec<_> = columns.iter().map(|&c| spec.columns[usize::from(c)].0).collect();
+            format!("{}_{}", spec.name, names.join("_"))
+        };
+        let ids = |columns: &[u16]| columns.iter().map(|&c| ColId(c)).collect::<Vec<_>>();
+        let constraints = spec.unique.iter().map(|columns| {
+            next_constraint += 1;
+            ConstraintSchema {
+                id: ConstraintId(next_constraint - 1),
+                name: format!("{}_key", joined(columns)),
+                columns: ids(columns),
+            }
+        });
+        let constraints = constraints.collect();
+        let indexes = spec.indexes.iter().map(|columns| {
+            next_index += 1;
+            IndexSchema {
+                id: IndexId(next_index - 1),
+                name: format!("{}_idx_btree", joined(columns)),
+                accessor: None,
+                algorithm: IndexAlgorithm::BTree(ids(columns)),
+                unique: spec.unique.contains(columns),
+            }
+        });
+        let indexes = indexes.collect();
+        let sequences = spec.sequence.iter().map(|&id| SequenceSchema {
+            id: SequenceId(id),
+            name: format!("{}_seq", joined(&[0])),
+            column: ColId(0),
+            start: SYSTEM_SEQUENCE_FIRST + 1,
+            min_value: 1,
+            max_value: i128::MAX,
+            increment: 1,
+        });
+        Arc::new(TableSchema {
+            id: TableId(position as u32 + 1),
+            name: spec.name.to_owned(),
+            accessor: None,
+            columns: spec
+                .columns
+                .iter()
+                .map(|(name, ty)| ColumnSchema { name: (*name).to_owned(), accessor: None, ty: ty.clone() })
+                .collect(),
+            primary_key: spec.primary_key.map(ColId),
+            indexes,
+            constraints,
+            sequences: sequences.collect(),
+            schedule: None,
+            access: match spec.name {
+                "st_connection_credentials" => TableAccess::Private,
+                _ => TableAccess::Public,
+            },
+            kind: TableKind::System,
+            is_event: false,
+        })
+    };
+    specs().into_iter().enumerate().map(build).collect()
+}

@@ -1,0 +1,399 @@
+//! The open transaction: changes in place, an undo log, and rollback.
+
+use lightcone_table::{InsertError, Inserted, RowId, Table};
+use lightcone_types::bsatn::Reader;
+use lightcone_types::{IndexId, TableId};
+use rustc_hash::FxHashMap;
+
+use crate::datastore::{Datastore, Slot, TableState};
+use crate::error::DatastoreError;
+
+/// What happened to a row, in order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change {
+    pub slot: Slot,
+    pub row: RowId,
+    pub kind: ChangeKind,
+    /// Place of the old row in the arena; empty for inserts.
+    pub old_start: u32,
+    pub old_len: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangeKind {
+    Insert,
+    Delete,
+    Replace,
+}
+
+/// State of the open transaction. All buffers are reused.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    pub open: bool,
+    pub changes: Vec<Change>,
+    /// Old images of changed rows.
+    pub arena: Vec<u8>,
+    /// Bytes of rows inserted; only for the size limit.
+    pub inserted_bytes: usize,
+    /// Only inserts so far, so no row id occurs twice.
+    pub only_inserts: bool,
+    pub created_tables: Vec<Slot>,
+    /// Rows found by a delete, before they go.
+    pub found: Vec<RowId>,
+    /// A row while generated values are put into it.
+    row: Vec<u8>,
+}
+
+impl Transaction {
+    fn reset(&mut self) {
+        self.open = false;
+        self.changes.clear();
+        self.arena.clear();
+        self.inserted_bytes = 0;
+        self.only_inserts = true;
+        self.created_tables.clear();
+        // One huge transaction must not pin its memory for ever.
+        self.changes.shrink_to(1 << 20);
+        self.arena.shrink_to(1 << 24);
+        self.row.shrink_to(1 << 20);
+    }
+
+    /// The old row of a change.
+    pub fn old<'a>(&'a self, change: &Change) -> &'a [u8] {
+        &self.arena[change.old_start as usize..(change.old_start + change.old_len) as usize]
+    }
+
+    fn record(&mut self, slot: Slot, row: RowId, kind: ChangeKind, old: &[u8]) {
+        let old_start = self.arena.len() as u32;
+        self.arena.extend_from_slice(old);
+        self.only_inserts &= kind == ChangeKind::Insert;
+        self.changes.push(Change { slot, row, kind, old_start, old_len: old.len() as u32 });
+    }
+}
+
+impl Datastore {
+    /// Opens the transaction.
+    ///
+    /// # Panics
+    /// If one is open: there is one writer and it runs one call at a time.
+    pub fn begin(&mut self) {
+        assert!(!self.transaction.open, "the writer runs one transaction at a time");
+        self.transaction.only_inserts = true;
+        self.transaction.open = true;
+    }
+
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.open
+    }
+
+    /// The number of row changes the open transaction has made.
+    pub fn change_count(&self) -> usize {
+        self.transaction.changes.len()
+    }
+
+    /// Undoes everything the open transaction did. Sequence values stay consumed (02 §12).
+    pub fn rollback(&mut self) {
+        let mut transaction = std::mem::take(&mut self.transaction);
+        // A row that comes back may get another id than earlier changes know it by.
+        let mut moved: FxHashMap<(Slot, RowId), RowId> = FxHashMap::default();
+        for change in transaction.changes.iter().rev() {
+            let table = &mut self.at_mut(change.slot).table;
+            let key = (change.slot, change.row);
+            let row = moved.get(&key).copied().unwrap_or(change.row);
+            let back = match change.kind {
+                ChangeKind::Insert => {
+                    table.delete(row);
+                    moved.remove(&key);
+                    continue;
+                }
+                ChangeKind::Delete => match table.insert(transaction.old(change)) {
+                    Ok(Inserted::New(id) | Inserted::Same(id)) => id,
+                    Err(error) => panic!("a deleted row fits back into its table: {error}"),
+                },
+                ChangeKind::Replace => table
+                    .replace(row, transaction.old(change))
+                    .expect("the old image of a row fits back into its table"),
+            };
+            if back == change.row {
+                moved.remove(&key);
+            } else {
+                moved.insert(key, back);
+            }
+        }
+        for &slot in transaction.created_tables.iter().rev() {
+            self.remove_table(slot);
+        }
+        transaction.reset();
+        self.transaction = transaction;
+    }
+
+    pub(crate) fn end_transaction(&mut self) {
+        self.transaction.reset();
+    }
+
+    fn require_room(&self, bytes: usize) -> Result<(), DatastoreError> {
+        let used = self.transaction.arena.len() + self.transaction.inserted_bytes;
+        let bytes_max = self.transaction_bytes_max;
+        match used + bytes > bytes_max {
+            true => Err(DatastoreError::TransactionTooLarge { bytes_max }),
+            false => Ok(()),
+        }
+    }
+
+    /// Inserts a row (03 §8.4). Values drawn from sequences are appended to `generated` in column order.
+    ///
+    /// # Errors
+    /// No transaction, no such table, undecodable row, a unique index holds the key. Nothing is changed then.
+    pub fn insert(&mut self, table: TableId, row: &[u8], generated: &mut Vec<u8>) -> Result<(), DatastoreError> {
+        self.require_transaction()?;
+        let slot = self.slot(table)?;
+        let length = self.at(slot).table.layout().validate(row)?;
+        self.require_room(length)?;
+        let row = &row[..length];
+        let Datastore { tables, transaction, sequences_unsaved, .. } = self;
+        let state = tables[slot as usize].as_mut().expect("slots in use hold tables");
+        let mut scratch = std::mem::take(&mut transaction.row);
+        let first_generated = generated.len();
+        let row = fill_sequences(state, row, &mut scratch, generated);
+        *sequences_unsaved |= generated.len() > first_generated;
+        let result = insert_row(state, row);
+        let outcome = match result {
+            Ok(Inserted::New(id)) => {
+                transaction.inserted_bytes += length;
+                transaction.record(slot, id, ChangeKind::Insert, &[]);
+                Ok(())
+            }
+            Ok(Inserted::Same(_)) => Ok(()),
+            Err(error) => {
+                generated.truncate(first_generated);
+                Err(error)
+            }
+        };
+        transaction.row = scratch;
+        outcome
+    }
+
+    /// Replaces the row that has the new row's key in `index` (03 §8.5).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and: `index` is not one of the table, is not unique, or has no such row.
+    pub fn update(
+        &mut self,
+        table: TableId,
+        index: IndexId,
+        row: &[u8],
+        generated: &mut Vec<u8>,
+    ) -> Result<(), DatastoreError> {
+        self.require_transaction()?;
+        let slot = self.slot(table)?;
+        let length = self.at(slot).table.layout().validate(row)?;
+        let (index_slot, position) = self.index_slot(index)?;
+        if index_slot != slot {
+            return Err(DatastoreError::NoSuchIndex);
+        }
+        if !self.at(slot).table.indexes()[position].is_unique() {
+            return Err(DatastoreError::IndexNotUnique);
+        }
+        self.require_room(2 * length)?;
+        let Datastore { tables, transaction, sequences_unsaved, .. } = self;
+        let state = tables[slot as usize].as_mut().expect("slots in use hold tables");
+        let mut scratch = std::mem::take(&mut transaction.row);
+        let first_generated = generated.len();
+        let row = fill_sequences(state, &row[..length], &mut scratch, generated);
+        *sequences_unsaved |= generated.len() > first_generated;
+        let outcome = replace_by_key(state, slot, position, row, transaction);
+        transaction.row = scratch;
+        if outcome.is_err() {
+            generated.truncate(first_generated);
+        }
+        outcome
+    }
+
+    /// Deletes what the point scan finds (03 §8.6) and returns how many rows went.
+    ///
+    /// # Errors
+    /// As the point scan.
+    pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, DatastoreError> {
+        self.require_transaction()?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        let result = self.rows_at_point(index, point, &mut found);
+        let result = result.and_then(|slot| self.delete_rows(slot, &found));
+        self.give_back(found);
+        result
+    }
+
+    /// Deletes what the range scan finds (03 §8.6) and returns how many rows went.
+    ///
+    /// # Errors
+    /// As the range scan.
+    pub fn delete_by_index_range(
+        &mut self,
+        index: IndexId,
+        prefix: &[u8],
+        prefix_columns: u16,
+        start: &[u8],
+        end: &[u8],
+    ) -> Result<u32, DatastoreError> {
+        self.require_transaction()?;
+        let (slot, position) = self.index_slot(index)?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        let result = self.at(slot).table.indexes()[position].for_range(
+            prefix,
+            usize::from(prefix_columns),
+            start,
+            end,
+            |id| found.push(id),
+        );
+        let result = result.map_err(DatastoreError::from).and_then(|()| self.delete_rows(slot, &found));
+        self.give_back(found);
+        result
+    }
+
+    /// Deletes each row of the BSATN array `rows` that is visible (03 §8.6); returns how many rows went.
+    ///
+    /// # Errors
+    /// No transaction, no such table, undecodable rows. Nothing is changed then.
+    pub fn delete_all_by_eq(&mut self, table: TableId, rows: &[u8]) -> Result<u32, DatastoreError> {
+        self.require_transaction()?;
+        let slot = self.slot(table)?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        let result = find_listed(&self.at(slot).table, rows, &mut found);
+        let result = result.and_then(|()| self.delete_rows(slot, &found));
+        self.give_back(found);
+        result
+    }
+
+    /// Deletes all visible rows and returns how many there were.
+    ///
+    /// # Errors
+    /// No transaction; no such table.
+    pub fn clear(&mut self, table: TableId) -> Result<u64, DatastoreError> {
+        self.require_transaction()?;
+        let slot = self.slot(table)?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        self.at(slot).table.rows().for_each(|id, _| found.push(id));
+        let result = self.delete_rows(slot, &found).map(u64::from);
+        self.give_back(found);
+        result
+    }
+
+    fn give_back(&mut self, mut found: Vec<RowId>) {
+        found.clear();
+        found.shrink_to(1 << 20);
+        self.transaction.found = found;
+    }
+
+    pub(crate) fn delete_rows(&mut self, slot: Slot, rows: &[RowId]) -> Result<u32, DatastoreError> {
+        let bytes = rows.iter().map(|&id| self.at(slot).table.row(id).len()).sum();
+        self.require_room(bytes)?;
+        let Datastore { tables, transaction, .. } = self;
+        let table = &mut tables[slot as usize].as_mut().expect("slots in use hold tables").table;
+        for &id in rows {
+            transaction.record(slot, id, ChangeKind::Delete, table.row(id));
+            table.delete(id);
+        }
+        Ok(rows.len() as u32)
+    }
+}
+
+/// The visible rows among the listed ones, each once.
+fn find_listed(table: &Table, rows: &[u8], found: &mut Vec<RowId>) -> Result<(), DatastoreError> {
+    let mut reader = Reader::new(rows);
+    let count = reader.read_count(0)?;
+    let mut at = rows.len() - reader.remaining().len();
+    for _ in 0..count {
+        let length = table.layout().validate_prefix(&rows[at..])?;
+        found.extend(table.find_equal(&rows[at..at + length]));
+        at += length;
+        if length == 0 {
+            // A table without columns holds one row at most; the rest of the list repeats it.
+            break;
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(())
+}
+
+/// Puts generated values where the row has zeros (02 §12). Returns the row to store.
+#[inline]
+fn fill_sequences<'r>(
+    state: &mut TableState,
+    row: &'r [u8],
+    scratch: &'r mut Vec<u8>,
+    generated: &mut Vec<u8>,
+) -> &'r [u8] {
+    if state.sequences.is_empty() {
+        return row;
+    }
+    scratch.clear();
+    scratch.extend_from_slice(row);
+    let TableState { table, sequences, .. } = state;
+    for sequence in sequences {
+        let range = table.layout().column_range(scratch, usize::from(sequence.schema.column.0));
+        if scratch[range.clone()].iter().any(|&byte| byte != 0) {
+            continue;
+        }
+        let value = sequence.next();
+        let (bytes, length) = sequence.column_value(value);
+        scratch[range].copy_from_slice(&bytes[..length]);
+        generated.extend_from_slice(&bytes[..length]);
+    }
+    scratch
+}
+
+fn insert_row(state: &mut TableState, row: &[u8]) -> Result<Inserted, DatastoreError> {
+    state.table.insert(row).map_err(|error| match error {
+        InsertError::NotUnique { index, .. } => not_unique(&state.table, index),
+        InsertError::Other(error) => error.into(),
+    })
+}
+
+fn not_unique(table: &Table, index: usize) -> DatastoreError {
+    DatastoreError::UniqueAlreadyExists {
+        table: table.schema.name.clone(),
+        index: table.schema.indexes[index].name.clone(),
+    }
+}
+
+fn replace_by_key(
+    state: &mut TableState,
+    slot: Slot,
+    position: usize,
+    row: &[u8],
+    transaction: &mut Transaction,
+) -> Result<(), DatastoreError> {
+    let table = &mut state.table;
+    let index = &table.indexes()[position];
+    let Some(id) = index.find_row(table.rows(), table.layout(), row) else {
+        return Err(DatastoreError::NoSuchRow);
+    };
+    let old = table.row(id);
+    if old == row {
+        return Ok(());
+    }
+    if let Some(other) = table.conflict(row, id, position) {
+        return Err(not_unique(table, other));
+    }
+    if table.layout().fixed_size().is_some() {
+        transaction.record(slot, id, ChangeKind::Replace, old);
+        table.replace(id, row)?;
+        return Ok(());
+    }
+    // The row may move: to the undo log that is a row that went and one that came.
+    let changes = transaction.changes.len();
+    transaction.record(slot, id, ChangeKind::Replace, old);
+    match table.replace(id, row) {
+        Ok(new) if new == id => {}
+        Ok(new) => {
+            transaction.changes[changes].kind = ChangeKind::Delete;
+            transaction.record(slot, new, ChangeKind::Insert, &[]);
+        }
+        Err(error) => {
+            transaction.changes.truncate(changes);
+            return Err(error.into());
+        }
+    }
+    transaction.inserted_bytes += row.len();
+    Ok(())
+}
