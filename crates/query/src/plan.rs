@@ -119,7 +119,6 @@ impl SelectPlan {
 
 /// A checked statement.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Statement {
     Select(SelectPlan),
 }

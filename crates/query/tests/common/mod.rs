@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use lightcone_query::{compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError, Statement};
+use lightcone_query::{
+    compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError, Statement,
+};
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
@@ -14,7 +16,9 @@ pub struct Tables(pub Vec<Arc<TableSchema>>);
 impl Catalog for Tables {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
         let canonical = self.0.iter().find(|t| t.name == name);
-        canonical.or_else(|| self.0.iter().find(|t| t.accessor.as_deref() == Some(name))).cloned()
+        canonical
+            .or_else(|| self.0.iter().find(|t| t.accessor.as_deref() == Some(name)))
+            .cloned()
     }
 
     fn view_access(&self, name: &str) -> Option<TableAccess> {
@@ -99,7 +103,16 @@ pub fn catalog() -> Tables {
                 ("arr", strings.clone()),
             ],
         ),
-        table(3, "s", &[("id", T::identity()), ("u32", T::U32), ("arr", strings), ("bytes", T::bytes())]),
+        table(
+            3,
+            "s",
+            &[
+                ("id", T::identity()),
+                ("u32", T::U32),
+                ("arr", strings),
+                ("bytes", T::bytes()),
+            ],
+        ),
         table(
             4,
             "player",
@@ -120,14 +133,30 @@ pub fn catalog() -> Tables {
                 ("wait", T::time_duration()),
             ],
         ),
-        table(5, "team", &[("id", T::U32), ("open", T::Bool), ("label", T::String)]),
+        table(
+            5,
+            "team",
+            &[("id", T::U32), ("open", T::Bool), ("label", T::String)],
+        ),
         table(6, "we\"ird", &[("co\"l", T::String)]),
         private,
         event,
         system,
         table(9, "lib.items", &[("id", T::U32)]),
-        table(10, "player_state/playerState", &[("player_id/playerId", T::U32)]),
-        table(11, "user", &[("identity", T::identity()), ("order", T::U32), ("timestamp", T::timestamp())]),
+        table(
+            10,
+            "player_state/playerState",
+            &[("player_id/playerId", T::U32)],
+        ),
+        table(
+            11,
+            "user",
+            &[
+                ("identity", T::identity()),
+                ("order", T::U32),
+                ("timestamp", T::timestamp()),
+            ],
+        ),
         table(12, "guarded", &[("id", T::U32)]),
         table(13, "ns.t", &[("a", T::U32)]),
         table(14, "ns.s", &[("a", T::U32)]),
@@ -173,5 +202,7 @@ pub fn encode_row(values: &[AlgebraicValue]) -> Vec<u8> {
 }
 
 pub fn matches(plan: &SelectPlan, row: &[u8]) -> bool {
-    plan.predicate.as_ref().is_none_or(|p| p.matches(&layout(&plan.table), row))
+    plan.predicate
+        .as_ref()
+        .is_none_or(|p| p.matches(&layout(&plan.table), row))
 }
