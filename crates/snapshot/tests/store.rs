@@ -170,7 +170,8 @@ fn damaged_snapshots_are_set_aside() {
             .collect();
         (offset, problems)
     };
-    let changes: [(&str, &dyn Fn(&mut Vec<u8>)); 5] = [
+    type Change = (&'static str, &'static dyn Fn(&mut Vec<u8>));
+    let changes: [Change; 5] = [
         ("manifest", &|bytes| bytes[20] ^= 1),
         ("manifest", &|bytes| bytes.truncate(90)),
         ("manifest", &|bytes| bytes.clear()),
