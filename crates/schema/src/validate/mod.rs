@@ -17,6 +17,7 @@ use crate::def::ModuleDef;
 use crate::error::{ValidationError, ValidationErrors, ERRORS_MAX};
 use crate::raw::{RawModuleDef, RawVersion};
 
+pub(crate) use names::NameRules;
 use sections::Sections;
 
 /// Bytes of all derived names together.

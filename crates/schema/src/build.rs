@@ -1,0 +1,126 @@
+//! Table schemas from definitions (02 §10): the definition's objects with the ids a database gives them.
+
+use lightcone_types::{AlgebraicType, ColId};
+
+use crate::def::{TableDef, ViewDef};
+use crate::table::*;
+
+impl TableDef {
+    /// The table as the engine holds it. Ids are drawn in creation order: table, schedule, then each
+    /// index, constraint and sequence (02 §10.1).
+    pub fn to_schema(&self, ids: &mut dyn IdSource) -> TableSchema {
+        let id = ids.table_id();
+        let columns = self.columns.iter().map(|column| ColumnSchema {
+            name: column.name.clone(),
+            accessor: Some(column.source_name.clone()),
+            ty: column.ty.clone(),
+        });
+        let schedule = self.schedule.as_ref().map(|schedule| ScheduleSchema {
+            id: ids.schedule_id(),
+            name: schedule.name.clone(),
+            function_name: schedule.function_name.clone(),
+            at_column: schedule.at_column,
+        });
+        let indexes = self.indexes.iter().map(|index| IndexSchema {
+            id: ids.index_id(),
+            name: index.name.clone(),
+            accessor: Some(index.source_name.clone()),
+            algorithm: index.algorithm.clone(),
+            unique: index.unique,
+        });
+        let indexes = indexes.collect();
+        let constraints = self.constraints.iter().map(|constraint| ConstraintSchema {
+            id: ids.constraint_id(),
+            name: constraint.name.clone(),
+            columns: constraint.columns.clone(),
+        });
+        let constraints = constraints.collect();
+        let sequences = self.sequences.iter().map(|sequence| {
+            let (start, min_value, max_value) = sequence.effective();
+            SequenceSchema {
+                id: ids.sequence_id(),
+                name: sequence.name.clone(),
+                column: sequence.column,
+                start,
+                min_value,
+                max_value,
+                increment: sequence.increment,
+            }
+        });
+        TableSchema {
+            id,
+            name: self.name.clone(),
+            accessor: Some(self.source_name.clone()),
+            columns: columns.collect(),
+            primary_key: self.primary_key,
+            indexes,
+            constraints,
+            sequences: sequences.collect(),
+            schedule,
+            access: self.access,
+            kind: TableKind::User,
+            is_event: self.is_event,
+        }
+    }
+}
+
+impl ViewDef {
+    /// The table that holds a view's rows (02 §10.3). `keyed` says that the module is of version 10,
+    /// in which a view's primary key takes effect.
+    pub fn to_backing_schema(&self, keyed: bool, ids: &mut dyn IdSource) -> TableSchema {
+        let id = ids.table_id();
+        let arg_hash = ColumnSchema {
+            name: "arg_hash".to_owned(),
+            accessor: None,
+            ty: AlgebraicType::U256,
+        };
+        let columns = self.columns.iter().map(|column| ColumnSchema {
+            name: column.name.clone(),
+            accessor: Some(column.source_name.clone()),
+            ty: column.ty.clone(),
+        });
+        let mut indexes = vec![IndexSchema {
+            id: ids.index_id(),
+            name: format!("{}_arg_hash_idx_btree", self.name),
+            accessor: None,
+            algorithm: IndexAlgorithm::BTree(vec![ColId(0)]),
+            unique: false,
+        }];
+        let mut constraints = Vec::new();
+        if let Some(key) = self.primary_key.filter(|_| keyed) {
+            let key_name = &self.columns[key.index()].name;
+            // `arg_hash` goes before the view's own columns.
+            let columns = vec![ColId(0), ColId(key.0.saturating_add(1))];
+            indexes.push(IndexSchema {
+                id: ids.index_id(),
+                name: format!("{}_arg_hash_{key_name}_idx_btree", self.name),
+                accessor: None,
+                algorithm: IndexAlgorithm::BTree(columns.clone()),
+                unique: true,
+            });
+            constraints.push(ConstraintSchema {
+                id: ids.constraint_id(),
+                name: format!("{}_arg_hash_{key_name}_key", self.name),
+                columns,
+            });
+        }
+        TableSchema {
+            id,
+            name: self.name.clone(),
+            accessor: Some(self.source_name.clone()),
+            columns: std::iter::once(arg_hash).chain(columns).collect(),
+            primary_key: None,
+            indexes,
+            constraints,
+            sequences: Vec::new(),
+            schedule: None,
+            access: if self.is_public {
+                TableAccess::Public
+            } else {
+                TableAccess::Private
+            },
+            kind: TableKind::User,
+            is_event: false,
+        }
+    }
+}

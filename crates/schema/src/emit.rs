@@ -1,0 +1,371 @@
+//! The raw definition as the schema endpoint shows it, built from the validated one (02 §15).
+
+use lightcone_types::{AlgebraicType, ColId};
+
+use crate::def::*;
+use crate::raw::*;
+use crate::table::TableKind;
+use crate::validate::NameRules;
+
+impl ModuleDef {
+    /// The definition in its version 10 form. It validates again to the same names wherever the
+    /// form can express them; what it cannot are explicit index names.
+    pub fn to_raw_v10(&self) -> RawModuleDefV10 {
+        level_v10(&self.root)
+    }
+
+    /// The definition in its version 9 form: canonical names; without submodules, event flags,
+    /// visibility, HTTP and view keys (02 §15.2).
+    pub fn to_raw_v9(&self) -> RawModuleDefV9 {
+        level_v9(&self.root)
+    }
+
+    /// The JSON text of [`to_raw_v9`](Self::to_raw_v9) or [`to_raw_v10`](Self::to_raw_v10), without envelope.
+    pub fn schema_json(&self, version: RawVersion) -> String {
+        match version {
+            RawVersion::V9 => json::to_string(&self.to_raw_v9()),
+            RawVersion::V10 => json::to_string(&self.to_raw_v10()),
+        }
+    }
+}
+
+fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
+    use RawModuleDefV10Section as S;
+    let explicit = explicit_names(level);
+    let readers_rules = NameRules::new(level.policy, explicit.clone());
+    let function_name = |canonical: &str| {
+        let sources = level.reducers.iter().map(|r| (&r.name, &r.source_name));
+        let sources = sources.chain(level.procedures.iter().map(|p| (&p.name, &p.source_name)));
+        surviving(canonical, |name| readers_rules.function(name), sources)
+    };
+
+    let mut sections = vec![S::Typespace((*level.typespace).clone())];
+    let mut add = |is_empty: bool, section: S| {
+        if !is_empty {
+            sections.push(section);
+        }
+    };
+    let types = level.types.iter().map(|ty| RawTypeDefV10 {
+        source_name: RawScopedTypeNameV10 {
+            scope: ty.scope.clone(),
+            source_name: ty.name.clone(),
+        },
+        ty: ty.ty,
+        custom_ordering: ty.custom_ordering,
+    });
+    add(level.types.is_empty(), S::Types(types.collect()));
+    add(
+        level.tables.is_empty(),
+        S::Tables(level.tables.iter().map(table_v10).collect()),
+    );
+    let reducers = level.reducers.iter().map(|reducer| RawReducerDefV10 {
+        source_name: reducer.source_name.clone(),
+        params: reducer.params.clone(),
+        visibility: reducer.visibility,
+        ok_return_type: AlgebraicType::unit(),
+        err_return_type: AlgebraicType::String,
+    });
+    add(level.reducers.is_empty(), S::Reducers(reducers.collect()));
+    let procedures = level.procedures.iter().map(|procedure| RawProcedureDefV10 {
+        source_name: procedure.source_name.clone(),
+        params: procedure.params.clone(),
+        return_type: procedure.return_type.clone(),
+        visibility: procedure.visibility,
+    });
+    add(
+        level.procedures.is_empty(),
+        S::Procedures(procedures.collect()),
+    );
+    let handlers = level.http_handlers.iter();
+    let handlers = handlers.map(|h| RawHttpHandlerDefV10 {
+        source_name: h.source_name.clone(),
+    });
+    add(
+        level.http_handlers.is_empty(),
+        S::HttpHandlers(handlers.collect()),
+    );
+    let routes = level.http_routes.iter().map(|route| {
+        let handler = &level.http_handlers[route.handler];
+        // A handler's canonical name is not shown, so its reader makes it from the source name.
+        let read_back = readers_rules.function(&handler.source_name);
+        let handler_function = if readers_rules.function(&handler.name) == read_back {
+            handler.name.clone()
+        } else {
+            handler.source_name.clone()
+        };
+        RawHttpRouteDefV10 {
+            handler_function,
+            method: route.method.clone(),
+            path: route.path.clone(),
+        }
+    });
+    add(
+        level.http_routes.is_empty(),
+        S::HttpRoutes(routes.collect()),
+    );
+    let views = level.views.iter().map(|view| RawViewDefV10 {
+        source_name: view.source_name.clone(),
+        index: view.index,
+        is_public: view.is_public,
+        is_anonymous: view.is_anonymous,
+        params: view.params.clone(),
+        return_type: view.return_type.clone(),
+    });
+    add(level.views.is_empty(), S::Views(views.collect()));
+    let keys = level
+        .views
+        .iter()
+        .filter(|view| !view.is_query)
+        .filter_map(|view| {
+            let column = &view.columns[view.primary_key?.index()];
+            Some(RawViewPrimaryKeyDefV10 {
+                view_source_name: view.source_name.clone(),
+                columns: vec![column.name.clone()],
+            })
+        });
+    let keys: Vec<_> = keys.collect();
+    add(keys.is_empty(), S::ViewPrimaryKeys(keys));
+    let schedules = level.tables.iter().filter_map(|table| {
+        let schedule = table.schedule.as_ref()?;
+        Some(RawScheduleDefV10 {
+            source_name: Some(schedule.name.clone()),
+            table_name: surviving(
+                &table.name,
+                |name| readers_rules.table(name),
+                std::iter::once((&table.name, &table.source_name)),
+            ),
+            schedule_at_col: schedule.at_column,
+            function_name: function_name(&schedule.function_name),
+        })
+    });
+    let schedules: Vec<_> = schedules.collect();
+    add(schedules.is_empty(), S::Schedules(schedules));
+    let lifecycles = level.reducers.iter().filter_map(|reducer| {
+        let lifecycle_spec = reducer.lifecycle?;
+        Some(RawLifeCycleReducerDefV10 {
+            lifecycle_spec,
+            function_name: function_name(&reducer.name),
+        })
+    });
+    let lifecycles: Vec<_> = lifecycles.collect();
+    add(lifecycles.is_empty(), S::LifeCycleReducers(lifecycles));
+    add(
+        level.row_level_security.is_empty(),
+        S::RowLevelSecurity(row_level_security(level)),
+    );
+    // The reference leaves the policy out, so that readers convert names that were not meant to be.
+    // An unusual policy is therefore shown; the usual one is what readers assume.
+    add(
+        level.policy == CaseConversionPolicy::SnakeCase,
+        S::CaseConversionPolicy(level.policy),
+    );
+    add(false, S::ExplicitNames(explicit));
+    let submodules = level.submodules.iter();
+    let submodules = submodules.map(|l| RawSubmoduleV10 {
+        namespace: l.namespace.clone(),
+        module: level_v10(l),
+    });
+    add(
+        level.submodules.is_empty(),
+        S::Submodules(submodules.collect()),
+    );
+    RawModuleDefV10 { sections }
+}
+
+/// The name to show for an object: its canonical name if that reads back as the same object, else
+/// its source name.
+fn surviving<'a>(
+    canonical: &str,
+    read_back: impl Fn(&str) -> String,
+    mut sources: impl Iterator<Item = (&'a String, &'a String)>,
+) -> String {
+    if read_back(canonical) == canonical {
+        return canonical.to_owned();
+    }
+    let source = sources
+        .find(|(name, _)| *name == canonical)
+        .map(|(_, source)| source.as_str());
+    source.unwrap_or(canonical).to_owned()
+}
+
+fn explicit_names(level: &ModuleLevel) -> ExplicitNames {
+    let mapping = |source: &str, canonical: &str| NameMapping {
+        source_name: source.to_owned(),
+        canonical_name: canonical.to_owned(),
+    };
+    let tables = level
+        .tables
+        .iter()
+        .map(|t| ExplicitNameEntry::Table(mapping(&t.source_name, &t.name)));
+    let reducers = level
+        .reducers
+        .iter()
+        .map(|r| mapping(&r.source_name, &r.name));
+    let procedures = level
+        .procedures
+        .iter()
+        .map(|p| mapping(&p.source_name, &p.name));
+    let views = level.views.iter().map(|v| mapping(&v.source_name, &v.name));
+    let functions = reducers
+        .chain(procedures)
+        .chain(views)
+        .map(ExplicitNameEntry::Function);
+    ExplicitNames {
+        entries: tables.chain(functions).collect(),
+    }
+}
+
+fn table_v10(table: &TableDef) -> RawTableDefV10 {
+    let indexes = table.indexes.iter().map(|index| RawIndexDefV10 {
+        source_name: Some(index.source_name.clone()),
+        accessor_name: index.accessor_name.clone(),
+        algorithm: index.algorithm.clone(),
+    });
+    let constraints = table
+        .constraints
+        .iter()
+        .map(|constraint| RawConstraintDefV10 {
+            source_name: Some(constraint.name.clone()),
+            data: unique(constraint),
+        });
+    let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV10 {
+        source_name: Some(sequence.name.clone()),
+        column: sequence.column,
+        start: sequence.start,
+        min_value: sequence.min_value,
+        max_value: sequence.max_value,
+        increment: sequence.increment,
+    });
+    let default_values =
+        defaults(table).map(|(col_id, value)| RawColumnDefaultValueV10 { col_id, value });
+    RawTableDefV10 {
+        source_name: table.source_name.clone(),
+        product_type_ref: table.row_type,
+        primary_key: table.primary_key.into_iter().collect(),
+        indexes: indexes.collect(),
+        constraints: constraints.collect(),
+        sequences: sequences.collect(),
+        table_type: TableKind::User,
+        table_access: table.access,
+        default_values: default_values.collect(),
+        is_event: table.is_event,
+    }
+}
+
+fn unique(constraint: &UniqueConstraintDef) -> RawConstraintData {
+    RawConstraintData::Unique(RawUniqueConstraintData {
+        columns: constraint.columns.clone(),
+    })
+}
+
+fn defaults(table: &TableDef) -> impl Iterator<Item = (ColId, Vec<u8>)> + '_ {
+    let columns = (0u16..).map(ColId).zip(&table.columns);
+    columns.filter_map(|(id, column)| Some((id, column.default.clone()?)))
+}
+
+fn row_level_security(level: &ModuleLevel) -> Vec<RawRowLevelSecurityDef> {
+    level
+        .row_level_security
+        .iter()
+        .map(|sql| RawRowLevelSecurityDef { sql: sql.clone() })
+        .collect()
+}
+
+fn level_v9(level: &ModuleLevel) -> RawModuleDefV9 {
+    let mut tables: Vec<&TableDef> = level.tables.iter().collect();
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut types: Vec<&TypeDef> = level.types.iter().collect();
+    types.sort_by(|a, b| (&a.scope, &a.name).cmp(&(&b.scope, &b.name)));
+    let reducers = level.reducers.iter().map(|reducer| RawReducerDefV9 {
+        name: reducer.name.clone(),
+        params: reducer.params.clone(),
+        lifecycle: reducer.lifecycle,
+    });
+    let types = types.into_iter().map(|ty| RawTypeDefV9 {
+        name: RawScopedTypeNameV9 {
+            scope: ty.scope.clone(),
+            name: ty.name.clone(),
+        },
+        ty: ty.ty,
+        custom_ordering: ty.custom_ordering,
+    });
+    let default_values = tables.iter().flat_map(|table| {
+        defaults(table).map(|(col_id, value)| {
+            RawMiscModuleExportV9::ColumnDefaultValue(RawColumnDefaultValueV9 {
+                table: table.name.clone(),
+                col_id,
+                value,
+            })
+        })
+    });
+    let procedures = level.procedures.iter().map(|procedure| {
+        RawMiscModuleExportV9::Procedure(RawProcedureDefV9 {
+            name: procedure.name.clone(),
+            params: procedure.params.clone(),
+            return_type: procedure.return_type.clone(),
+        })
+    });
+    let views = level.views.iter().map(|view| {
+        RawMiscModuleExportV9::View(RawViewDefV9 {
+            name: view.name.clone(),
+            index: view.index,
+            is_public: view.is_public,
+            is_anonymous: view.is_anonymous,
+            params: view.params.clone(),
+            return_type: view.return_type.clone(),
+        })
+    });
+    RawModuleDefV9 {
+        typespace: (*level.typespace).clone(),
+        tables: tables.iter().map(|table| table_v9(table)).collect(),
+        reducers: reducers.collect(),
+        types: types.collect(),
+        misc_exports: default_values.chain(procedures).chain(views).collect(),
+        row_level_security: row_level_security(level),
+    }
+}
+
+fn table_v9(table: &TableDef) -> RawTableDefV9 {
+    let indexes = table.indexes.iter().map(|index| RawIndexDefV9 {
+        name: Some(index.name.clone()),
+        accessor_name: index.accessor_name.clone(),
+        algorithm: index.algorithm.clone(),
+    });
+    let constraints = table
+        .constraints
+        .iter()
+        .map(|constraint| RawConstraintDefV9 {
+            name: Some(constraint.name.clone()),
+            data: unique(constraint),
+        });
+    let sequences = table.sequences.iter().map(|sequence| RawSequenceDefV9 {
+        name: Some(sequence.name.clone()),
+        column: sequence.column,
+        start: sequence.start,
+        min_value: sequence.min_value,
+        max_value: sequence.max_value,
+        increment: sequence.increment,
+    });
+    let schedule = table.schedule.as_ref().map(|schedule| RawScheduleDefV9 {
+        name: Some(schedule.name.clone()),
+        reducer_name: schedule.function_name.clone(),
+        scheduled_at_column: schedule.at_column,
+    });
+    let mut indexes: Vec<_> = indexes.collect();
+    indexes.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut constraints: Vec<_> = constraints.collect();
+    constraints.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut sequences: Vec<_> = sequences.collect();
+    sequences.sort_by(|a, b| a.name.cmp(&b.name));
+    RawTableDefV9 {
+        name: table.name.clone(),
+        product_type_ref: table.row_type,
+        primary_key: table.primary_key.into_iter().collect(),
+        indexes,
+        constraints,
+        sequences,
+        schedule,
+        table_type: TableKind::User,
+        table_access: table.access,
+    }
+}

@@ -1,0 +1,66 @@
+//! Entries for fuzz targets. Each takes any bytes and must return.
+
+use lightcone_types::bsatn::{Decode, Encode};
+
+use crate::raw::RawModuleDef;
+use crate::{diff, ModuleDef, RawVersion, SequentialIds};
+
+/// Decodes a module definition, checks that it encodes to the bytes it was read from, validates it,
+/// and if it is valid runs it through everything that is derived from a definition.
+pub fn fuzz_module_def(data: &[u8]) {
+    let Ok(raw) = RawModuleDef::from_slice(data) else {
+        return;
+    };
+    let encoded = raw.to_vec();
+    assert_eq!(
+        data.get(..encoded.len()),
+        Some(&encoded[..]),
+        "decoding and encoding must agree"
+    );
+    match ModuleDef::validate(raw) {
+        Err(errors) => drop(errors.to_string()),
+        Ok(def) => {
+            assert!(
+                diff(&def, &def).is_empty(),
+                "a definition must not differ from itself"
+            );
+            let mut ids = SequentialIds::default();
+            for table in &def.tables {
+                table.to_schema(&mut ids);
+            }
+            for view in &def.views {
+                view.to_backing_schema(def.version == RawVersion::V10, &mut ids);
+            }
+            for reducer in &def.reducers {
+                let _ = reducer.validate_args(data);
+            }
+            for version in [RawVersion::V9, RawVersion::V10] {
+                let text = def.schema_json(version);
+                // Deeply nested types are valid but beyond the JSON reader's limit.
+                if let Ok(raw) = RawModuleDef::from_schema_json(version, &text) {
+                    assert_eq!(
+                        raw.to_schema_json(),
+                        text,
+                        "JSON must read back as it was written"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Reads the JSON form of a definition.
+pub fn fuzz_module_def_json(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        for version in [RawVersion::V9, RawVersion::V10] {
+            if let Ok(raw) = RawModuleDef::from_schema_json(version, text) {
+                let again = RawModuleDef::from_schema_json(version, &raw.to_schema_json());
+                assert_eq!(
+                    again.as_ref(),
+                    Ok(&raw),
+                    "JSON must read back as it was written"
+                );
+            }
+        }
+    }
+}
