@@ -1,1 +1,35 @@
+//! The WebAssembly adapter of the module host, on Wasmtime.
+//!
+//! [`WasmEngine`] loads a program in the order of spec 03 §3.1; the meaning of every host call lives in
+//! `lightcone-host`. This crate only turns guest pointers into slices and errors into errnos or traps.
+//!
+//! # How a faulty module is contained
+//!
+//! | fault | what stops it |
+//! |---|---|
+//! | wild pointer inside the module | guard pages around a 4 GiB reservation, so no check is paid for |
+//! | wild pointer given to the host | every (pointer, length) is checked; the call traps |
+//! | endless loop | epoch interruption: one process-wide [ticker](ticker) thread, a check per loop turn |
+//! | endless recursion | `stack_bytes_max` |
+//! | endless allocation | `memory_bytes_max`: `memory.grow` answers -1 |
+//! | endless handles, console output | the limits in `HostLimits` |
+//!
+//! After a trap the instance is poisoned and must be replaced: its memory may be half changed.
+//!
+//! The crate has no `unsafe` code. Compiled code is kept between runs by Wasmtime's own cache, which trusts the files in
+//! its directory, so that directory must be writable by the server only.
 
+#![forbid(unsafe_code)]
+
+mod check;
+mod engine;
+mod imports;
+mod instance;
+mod memory;
+pub mod ticker;
+mod trap;
+
+pub use engine::{WasmEngine, WasmEngineOptions};
+
+/// The highest ABI version that this host implements (spec 03 §3.2).
+pub const ABI_VERSION: (u16, u16) = (10, 5);

@@ -1,0 +1,119 @@
+//! The engine: how programs are compiled, and what all instances share.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::PathBuf;
+
+use lightcone_host::{HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine};
+use wasmtime::{Cache, CacheConfig, Config, Engine, Linker, Module, OptLevel, Strategy};
+
+use crate::instance::{State, WasmModule};
+use crate::{check, imports, ticker};
+
+/// How a [`WasmEngine`] is made.
+#[derive(Clone, Debug)]
+pub struct WasmEngineOptions {
+    /// Stack for guest code, in bytes (`HostLimits::stack_bytes_max`). The same for all instances of the engine.
+    pub stack_bytes_max: usize,
+    /// Where compiled code is kept between runs; `None` compiles a program each time that it is loaded. The directory must
+    /// be absolute and writable by the server only.
+    pub code_cache_directory: Option<PathBuf>,
+}
+
+impl Default for WasmEngineOptions {
+    fn default() -> Self {
+        WasmEngineOptions {
+            stack_bytes_max: HostLimits::default().stack_bytes_max,
+            code_cache_directory: None,
+        }
+    }
+}
+
+/// Compiles and runs WebAssembly programs. One per process is enough.
+pub struct WasmEngine {
+    engine: Engine,
+    linker: Linker<State>,
+    stack_bytes_max: usize,
+}
+
+impl WasmEngine {
+    /// Sets up the compiler and the clock.
+    pub fn new(options: WasmEngineOptions) -> Result<WasmEngine, HostError> {
+        let failed = |error: wasmtime::Error| HostError::Engine(format!("{error:#}"));
+        let mut config = Config::new();
+        config
+            .strategy(Strategy::Cranelift)
+            .cranelift_opt_level(OptLevel::Speed)
+            .parallel_compilation(true)
+            .epoch_interruption(true)
+            .max_wasm_stack(options.stack_bytes_max)
+            // All that a 32-bit pointer can reach is reserved, with a guard behind for constant offsets: no bounds checks.
+            .memory_reservation(4 << 30)
+            .memory_guard_size(32 << 20)
+            .memory_may_move(false)
+            .signals_based_traps(true)
+            // A 64-bit memory needs bounds checks, and no host call could be given a pointer into it.
+            .wasm_memory64(false)
+            .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(64));
+        if let Some(directory) = &options.code_cache_directory {
+            let mut cache = CacheConfig::new();
+            // Code is loaded once per start: compressing it harder in the background would never pay.
+            cache
+                .with_directory(directory)
+                .with_optimized_compression_usage_counter_threshold(u64::MAX);
+            config.cache(Some(Cache::new(cache).map_err(failed)?));
+        }
+        let engine = Engine::new(&config).map_err(failed)?;
+        let mut linker = Linker::new(&engine);
+        imports::define(&mut linker).map_err(failed)?;
+        ticker::register(&engine).map_err(|error| {
+            HostError::Engine(format!("can't start the ticker thread: {error}"))
+        })?;
+        Ok(WasmEngine {
+            engine,
+            linker,
+            stack_bytes_max: options.stack_bytes_max,
+        })
+    }
+
+    fn compile(&self, program: &[u8]) -> Result<Module, HostError> {
+        // The compiler is not ours and programs are anyone's: should it panic, that is one refused program.
+        let compiled = catch_unwind(AssertUnwindSafe(|| {
+            Module::from_binary(&self.engine, program)
+        }));
+        match compiled {
+            Ok(Ok(module)) => Ok(module),
+            Ok(Err(error)) => Err(HostError::Compile(format!("{error:#}"))),
+            Err(_) => Err(HostError::Compile("the compiler failed on it".into())),
+        }
+    }
+}
+
+impl ModuleEngine for WasmEngine {
+    fn name(&self) -> &'static str {
+        "wasmtime"
+    }
+
+    fn load(
+        &self,
+        program: &[u8],
+        options: &InstanceOptions,
+    ) -> Result<Box<dyn LoadedModule>, HostError> {
+        let module = self.compile(program)?;
+        check::abi_version(
+            check::function_import_modules(&module)
+                .iter()
+                .map(String::as_str),
+        )?;
+        let linked = self
+            .linker
+            .instantiate_pre(&module)
+            .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
+        let steps = check::exports(&module)?;
+        Ok(Box::new(WasmModule::start(
+            linked,
+            steps,
+            self.stack_bytes_max,
+            options,
+        )?))
+    }
+}

@@ -1,0 +1,416 @@
+//! Instances: the load phase and the calls (spec 03 §3.1, §11).
+
+use std::sync::{Mutex, PoisonError};
+
+use lightcone_engine::Datastore;
+use lightcone_host::{
+    HostEnv, HostError, HostLimits, HostTrap, InstanceOptions, LimitKind, LoadedModule,
+    ModuleInstance, ReducerCall, ReducerOutcome,
+};
+use wasmtime::{
+    Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
+};
+
+use crate::check::LoadSteps;
+use crate::ticker;
+use crate::trap::{explain, Stopped};
+
+/// What belongs to one instance.
+pub(crate) struct State {
+    pub(crate) env: HostEnv,
+    /// Known once the instance exists; a start function runs before.
+    pub(crate) memory: Option<Memory>,
+    limiter: Limiter,
+}
+
+/// Keeps memories and tables within their limits.
+struct Limiter {
+    memory_bytes: usize,
+    memory_bytes_max: usize,
+    /// How large the memory would have been that was refused.
+    refused_bytes: Option<usize>,
+    /// What the last growth added, in case that the system refuses it.
+    growing_bytes: usize,
+    table_elements: usize,
+    table_elements_max: usize,
+}
+
+impl Limiter {
+    fn new(limits: &HostLimits) -> Limiter {
+        Limiter {
+            memory_bytes: 0,
+            memory_bytes_max: limits.memory_bytes_max,
+            refused_bytes: None,
+            growing_bytes: 0,
+            table_elements: 0,
+            table_elements_max: limits.table_elements_max,
+        }
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let growing = desired.saturating_sub(current);
+        let total = self.memory_bytes.saturating_add(growing);
+        self.growing_bytes = 0;
+        if total > self.memory_bytes_max {
+            self.refused_bytes = Some(total);
+            return Ok(false);
+        }
+        self.memory_bytes = total;
+        self.growing_bytes = growing;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.memory_bytes -= std::mem::take(&mut self.growing_bytes);
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self
+            .table_elements
+            .saturating_add(desired.saturating_sub(current));
+        if total > self.table_elements_max {
+            return Ok(false);
+        }
+        self.table_elements = total;
+        Ok(true)
+    }
+
+    fn memories(&self) -> usize {
+        16
+    }
+
+    fn tables(&self) -> usize {
+        64
+    }
+}
+
+/// A program that loaded.
+pub(crate) struct WasmModule {
+    linked: InstancePre<State>,
+    steps: LoadSteps,
+    stack_bytes_max: usize,
+    description: Vec<u8>,
+    /// The instance of the load, until someone wants it.
+    first: Mutex<Option<WasmInstance>>,
+}
+
+impl WasmModule {
+    pub(crate) fn start(
+        linked: InstancePre<State>,
+        steps: LoadSteps,
+        stack_bytes_max: usize,
+        options: &InstanceOptions,
+    ) -> Result<WasmModule, HostError> {
+        let (instance, description) = WasmInstance::start(
+            &linked,
+            &steps,
+            stack_bytes_max,
+            HostEnv::new(options.clone()),
+        )?;
+        Ok(WasmModule {
+            linked,
+            steps,
+            stack_bytes_max,
+            description,
+            first: Mutex::new(Some(instance)),
+        })
+    }
+}
+
+impl LoadedModule for WasmModule {
+    fn describe(&self) -> &[u8] {
+        &self.description
+    }
+
+    fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+        let first = self
+            .first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut instance) = first {
+            instance.adopt(env);
+            return Ok(Box::new(instance));
+        }
+        let (instance, _) =
+            WasmInstance::start(&self.linked, &self.steps, self.stack_bytes_max, env)?;
+        Ok(Box::new(instance))
+    }
+}
+
+/// id, sender, connection id, timestamp, args, error sink.
+type CallReducer = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
+
+pub(crate) struct WasmInstance {
+    store: Store<State>,
+    call_reducer: CallReducer,
+    call_ticks: u64,
+    stack_bytes_max: usize,
+    poisoned: bool,
+}
+
+impl WasmInstance {
+    /// Instantiates and runs the load phase; the description is in the second part.
+    fn start(
+        linked: &InstancePre<State>,
+        steps: &LoadSteps,
+        stack_bytes_max: usize,
+        env: HostEnv,
+    ) -> Result<(WasmInstance, Vec<u8>), HostError> {
+        let limits = env.limits().clone();
+        let limiter = Limiter::new(&limits);
+        let mut store = Store::new(
+            linked.module().engine(),
+            State {
+                env,
+                memory: None,
+                limiter,
+            },
+        );
+        store.limiter(|state| &mut state.limiter);
+        // One budget for everything up to the description.
+        store.set_epoch_deadline(ticker::ticks(limits.load_ms_max));
+        let instance = linked.instantiate(&mut store).map_err(|error| {
+            load_error(
+                &store,
+                "the start function",
+                error,
+                stack_bytes_max,
+                &limits,
+            )
+        })?;
+        let memory = instance
+            .get_memory(&mut store, "memory")
+            .ok_or(HostError::NoMemory)?;
+        store.data_mut().memory = Some(memory);
+
+        let mut phase = LoadPhase {
+            store,
+            instance,
+            stack_bytes_max,
+            limits,
+        };
+        if steps.initialize {
+            phase.call::<(), ()>("_initialize", ())?;
+        }
+        for preinit in &steps.preinits {
+            phase.call::<(), ()>(preinit, ())?;
+        }
+        if steps.setup {
+            phase.setup()?;
+        }
+        let description = phase.describe()?;
+        let LoadPhase {
+            mut store,
+            instance,
+            limits,
+            ..
+        } = phase;
+        let call_reducer = instance
+            .get_typed_func(&mut store, "__call_reducer__")
+            .map_err(|error| HostError::Instantiate(error.to_string()))?;
+        let call_ticks = ticker::ticks(limits.call_ms_max);
+        Ok((
+            WasmInstance {
+                store,
+                call_reducer,
+                call_ticks,
+                stack_bytes_max,
+                poisoned: false,
+            },
+            description,
+        ))
+    }
+
+    /// Gives the instance of the load its place in a running database.
+    fn adopt(&mut self, env: HostEnv) {
+        let state = self.store.data_mut();
+        self.call_ticks = ticker::ticks(env.limits().call_ms_max);
+        state.limiter.memory_bytes_max = env.limits().memory_bytes_max;
+        state.limiter.table_elements_max = env.limits().table_elements_max;
+        state.env = env;
+    }
+
+    #[cold]
+    fn stopped(&mut self, error: wasmtime::Error) -> ReducerOutcome {
+        self.poisoned = true;
+        let limits = self.store.data().env.limits();
+        match explain(&error, self.stack_bytes_max) {
+            Stopped::TimedOut => {
+                let limit = HostTrap::Limit {
+                    kind: LimitKind::CallTime,
+                    limit: limits.call_ms_max,
+                };
+                ReducerOutcome::TimedOut {
+                    message: limit.to_string(),
+                }
+            }
+            Stopped::Limit(limit) => ReducerOutcome::Fatal {
+                message: limit.to_string(),
+            },
+            Stopped::Trapped(message) => ReducerOutcome::Fatal {
+                message: with_refused_memory(message, self.store.data()),
+            },
+        }
+    }
+}
+
+impl ModuleInstance for WasmInstance {
+    fn call_reducer(
+        &mut self,
+        datastore: &mut Option<Box<Datastore>>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        if self.poisoned {
+            return ReducerOutcome::Fatal {
+                message: "the instance trapped before and was not replaced".into(),
+            };
+        }
+        let state = self.store.data_mut();
+        state.limiter.refused_bytes = None;
+        let handles = state.env.begin_call(datastore.take(), call.name, call.args);
+        self.store.set_epoch_deadline(self.call_ticks);
+        let sender = call.sender.to_words();
+        let connection = call.connection_id.0;
+        let result = self.call_reducer.call(
+            &mut self.store,
+            (
+                call.id,
+                sender[0],
+                sender[1],
+                sender[2],
+                sender[3],
+                connection as u64,
+                (connection >> 64) as u64,
+                call.timestamp.0,
+                handles.args,
+                handles.sink,
+            ),
+        );
+        let outcome = match result {
+            Ok(0) => ReducerOutcome::Ok,
+            Ok(1) => {
+                let text = self.store.data().env.sink_content(handles.sink);
+                ReducerOutcome::UserError(String::from_utf8_lossy(text).into_owned())
+            }
+            Ok(code) => ReducerOutcome::Fatal {
+                message: format!("`__call_reducer__` returned the unknown code {code}"),
+            },
+            Err(error) => self.stopped(error),
+        };
+        *datastore = self.store.data_mut().env.end_call();
+        outcome
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+}
+
+/// An instance that is not ready for calls yet.
+struct LoadPhase {
+    store: Store<State>,
+    instance: Instance,
+    stack_bytes_max: usize,
+    limits: HostLimits,
+}
+
+impl LoadPhase {
+    fn call<P: WasmParams, R: WasmResults>(
+        &mut self,
+        export: &str,
+        params: P,
+    ) -> Result<R, HostError> {
+        let function = self
+            .instance
+            .get_typed_func::<P, R>(&mut self.store, export)
+            .map_err(|error| HostError::Instantiate(error.to_string()))?;
+        function.call(&mut self.store, params).map_err(|error| {
+            load_error(
+                &self.store,
+                export,
+                error,
+                self.stack_bytes_max,
+                &self.limits,
+            )
+        })
+    }
+
+    fn setup(&mut self) -> Result<(), HostError> {
+        let sink = self.store.data_mut().env.open_sink();
+        let code = self.call::<u32, i32>("__setup__", sink)?;
+        let env = &mut self.store.data_mut().env;
+        let text = String::from_utf8_lossy(env.sink_content(sink)).into_owned();
+        env.end_call();
+        match code {
+            0 => Ok(()),
+            1 => Err(HostError::Setup(text)),
+            code => Err(HostError::SetupCode(code)),
+        }
+    }
+
+    fn describe(&mut self) -> Result<Vec<u8>, HostError> {
+        let sink = self.store.data_mut().env.open_sink();
+        self.call::<u32, ()>("__describe_module__", sink)?;
+        let env = &mut self.store.data_mut().env;
+        let description = env.sink_content(sink).to_vec();
+        env.end_call();
+        Ok(description)
+    }
+}
+
+#[cold]
+fn load_error(
+    store: &Store<State>,
+    export: &str,
+    error: wasmtime::Error,
+    stack_bytes_max: usize,
+    limits: &HostLimits,
+) -> HostError {
+    let export = export.to_owned();
+    match explain(&error, stack_bytes_max) {
+        Stopped::TimedOut => HostError::LoadLimit {
+            export,
+            trap: HostTrap::Limit {
+                kind: LimitKind::LoadTime,
+                limit: limits.load_ms_max,
+            },
+        },
+        Stopped::Limit(trap) => HostError::LoadLimit { export, trap },
+        Stopped::Trapped(message) => {
+            let message = with_refused_memory(message, store.data());
+            match store.data().memory {
+                // Before the memory is known there is no telling a failed instantiation from a failed start function.
+                None => HostError::Instantiate(message),
+                Some(_) => HostError::LoadTrap { export, message },
+            }
+        }
+    }
+}
+
+/// Languages report a failed allocation in their own way or not at all; the limit is what explains it.
+fn with_refused_memory(message: String, state: &State) -> String {
+    match state.limiter.refused_bytes {
+        None => message,
+        Some(bytes) => {
+            let limit = HostTrap::Limit {
+                kind: LimitKind::Memory,
+                limit: state.limiter.memory_bytes_max as u64,
+            };
+            format!("{limit} (it asked for {bytes}); then: {message}")
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Why guest code stopped, in words.
+
+use std::fmt::Write;
+
+use lightcone_host::{ConsoleFrame, HostTrap, LimitKind};
+use wasmtime::{Trap, WasmBacktrace};
+
+/// How guest code ended when it did not return.
+pub(crate) enum Stopped {
+    /// The deadline passed.
+    TimedOut,
+    /// A limit other than time.
+    Limit(HostTrap),
+    /// Anything else; the text has the backtrace.
+    Trapped(String),
+}
+
+/// Most frames of a backtrace that are put into words.
+const FRAMES_MAX: usize = 32;
+
+pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> Stopped {
+    let mut text = match (
+        error.downcast_ref::<Trap>(),
+        error.downcast_ref::<HostTrap>(),
+    ) {
+        (Some(Trap::Interrupt), _) => return Stopped::TimedOut,
+        (Some(Trap::StackOverflow), _) => {
+            return Stopped::Limit(HostTrap::Limit {
+                kind: LimitKind::Stack,
+                limit: stack_bytes_max as u64,
+            })
+        }
+        (_, Some(limit @ HostTrap::Limit { .. })) => return Stopped::Limit(limit.clone()),
+        (Some(trap), _) => trap.to_string(),
+        (_, Some(trap)) => trap.to_string(),
+        (None, None) => error.root_cause().to_string(),
+    };
+    if let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() {
+        for frame in frames(backtrace).into_iter().take(FRAMES_MAX) {
+            let name = frame.func_name.as_deref().unwrap_or("<unknown>");
+            write!(text, "\n    at {name}").expect("writing to a string never fails");
+        }
+    }
+    Stopped::Trapped(text)
+}
+
+/// The frames of a backtrace, innermost first, demangled.
+pub(crate) fn frames(backtrace: &WasmBacktrace) -> Vec<ConsoleFrame> {
+    let frame = |frame: &wasmtime::FrameInfo| ConsoleFrame {
+        module_name: None,
+        func_name: frame
+            .func_name()
+            .map(|name| format!("{:#}", rustc_demangle::demangle(name))),
+    };
+    backtrace.frames().iter().map(frame).collect()
+}
