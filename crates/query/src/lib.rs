@@ -18,6 +18,7 @@ mod literal;
 mod parser;
 mod plan;
 mod predicate;
+mod render;
 mod scalar;
 mod words;
 

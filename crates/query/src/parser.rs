@@ -6,6 +6,7 @@ use crate::ast::{
 };
 use crate::error::SqlError;
 use crate::lexer::{unquote, Comparison, Kind, Token};
+use crate::render::shown;
 use crate::words::{self, is_one_of};
 
 /// Which of the two languages a text is read in; they differ in some error texts and in `LIMIT` (08 §5.2, §5.3).
@@ -19,7 +20,7 @@ pub(crate) struct Parser<'a> {
     pub(crate) text: &'a str,
     pub(crate) tokens: &'a [Token],
     pub(crate) at: usize,
-    language: Language,
+    pub(crate) language: Language,
 }
 
 /// Parses the one statement of `text`. `tokens` are `text` lexed.
@@ -566,8 +567,6 @@ impl Parser<'_> {
         }
     }
 
-    // Texts for messages
-
     /// Moves behind the parenthesis that closes the one at the current position.
     fn skip_parentheses(&mut self) -> Result<(), SqlError> {
         let mut depth = 0usize;
@@ -589,154 +588,5 @@ impl Parser<'_> {
         while !matches!(self.kind(), Kind::End | Kind::Semicolon) {
             self.advance();
         }
-    }
-
-    fn statement_end(&self) -> usize {
-        let rest = &self.tokens[self.at..];
-        self.at
-            + rest
-                .iter()
-                .take_while(|t| !matches!(t.kind, Kind::End | Kind::Semicolon))
-                .count()
-    }
-
-    fn unsupported_statement(&self) -> SqlError {
-        self.unsupported_from(self.at)
-    }
-
-    fn unsupported_from(&self, start: usize) -> SqlError {
-        SqlError::Unsupported(self.render(start, self.statement_end()))
-    }
-
-    fn unsupported_select(&self, start: usize) -> SqlError {
-        let text = self.render(start, self.statement_end());
-        match self.language {
-            Language::Subscription => SqlError::UnsupportedSelect(text),
-            Language::AdHoc => SqlError::Unsupported(text),
-        }
-    }
-
-    fn unsupported_set_operation(&self, start: usize) -> SqlError {
-        let text = self.render(start, self.statement_end());
-        match self.language {
-            Language::Subscription => SqlError::UnsupportedSetOperation(text),
-            Language::AdHoc => SqlError::Unsupported(text),
-        }
-    }
-
-    fn unsupported_projection(&self, start: usize) -> SqlError {
-        SqlError::UnsupportedProjectionExpression(self.render_item(start))
-    }
-
-    fn unsupported_table(&self, start: usize) -> SqlError {
-        SqlError::UnsupportedFrom(self.render_item(start))
-    }
-
-    /// The tokens from `start` up to the end of the list item or clause they stand in.
-    pub(crate) fn render_item(&self, start: usize) -> String {
-        const ENDS: &[&str] = &[
-            "AND",
-            "OR",
-            "FROM",
-            "WHERE",
-            "JOIN",
-            "INNER",
-            "CROSS",
-            "LEFT",
-            "RIGHT",
-            "FULL",
-            "GROUP",
-            "HAVING",
-            "ORDER",
-            "LIMIT",
-            "OFFSET",
-            "UNION",
-            "EXCEPT",
-            "INTERSECT",
-        ];
-        let mut depth = 0usize;
-        let mut between = false;
-        let mut end = start;
-        for token in &self.tokens[start..] {
-            match token.kind {
-                Kind::End | Kind::Semicolon => break,
-                Kind::OpenParen => depth += 1,
-                Kind::CloseParen if depth == 0 => break,
-                Kind::CloseParen => depth -= 1,
-                Kind::Comma if depth == 0 => break,
-                Kind::Word if depth == 0 && end > start => {
-                    let word = self.slice(*token);
-                    if between && word.eq_ignore_ascii_case("AND") {
-                        between = false;
-                    } else if is_one_of(word, ENDS) {
-                        break;
-                    }
-                    between |= word.eq_ignore_ascii_case("BETWEEN");
-                }
-                _ => {}
-            }
-            end += 1;
-        }
-        self.render(start, end)
-    }
-
-    /// The tokens of a range in the spacing and letter case of a formatted statement.
-    pub(crate) fn render(&self, start: usize, end: usize) -> String {
-        let mut out = String::new();
-        let mut glue = true;
-        for (i, token) in self.tokens[start..end].iter().enumerate() {
-            let slice = self.slice(*token);
-            let tight = match token.kind {
-                Kind::Comma | Kind::CloseParen | Kind::Period => true,
-                Kind::OpenParen => {
-                    i > 0 && {
-                        let before = self.tokens[start + i - 1];
-                        before.kind == Kind::Word && !is_one_of(self.slice(before), words::CAPITALS)
-                    }
-                }
-                _ => slice == "::",
-            };
-            if !glue && !tight {
-                out.push(' ');
-            }
-            match token.kind {
-                Kind::Word if is_one_of(slice, words::CAPITALS) => {
-                    out.push_str(&slice.to_ascii_uppercase())
-                }
-                Kind::HexNumber => {
-                    out.push_str("X'");
-                    out.push_str(&slice[2..]);
-                    out.push('\'');
-                }
-                _ => out.push_str(slice),
-            }
-            let sign = matches!(token.kind, Kind::Plus | Kind::Minus)
-                && (i == 0
-                    || !matches!(
-                        self.tokens[start + i - 1].kind,
-                        Kind::Word
-                            | Kind::QuotedWord
-                            | Kind::Number
-                            | Kind::Text
-                            | Kind::CloseParen
-                    ));
-            glue = sign
-                || matches!(token.kind, Kind::OpenParen | Kind::Period | Kind::Colon)
-                || slice == "::";
-        }
-        if is_one_of(out.trim(), &["BEGIN"]) {
-            return "BEGIN TRANSACTION".to_owned();
-        }
-        shown(&out)
-    }
-}
-
-/// At most this many characters of the caller's text come back in a message.
-const SHOWN_CHARS_MAX: usize = 2_000;
-
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS_MAX) {
-        Some((cut, _)) => format!("{}...", &text[..cut]),
-        None => text.to_owned(),
     }
 }
