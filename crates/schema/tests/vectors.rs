@@ -1,0 +1,591 @@
+//! Every vector of 02 §16 that concerns this crate: decode, encode to the same bytes, derive.
+
+mod common;
+
+use common::from_hex;
+use lightcone_schema::raw::*;
+use lightcone_schema::*;
+use lightcone_types::bsatn::{Decode, Encode};
+use lightcone_types::{AlgebraicType, AlgebraicValue, ColId, Hash, Identity, TableId, TypeRef};
+
+fn load(hex: &str) -> (RawModuleDef, ModuleDef) {
+    let bytes = from_hex(hex);
+    let raw = RawModuleDef::from_slice(&bytes).unwrap();
+    assert_eq!(raw.to_vec(), bytes, "encoding must give the vector's bytes");
+    let mut trailing = bytes.clone();
+    trailing.extend([1, 2, 3]);
+    assert_eq!(
+        RawModuleDef::from_slice(&trailing).as_ref(),
+        Ok(&raw),
+        "trailing bytes are ignored"
+    );
+    for cut in 0..bytes.len() {
+        assert!(RawModuleDef::from_slice(&bytes[..cut]).is_err());
+    }
+    assert_eq!(
+        RawModuleDef::from_json(&raw.to_json_string()).as_ref(),
+        Ok(&raw)
+    );
+    fuzzing::fuzz_module_def(&bytes);
+    let def = ModuleDef::validate(raw.clone()).unwrap();
+    (raw, def)
+}
+
+#[test]
+fn empty() {
+    let (_, def) = load(include_str!("vectors/empty.hex"));
+    assert!(def.tables.is_empty() && def.reducers.is_empty());
+    assert_eq!(
+        def.schema_json(RawVersion::V10),
+        r#"{"sections":[{"Typespace":{"types":[]}},{"ExplicitNames":{"entries":[]}}]}"#
+    );
+}
+
+#[test]
+fn minimal() {
+    let (_, def) = load(include_str!("vectors/minimal.hex"));
+    let table = def.table("person").unwrap();
+    let names: Vec<&str> = table.indexes.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["person_id_idx_btree", "person_name_idx_btree"]);
+    assert!(table.indexes[0].unique && !table.indexes[1].unique);
+    assert_eq!(table.constraints[0].name, "person_id_key");
+    assert_eq!(table.sequences[0].name, "person_id_seq");
+    assert_eq!(def.reducer("add").unwrap().0, 0);
+    let schema = table.to_schema(&mut SequentialIds::default());
+    assert_eq!(schema.id, TableId(4096));
+    assert_eq!(
+        (schema.sequences[0].start, schema.sequences[0].max_value),
+        (1, i128::MAX)
+    );
+
+    // The order of indexes is unspecified; ours is the definition's.
+    let normalised = |text: &str| {
+        let mut json: serde_json::Value = serde_json::from_str(text).unwrap();
+        for table in json["sections"][2]["Tables"].as_array_mut().unwrap() {
+            table["indexes"]
+                .as_array_mut()
+                .unwrap()
+                .sort_by_key(|i| i["source_name"].to_string());
+        }
+        json.to_string()
+    };
+    assert_eq!(
+        normalised(&def.schema_json(RawVersion::V10)),
+        normalised(include_str!("vectors/minimal_v10.json"))
+    );
+}
+
+#[test]
+fn feature() {
+    let (_, def) = load(include_str!("vectors/feature.hex"));
+    let names: Vec<&str> = def.tables.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["chat_event", "players", "tick"]);
+    let mut ids = SequentialIds::default();
+    let schemas: Vec<TableSchema> = def.tables.iter().map(|t| t.to_schema(&mut ids)).collect();
+    let mut views: Vec<&ViewDef> = def.views.iter().collect();
+    views.sort_by(|a, b| a.name.cmp(&b.name));
+    let views: Vec<TableSchema> = views
+        .iter()
+        .map(|v| v.to_backing_schema(true, &mut ids))
+        .collect();
+    let of = |schemas: &[TableSchema]| {
+        schemas
+            .iter()
+            .map(|s| (s.name.clone(), s.id.0))
+            .collect::<Vec<_>>()
+    };
+    let expected = [("chat_event", 4096), ("players", 4097), ("tick", 4098)];
+    assert_eq!(of(&schemas), expected.map(|(n, i)| (n.to_owned(), i)));
+    assert_eq!(
+        of(&views),
+        [("leaders", 4099), ("my_player", 4100)].map(|(n, i)| (n.to_owned(), i))
+    );
+    let view_indexes: Vec<&str> = views[0].indexes.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(
+        view_indexes,
+        [
+            "leaders_arg_hash_idx_btree",
+            "leaders_arg_hash_player_id_idx_btree"
+        ]
+    );
+
+    let players = def.table("players").unwrap();
+    assert_eq!(
+        (players.source_name.as_str(), players.access),
+        ("player", TableAccess::Public)
+    );
+    let columns: Vec<(&str, &str)> = players
+        .columns
+        .iter()
+        .map(|c| (c.name.as_str(), c.source_name.as_str()))
+        .collect();
+    assert_eq!(
+        columns,
+        [
+            ("player_id", "playerId"),
+            ("slot", "slot"),
+            ("tag", "tag"),
+            ("color", "color"),
+            ("level", "level"),
+            ("nick", "nick")
+        ]
+    );
+    assert_eq!(players.columns[0].ty, AlgebraicType::U32);
+    let color = AlgebraicType::sum([
+        ("redApple", AlgebraicType::unit()),
+        ("custom", AlgebraicType::U32),
+    ]);
+    assert_eq!(players.columns[3].ty, color);
+    assert_eq!(players.columns[4].default.as_deref(), Some(&[7, 0][..]));
+    assert_eq!(players.columns[5].default.as_deref(), Some(&[1][..]));
+    assert_eq!(players.primary_key, Some(ColId(0)));
+    let indexes: Vec<(&str, &str, bool)> = players
+        .indexes
+        .iter()
+        .map(|i| (i.name.as_str(), i.source_name.as_str(), i.unique))
+        .collect();
+    assert_eq!(
+        indexes,
+        [
+            (
+                "players_player_id_idx_btree",
+                "player_playerId_idx_btree",
+                true
+            ),
+            ("players_slot_idx_direct", "player_slot_idx_direct", true),
+            ("players_tag_idx_hash", "player_tag_idx_hash", false),
+            ("tag_slot", "player_tag_slot_idx_btree", false),
+        ]
+    );
+    assert_eq!(
+        players.indexes[3].algorithm,
+        IndexAlgorithm::BTree(vec![ColId(2), ColId(1)])
+    );
+    assert_eq!(
+        players.indexes[3].accessor_name.as_deref(),
+        Some("byTagColor")
+    );
+    let constraints: Vec<&str> = players
+        .constraints
+        .iter()
+        .map(|c| c.name.as_str())
+        .collect();
+    assert_eq!(constraints, ["players_player_id_key", "players_slot_key"]);
+    assert_eq!(players.sequences[0].name, "players_player_id_seq");
+
+    let tick = def.table("tick").unwrap();
+    assert_eq!(tick.access, TableAccess::Private);
+    assert!(
+        tick.columns[1].ty.is_schedule_at(),
+        "variant names of special types stay"
+    );
+    let schedule = tick.schedule.as_ref().unwrap();
+    assert_eq!(
+        (schedule.name.as_str(), schedule.function_name.as_str()),
+        ("tick_sched", "run_tick")
+    );
+    assert_eq!(schedule.function_kind, ScheduledFunctionKind::Reducer);
+
+    let chat = def.table("chat_event").unwrap();
+    assert!(chat.is_event && chat.access == TableAccess::Public && chat.source_name == "chatEvent");
+
+    let reducers: Vec<(&str, Option<Lifecycle>, Visibility)> = def
+        .reducers
+        .iter()
+        .map(|r| (r.name.as_str(), r.lifecycle, r.visibility))
+        .collect();
+    let private = Visibility::Private;
+    assert_eq!(
+        reducers,
+        [
+            ("run_tick", None, private),
+            ("init", Some(Lifecycle::Init), private),
+            ("hello", Some(Lifecycle::OnConnect), private),
+            ("goodbye", Some(Lifecycle::OnDisconnect), private),
+        ]
+    );
+    assert_eq!(
+        (def.init, def.on_connect, def.on_disconnect),
+        (Some(1), Some(2), Some(3))
+    );
+    let (id, compute) = def.procedure("compute").unwrap();
+    assert_eq!((id, compute.params.to_string().as_str()), (0, "(x: I32)"));
+    assert_eq!(compute.return_type, AlgebraicType::String);
+    for (name, is_anonymous) in [("my_player", false), ("leaders", true)] {
+        let view = def.view(name).unwrap();
+        assert_eq!(
+            (view.id, view.is_anonymous, view.primary_key),
+            (0, is_anonymous, Some(ColId(0)))
+        );
+    }
+    assert_eq!(def.http_handlers[0].name, "ping");
+    let routes: Vec<(&MethodOrAny, &str)> = def
+        .http_routes
+        .iter()
+        .map(|r| (&r.method, r.path.as_str()))
+        .collect();
+    assert_eq!(
+        routes,
+        [
+            (&MethodOrAny::Method(HttpMethod::Get), "/ping"),
+            (&MethodOrAny::Any, "/any")
+        ]
+    );
+    assert_eq!(def.row_level_security, ["SELECT * FROM players"]);
+    // Stored view columns keep their refs.
+    assert_eq!(
+        def.typespace
+            .get(TypeRef(0))
+            .unwrap()
+            .as_product()
+            .unwrap()
+            .elements[3]
+            .algebraic_type
+            .to_vec(),
+        from_hex("0001000000")
+    );
+
+    // What the schema endpoint shows validates to the same module again.
+    let shown =
+        RawModuleDef::from_schema_json(RawVersion::V10, &def.schema_json(RawVersion::V10)).unwrap();
+    let again = ModuleDef::validate(shown).unwrap();
+    let mut expected = def.tables.clone();
+    for table in &mut expected {
+        for column in &mut table.columns {
+            column.source_name.clone_from(&column.name);
+        }
+        for index in &mut table.indexes {
+            if index.name == "tag_slot" {
+                // Explicit index names are not shown.
+                index.name = "players_tag_slot_idx_btree".into();
+            }
+        }
+    }
+    assert_eq!(again.tables, expected);
+    assert_eq!(
+        again.reducer("goodbye").unwrap().1.lifecycle,
+        Some(Lifecycle::OnDisconnect)
+    );
+}
+
+#[test]
+fn submodule_and_policy_none() {
+    use RawModuleDefV10Section as S;
+    let mut build = common::Build::default();
+    build.table("user", &[("id", AlgebraicType::U32)]);
+    let mut raw = build.raw();
+    let reducers = from_hex(include_str!("vectors/submodule_reducers.hex"));
+    let submodules = from_hex(include_str!("vectors/submodule_submodules.hex"));
+    // A section alone is a definition of one section.
+    let section = |bytes: &[u8]| {
+        let one = [&[1, 0, 0, 0], bytes].concat();
+        let def = RawModuleDefV10::from_slice(&one).unwrap();
+        assert_eq!(def.to_vec(), one);
+        def.sections.into_iter().next().unwrap()
+    };
+    raw.sections.retain(|s| !matches!(s, S::Reducers(_)));
+    raw.sections
+        .extend([section(&reducers), section(&submodules), section(&[9, 0])]);
+    assert!(matches!(
+        raw.sections.last(),
+        Some(S::CaseConversionPolicy(CaseConversionPolicy::None))
+    ));
+
+    let def = ModuleDef::validate(RawModuleDef::V10(raw)).unwrap();
+    let reducers: Vec<&str> = def.reducers.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(reducers, ["rootR", "lib.do_it"]);
+    let tables: Vec<&str> = def.tables.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(tables, ["lib.item", "user"]);
+    let item = def.table("lib.item").unwrap();
+    assert_eq!(item.indexes[0].name, "lib.item_id_idx_btree");
+    assert_eq!(item.constraints[0].name, "lib.item_id_key");
+    assert_eq!(item.source_name, "lib.item");
+    // The policy survives the way through the schema endpoint.
+    let shown =
+        RawModuleDef::from_schema_json(RawVersion::V10, &def.schema_json(RawVersion::V10)).unwrap();
+    let again = ModuleDef::validate(shown).unwrap();
+    assert!(diff(&def, &again).is_empty());
+    assert_eq!(again.reducers[0].name, "rootR");
+}
+
+fn piece<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T, hex: &str) {
+    let bytes = from_hex(hex);
+    assert_eq!(value.to_vec(), bytes);
+    assert_eq!(T::from_slice(&bytes), Ok(value));
+}
+
+#[test]
+fn pieces() {
+    piece(
+        IndexAlgorithm::BTree(common::cols(&[1, 2])),
+        "000200000001000200",
+    );
+    piece(IndexAlgorithm::Hash(common::cols(&[0])), "01010000000000");
+    piece(IndexAlgorithm::Direct(ColId(3)), "020300");
+    piece(
+        common::sequence(0),
+        "01000001010101000000000000000000000000000000",
+    );
+    piece(
+        RawSequenceDefV10 {
+            source_name: Some("s".into()),
+            column: ColId(2),
+            start: Some(10),
+            min_value: Some(1),
+            max_value: Some(100),
+            increment: -1,
+        },
+        "0001000000730200000a00000000000000000000000000000000010000000000000000000000000000000064000000000000000000000000000000ffffffffffffffffffffffffffffffff",
+    );
+    piece(
+        RawConstraintDefV10 {
+            source_name: Some("k".into()),
+            ..common::unique(&[0, 2])
+        },
+        "00010000006b000200000000000200",
+    );
+    piece(
+        RawColumnDefaultValueV10 {
+            col_id: ColId(4),
+            value: 7u16.to_vec(),
+        },
+        "0400020000000700",
+    );
+    piece(
+        RawScopedTypeNameV10 {
+            scope: vec!["a".into(), "b".into()],
+            source_name: "C".into(),
+        },
+        "02000000010000006101000000620100000043",
+    );
+    piece(MethodOrAny::Any, "00");
+    piece(MethodOrAny::Method(HttpMethod::Get), "0100");
+    piece(MethodOrAny::Method(HttpMethod::Post), "0102");
+    piece(MethodOrAny::Method(HttpMethod::Patch), "0108");
+    piece(
+        MethodOrAny::Method(HttpMethod::Extension("BREW".into())),
+        "01090400000042524557",
+    );
+    piece(
+        Some(RawScheduleDefV9 {
+            name: None,
+            reducer_name: "tick".into(),
+            scheduled_at_column: ColId(1),
+        }),
+        "0001040000007469636b0100",
+    );
+    piece(
+        RawViewDefV10 {
+            source_name: "q".into(),
+            index: 1,
+            is_public: true,
+            is_anonymous: false,
+            params: Default::default(),
+            return_type: AlgebraicType::product([("__query__", AlgebraicType::reference(0))]),
+        },
+        "010000007101000000010000000000020100000000090000005f5f71756572795f5f0000000000",
+    );
+    piece(ViewResultHeader::RowData, "00");
+    piece(
+        ViewResultHeader::RawSql("SELECT * FROM p".into()),
+        "010f00000053454c454354202a2046524f4d2070",
+    );
+    piece(
+        RawModuleDef::V9(RawModuleDefV9::default()),
+        "01000000000000000000000000000000000000000000000000",
+    );
+}
+
+#[test]
+fn version_8_is_refused() {
+    let error = ModuleDef::from_bsatn(&from_hex("0000000000000000000000000000000000")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("invalid bsatn module def: module definitions of version 8"),
+        "{error}"
+    );
+    assert!(error.to_string().ends_with("[LC0201]"));
+}
+
+#[test]
+fn unknown_section() {
+    let error = ModuleDef::from_bsatn(&[2, 1, 0, 0, 0, 0x63, 0]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid bsatn module def: unknown tag 0x63 for sum type RawModuleDefV10Section"
+    );
+}
+
+#[test]
+fn version_9() {
+    let (raw, def) = load(include_str!("vectors/v9.hex"));
+    assert_eq!(def.version, RawVersion::V9);
+    let person = def.table("person").unwrap();
+    assert_eq!(person.indexes[0].name, "person_id_idx_btree");
+    assert_eq!(person.indexes[0].source_name, "person_id_idx_btree");
+    assert_eq!(person.indexes[0].accessor_name.as_deref(), Some("id"));
+    assert!(person.indexes[0].unique);
+    assert_eq!(person.sequences[0].name, "person_id_seq");
+    assert_eq!(person.columns[1].default, Some(7i32.to_vec()));
+    assert_eq!(def.init, Some(0));
+    assert_eq!(def.reducers[0].visibility, Visibility::ClientCallable);
+    assert!(def.procedure("p").is_some());
+    assert!(def.view("v").unwrap().is_anonymous);
+    assert_eq!(def.row_level_security, ["SELECT * FROM person"]);
+    // Its own version 9 form differs only in that all names are given.
+    let shown = def.to_raw_v9();
+    let RawModuleDef::V9(raw) = raw else { panic!() };
+    assert_eq!(
+        (&shown.typespace, &shown.reducers, &shown.types),
+        (&raw.typespace, &raw.reducers, &raw.types)
+    );
+    assert_eq!(
+        (&shown.misc_exports, &shown.row_level_security),
+        (&raw.misc_exports, &raw.row_level_security)
+    );
+    assert_eq!(
+        shown.tables[0].constraints[0].name.as_deref(),
+        Some("person_id_key")
+    );
+    assert!(diff(&def, &ModuleDef::validate(RawModuleDef::V9(shown)).unwrap()).is_empty());
+    // And as version 10 it is the same module.
+    assert!(diff(
+        &def,
+        &ModuleDef::validate(RawModuleDef::V10(def.to_raw_v10())).unwrap()
+    )
+    .is_empty());
+}
+
+#[test]
+fn migration_token_vector() {
+    let identity = Identity::from_hex(&format!("c2{}abcd", "0".repeat(58))).unwrap();
+    let token = migration_token(identity, Hash([0x11; 32]), Hash([0x22; 32]));
+    assert_eq!(
+        token.to_hex(),
+        "6a95e4b8723e854bceaf96b1c3997a1da668929f140c3761369f5b86503e540c"
+    );
+    assert_eq!(
+        token.to_json_u256(),
+        "0xc543e50865b9f3661370c149f9268a61d7a99c3b196afce4b853e72b8e4956a"
+    );
+}
+
+#[test]
+fn plan_of_an_unchanged_schema() {
+    let rule = "━".repeat(60);
+    let text = unchanged_plan_text(PlanStyle::NoColor);
+    assert_eq!(text, format!("{rule}\nDatabase Migration Plan\n{rule}\n\n"));
+    assert!(unchanged_plan_text(PlanStyle::AnsiColor).contains("\u{1b}[0m"));
+}
+
+/// Arguments follow the types of the owning level, in BSATN without any framing.
+#[test]
+fn argument_checks() {
+    let mut build = common::Build::default();
+    let list = build.named_type(
+        "List",
+        AlgebraicType::sum([
+            ("end", AlgebraicType::unit()),
+            ("more", AlgebraicType::reference(1)),
+        ]),
+    );
+    assert_eq!(list, TypeRef(0));
+    build.named_type(
+        "Node",
+        AlgebraicType::product([("n", AlgebraicType::U8), ("rest", AlgebraicType::Ref(list))]),
+    );
+    let params = |types: &[AlgebraicType]| {
+        lightcone_types::ProductType::new(
+            types
+                .iter()
+                .enumerate()
+                .map(|(i, t)| (format!("p{i}"), t.clone())),
+        )
+    };
+    use AlgebraicType as T;
+    build.reducers = vec![
+        common::reducer("none", params(&[])),
+        common::reducer("flat", params(&[T::U32, T::U32, T::I64])),
+        common::reducer(
+            "mixed",
+            params(&[
+                T::U8,
+                T::Bool,
+                T::String,
+                T::bytes(),
+                T::array(T::F64),
+                T::identity(),
+            ]),
+        ),
+        common::reducer(
+            "list",
+            params(&[T::Ref(list), T::option(T::Bool), T::array(T::String)]),
+        ),
+    ];
+    let def = build.valid();
+    let check = |name: &str, bytes: &[u8]| {
+        def.reducer(name)
+            .unwrap()
+            .1
+            .validate_args(bytes)
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(check("none", &[1]), Ok(0));
+    assert_eq!(check("flat", &[0; 16]), Ok(16));
+    assert_eq!(check("flat", &[0; 20]), Ok(16));
+    assert_eq!(
+        check("flat", &[0; 5]),
+        Err("data too short for u32: Expected 4, given 1".into())
+    );
+    let mut mixed = vec![9, 1];
+    "hé".to_owned().encode(&mut mixed);
+    vec![1u8, 2, 3].encode(&mut mixed);
+    vec![1.5f64].encode(&mut mixed);
+    mixed.extend([7; 32]);
+    assert_eq!(check("mixed", &mixed), Ok(mixed.len()));
+    for cut in 0..mixed.len() {
+        assert!(
+            check("mixed", &mixed[..cut])
+                .unwrap_err()
+                .starts_with("data too short"),
+            "{cut}"
+        );
+    }
+    mixed[1] = 2;
+    assert_eq!(
+        check("mixed", &mixed),
+        Err("byte 2 not valid as `bool` (must be 0 or 1)".into())
+    );
+    mixed[1] = 0;
+    mixed[7] = 0xff;
+    assert_eq!(check("mixed", &mixed), Err("invalid utf8".into()));
+    assert_eq!(check("list", &[1, 5, 1, 6, 0, 0, 1, 0, 0, 0, 0, 9]), Ok(11));
+    assert_eq!(
+        check("list", &[2]),
+        Err("unknown tag 0x2 for sum type <unknown>".into())
+    );
+    // Input chooses the depth of a recursive parameter.
+    let deep: Vec<u8> = [1, 0].repeat(100_000);
+    assert!(check("list", &deep).unwrap_err().contains("nested"));
+
+    // The checks agree with decoding.
+    for reducer in &def.reducers {
+        for bytes in [
+            &mixed[..],
+            &[0; 40],
+            &[1; 40],
+            &[0, 1, 0, 0, 0, 65, 0, 0, 0],
+        ] {
+            let mut reader = lightcone_types::bsatn::Reader::new(bytes);
+            let ty = AlgebraicType::Product(reducer.params.clone());
+            let decoded = lightcone_types::bsatn::decode_value(&def.typespace, &ty, &mut reader);
+            assert_eq!(
+                reducer.validate_args(bytes),
+                decoded.map(|_: AlgebraicValue| reader.position()),
+                "{}",
+                reducer.name
+            );
+        }
+    }
+}
