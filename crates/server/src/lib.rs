@@ -1,1 +1,37 @@
+//! The server: HTTP API, WebSocket endpoint, authentication and control plane (spec chapters 05 and 06).
+//!
+//! ```text
+//! TcpListener ─▶ server      bounds on connections and time, HTTP/1.1 and HTTP/2
+//!                  ├▶ http   routes; auth (tokens), control (names, owners), databases (opened on demand)
+//!                  └▶ ws     handshake, then a task per client: frames in, frames out
+//! ```
+//!
+//! [`ServerOptions`] → [`Server::bind`] → [`ServerHandle`]. The binary is in the `cli` crate.
 
+#![forbid(unsafe_code)]
+
+pub mod auth;
+mod budget;
+pub mod config;
+pub mod control;
+mod data_dir;
+mod database_stub;
+mod databases;
+mod duration;
+mod error;
+mod http;
+mod metrics;
+mod names;
+mod server;
+mod state;
+mod ws;
+
+use database_stub as database;
+
+pub use data_dir::EDITION;
+pub use database::Engines;
+pub use duration::parse_duration;
+pub use error::Error;
+pub use names::{DatabaseName, NameError, NameOrIdentity};
+pub use server::{Server, ServerHandle, ServerOptions};
+pub use ws::frame;

@@ -1,0 +1,178 @@
+//! The claims of a token (06 §3.3, §3.4).
+
+use lightcone_types::Identity;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Why a presented token is refused. The texts are the response bodies of 06 §3.1 and §3.4.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("Invalid token: {0}")]
+    Invalid(String),
+    #[error("Issuer empty")]
+    IssuerEmpty,
+    #[error("Subject empty")]
+    SubjectEmpty,
+    #[error("Issuer too long: {0}")]
+    IssuerTooLong(String),
+    #[error("Subject too long: {0}")]
+    SubjectTooLong(String),
+    #[error("Identity mismatch: token says {claimed}, its issuer and subject give {computed}")]
+    IdentityMismatch { claimed: String, computed: Identity },
+    #[error("Specified key ID not found in JWKs")]
+    KeyNotFound,
+    #[error("Error fetching public key for issuer {0}")]
+    IssuerKey(String),
+    #[error("Signing failed: {0}")]
+    Signing(String),
+}
+
+impl TokenError {
+    pub(super) fn invalid(error: impl std::fmt::Display) -> TokenError {
+        TokenError::Invalid(error.to_string())
+    }
+}
+
+/// How far a clock may be off, in seconds.
+const LEEWAY_SECONDS: i64 = 60;
+const ISSUER_AND_SUBJECT_BYTES_MAX: usize = 128;
+
+/// Checked claims.
+#[derive(Clone, Debug)]
+pub struct Claims {
+    pub issuer: String,
+    pub subject: String,
+    pub audience: Vec<String>,
+    pub issued_at: i64,
+    pub expires_at: Option<i64>,
+    /// Everything else, kept for re-signing; sorted by name when written.
+    pub extra: Map<String, Value>,
+}
+
+/// Claims as they stand in a token.
+#[derive(Deserialize)]
+pub(super) struct RawClaims {
+    sub: String,
+    iss: String,
+    iat: i64,
+    #[serde(default)]
+    exp: Option<i64>,
+    #[serde(default)]
+    aud: Option<Audience>,
+    #[serde(default)]
+    hex_identity: Option<String>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// The part of the claims that is looked at before the signature can be checked.
+#[derive(Deserialize)]
+pub(super) struct UnverifiedClaims {
+    #[serde(rename = "sub")]
+    _sub: String,
+    iss: String,
+    #[serde(default)]
+    exp: Option<i64>,
+}
+
+impl UnverifiedClaims {
+    pub(super) fn into_issuer(self) -> Result<String, TokenError> {
+        check_expiry(self.exp)?;
+        Ok(self.iss)
+    }
+}
+
+pub(super) fn now_seconds() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
+    match expires_at {
+        Some(at) if at < now_seconds().saturating_sub(LEEWAY_SECONDS) => {
+            Err(TokenError::Invalid("ExpiredSignature".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl RawClaims {
+    pub(super) fn check(self) -> Result<Claims, TokenError> {
+        check_expiry(self.exp)?;
+        if self.iss.is_empty() {
+            return Err(TokenError::IssuerEmpty);
+        }
+        if self.sub.is_empty() {
+            return Err(TokenError::SubjectEmpty);
+        }
+        if self.iss.len() > ISSUER_AND_SUBJECT_BYTES_MAX {
+            return Err(TokenError::IssuerTooLong(self.iss));
+        }
+        if self.sub.len() > ISSUER_AND_SUBJECT_BYTES_MAX {
+            return Err(TokenError::SubjectTooLong(self.sub));
+        }
+        let computed = Identity::from_claims(&self.iss, &self.sub);
+        if let Some(claimed) = self.hex_identity {
+            if Identity::from_hex(&claimed).ok() != Some(computed) {
+                return Err(TokenError::IdentityMismatch { claimed, computed });
+            }
+        }
+        Ok(Claims {
+            issuer: self.iss,
+            subject: self.sub,
+            audience: match self.aud {
+                None => Vec::new(),
+                Some(Audience::One(one)) => vec![one],
+                Some(Audience::Many(many)) => many,
+            },
+            issued_at: self.iat,
+            expires_at: self.exp,
+            extra: self.extra,
+        })
+    }
+}
+
+impl Claims {
+    pub(super) fn local(issuer: &str, subject: String) -> Claims {
+        Claims {
+            issuer: issuer.to_owned(),
+            subject,
+            audience: vec!["spacetimedb".to_owned()],
+            issued_at: now_seconds(),
+            expires_at: None,
+            extra: Map::new(),
+        }
+    }
+
+    pub(super) fn reissued(&self, lifetime_seconds: i64) -> Claims {
+        let now = now_seconds();
+        Claims { issued_at: now, expires_at: Some(now + lifetime_seconds), ..self.clone() }
+    }
+
+    pub fn identity(&self) -> Identity {
+        Identity::from_claims(&self.issuer, &self.subject)
+    }
+
+    /// The payload of a token, members in the order of 06 §3.3.
+    pub(super) fn to_json(&self) -> String {
+        let mut members = Map::new();
+        members.insert("hex_identity".into(), self.identity().to_hex().into());
+        members.insert("sub".into(), self.subject.clone().into());
+        members.insert("iss".into(), self.issuer.clone().into());
+        members.insert("aud".into(), self.audience.clone().into());
+        members.insert("iat".into(), self.issued_at.into());
+        members.insert("exp".into(), self.expires_at.map_or(Value::Null, Value::from));
+        let mut extra: Vec<_> = self.extra.iter().collect();
+        extra.sort_by(|a, b| a.0.cmp(b.0));
+        members.extend(extra.into_iter().map(|(name, value)| (name.clone(), value.clone())));
+        Value::Object(members).to_string()
+    }
+}

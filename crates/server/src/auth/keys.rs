@@ -1,0 +1,146 @@
+//! The server's ES256 key pair and its PEM files (06 §3.6).
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use jsonwebtoken::{DecodingKey, EncodingKey};
+use p256::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
+
+use crate::error::Error;
+
+/// Where the two PEM files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPaths {
+    pub private: PathBuf,
+    pub public: PathBuf,
+}
+
+impl KeyPaths {
+    /// `id_ecdsa` and `id_ecdsa.pub` in a directory.
+    pub fn in_directory(directory: &Path) -> KeyPaths {
+        KeyPaths { private: directory.join("id_ecdsa"), public: directory.join("id_ecdsa.pub") }
+    }
+}
+
+/// The key pair that signs and checks the server's own tokens.
+pub struct KeyPair {
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+    public_pem: Vec<u8>,
+}
+
+impl KeyPair {
+    /// Reads both files, or writes a fresh pair if neither exists.
+    pub fn load_or_create(paths: &KeyPaths) -> Result<KeyPair, Error> {
+        let missing = |path: &Path| matches!(path.try_exists(), Ok(false));
+        if missing(&paths.private) && missing(&paths.public) {
+            create(paths)?;
+        }
+        let public_error =
+            |reason: String| Error::PublicKey { path: paths.public.clone(), reason };
+        let private_error =
+            |reason: String| Error::PrivateKey { path: paths.private.clone(), reason };
+        let public_pem = fs::read_to_string(&paths.public).map_err(|error| public_error(error.to_string()))?;
+        let private_pem = fs::read_to_string(&paths.private).map_err(|error| private_error(error.to_string()))?;
+        let public =
+            p256::PublicKey::from_public_key_pem(&public_pem).map_err(|error| public_error(error.to_string()))?;
+        let private =
+            p256::SecretKey::from_pkcs8_pem(&private_pem).map_err(|error| private_error(error.to_string()))?;
+        if private.public_key() != public {
+            return Err(Error::KeyPairMismatch { public: paths.public.clone(), private: paths.private.clone() });
+        }
+        Ok(KeyPair {
+            encoding: EncodingKey::from_ec_pem(private_pem.as_bytes())
+                .map_err(|error| private_error(error.to_string()))?,
+            decoding: DecodingKey::from_ec_pem(public_pem.as_bytes())
+                .map_err(|error| public_error(error.to_string()))?,
+            public_pem: public_pem.into_bytes(),
+        })
+    }
+
+    pub(super) fn encoding_key(&self) -> &EncodingKey {
+        &self.encoding
+    }
+
+    pub(super) fn decoding_key(&self) -> &DecodingKey {
+        &self.decoding
+    }
+
+    pub(super) fn public_pem(&self) -> &[u8] {
+        &self.public_pem
+    }
+}
+
+fn create(paths: &KeyPaths) -> Result<(), Error> {
+    let private = loop {
+        // All but a few of the 2^256 byte strings are a valid scalar.
+        if let Ok(key) = p256::SecretKey::from_slice(&rand::random::<[u8; 32]>()) {
+            break key;
+        }
+    };
+    let private_pem = private
+        .to_pkcs8_pem(LineEnding::LF)
+        .map_err(|error| Error::PrivateKey { path: paths.private.clone(), reason: error.to_string() })?;
+    let public_pem = private
+        .public_key()
+        .to_public_key_pem(LineEnding::LF)
+        .map_err(|error| Error::PublicKey { path: paths.public.clone(), reason: error.to_string() })?;
+    for path in [&paths.private, &paths.public] {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+    }
+    write_new(&paths.private, private_pem.as_bytes(), 0o600)?;
+    write_new(&paths.public, public_pem.as_bytes(), 0o644)
+}
+
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let write = || {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(Error::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_created_once_and_read_again() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let paths = KeyPaths::in_directory(&dir.path().join("keys"));
+        let first = KeyPair::load_or_create(&paths).expect("create");
+        let private = fs::read_to_string(&paths.private).expect("private");
+        assert!(private.starts_with("-----BEGIN PRIVATE KEY-----\n"));
+        assert!(first.public_pem().starts_with(b"-----BEGIN PUBLIC KEY-----\n"));
+        let second = KeyPair::load_or_create(&paths).expect("load");
+        assert_eq!(first.public_pem(), second.public_pem());
+    }
+
+    #[test]
+    fn half_a_pair_is_an_error() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let paths = KeyPaths::in_directory(dir.path());
+        KeyPair::load_or_create(&paths).expect("create");
+        fs::remove_file(&paths.public).expect("remove");
+        let message = KeyPair::load_or_create(&paths).err().expect("no public key").to_string();
+        assert!(message.starts_with("Unable to read public key for JWT token verification"), "{message}");
+        fs::rename(&paths.private, &paths.public).expect("rename");
+        let message = KeyPair::load_or_create(&paths).err().expect("no private key").to_string();
+        assert!(message.starts_with("Unable to read private key for JWT token signing"), "{message}");
+    }
+
+    #[test]
+    fn keys_of_different_pairs_are_refused() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let (a, b) = (KeyPaths::in_directory(&dir.path().join("a")), KeyPaths::in_directory(&dir.path().join("b")));
+        KeyPair::load_or_create(&a).expect("a");
+        KeyPair::load_or_create(&b).expect("b");
+        let mixed = KeyPaths { private: a.private, public: b.public };
+        assert!(matches!(KeyPair::load_or_create(&mixed), Err(Error::KeyPairMismatch { .. })));
+    }
+}

@@ -1,0 +1,90 @@
+//! Who is asking: tokens, the server's key pair, and the issuers of others (06 §3).
+
+mod claims;
+mod keys;
+mod oidc;
+mod token;
+
+use std::sync::Arc;
+
+use lightcone_types::Identity;
+
+pub use claims::{Claims, TokenError};
+pub use keys::{KeyPair, KeyPaths};
+pub use oidc::OidcClient;
+
+use crate::config::ForeignIssuers;
+
+/// The issuer of the tokens that this server mints (06 §3.3).
+pub const LOCAL_ISSUER: &str = "localhost";
+
+/// A caller whose token was checked or just minted.
+#[derive(Clone)]
+pub struct Caller {
+    pub identity: Identity,
+    pub claims: Claims,
+    /// The token as presented.
+    pub token: Arc<str>,
+    /// The decoded text of the token's payload, byte for byte: what a module sees as its caller's JWT.
+    pub jwt_payload: Arc<str>,
+}
+
+// Tokens must not reach a log.
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+/// Mints and checks tokens.
+pub struct Authority {
+    keys: KeyPair,
+    oidc: OidcClient,
+    foreign_issuers: ForeignIssuers,
+}
+
+impl Authority {
+    pub fn new(keys: KeyPair, oidc: OidcClient, foreign_issuers: ForeignIssuers) -> Authority {
+        Authority { keys, oidc, foreign_issuers }
+    }
+
+    /// The bytes of the public key file.
+    pub fn public_key_pem(&self) -> &[u8] {
+        self.keys.public_pem()
+    }
+
+    /// A fresh identity with a token that never expires (06 §3.3).
+    pub fn mint_anonymous(&self) -> Result<Caller, TokenError> {
+        let subject = uuid::Uuid::new_v4().hyphenated().to_string();
+        self.sign(Claims::local(LOCAL_ISSUER, subject))
+    }
+
+    /// A token for the same identity that lives for `lifetime_seconds` and that this server signed (06 §5.2).
+    pub fn mint_short_lived(&self, caller: &Caller, lifetime_seconds: i64) -> Result<Caller, TokenError> {
+        self.sign(caller.claims.reissued(lifetime_seconds))
+    }
+
+    fn sign(&self, claims: Claims) -> Result<Caller, TokenError> {
+        let payload = claims.to_json();
+        let token = token::sign(&payload, &self.keys)?;
+        let identity = claims.identity();
+        Ok(Caller { identity, claims, token: token.into(), jwt_payload: payload.into() })
+    }
+
+    /// Checks a presented token in the order of 06 §3.4.
+    pub async fn validate(&self, text: &str) -> Result<Caller, TokenError> {
+        let local_error = match token::verify(text, self.keys.decoding_key()) {
+            Ok(caller) => return Ok(caller),
+            Err(error) => error,
+        };
+        let issuer = token::unverified_issuer(text)?;
+        if issuer == LOCAL_ISSUER {
+            return Err(local_error);
+        }
+        if !self.foreign_issuers.permits(&issuer) {
+            return Err(TokenError::IssuerKey(issuer));
+        }
+        let key_set = self.oidc.keys_of(&issuer).await.ok_or_else(|| TokenError::IssuerKey(issuer.clone()))?;
+        token::verify_with_key_set(text, &key_set, &issuer)
+    }
+}

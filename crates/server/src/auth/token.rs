@@ -1,0 +1,94 @@
+//! Signing and verifying one token.
+
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::Engine as _;
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
+
+use super::claims::{RawClaims, TokenError, UnverifiedClaims};
+use super::{Caller, KeyPair};
+
+/// Longer tokens are refused unread.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+const HEADER: &str = r#"{"typ":"JWT","alg":"ES256"}"#;
+
+/// The payload text is signed as it is, so that its bytes are known.
+pub(super) fn sign(payload: &str, keys: &KeyPair) -> Result<String, TokenError> {
+    let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(HEADER), URL_SAFE_NO_PAD.encode(payload));
+    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), keys.encoding_key(), Algorithm::ES256)
+        .map_err(|error| TokenError::Signing(error.to_string()))?;
+    Ok(format!("{message}.{signature}"))
+}
+
+/// Verifies with the server's own key, whatever the issuer (06 §3.4 step 1).
+pub(super) fn verify(token: &str, key: &DecodingKey) -> Result<Caller, TokenError> {
+    let header = header_of(token)?;
+    verify_with_key(token, &header, key, Algorithm::ES256)
+}
+
+/// Verifies with an issuer's published keys (06 §3.4 step 3).
+pub(super) fn verify_with_key_set(token: &str, keys: &JwkSet, issuer: &str) -> Result<Caller, TokenError> {
+    let header = header_of(token)?;
+    if !matches!(header.alg, Algorithm::ES256 | Algorithm::RS256) {
+        return Err(TokenError::Invalid("InvalidAlgorithm".into()));
+    }
+    let candidates: Vec<_> = match &header.kid {
+        Some(kid) => vec![keys.find(kid).ok_or(TokenError::KeyNotFound)?],
+        None => keys.keys.iter().collect(),
+    };
+    let mut last_error = TokenError::Invalid("InvalidSignature".into());
+    for jwk in candidates {
+        let verified = DecodingKey::from_jwk(jwk)
+            .map_err(TokenError::invalid)
+            .and_then(|key| verify_with_key(token, &header, &key, header.alg));
+        match verified {
+            Ok(caller) if caller.claims.issuer == issuer => return Ok(caller),
+            Ok(_) => return Err(TokenError::Invalid("InvalidIssuer".into())),
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
+}
+
+/// The issuer that an unverified token names; its expiry is looked at already (06 §3.4 step 2).
+pub(super) fn unverified_issuer(token: &str) -> Result<String, TokenError> {
+    header_of(token)?;
+    let claims: UnverifiedClaims =
+        jsonwebtoken::dangerous::insecure_decode_claims(token).map_err(TokenError::invalid)?;
+    claims.into_issuer()
+}
+
+fn header_of(token: &str) -> Result<Header, TokenError> {
+    if token.len() > TOKEN_BYTES_MAX {
+        return Err(TokenError::Invalid("InvalidToken".into()));
+    }
+    jsonwebtoken::decode_header(token).map_err(TokenError::invalid)
+}
+
+fn verify_with_key(
+    token: &str,
+    header: &Header,
+    key: &DecodingKey,
+    algorithm: Algorithm,
+) -> Result<Caller, TokenError> {
+    // A listed algorithm that does not fit the key is a signature that does not fit (06 §3.4, HS256).
+    if header.alg != algorithm && matches!(header.alg, Algorithm::ES256 | Algorithm::RS256 | Algorithm::HS256) {
+        return Err(TokenError::Invalid("InvalidSignature".into()));
+    }
+    // Only the signature is checked here; the claims have rules of their own.
+    let mut validation = Validation::new(algorithm);
+    validation.required_spec_claims.clear();
+    validation.validate_exp = false;
+    validation.validate_nbf = false;
+    validation.validate_aud = false;
+    let data = jsonwebtoken::decode::<RawClaims>(token, key, &validation).map_err(|error| match error.kind() {
+        ErrorKind::Base64(_) => TokenError::Invalid("InvalidSignature".into()),
+        _ => TokenError::invalid(error),
+    })?;
+    let claims = data.claims.check()?;
+    let payload = token.split('.').nth(1).ok_or_else(|| TokenError::Invalid("InvalidToken".into()))?;
+    let payload = URL_SAFE_NO_PAD.decode(payload).map_err(TokenError::invalid)?;
+    let payload = String::from_utf8(payload).map_err(TokenError::invalid)?;
+    Ok(Caller { identity: claims.identity(), claims, token: token.into(), jwt_payload: payload.into() })
+}

@@ -1,0 +1,403 @@
+//! `config.toml` of the data directory (07 §11.3), and the keys that are Lightcone's own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lightcone_types::Identity;
+use serde::{Deserialize, Deserializer};
+
+use crate::error::Error;
+
+/// The file that is written when the data directory has none: every key, commented out at its default.
+pub const DEFAULT_CONFIG: &str = include_str!("config.default.toml");
+
+/// The parsed `config.toml`. Unknown keys are ignored.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Config {
+    pub certificate_authority: Option<CertificateAuthority>,
+    pub module_http: ModuleHttp,
+    pub logs: Logs,
+    pub wasm: EnginePool,
+    pub v8: EnginePool,
+    pub v8_heap_policy: V8HeapPolicy,
+    pub commitlog: Commitlog,
+    pub websocket: WebSocket,
+    pub limits: Limits,
+    pub publish: Publish,
+    pub auth: Auth,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CertificateAuthority {
+    pub jwt_priv_key_path: PathBuf,
+    pub jwt_pub_key_path: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct ModuleHttp {
+    pub enabled: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Logs {
+    pub level: String,
+    pub directives: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct EnginePool {
+    /// `None`: the number of CPUs.
+    pub procedure_instance_pool_size: Option<std::num::NonZeroUsize>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct V8HeapPolicy {
+    pub heap_check_request_interval: u64,
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub heap_check_time_interval: Duration,
+    pub heap_gc_trigger_fraction: f64,
+    pub heap_retire_fraction: f64,
+    pub heap_limit_mb: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Commitlog {
+    pub log_format_version: u8,
+    pub max_segment_size: u64,
+    #[serde(alias = "offset-interval-bytes")]
+    pub offset_index_interval_bytes: u64,
+    #[serde(alias = "offset-index-require-fsync")]
+    pub offset_index_require_segment_fsync: bool,
+    pub preallocate_segments: bool,
+    pub write_buffer_size: u64,
+}
+
+/// Keep-alive and queues of a client's connection (05 §3.5).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct WebSocket {
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub ping_interval: Duration,
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub idle_timeout: Duration,
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub close_handshake_timeout: Duration,
+    pub incoming_queue_length: usize,
+    pub compression: CompressionChoice,
+}
+
+/// Whether messages to clients are compressed. Uncompressed ones are legal whatever a client asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompressionChoice {
+    /// Never: the least work and latency.
+    #[default]
+    Off,
+    /// As the client asked, except gzip: a client of the reference loses the order of gzip messages (05 §3.2).
+    KeepOrder,
+    /// As the client asked.
+    AsAsked,
+}
+
+impl CompressionChoice {
+    pub(crate) fn policy(self) -> lightcone_wire::CompressionPolicy {
+        match self {
+            CompressionChoice::Off => lightcone_wire::CompressionPolicy::Never,
+            CompressionChoice::KeepOrder => lightcone_wire::CompressionPolicy::KeepOrder,
+            CompressionChoice::AsAsked => lightcone_wire::CompressionPolicy::AsAsked,
+        }
+    }
+}
+
+/// Bounds on what anyone may use. Every one has a default and can be raised.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Limits {
+    /// Longest time one reducer call may run, in milliseconds.
+    pub call_ms_max: u64,
+    /// Most linear memory of one module instance, in bytes.
+    pub memory_bytes_max: u64,
+    /// Largest WebSocket message a client may send, in bytes.
+    pub message_bytes_max: usize,
+    /// Most open TCP connections; more are answered 503.
+    pub connections_max: usize,
+    /// Most messages waiting for one slow client; one more ends its connection.
+    pub outgoing_queue_length: usize,
+    /// Largest module that may be published, in bytes.
+    pub program_bytes_max: usize,
+    /// Most bytes that all half-received requests and messages may hold together.
+    pub buffered_bytes_max: usize,
+    /// Most databases; creating one more is refused.
+    pub databases_max: usize,
+    /// Time a client has to send the head of a request, and to start the next one on a kept-alive connection.
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub header_timeout: Duration,
+    /// Longest pause inside a request body.
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub body_timeout: Duration,
+    /// Longest time one `call` or `sql` request waits for its answer.
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub request_timeout: Duration,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Publish {
+    pub allowed: PublishAllowed,
+    /// Who may publish when `allowed = "owner-list"`.
+    #[serde(deserialize_with = "identities")]
+    pub owners: Vec<Identity>,
+}
+
+/// Who may publish modules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PublishAllowed {
+    #[default]
+    Anyone,
+    /// The identities of `publish.owners`.
+    OwnerList,
+    Identities(Vec<Identity>),
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Auth {
+    pub foreign_issuers: ForeignIssuers,
+}
+
+/// Whose tokens are accepted besides the server's own. Checking one means a request to the issuer that the token names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ForeignIssuers {
+    #[default]
+    Any,
+    None,
+    Listed(Vec<String>),
+}
+
+impl Default for ModuleHttp {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self { level: "ERROR".into(), directives: Vec::new() }
+    }
+}
+
+impl Default for V8HeapPolicy {
+    fn default() -> Self {
+        Self {
+            heap_check_request_interval: 4096,
+            heap_check_time_interval: Duration::from_secs(5),
+            heap_gc_trigger_fraction: 0.67,
+            heap_retire_fraction: 0.75,
+            heap_limit_mb: 0,
+        }
+    }
+}
+
+impl Default for Commitlog {
+    fn default() -> Self {
+        Self {
+            log_format_version: 1,
+            max_segment_size: 1 << 30,
+            offset_index_interval_bytes: 4096,
+            offset_index_require_segment_fsync: true,
+            preallocate_segments: false,
+            write_buffer_size: 128 * 1024,
+        }
+    }
+}
+
+impl Default for WebSocket {
+    fn default() -> Self {
+        Self {
+            ping_interval: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(30),
+            close_handshake_timeout: Duration::from_millis(250),
+            incoming_queue_length: 16_384,
+            compression: CompressionChoice::Off,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            call_ms_max: 10_000,
+            memory_bytes_max: 1 << 30,
+            message_bytes_max: 32 * 1024 * 1024,
+            connections_max: 20_000,
+            outgoing_queue_length: 16_384,
+            program_bytes_max: 256 * 1024 * 1024,
+            buffered_bytes_max: 1 << 30,
+            databases_max: 10_000,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Config {
+    /// Parses the text of a `config.toml`; `path` is for messages.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
+        let wrong = |message: String| Error::Config { path: path.into(), message };
+        let config: Config = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        if config.websocket.ping_interval >= config.websocket.idle_timeout {
+            return Err(wrong("websocket.ping-interval must be smaller than websocket.idle-timeout".into()));
+        }
+        if config.websocket.ping_interval.is_zero() {
+            return Err(wrong("websocket.ping-interval must be greater than zero".into()));
+        }
+        for (name, value) in [
+            ("limits.call-ms-max", config.limits.call_ms_max),
+            ("limits.memory-bytes-max", config.limits.memory_bytes_max),
+            ("limits.message-bytes-max", config.limits.message_bytes_max as u64),
+            ("limits.connections-max", config.limits.connections_max as u64),
+            ("limits.outgoing-queue-length", config.limits.outgoing_queue_length as u64),
+            ("limits.program-bytes-max", config.limits.program_bytes_max as u64),
+            ("limits.buffered-bytes-max", config.limits.buffered_bytes_max as u64),
+            ("limits.databases-max", config.limits.databases_max as u64),
+            ("websocket.incoming-queue-length", config.websocket.incoming_queue_length as u64),
+        ] {
+            if value == 0 {
+                return Err(wrong(format!("{name} must be greater than zero")));
+            }
+        }
+        Ok(config)
+    }
+
+    /// Reads the file at `path`; writes the default file first if there is none.
+    pub fn load_or_create(path: &Path) -> Result<Config, Error> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Config::parse(&text, path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                std::fs::write(path, DEFAULT_CONFIG).map_err(Error::io("write", path))?;
+                Config::parse(DEFAULT_CONFIG, path)
+            }
+            Err(error) => Err(Error::io("read", path)(error)),
+        }
+    }
+}
+
+impl Publish {
+    /// May this identity publish?
+    pub fn permits(&self, identity: &Identity) -> bool {
+        match &self.allowed {
+            PublishAllowed::Anyone => true,
+            PublishAllowed::OwnerList => self.owners.contains(identity),
+            PublishAllowed::Identities(list) => list.contains(identity),
+        }
+    }
+}
+
+impl ForeignIssuers {
+    pub(crate) fn permits(&self, issuer: &str) -> bool {
+        match self {
+            ForeignIssuers::Any => true,
+            ForeignIssuers::None => false,
+            ForeignIssuers::Listed(list) => list.iter().any(|entry| entry == issuer),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WordOrList {
+    Word(String),
+    List(Vec<String>),
+}
+
+fn parse_identities<E: serde::de::Error>(list: Vec<String>) -> Result<Vec<Identity>, E> {
+    list.iter()
+        .map(|text| {
+            Identity::from_hex(text)
+                .map_err(|_| E::custom(format!("{text:?} is not an identity; write its 64 hexadecimal digits")))
+        })
+        .collect()
+}
+
+fn identities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Identity>, D::Error> {
+    parse_identities(Vec::<String>::deserialize(deserializer)?)
+}
+
+impl<'de> Deserialize<'de> for PublishAllowed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match WordOrList::deserialize(deserializer)? {
+            WordOrList::Word(word) if word == "anyone" => Ok(PublishAllowed::Anyone),
+            WordOrList::Word(word) if word == "owner-list" => Ok(PublishAllowed::OwnerList),
+            WordOrList::Word(word) => Err(serde::de::Error::custom(format!(
+                "publish.allowed is {word:?}; expected \"anyone\", \"owner-list\" or a list of identities"
+            ))),
+            WordOrList::List(list) => Ok(PublishAllowed::Identities(parse_identities(list)?)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ForeignIssuers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match WordOrList::deserialize(deserializer)? {
+            WordOrList::Word(word) if word == "any" => Ok(ForeignIssuers::Any),
+            WordOrList::Word(word) if word == "none" => Ok(ForeignIssuers::None),
+            WordOrList::Word(word) => Err(serde::de::Error::custom(format!(
+                "auth.foreign-issuers is {word:?}; expected \"any\", \"none\" or a list of issuer URLs"
+            ))),
+            WordOrList::List(list) => Ok(ForeignIssuers::Listed(list)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, Error> {
+        Config::parse(text, Path::new("config.toml"))
+    }
+
+    #[test]
+    fn the_default_file_says_the_defaults() {
+        // Every commented key, uncommented, must parse to what an empty file means.
+        let uncommented: String = DEFAULT_CONFIG
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(key) if key.contains(" = ") && !key.starts_with(char::is_uppercase) => format!("{key}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let mut full = parse(&uncommented).expect("the default file parses when uncommented");
+        assert!(full.certificate_authority.take().is_some());
+        assert!(full.wasm.procedure_instance_pool_size.take().is_some());
+        assert!(full.v8.procedure_instance_pool_size.take().is_some());
+        full.publish.owners.clear();
+        assert_eq!(format!("{full:?}"), format!("{:?}", parse("").expect("empty file")));
+        parse(DEFAULT_CONFIG).expect("the default file parses as it is");
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for (text, expected) in [
+            ("[websocket]\nping-interval = \"40s\"", "ping-interval must be smaller"),
+            ("[websocket]\nping-interval = 15", "invalid type"),
+            ("[wasm]\nprocedure-instance-pool-size = 0", "nonzero"),
+            ("[publish]\nallowed = \"me\"", "expected \"anyone\""),
+            ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
+            ("[limits]\nconnections-max = 0", "limits.connections-max"),
+            ("[broken", "config.toml"),
+        ] {
+            let message = parse(text).expect_err(text).to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        parse("[unknown]\nkey = 1\n[websocket]\nother = 2").expect("unknown keys are ignored");
+    }
+}

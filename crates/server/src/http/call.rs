@@ -1,0 +1,97 @@
+//! Calls of reducers over HTTP (06 §5.11).
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::Extension;
+
+use super::body;
+use super::path::{DatabasePath, FunctionPath};
+use super::reply::{self, Failure, Reply};
+use crate::auth;
+use crate::database::{CallArgs, CallError, CallOutcome, Caller};
+use crate::state::ServerState;
+
+pub(super) const ENERGY_USED: HeaderName = HeaderName::from_static("spacetime-energy-used");
+pub(super) const EXECUTION_MICROS: HeaderName = HeaderName::from_static("spacetime-execution-duration-micros");
+
+impl From<&auth::Caller> for Caller {
+    fn from(caller: &auth::Caller) -> Self {
+        Caller { identity: caller.identity, jwt_payload: caller.jwt_payload.clone() }
+    }
+}
+
+pub(super) async fn call(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    FunctionPath(function): FunctionPath,
+    Extension(caller): Extension<auth::Caller>,
+    headers: HeaderMap,
+    request_body: Body,
+) -> Reply {
+    let (record, args) = state.record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX)).await?;
+    match headers.get(header::CONTENT_TYPE) {
+        None => return Err(Failure::bad_request("Header of type `content-type` was missing")),
+        Some(value) if value.as_bytes().eq_ignore_ascii_case(b"application/json") => {}
+        Some(_) => {
+            return Err(Failure::text(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Expected request with `Content-Type: application/json`",
+            ))
+        }
+    }
+    let args = String::from_utf8(args.to_vec())
+        .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
+    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let caller = Caller::from(&caller);
+    // Runs to its end even if the client goes away.
+    let call = tokio::spawn(async move { running.handle.call(caller, &function, CallArgs::Json(args)).await });
+    match tokio::time::timeout(state.config.limits.request_timeout, call).await {
+        Ok(Ok(Ok(outcome))) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
+        Ok(Ok(Err(error))) => Ok(refused(error)),
+        Ok(Err(_)) => Err(Failure::internal("The reducer worker encountered a fatal error: it stopped")),
+        Err(_) => Err(Failure::text(
+            StatusCode::GATEWAY_TIMEOUT,
+            "the call did not end within limits.request-timeout; it may still be carried out [LC0112]",
+        )),
+    }
+}
+
+fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response {
+    let mut response = reply::text(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(ENERGY_USED, HeaderValue::from(outcome.energy_used));
+    response.headers_mut().insert(EXECUTION_MICROS, HeaderValue::from(outcome.execution_us));
+    response
+}
+
+/// The status for a failed reducer, which no standard has.
+fn reducer_failed() -> StatusCode {
+    StatusCode::from_u16(530).expect("530 is a valid status code")
+}
+
+fn refused(error: CallError) -> Response {
+    let text = |status, text: String| Failure::text(status, text).into_response();
+    match error {
+        CallError::UserError { message, outcome } => finished(reducer_failed(), message, &outcome),
+        CallError::Fatal { outcome } => {
+            finished(reducer_failed(), "The instance encountered a fatal error.".into(), &outcome)
+        }
+        CallError::TimedOut { outcome } => {
+            finished(StatusCode::PAYMENT_REQUIRED, "Module energy budget exhausted.".into(), &outcome)
+        }
+        CallError::ConnectRejected(message) => text(StatusCode::FORBIDDEN, message),
+        CallError::InvalidArguments(message) | CallError::Lifecycle(message) => text(StatusCode::BAD_REQUEST, message),
+        CallError::NoSuchFunction => text(StatusCode::NOT_FOUND, "No such procedure".into()),
+        CallError::ModuleGone => text(StatusCode::NOT_FOUND, "no such module".into()),
+        CallError::WorkerFailed(message) => text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("The reducer worker encountered a fatal error: {message}"),
+        ),
+        CallError::NotSupported(message) => text(StatusCode::NOT_IMPLEMENTED, message),
+        CallError::Database(message) => text(StatusCode::INTERNAL_SERVER_ERROR, message),
+    }
+}

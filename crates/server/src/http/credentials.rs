@@ -1,0 +1,103 @@
+//! Where a request's token is, and the layers that check it (06 §3.1, §3.2).
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::query::Query;
+use super::reply::Failure;
+use crate::auth::{Caller, TokenError};
+use crate::state::ServerState;
+
+const IDENTITY: HeaderName = HeaderName::from_static("spacetime-identity");
+const IDENTITY_TOKEN: HeaderName = HeaderName::from_static("spacetime-identity-token");
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Signing(_) => Failure::internal(error.to_string()),
+            _ => Failure::text(StatusCode::UNAUTHORIZED, error.to_string()),
+        }
+    }
+}
+
+/// The token that a request presents. The header wins over the query parameter.
+fn presented(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, Failure> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let token = value.to_str().ok().and_then(bearer);
+        return match token {
+            Some(token) => Ok(Some(token.to_owned())),
+            None => Err(Failure::bad_request("Authorization is invalid: malformed token")),
+        };
+    }
+    let Some(query) = uri.query() else { return Ok(None) };
+    // A migration token of publish has the same parameter name and always starts with 0x (06 §5.3).
+    Ok(Query::parse(query).text("token")?.filter(|token| !token.starts_with("0x")).map(str::to_owned))
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    let well_formed = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && !token.contains(' ');
+    well_formed.then_some(token)
+}
+
+async fn check(state: &ServerState, headers: &HeaderMap, uri: &Uri) -> Result<Option<Caller>, Failure> {
+    match presented(headers, uri)? {
+        Some(token) => Ok(Some(state.authority.validate(&token).await?)),
+        None => Ok(None),
+    }
+}
+
+/// Routes where a caller without credentials gets a fresh identity; every response tells who the caller was.
+pub(crate) async fn anonymous(State(state): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
+    let caller = match check(&state, request.headers(), request.uri()).await {
+        Ok(Some(caller)) => Ok(caller),
+        Ok(None) => state.authority.mint_anonymous().map_err(Failure::from),
+        Err(failure) => Err(failure),
+    };
+    let caller = match caller {
+        Ok(caller) => caller,
+        Err(failure) => return failure.into_response(),
+    };
+    let (identity, token) = (caller.identity, caller.token.clone());
+    request.extensions_mut().insert(caller);
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&identity.to_hex()) {
+        headers.insert(IDENTITY, value);
+    }
+    if let Ok(value) = HeaderValue::from_str(&token) {
+        headers.insert(IDENTITY_TOKEN, value);
+    }
+    response
+}
+
+/// Routes that need credentials.
+pub(crate) async fn required(State(state): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
+    match check(&state, request.headers(), request.uri()).await {
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Ok(None) => Failure::text(StatusCode::UNAUTHORIZED, "Authorization required").into_response(),
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Routes where credentials are optional but must be right when there are some.
+pub(crate) async fn optional(State(state): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
+    match check(&state, request.headers(), request.uri()).await {
+        Ok(_) => next.run(request).await,
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// For routes whose methods differ in what they need.
+pub(super) async fn require(state: &ServerState, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Failure> {
+    let caller = check(state, headers, uri).await?;
+    caller.ok_or_else(|| Failure::text(StatusCode::UNAUTHORIZED, "Authorization required"))
+}

@@ -1,0 +1,56 @@
+//! Routes that tell about one database: info, identity, schema, timestamp.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use lightcone_types::Timestamp;
+use serde_json::{json, Value};
+
+use super::path::DatabasePath;
+use super::query::{wrong, Query};
+use super::reply::{self, Reply};
+use crate::database::RawVersion;
+use crate::state::ServerState;
+
+/// GET `/v1/database/:n` (06 §5.6).
+pub(super) async fn info(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+    let record = state.record(&path)?;
+    let host_type = format!("{:?}", record.host_type);
+    let identity_form = |identity: &lightcone_types::Identity| {
+        let hex = identity.to_hex();
+        let digits = hex.trim_start_matches('0');
+        json!({ "__identity__": format!("0x{}", if digits.is_empty() { "0" } else { digits }) })
+    };
+    Ok(reply::json_value(&json!({
+        "database_identity": identity_form(&record.identity),
+        "owner_identity": identity_form(&record.owner),
+        "host_type": { host_type: [] },
+        "initial_program": record.initial_program.to_json_u256(),
+    })))
+}
+
+/// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.
+pub(super) async fn identity(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+    Ok(reply::text(state.resolve(&path)?.to_hex()))
+}
+
+/// GET `/v1/database/:n/schema` (06 §5.12).
+pub(super) async fn schema(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+) -> Reply {
+    let record = state.record(&path)?;
+    let version = query
+        .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
+        .ok_or_else(|| wrong("missing field `version`".into()))?;
+    let running = state.databases.get(&record).await.map_err(reply::Failure::internal)?;
+    Ok(reply::json(running.handle.module_def().schema_json(version)))
+}
+
+/// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).
+pub(super) async fn timestamp(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+    state.record(&path)?;
+    let micros: Value = Timestamp::now().micros().into();
+    Ok(reply::json_value(&json!({ "__timestamp_micros_since_unix_epoch__": micros })))
+}

@@ -1,0 +1,45 @@
+//! Identity routes (06 §5.2).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode};
+use axum::Extension;
+use serde_json::json;
+
+use super::path::IdentityPath;
+use super::reply::{self, Reply};
+use crate::auth::Caller;
+use crate::state::ServerState;
+
+const WEBSOCKET_TOKEN_SECONDS: i64 = 60;
+
+pub(super) async fn create(State(state): State<Arc<ServerState>>) -> Reply {
+    let caller = state.authority.mint_anonymous()?;
+    Ok(reply::json_value(&json!({ "identity": caller.identity.to_hex(), "token": &*caller.token })))
+}
+
+pub(super) async fn public_key(State(state): State<Arc<ServerState>>) -> Reply {
+    let content_type = HeaderValue::from_static("application/pem-certificate-chain");
+    Ok(reply::with_type(content_type, state.authority.public_key_pem().to_vec()))
+}
+
+pub(super) async fn websocket_token(
+    State(state): State<Arc<ServerState>>,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let short = state.authority.mint_short_lived(&caller, WEBSOCKET_TOKEN_SECONDS)?;
+    Ok(reply::json_value(&json!({ "token": &*short.token })))
+}
+
+pub(super) async fn verify(IdentityPath(identity): IdentityPath, Extension(caller): Extension<Caller>) -> Reply {
+    let status = if caller.identity == identity { StatusCode::NO_CONTENT } else { StatusCode::BAD_REQUEST };
+    Ok(reply::empty(status))
+}
+
+pub(super) async fn databases(State(state): State<Arc<ServerState>>, IdentityPath(owner): IdentityPath) -> Reply {
+    let records = state.control.databases()?;
+    let identities: Vec<_> =
+        records.iter().filter(|record| record.owner == owner).map(|record| record.identity.to_hex()).collect();
+    Ok(reply::json_value(&json!({ "identities": identities })))
+}

@@ -1,0 +1,54 @@
+//! Path parameters (06 §1, §2): identities, and names or identities of databases.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use lightcone_types::Identity;
+
+use super::reply::Failure;
+use crate::names::NameOrIdentity;
+
+/// The `{database}` segment.
+pub(crate) struct DatabasePath(pub NameOrIdentity);
+
+/// The `{identity}` segment: 64 bare hexadecimal digits.
+pub(crate) struct IdentityPath(pub Identity);
+
+/// The `{function}` segment.
+pub(crate) struct FunctionPath(pub String);
+
+async fn parameter(parts: &mut Parts, name: &str) -> Result<String, Failure> {
+    let parameters = RawPathParams::from_request_parts(parts, &())
+        .await
+        .map_err(|error| Failure::bad_request(format!("Invalid URL: {}", error.body_text())))?;
+    let value = parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+    value.ok_or_else(|| Failure::bad_request(format!("Invalid URL: no `{name}`")))
+}
+
+impl<S: Sync> FromRequestParts<S> for DatabasePath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let text = parameter(parts, "database").await?;
+        let parsed = NameOrIdentity::parse(&text);
+        parsed.map(DatabasePath).map_err(|error| Failure::bad_request(format!("Invalid URL: {error}")))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IdentityPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let text = parameter(parts, "identity").await?;
+        Identity::from_hex(&text)
+            .map(IdentityPath)
+            .map_err(|error| Failure::bad_request(format!("Invalid URL: {error}")))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for FunctionPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        parameter(parts, "function").await.map(FunctionPath)
+    }
+}

@@ -1,0 +1,535 @@
+//! Publishing: create, update, clear; and what else only an owner may do to a database (06 §5.3 to §5.8).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::Extension;
+use lightcone_types::{Hash, Identity};
+use serde_json::json;
+
+use super::names::registrable;
+use super::path::DatabasePath;
+use super::query::{wrong, Query};
+use super::reply::{self, Failure, Reply};
+use crate::auth::Caller;
+use crate::control::{DatabaseRecord, HostType, Registration};
+use crate::database::{self, UpdateError};
+use crate::duration::parse_duration;
+use crate::names::{DatabaseName, NameOrIdentity};
+use crate::state::ServerState;
+
+const CONFIRMATION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+const CONFIRMATION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
+const REPLICAS_MAX: u64 = 255;
+
+/// What a caller wants to do, as the refusal names it (06 §3.7).
+#[derive(Clone, Copy)]
+pub(super) enum Action {
+    Update,
+    Reset,
+    Delete,
+    ViewLogs,
+}
+
+impl Action {
+    fn phrase(self) -> &'static str {
+        match self {
+            Action::Update => "update database",
+            Action::Reset => "reset database",
+            Action::Delete => "delete database",
+            Action::ViewLogs => "view module logs",
+        }
+    }
+}
+
+pub(super) fn require_owner(record: &DatabaseRecord, caller: &Caller, action: Action) -> Result<(), Failure> {
+    if record.owner == caller.identity {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is not authorized to perform action on database {}: {}",
+        caller.identity,
+        record.identity,
+        action.phrase()
+    );
+    Err(Failure::text(StatusCode::FORBIDDEN, text))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Compatible,
+    BreakClients,
+}
+
+/// The parameters of a publish request.
+struct Parameters {
+    host_type: HostType,
+    clear: bool,
+    policy: Policy,
+    migration_token: Option<Hash>,
+    num_replicas: Option<u64>,
+    parent: Option<String>,
+    organization: Option<String>,
+    confirmation_timeout: Duration,
+}
+
+fn host_type(query: &Query) -> Result<HostType, Failure> {
+    Ok(query.word("host_type", &[("Wasm", HostType::Wasm), ("Js", HostType::Js)])?.unwrap_or_default())
+}
+
+impl Parameters {
+    fn parse(query: &Query) -> Result<Parameters, Failure> {
+        let policies = [("Compatible", Policy::Compatible), ("BreakClients", Policy::BreakClients)];
+        let organization = match (query.text("organization")?, query.text("org")?) {
+            (Some(_), Some(_)) => return Err(wrong("duplicate field `organization`".into())),
+            (organization, alias) => organization.or(alias),
+        };
+        // A `token` that is no hash is a credential (06 §5.3).
+        let migration_token = query.text("token")?.filter(|text| text.starts_with("0x"));
+        Ok(Parameters {
+            host_type: host_type(query)?,
+            clear: query.boolean("clear")?.unwrap_or(false),
+            policy: query.word("policy", &policies)?.unwrap_or(Policy::Compatible),
+            migration_token: migration_token
+                .map(|text| Hash::from_json_u256(text).ok_or_else(|| wrong(format!("`{text}` is not a hash"))))
+                .transpose()?,
+            num_replicas: query.number("num_replicas")?,
+            parent: query.text("parent")?.map(str::to_owned),
+            organization: organization.map(str::to_owned),
+            confirmation_timeout: query
+                .parsed("update_confirmation_timeout", parse_duration)?
+                .unwrap_or(CONFIRMATION_TIMEOUT_DEFAULT)
+                .min(CONFIRMATION_TIMEOUT_MAX),
+        })
+    }
+
+    /// `parent`, `organization` and `num_replicas` are checked and then without meaning here.
+    fn check_ignored(&self, state: &ServerState) -> Result<(), Failure> {
+        if let Some(parent) = &self.parent {
+            state.resolve(&parse_reference(parent)?)?;
+        }
+        if let Some(organization) = &self.organization {
+            if let NameOrIdentity::Name(name) = parse_reference(organization)? {
+                if state.control.owner_of_top_level_domain(name.as_str())?.is_none() {
+                    return Err(Failure::unknown_name(name.as_str()));
+                }
+            }
+        }
+        check_replicas(self.num_replicas)
+    }
+}
+
+fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
+    match num_replicas {
+        Some(n) if n > REPLICAS_MAX => {
+            Err(Failure::bad_request(format!("Replication factor {n} out of bounds")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse_reference(text: &str) -> Result<NameOrIdentity, Failure> {
+    NameOrIdentity::parse(text).map_err(|error| wrong(error.to_string()))
+}
+
+/// May this caller publish at all (06 §3.7, and `publish.allowed` of the configuration)?
+fn creation_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+    if let Some(required) = &state.issuer_required_to_publish {
+        if caller.claims.issuer.trim_end_matches('/') != required {
+            let text = "To create a database, you must be logged in with a SpacetimeDB account.";
+            return Err(Failure::text(StatusCode::UNAUTHORIZED, text));
+        }
+    }
+    publish_guard(state, caller)
+}
+
+fn publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+    if state.config.publish.permits(&caller.identity) {
+        return Ok(());
+    }
+    let text = format!(
+        "{} may not publish on this server; its operator can allow it with publish.allowed in config.toml [LC0114]",
+        caller.identity
+    );
+    Err(Failure::text(StatusCode::FORBIDDEN, text))
+}
+
+fn success(name: Option<&DatabaseName>, database: &Identity, op: &str) -> Response {
+    reply::json_value(&json!({
+        "Success": {
+            "domain": name.map(DatabaseName::as_str),
+            "database_identity": database.to_hex(),
+            "op": op,
+        }
+    }))
+}
+
+/// POST `/v1/database`: a new database without a name.
+pub(super) async fn create(
+    State(state): State<Arc<ServerState>>,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    request_body: Body,
+) -> Reply {
+    let parameters = Parameters::parse(&query)?;
+    let program = state.read_program(request_body).await?;
+    if parameters.clear {
+        return Err(Failure::bad_request("Clear database requires database name or identity"));
+    }
+    creation_guard(&state, &caller)?;
+    let identity = state.authority.mint_anonymous()?.identity;
+    create_or_update(state, caller, parameters, None, identity, program).await
+}
+
+/// PUT `/v1/database/:n`.
+pub(super) async fn publish(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    request_body: Body,
+) -> Reply {
+    let parameters = Parameters::parse(&query)?;
+    let program = state.read_program(request_body).await?;
+    let known = match &path {
+        NameOrIdentity::Identity(identity) => Some(*identity),
+        NameOrIdentity::Name(name) => state.control.resolve(name.as_str())?,
+    };
+    if parameters.clear {
+        let record = known.map(|identity| state.control.database(&identity)).transpose()?.flatten();
+        if let Some(record) = record {
+            if parameters.parent.is_some() {
+                return Err(Failure::bad_request("Setting the parent of an existing database is not supported"));
+            }
+            check_replicas(parameters.num_replicas)?;
+            publish_guard(&state, &caller)?;
+            let identity = reset_database(&state, &caller, record.identity, parameters.host_type, program).await?;
+            return Ok(success(path.name(), &identity, "updated"));
+        }
+    }
+    let identity = match (known, &path) {
+        (Some(identity), _) => identity,
+        (None, NameOrIdentity::Identity(identity)) => *identity,
+        (None, NameOrIdentity::Name(name)) => {
+            creation_guard(&state, &caller)?;
+            let name = registrable(name.clone())?;
+            let identity = state.authority.mint_anonymous()?.identity;
+            let (registered, owner) = (name.clone(), caller.identity);
+            match state.control(move |control| control.register_name(&registered, &owner, &identity)).await? {
+                Registration::Done => identity,
+                Registration::PermissionDenied(name) => {
+                    let body = json!({ "PermissionDenied": { "name": name } });
+                    return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
+                }
+                // Registered by another request in this moment.
+                Registration::InUse(_) => state.resolve(&path)?,
+            }
+        }
+    };
+    create_or_update(state, caller, parameters, path.name().cloned(), identity, program).await
+}
+
+async fn create_or_update(
+    state: Arc<ServerState>,
+    caller: Caller,
+    parameters: Parameters,
+    name: Option<DatabaseName>,
+    identity: Identity,
+    program: Arc<[u8]>,
+) -> Reply {
+    parameters.check_ignored(&state)?;
+    if parameters.policy == Policy::BreakClients && parameters.migration_token.is_none() {
+        return Err(Failure::bad_request(
+            "Migration policy is set to `BreakClients`, but no migration token was provided.",
+        ));
+    }
+    // Detached: a client that goes away leaves no half-made database.
+    let task = tokio::spawn(async move {
+        let _lock = state.databases.lock(&identity).await;
+        let op = match state.control.database(&identity)? {
+            Some(record) => {
+                require_owner(&record, &caller, Action::Update)?;
+                publish_guard(&state, &caller)?;
+                update_database(&state, record, &parameters, program).await?;
+                "updated"
+            }
+            None => {
+                creation_guard(&state, &caller)?;
+                create_database(&state, &caller, identity, name.as_ref(), parameters.host_type, program).await?;
+                "created"
+            }
+        };
+        Ok(success(name.as_ref(), &identity, op))
+    });
+    task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+fn stopped() -> Failure {
+    Failure::internal("the operation stopped; see the server's log [LC0120]")
+}
+
+async fn create_database(
+    state: &ServerState,
+    caller: &Caller,
+    identity: Identity,
+    name: Option<&DatabaseName>,
+    host_type: HostType,
+    program: Arc<[u8]>,
+) -> Result<(), Failure> {
+    if let Some(name) = name {
+        // The name of a deleted database leads here: only its owner may use it again (06 §4.2, hardened).
+        let owner = state.control.owner_of_top_level_domain(name.as_str())?;
+        if owner.is_some_and(|owner| owner != caller.identity) {
+            let body = json!({ "PermissionDenied": { "name": name.as_str() } });
+            return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
+        }
+    }
+    if state.control.databases()?.len() >= state.config.limits.databases_max {
+        let text = "this server has as many databases as limits.databases-max allows [LC0113]";
+        return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
+    }
+    let record = DatabaseRecord {
+        id: 0,
+        identity,
+        owner: caller.identity,
+        host_type,
+        initial_program: Hash::keccak256(&program),
+        replica_id: state.control(|control| control.next_replica_id()).await?,
+    };
+    let handle = state.databases.create(&record, program).await.map_err(Failure::internal)?;
+    let inserted = state.control(move |control| control.insert_database(record)).await?;
+    state.databases.insert(inserted.identity, handle);
+    tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
+    Ok(())
+}
+
+async fn update_database(
+    state: &ServerState,
+    mut record: DatabaseRecord,
+    parameters: &Parameters,
+    program: Arc<[u8]>,
+) -> Result<(), Failure> {
+    let running = state.databases.get_locked(&record).await.map_err(Failure::internal)?;
+    if parameters.policy == Policy::BreakClients {
+        let expected =
+            migration_token(&record.identity, &running.handle.program_hash(), &Hash::keccak256(&program));
+        if parameters.migration_token != Some(expected) {
+            return Err(Failure::bad_request(
+                "Failed to create or update the database: \
+                 Token provided is invalid or does not match expected hash",
+            ));
+        }
+    }
+    let update = running.handle.update(program, parameters.host_type.kind());
+    match tokio::time::timeout(parameters.confirmation_timeout.max(UPDATE_TIME_MIN), update).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(UpdateError::Rejected(list))) => {
+            return Err(Failure::bad_request(format!("Database update rejected: {list}")))
+        }
+        Ok(Err(UpdateError::Module(text) | UpdateError::Database(text))) => return Err(Failure::internal(text)),
+        Err(_) => {
+            return Err(Failure::text(
+                StatusCode::GATEWAY_TIMEOUT,
+                "Database update failed: timeout waiting for transaction confirmation",
+            ))
+        }
+    }
+    if record.host_type != parameters.host_type {
+        record.host_type = parameters.host_type;
+        state.control(move |control| control.update_database(&record)).await?;
+    }
+    Ok(())
+}
+
+/// Compiling the module is inside the time of an update; it is not what the client's timeout is about.
+const UPDATE_TIME_MIN: Duration = Duration::from_secs(120);
+
+/// 06 §5.4.
+fn migration_token(database: &Identity, old: &Hash, new: &Hash) -> Hash {
+    Hash::keccak256(format!("{}{}{}", database.to_hex(), old.to_hex(), new.to_hex()).as_bytes())
+}
+
+/// New data and a new program under the same identity, owner and names (06 §5.5).
+async fn reset_database(
+    state: &Arc<ServerState>,
+    caller: &Caller,
+    identity: Identity,
+    host_type: HostType,
+    program: Arc<[u8]>,
+) -> Result<Identity, Failure> {
+    let (state, caller) = (state.clone(), caller.clone());
+    let task = tokio::spawn(async move {
+        let _lock = state.databases.lock(&identity).await;
+        let old = state.control.database(&identity)?.ok_or_else(Failure::no_such_database)?;
+        require_owner(&old, &caller, Action::Reset)?;
+        if state.control.is_locked(&identity)? {
+            return Err(Failure::text(
+                StatusCode::FORBIDDEN,
+                "Database is locked and cannot be reset with --delete-data. Run `spacetime unlock` first.",
+            ));
+        }
+        let new = DatabaseRecord {
+            host_type,
+            initial_program: Hash::keccak256(&program),
+            replica_id: state.control(|control| control.next_replica_id()).await?,
+            ..old.clone()
+        };
+        // The old database runs untouched until the new one is complete.
+        let handle = state.databases.create(&new, program).await.map_err(Failure::internal)?;
+        let stored = new.clone();
+        state.control(move |control| control.update_database(&stored)).await?;
+        state.databases.remove(&old).await;
+        state.databases.insert(identity, handle);
+        tracing::info!(database = %identity, "database reset");
+        Ok(identity)
+    });
+    task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// PUT `/v1/database/:n/reset`; an empty body keeps the program.
+pub(super) async fn reset(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    request_body: Body,
+) -> Reply {
+    let (record, program) = state.record_or_drain(&path, request_body, None).await?;
+    check_replicas(query.number("num_replicas")?)?;
+    let host_type = host_type(&query)?;
+    require_owner(&record, &caller, Action::Reset)?;
+    publish_guard(&state, &caller)?;
+    let (host_type, program) = if program.is_empty() {
+        let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+        (record.host_type, running.handle.program())
+    } else {
+        (host_type, Arc::from(&program[..]))
+    };
+    let identity = reset_database(&state, &caller, record.identity, host_type, program).await?;
+    Ok(success(path.name(), &identity, "updated"))
+}
+
+/// POST `/v1/database/:n/pre_publish`.
+pub(super) async fn pre_publish(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    request_body: Body,
+) -> Reply {
+    let (record, program) = state.record_or_drain(&path, request_body, None).await?;
+    let host_type = host_type(&query)?;
+    // Plans carry no colours; the parameters are checked all the same.
+    for name in ["style", "pretty_print_style"] {
+        query.word(name, &[("AnsiColor", ()), ("NoColor", ())])?;
+    }
+    require_owner(&record, &caller, Action::Update)?;
+    publish_guard(&state, &caller)?;
+    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let new_hash = Hash::keccak256(&program);
+    let token = migration_token(&record.identity, &running.handle.program_hash(), &new_hash);
+    let program: Arc<[u8]> = Arc::from(&program[..]);
+    let plan = tokio::task::spawn_blocking(move || database::plan_update(&running.handle, &program, host_type.kind()))
+        .await
+        .map_err(|_| stopped())?
+        .map_err(|error| Failure::internal(super::error_chain(&error)))?;
+    Ok(reply::json_value(&match plan.differences {
+        Some(reason) => json!({
+            "ManualMigrate": { "reason": reason, "major_version_upgrade": plan.major_version_upgrade }
+        }),
+        None => json!({
+            "AutoMigrate": {
+                "migrate_plan": unchanged_plan(),
+                "break_clients": false,
+                "token": token.to_json_u256(),
+                "major_version_upgrade": plan.major_version_upgrade,
+            }
+        }),
+    }))
+}
+
+fn unchanged_plan() -> String {
+    let rule = "━".repeat(60);
+    format!("{rule}\nDatabase Migration Plan\n{rule}\n\n")
+}
+
+/// DELETE `/v1/database/:n`.
+pub(super) async fn delete(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let identity = state.resolve(&path)?;
+    let task = tokio::spawn(async move {
+        let _lock = state.databases.lock(&identity).await;
+        let Some(record) = state.control.database(&identity)? else {
+            return Ok(reply::empty(StatusCode::OK));
+        };
+        require_owner(&record, &caller, Action::Delete)?;
+        if state.control.is_locked(&identity)? {
+            return Err(Failure::text(
+                StatusCode::FORBIDDEN,
+                "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
+            ));
+        }
+        state.control(move |control| control.delete_database(&identity)).await?;
+        state.databases.remove(&record).await;
+        tracing::info!(database = %identity, "database deleted");
+        Ok(reply::empty(StatusCode::OK))
+    });
+    task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// POST `/v1/database/:n/lock`.
+pub(super) async fn lock(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    set_lock(&state, &path, &caller, true).await
+}
+
+/// POST `/v1/database/:n/unlock`.
+pub(super) async fn unlock(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    set_lock(&state, &path, &caller, false).await
+}
+
+async fn set_lock(state: &ServerState, path: &NameOrIdentity, caller: &Caller, locked: bool) -> Reply {
+    let record = state.record(path)?;
+    require_owner(&record, caller, Action::Delete)?;
+    state.control(move |control| control.set_lock(&record.identity, locked)).await?;
+    Ok(reply::empty(StatusCode::OK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 06 §7.2.
+    #[test]
+    fn migration_tokens() {
+        let database = Identity::from_claims("localhost", "test-subject");
+        let (old, new) = (Hash::keccak256(b"old module bytes"), Hash::keccak256(b"new module bytes"));
+        let token = migration_token(&database, &old, &new);
+        assert_eq!(token.to_hex(), "0a28b94fa17291ae45b79f07dd77ee0733694bc977f85d99f3238634f39d8141");
+        let json = "0x41819df3348623f3995df877c94b693307ee77dd079fb745ae9172a14fb9280a";
+        assert_eq!(token.to_json_u256(), json);
+        assert_eq!(Hash::from_json_u256(json), Some(token));
+
+        let captured = |hex: &str| Hash::from_hex(hex).expect("hash");
+        let database =
+            Identity::from_hex("c200c391d9b6b433fcec90e54c144ed7ce3add7fe8413e8246fb51fe8b335f2a").expect("identity");
+        let old = captured("3f595c63f91a2f4042d173d3aae17f0b6c51f1fabb5abb2e3b2be00970859b7d");
+        let new = captured("db47ce303a8cd6348613385b907532d7a750b978ffc328cd9076b1197a6b346e");
+        let json = "0x4b6cc603b8d5ea1a41b2ab3766ddf1e367e61390c3b80fa71f552e81141f8a4c";
+        assert_eq!(migration_token(&database, &old, &new).to_json_u256(), json);
+    }
+}

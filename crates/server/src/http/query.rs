@@ -1,0 +1,143 @@
+//! Query strings: known parameters at most once, unknown ones ignored (06 §1).
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use super::reply::Failure;
+
+/// The decoded parameters of a query string, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Query {
+    parameters: Vec<(String, String)>,
+}
+
+/// Most parameters that are looked at.
+const PARAMETERS_MAX: usize = 256;
+
+impl Query {
+    pub(crate) fn parse(query: &str) -> Query {
+        let parameters = query
+            .split('&')
+            .filter(|part| !part.is_empty())
+            .take(PARAMETERS_MAX)
+            .map(|part| {
+                let (name, value) = part.split_once('=').unwrap_or((part, ""));
+                (decode(name), decode(value))
+            })
+            .collect();
+        Query { parameters }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
+        let mut values = self.parameters.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let first = values.next();
+        if values.next().is_some() {
+            return Err(wrong(format!("duplicate field `{name}`")));
+        }
+        Ok(first)
+    }
+
+    pub(crate) fn boolean(&self, name: &str) -> Result<Option<bool>, Failure> {
+        self.parsed(name, |text| match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err("provided string was not `true` or `false`".to_owned()),
+        })
+    }
+
+    pub(crate) fn number<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Failure> {
+        self.parsed(name, |text| text.parse().map_err(|error: T::Err| error.to_string()))
+    }
+
+    /// One of a fixed set of words, case-sensitive.
+    pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Failure> {
+        self.parsed(name, |text| {
+            words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+                let list: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+                let expected = match list.as_slice() {
+                    [one, other] => format!("{one} or {other}"),
+                    several => format!("one of {}", several.join(", ")),
+                };
+                format!("unknown variant `{text}`, expected {expected}")
+            })
+        })
+    }
+
+    pub(crate) fn parsed<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Failure> {
+        self.text(name)?.map(|text| parse(text).map_err(wrong)).transpose()
+    }
+}
+
+pub(crate) fn wrong(reason: String) -> Failure {
+    Failure::bad_request(format!("Failed to deserialize query string: {reason}"))
+}
+
+/// Form decoding: `+` is a space, `%xx` a byte; what is not UTF-8 is replaced.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => match (tail.first().and_then(hex_digit), tail.get(1).and_then(hex_digit)) {
+                (Some(high), Some(low)) => {
+                    bytes.push(high << 4 | low);
+                    rest = &tail[2..];
+                }
+                _ => bytes.push(b'%'),
+            },
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex_digit(byte: &u8) -> Option<u8> {
+    char::from(*byte).to_digit(16).map(|digit| digit as u8)
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Ok(Query::parse(parts.uri.query().unwrap_or("")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::response::IntoResponse as _;
+
+    #[test]
+    fn parameters() {
+        let query = Query::parse("a=1&b=x%20y+z&c&&bad=%zz&n=7&n2=x&w=Js&d=1&d=2");
+        assert_eq!(query.text("a").expect("a"), Some("1"));
+        assert_eq!(query.text("b").expect("b"), Some("x y z"));
+        assert_eq!(query.text("c").expect("c"), Some(""));
+        assert_eq!(query.text("none").expect("none"), None);
+        assert_eq!(query.text("bad").expect("bad"), Some("%zz"));
+        assert_eq!(query.number::<u32>("n").expect("n"), Some(7));
+        assert!(query.number::<u32>("n2").is_err());
+        assert!(query.boolean("a").is_err());
+        assert_eq!(query.word("w", &[("Wasm", 1), ("Js", 2)]).expect("w"), Some(2));
+        assert!(query.word("w", &[("Wasm", 1), ("js", 2)]).is_err());
+        let failure = query.text("d").expect_err("twice");
+        assert_eq!(failure.into_response().status(), 400);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_query_is_answered(text in ".{0,60}") {
+            let _ = Query::parse(&text).text("a");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Responses with the exact content types and error bodies of 06 §1.
+
+use axum::body::Body;
+use axum::http::{header, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use crate::control::ControlError;
+use crate::names::NameOrIdentity;
+
+pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Without a charset: the reference's command line compares it literally.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A refused request: a status and a body.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    content_type: Option<HeaderValue>,
+    body: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+pub(crate) type Reply = Result<Response, Failure>;
+
+impl Failure {
+    pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Failure {
+        Failure { status, content_type: Some(TEXT), body: body.into(), headers: Vec::new() }
+    }
+
+    pub(crate) fn json(status: StatusCode, body: Value) -> Failure {
+        Failure { status, content_type: Some(JSON), body: body.to_string(), headers: Vec::new() }
+    }
+
+    pub(crate) fn empty(status: StatusCode) -> Failure {
+        Failure { status, content_type: None, body: String::new(), headers: Vec::new() }
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Failure {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(crate) fn bad_request(body: impl Into<String>) -> Failure {
+        Failure::text(StatusCode::BAD_REQUEST, body)
+    }
+
+    pub(crate) fn internal(body: impl Into<String>) -> Failure {
+        Failure::text(StatusCode::INTERNAL_SERVER_ERROR, body)
+    }
+
+    pub(crate) fn unknown_name(name: &str) -> Failure {
+        Failure::text(StatusCode::NOT_FOUND, format!("`{name}` not found"))
+    }
+
+    pub(crate) fn no_such_database() -> Failure {
+        Failure::text(StatusCode::NOT_FOUND, "No such database.")
+    }
+
+    pub(crate) fn unresolved(path: &NameOrIdentity) -> Failure {
+        match path {
+            NameOrIdentity::Identity(_) => Failure::no_such_database(),
+            NameOrIdentity::Name(name) => Failure::unknown_name(name.as_str()),
+        }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        if let Some(content_type) = self.content_type {
+            response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        }
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        Failure::internal(error.to_string())
+    }
+}
+
+/// The chain of causes of an error, joined with `: `.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.ends_with(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+pub(crate) fn text(body: impl Into<Body>) -> Response {
+    with_type(TEXT, body)
+}
+
+pub(crate) fn json(body: impl Into<Body>) -> Response {
+    with_type(JSON, body)
+}
+
+pub(crate) fn json_value(value: &Value) -> Response {
+    json(value.to_string())
+}
+
+pub(crate) fn with_type(content_type: HeaderValue, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

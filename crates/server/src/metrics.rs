@@ -1,0 +1,182 @@
+//! Counters of the server and their Prometheus text form (06 §5.21).
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use lightcone_types::Identity;
+
+use crate::databases::Running;
+
+/// What the server counts about one database.
+#[derive(Default)]
+pub(crate) struct DatabaseCounters {
+    pub clients_connected: AtomicU64,
+    pub clients_spawned: AtomicU64,
+    pub clients_aborted: AtomicU64,
+    pub clients_closed: AtomicU64,
+    pub clients_idle_timed_out: AtomicU64,
+    pub clients_rejected: AtomicU64,
+    pub disconnects_client_close: AtomicU64,
+    pub disconnects_server_close: AtomicU64,
+    pub disconnects_error: AtomicU64,
+    pub requests: AtomicU64,
+    pub request_bytes: AtomicU64,
+    pub sent_bytes: AtomicU64,
+    pub sent_messages: AtomicU64,
+}
+
+/// What the server counts about itself.
+#[derive(Default)]
+pub(crate) struct ServerCounters {
+    pub connections_open: AtomicU64,
+    pub connections_accepted: AtomicU64,
+    pub connections_refused: AtomicU64,
+}
+
+pub(crate) fn add(counter: &AtomicU64, value: u64) {
+    counter.fetch_add(value, Relaxed);
+}
+
+/// Counts up while it lives.
+pub(crate) struct Gauge<'a>(&'a AtomicU64);
+
+impl<'a> Gauge<'a> {
+    pub(crate) fn enter(counter: &'a AtomicU64) -> Gauge<'a> {
+        counter.fetch_add(1, Relaxed);
+        Gauge(counter)
+    }
+}
+
+impl Drop for Gauge<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+struct Text(String);
+
+impl Text {
+    /// One family: a line per database that has something to say.
+    fn family(&mut self, kind: Kind, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
+        let mut samples = samples.peekable();
+        if samples.peek().is_none() {
+            return;
+        }
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in samples {
+            let _ = writeln!(self.0, "{name}{labels} {value}");
+        }
+    }
+}
+
+/// The exposition of everything.
+pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)]) -> String {
+    use Kind::{Counter, Gauge};
+    let mut text = Text(String::new());
+    let one = |value: &AtomicU64| std::iter::once((String::new(), value.load(Relaxed)));
+    text.family(Gauge, "lightcone_connections", "Open TCP connections.", one(&server.connections_open));
+    text.family(Counter, "lightcone_connections_total", "Accepted TCP connections.", one(&server.connections_accepted));
+    text.family(
+        Counter,
+        "lightcone_connections_refused_total",
+        "TCP connections answered 503 because there were too many.",
+        one(&server.connections_refused),
+    );
+
+    type Read = fn(&DatabaseCounters) -> &AtomicU64;
+    let per_database: [(Kind, &str, &str, &str, Read); 10] = [
+        (Gauge, "spacetime_worker_connected_clients", "Connected clients.", "", |c| &c.clients_connected),
+        (Counter, "spacetime_worker_ws_clients_spawned", "WebSocket clients accepted.", "", |c| &c.clients_spawned),
+        (Counter, "spacetime_worker_ws_clients_aborted", "WebSocket clients dropped.", "", |c| &c.clients_aborted),
+        (Counter, "spacetime_worker_ws_clients_closed_connection", "WebSocket clients that closed.", "", |c| {
+            &c.clients_closed
+        }),
+        (
+            Counter,
+            "spacetime_worker_ws_clients_idle_timed_out_total",
+            "WebSocket clients that were silent too long.",
+            "",
+            |c| &c.clients_idle_timed_out,
+        ),
+        (
+            Counter,
+            "spacetime_worker_ws_client_rejections_total",
+            "WebSocket clients that the module refused.",
+            ",cause=\"connect\"",
+            |c| &c.clients_rejected,
+        ),
+        (Counter, "spacetime_websocket_requests_total", "Messages of clients.", ",protocol=\"websocket\"", |c| {
+            &c.requests
+        }),
+        (
+            Counter,
+            "lightcone_websocket_request_bytes_total",
+            "Bytes of messages of clients.",
+            ",protocol=\"websocket\"",
+            |c| &c.request_bytes,
+        ),
+        (Counter, "lightcone_websocket_sent_bytes_total", "Bytes sent to clients, framing included.", "", |c| {
+            &c.sent_bytes
+        }),
+        (Counter, "lightcone_websocket_sent_messages_total", "Server messages sent to clients.", "", |c| {
+            &c.sent_messages
+        }),
+    ];
+    for (kind, name, help, labels, read) in per_database {
+        let samples = databases.iter().map(|(identity, running)| {
+            (format!("{{database_identity=\"{identity}\"{labels}}}"), read(&running.counters).load(Relaxed))
+        });
+        text.family(kind, name, help, samples);
+    }
+    let causes: [(&str, Read); 3] = [
+        ("client_close", |c| &c.disconnects_client_close),
+        ("server_close", |c| &c.disconnects_server_close),
+        ("error", |c| &c.disconnects_error),
+    ];
+    let samples = databases.iter().flat_map(|(identity, running)| {
+        causes.iter().map(move |(cause, read)| {
+            let labels = format!("{{database_identity=\"{identity}\",cause=\"{cause}\"}}");
+            (labels, read(&running.counters).load(Relaxed))
+        })
+    });
+    text.family(
+        Counter,
+        "spacetime_worker_ws_client_disconnections_total",
+        "Ended WebSocket connections by cause.",
+        samples,
+    );
+
+    let stats: Vec<_> = databases.iter().map(|(identity, running)| (identity, running.handle.stats())).collect();
+    let by_db = |identity: &Identity| format!("{{db=\"{identity}\"}}");
+    text.family(
+        Counter,
+        "spacetime_num_txns_total",
+        "Committed transactions.",
+        stats.iter().map(|(identity, stats)| {
+            (format!("{{txn_type=\"Reducer\",db=\"{identity}\",reducer=\"\",committed=\"true\"}}"), stats.transactions)
+        }),
+    );
+    text.family(
+        Gauge,
+        "spacetime_message_log_size_bytes",
+        "Bytes appended to the log.",
+        stats.iter().map(|(identity, stats)| (by_db(identity), stats.log_bytes)),
+    );
+    text.family(
+        Counter,
+        "lightcone_log_syncs_total",
+        "Syncs of the log; one makes many transactions durable.",
+        stats.iter().map(|(identity, stats)| (by_db(identity), stats.log_syncs)),
+    );
+    text.0
+}

@@ -1,0 +1,289 @@
+//! Starting and stopping: options in, a handle out.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::auth::{Authority, KeyPair, KeyPaths, OidcClient};
+use crate::budget::ByteBudget;
+use crate::config::Config;
+use crate::control::ControlDb;
+use crate::data_dir::DataDir;
+use crate::database::Engines;
+use crate::databases::Databases;
+use crate::error::Error;
+use crate::metrics::{add, ServerCounters};
+use crate::state::ServerState;
+
+/// How long open connections may take to end after the databases have ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+const HEADERS_BYTES_MAX: usize = 64 * 1024;
+const HTTP2_STREAMS_MAX: u32 = 128;
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Everything a server needs to know before it starts.
+pub struct ServerOptions {
+    pub listen_addr: SocketAddr,
+    /// Created if it does not exist.
+    pub data_dir: PathBuf,
+    /// From the command line; wins over the configuration file.
+    pub jwt_keys: Option<KeyPaths>,
+    /// The directory of the key pair if neither [`ServerOptions::jwt_keys`] nor the configuration file names one.
+    pub jwt_key_dir: Option<PathBuf>,
+    /// Databases keep nothing on disk.
+    pub in_memory: bool,
+    /// What runs modules.
+    pub engines: Engines,
+    /// Read instead of the data directory's `config.toml`.
+    pub config: Option<Config>,
+    /// Value of `TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH` (06 §3.7).
+    pub issuer_required_to_publish: Option<String>,
+}
+
+impl ServerOptions {
+    /// Options with defaults for everything else.
+    pub fn new(listen_addr: SocketAddr, data_dir: impl Into<PathBuf>, engines: Engines) -> ServerOptions {
+        ServerOptions {
+            listen_addr,
+            data_dir: data_dir.into(),
+            jwt_keys: None,
+            jwt_key_dir: None,
+            in_memory: false,
+            engines,
+            config: None,
+            issuer_required_to_publish: None,
+        }
+    }
+}
+
+/// The server. [`Server::bind`] starts it on the current tokio runtime.
+pub struct Server;
+
+/// A running server. Dropping the handle does not stop it.
+pub struct ServerHandle {
+    local_addr: SocketAddr,
+    state: Arc<ServerState>,
+    stop: watch::Sender<Stage>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Running,
+    Stopping,
+    /// Connections that still live are dropped.
+    Stopped,
+}
+
+impl Server {
+    /// Opens the data directory, listens, and serves in the background.
+    pub async fn bind(options: ServerOptions) -> Result<ServerHandle, Error> {
+        let listen_addr = options.listen_addr;
+        // Reading and writing files.
+        let state = tokio::task::spawn_blocking(move || prepare(options)).await.map_err(|error| Error::Io {
+            action: "prepare",
+            path: PathBuf::new(),
+            source: std::io::Error::other(error),
+        })??;
+        let state = Arc::new(state);
+        let bind_error = |source| Error::Bind { address: listen_addr, source };
+        let listener = TcpListener::bind(listen_addr).await.map_err(bind_error)?;
+        let local_addr = listener.local_addr().map_err(bind_error)?;
+        let (stop, stopping) = watch::channel(Stage::Running);
+        let router = crate::http::router(state.clone());
+        let accepting = tokio::spawn(accept(listener, router, state.clone(), stopping));
+        tracing::info!("Starting SpacetimeDB listening on {local_addr}");
+        Ok(ServerHandle { local_addr, state, stop, accepting })
+    }
+}
+
+impl ServerHandle {
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Stops accepting, ends every database (clients get a Close 1001), and waits until they are all on disk.
+    pub async fn shutdown(self) {
+        self.stop.send_replace(Stage::Stopping);
+        let _ = self.accepting.await;
+        self.state.databases.shutdown().await;
+        let drained = async {
+            while self.state.counters.connections_open.load(Relaxed) > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
+        self.stop.send_replace(Stage::Stopped);
+    }
+}
+
+fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
+    let data_dir = DataDir::open(&options.data_dir)?;
+    let config = match options.config {
+        Some(config) => config,
+        None => Config::load_or_create(&data_dir.config_file())?,
+    };
+    let from_config = config.certificate_authority.as_ref().map(|paths| KeyPaths {
+        private: paths.jwt_priv_key_path.clone(),
+        public: paths.jwt_pub_key_path.clone(),
+    });
+    let key_paths = options
+        .jwt_keys
+        .or(from_config)
+        .or(options.jwt_key_dir.as_deref().map(KeyPaths::in_directory))
+        .ok_or(Error::NoKeyPair)?;
+    let keys = KeyPair::load_or_create(&key_paths)?;
+    let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
+    let limits = crate::database::limits(&config);
+    Ok(ServerState {
+        authority: Authority::new(keys, OidcClient::new()?, config.auth.foreign_issuers.clone()),
+        control,
+        databases: Databases::new(data_dir, options.in_memory, options.engines, limits),
+        issuer_required_to_publish: options
+            .issuer_required_to_publish
+            .map(|issuer| issuer.trim_end_matches('/').to_owned())
+            .filter(|issuer| !issuer.is_empty()),
+        counters: ServerCounters::default(),
+        buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
+        config,
+    })
+}
+
+/// Counts a TCP connection from its acceptance to its end, upgraded or not.
+#[derive(Clone)]
+pub(crate) struct ConnectionSlot {
+    _counted: Arc<Counted>,
+    /// Tells when the server has stopped waiting.
+    stopping: watch::Receiver<Stage>,
+}
+
+struct Counted(Arc<ServerState>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.counters.connections_open.fetch_sub(1, Relaxed);
+    }
+}
+
+impl ConnectionSlot {
+    /// Completes when the server wants every connection to be gone.
+    pub(crate) async fn stopped(&mut self) {
+        let _ = self.stopping.wait_for(|stage| *stage == Stage::Stopped).await;
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    state: Arc<ServerState>,
+    mut stopping: watch::Receiver<Stage>,
+) {
+    let connections_max = state.config.limits.connections_max as u64;
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.wait_for(|stage| *stage != Stage::Running) => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Usually out of file descriptors: wait for some to be closed.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        if state.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
+            state.counters.connections_open.fetch_sub(1, Relaxed);
+            add(&state.counters.connections_refused, 1);
+            refuse(&stream);
+            continue;
+        }
+        add(&state.counters.connections_accepted, 1);
+        let slot = ConnectionSlot { _counted: Arc::new(Counted(state.clone())), stopping: stopping.clone() };
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+        tokio::spawn(serve_connection(stream, router.clone(), state.clone(), slot));
+    }
+}
+
+/// Never waits: the answer fits into the socket's buffer or is lost.
+fn refuse(stream: &TcpStream) {
+    let body = "the server has as many connections as limits.connections-max allows [LC0116]";
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // A fresh socket has no readiness yet in the runtime's view, so the plain system call.
+    let _ = rustix::net::send(stream, answer.as_bytes(), rustix::net::SendFlags::DONTWAIT);
+}
+
+async fn serve_connection(stream: TcpStream, router: Router, state: Arc<ServerState>, slot: ConnectionSlot) {
+    let header_timeout = state.config.limits.header_timeout;
+    let Ok(Ok(is_http2)) = tokio::time::timeout(header_timeout, speaks_http2(&stream)).await else { return };
+    let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_timeout)
+        .max_buf_size(HEADERS_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .max_header_list_size(HEADERS_BYTES_MAX as u32)
+        .keep_alive_interval(header_timeout)
+        .keep_alive_timeout(header_timeout);
+    let builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
+    let mut stopping = slot.stopping.clone();
+    let mut stopped = slot.clone();
+    let service = TowerToHyperService::new(router.layer(axum::Extension(slot)));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(error = crate::http::error_chain(&*error), "connection ended");
+                }
+                return;
+            }
+            _ = stopping.wait_for(|stage| *stage != Stage::Running), if !asked => {
+                asked = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = stopped.stopped() => return,
+        }
+    }
+}
+
+/// Looks at the first bytes without taking them. The library's own detection waits for ever.
+async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
+    let mut start = [0; HTTP2_PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut start).await?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if start[..count] != HTTP2_PREFACE[..count] {
+            return Ok(false);
+        }
+        if count == HTTP2_PREFACE.len() {
+            return Ok(true);
+        }
+        // The socket stays readable until the bytes are taken, so there is nothing to wait for but time.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
