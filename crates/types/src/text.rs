@@ -31,15 +31,11 @@ fn write_value(
             out.push('(');
             match variant.and_then(|v| v.name()) {
                 Some(name) => out.push_str(name),
-                None => write_display(tag, out),
+                None => write_unnamed(usize::from(*tag), out),
             }
             out.push_str(" = ");
-            write_value(
-                typespace,
-                variant.map_or(&UNKNOWN, |v| &v.algebraic_type),
-                value,
-                out,
-            );
+            let payload_type = variant.map_or(&UNKNOWN, |v| &v.algebraic_type);
+            write_payload(typespace, payload_type, value, out);
             out.push(')');
         }
         AlgebraicValue::Product(elements) => match ty.as_product() {
@@ -64,6 +60,31 @@ fn write_value(
     }
 }
 
+/// The payload of a sum. Special products keep their field name here, as in
+/// `(Time = (__timestamp_micros_since_unix_epoch__ = 1970-01-01T00:00:00+00:00))`.
+fn write_payload(
+    typespace: &Typespace,
+    ty: &AlgebraicType,
+    value: &AlgebraicValue,
+    out: &mut String,
+) {
+    let special = typespace
+        .follow(ty)
+        .ok()
+        .and_then(|t| t.as_product())
+        .filter(|p| p.is_special());
+    match special.and_then(|p| p.elements[0].name()) {
+        Some(name) => {
+            out.push('(');
+            out.push_str(name);
+            out.push_str(" = ");
+            write_value(typespace, ty, value, out);
+            out.push(')');
+        }
+        None => write_value(typespace, ty, value, out),
+    }
+}
+
 fn write_product(
     typespace: &Typespace,
     product: &ProductType,
@@ -82,7 +103,7 @@ fn write_product(
         let declared = product.elements.get(index);
         match declared.and_then(|e| e.name()) {
             Some(name) => out.push_str(name),
-            None => write_display(&index, out),
+            None => write_unnamed(index, out),
         }
         out.push_str(" = ");
         let ty = declared.map_or(&AlgebraicType::Bool, |e| &e.algebraic_type);
@@ -114,7 +135,7 @@ fn write_leaf(value: &AlgebraicValue, out: &mut String) {
             out.push_str("0x");
             hex::encode_into(bytes, out);
         }
-        String(text) => crate::json::write_string(text, out),
+        String(text) => write_quoted(text, out),
         Bool(v) => write_display(v, out),
         I8(v) => write_display(v, out),
         U8(v) => write_display(v, out),
@@ -131,6 +152,25 @@ fn write_leaf(value: &AlgebraicValue, out: &mut String) {
         F32(v) => write_display(v, out),
         F64(v) => write_display(v, out),
     }
+}
+
+fn write_unnamed(index: usize, out: &mut String) {
+    out.push_str("col_");
+    write_display(&index, out);
+}
+
+/// Quotes and backslashes stay as they are, as users of the reference CLI expect; control characters
+/// would break the table.
+fn write_quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        if character.is_control() {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out.push('"');
 }
 
 fn write_display(value: &dyn std::fmt::Display, out: &mut String) {

@@ -48,7 +48,7 @@ impl Typespace {
     pub fn follow<'a>(&'a self, ty: &'a AlgebraicType) -> Result<&'a AlgebraicType, TypeError> {
         let mut current = ty;
         // A chain longer than the typespace must repeat a ref.
-        for _ in 0..=self.types.len() {
+        for _ in 0..=self.types.len().min(RESOLVED_DEPTH_MAX) {
             match current {
                 AlgebraicType::Ref(r) => {
                     current = self.get(*r).ok_or(TypeError::InvalidRef(*r))?;
@@ -57,6 +57,9 @@ impl Typespace {
             }
         }
         match current {
+            AlgebraicType::Ref(_) if self.types.len() > RESOLVED_DEPTH_MAX => {
+                Err(TypeError::TooDeep)
+            }
             AlgebraicType::Ref(r) => Err(TypeError::Recursive(*r)),
             other => Ok(other),
         }

@@ -121,3 +121,18 @@ impl<T: Decode, E: Decode> Decode for Result<T, E> {
         }
     }
 }
+
+impl<T: Decode> Decode for std::ops::Bound<T> {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        use std::ops::Bound;
+        match r.read_u8()? {
+            0 => T::decode(r).map(Bound::Included),
+            1 => T::decode(r).map(Bound::Excluded),
+            2 => Ok(Bound::Unbounded),
+            tag => Err(DecodeError::InvalidTag {
+                tag,
+                sum_name: None,
+            }),
+        }
+    }
+}

@@ -8,6 +8,9 @@ pub trait Encode {
     fn encode(&self, out: &mut Vec<u8>);
 
     /// The encoding in a buffer of its own.
+    ///
+    /// Beware of a `Vec<u8>` that shall just be copied: with this trait in scope, `to_vec` on it is
+    /// this method and puts the length in front.
     fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);
@@ -145,6 +148,24 @@ impl<T: Encode, E: Encode> Encode for Result<T, E> {
                 out.push(1);
                 error.encode(out);
             }
+        }
+    }
+}
+
+/// Tags 0 included, 1 excluded, 2 unbounded (spec 1.1.5).
+impl<T: Encode> Encode for std::ops::Bound<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        use std::ops::Bound;
+        match self {
+            Bound::Included(value) => {
+                out.push(0);
+                value.encode(out);
+            }
+            Bound::Excluded(value) => {
+                out.push(1);
+                value.encode(out);
+            }
+            Bound::Unbounded => out.push(2),
         }
     }
 }
