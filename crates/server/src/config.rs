@@ -15,7 +15,7 @@ pub const DEFAULT_CONFIG: &str = include_str!("config.default.toml");
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Config {
-    pub certificate_authority: Option<CertificateAuthority>,
+    pub certificate_authority: CertificateAuthority,
     pub module_http: ModuleHttp,
     pub logs: Logs,
     pub wasm: EnginePool,
@@ -28,11 +28,12 @@ pub struct Config {
     pub auth: Auth,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The key pair of tokens: both files or none.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct CertificateAuthority {
-    pub jwt_priv_key_path: PathBuf,
-    pub jwt_pub_key_path: PathBuf,
+    pub jwt_priv_key_path: Option<PathBuf>,
+    pub jwt_pub_key_path: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -256,6 +257,10 @@ impl Config {
         if config.websocket.ping_interval >= config.websocket.idle_timeout {
             return Err(wrong("websocket.ping-interval must be smaller than websocket.idle-timeout".into()));
         }
+        let keys = &config.certificate_authority;
+        if keys.jwt_priv_key_path.is_some() != keys.jwt_pub_key_path.is_some() {
+            return Err(wrong("certificate-authority needs both jwt-priv-key-path and jwt-pub-key-path".into()));
+        }
         if config.websocket.ping_interval.is_zero() {
             return Err(wrong("websocket.ping-interval must be greater than zero".into()));
         }
@@ -376,7 +381,7 @@ mod tests {
             })
             .collect();
         let mut full = parse(&uncommented).expect("the default file parses when uncommented");
-        assert!(full.certificate_authority.take().is_some());
+        assert!(std::mem::take(&mut full.certificate_authority).jwt_pub_key_path.is_some());
         assert!(full.wasm.procedure_instance_pool_size.take().is_some());
         assert!(full.v8.procedure_instance_pool_size.take().is_some());
         full.publish.owners.clear();
@@ -390,6 +395,7 @@ mod tests {
             ("[websocket]\nping-interval = \"40s\"", "ping-interval must be smaller"),
             ("[websocket]\nping-interval = 15", "invalid type"),
             ("[wasm]\nprocedure-instance-pool-size = 0", "nonzero"),
+            ("[certificate-authority]\njwt-pub-key-path = \"x\"", "needs both"),
             ("[publish]\nallowed = \"me\"", "expected \"anyone\""),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),

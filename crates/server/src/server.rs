@@ -132,10 +132,11 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         Some(config) => config,
         None => Config::load_or_create(&data_dir.config_file())?,
     };
-    let from_config = config.certificate_authority.as_ref().map(|paths| KeyPaths {
-        private: paths.jwt_priv_key_path.clone(),
-        public: paths.jwt_pub_key_path.clone(),
-    });
+    let authority = &config.certificate_authority;
+    let from_config = match (&authority.jwt_priv_key_path, &authority.jwt_pub_key_path) {
+        (Some(private), Some(public)) => Some(KeyPaths { private: private.clone(), public: public.clone() }),
+        _ => None,
+    };
     let key_paths = options
         .jwt_keys
         .or(from_config)
