@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lightcone_engine::{Datastore, DatastoreError};
+use lightcone_engine::{Datastore, DatastoreError, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_types::bsatn::Reader;
 use lightcone_types::{ConnectionId, Identity, IndexId, TableId, Timestamp};
 
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers, RowIterators};
@@ -47,6 +48,8 @@ pub struct HostEnv {
     timers: ConsoleTimers,
     /// Generated column values of the insert or update that runs.
     generated: Vec<u8>,
+    /// The row that `get_jwt` found.
+    credentials: RowBuffer,
     console_bytes: usize,
 }
 
@@ -62,6 +65,7 @@ impl HostEnv {
             iterators: RowIterators::default(),
             timers: ConsoleTimers::default(),
             generated: Vec::new(),
+            credentials: RowBuffer::default(),
             console_bytes: 0,
         }
     }
@@ -183,7 +187,7 @@ impl HostEnv {
     #[inline]
     fn scan(
         &mut self,
-        scan: impl FnOnce(&Datastore, &mut lightcone_engine::RowBuffer) -> Result<(), DatastoreError>,
+        scan: impl FnOnce(&Datastore, &mut RowBuffer) -> Result<(), DatastoreError>,
     ) -> Result<u32, AbiError> {
         let datastore = self
             .datastore
@@ -325,16 +329,28 @@ impl HostEnv {
         self.config.database_identity
     }
 
-    /// `get_jwt`: a source with the payload of the connection's token, or 0 if there is none.
+    /// `get_jwt`: a source with the payload (JSON text) of the token that a connection came with, or 0 if there is none.
     pub fn jwt_source(&mut self, connection: ConnectionId) -> Result<u32, AbiError> {
-        let payload = self.jwt_payload(connection)?.unwrap_or_default();
+        let datastore = self
+            .datastore
+            .as_deref()
+            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let credentials = datastore.schema(ST_CONNECTION_CREDENTIALS_ID);
+        let Some(index) = credentials.and_then(|table| table.indexes.first()) else {
+            return Ok(0);
+        };
+        self.credentials.clear();
+        datastore
+            .index_scan_point(index.id, &connection.0.to_le_bytes(), &mut self.credentials)
+            .map_err(failed)?;
+        // The row is the connection id and the payload.
+        let mut row = Reader::new(&self.credentials.bytes);
+        let payload = row
+            .read_u128()
+            .and_then(|_| row.read_str())
+            .unwrap_or_default();
         self.sources
             .open(payload.as_bytes(), self.config.limits.sources_max)
-    }
-
-    /// The payload (JSON text) of the token that a connection came with.
-    pub fn jwt_payload(&self, connection: ConnectionId) -> Result<Option<String>, AbiError> {
-        Ok(self.datastore()?.jwt_payload(connection))
     }
 
     // ---- What a later version brings ------------------------------------------------------------------------------
@@ -478,9 +494,9 @@ fn lossy(text: &[u8], bytes_max: usize) -> Cow<'_, str> {
 
 #[cold]
 fn failed(error: DatastoreError) -> AbiError {
-    match Errno::from_number(error.errno()) {
+    match error.errno().and_then(Errno::from_number) {
         Some(errno) => AbiError::Errno(errno),
-        None => AbiError::Trap(HostTrap::Internal(error.to_string().into())),
+        None => AbiError::Trap(HostTrap::Datastore(error.to_string().into())),
     }
 }
 

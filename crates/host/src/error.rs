@@ -58,7 +58,10 @@ pub enum HostTrap {
         /// Its value.
         limit: u64,
     },
-    /// The engine failed in a way that no errno expresses.
+    /// The datastore refused in a way that no errno expresses; the text is its own.
+    #[error("{0}")]
+    Datastore(Box<str>),
+    /// Something that can't happen did.
     #[error("internal error of the host: {0}")]
     Internal(Box<str>),
 }
