@@ -54,6 +54,11 @@ impl Context {
         }
     }
 
+    /// Keeps an error that explains why validation stopped, whatever else was found.
+    fn push_first(&mut self, error: ValidationError) {
+        self.errors.insert(0, error);
+    }
+
     fn check(&mut self, result: Result<(), ValidationError>) {
         if let Err(error) = result {
             self.push(error);
@@ -66,7 +71,7 @@ impl Context {
         let passed_before = self.name_bytes_left == 0;
         self.name_bytes_left = self.name_bytes_left.saturating_sub(bytes);
         if self.name_bytes_left == 0 && !passed_before {
-            self.push(ValidationError::TooLarge {
+            self.push_first(ValidationError::TooLarge {
                 what: "bytes of derived names",
                 limit: NAME_BYTES_MAX,
             });
@@ -80,7 +85,7 @@ impl Context {
         let passed_before = self.type_parts_left == 0;
         self.type_parts_left = self.type_parts_left.saturating_sub(parts);
         if self.type_parts_left == 0 && !passed_before {
-            self.push(ValidationError::TooLarge {
+            self.push_first(ValidationError::TooLarge {
                 what: "parts of column types",
                 limit: TYPE_PARTS_MAX,
             });

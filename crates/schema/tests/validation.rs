@@ -1,0 +1,826 @@
+//! Every kind of validation error, and what is accepted right next to it (02 §8).
+
+mod common;
+
+use common::*;
+use lightcone_schema::raw::*;
+use lightcone_schema::ValidationError as E;
+use lightcone_schema::*;
+use lightcone_types::{AlgebraicType as T, ColId, ProductType, TypeRef};
+
+fn texts(build: Build) -> Vec<String> {
+    build.errors().iter().map(ToString::to_string).collect()
+}
+
+/// Asserts that validation finds exactly the given errors.
+macro_rules! refused {
+    ($build:expr, $($pattern:pat),+ $(,)?) => {{
+        let errors = $build.errors();
+        let mut errors = errors.iter();
+        $( assert!(matches!(errors.next(), Some($pattern)), "expected {} in {errors:?}", stringify!($pattern)); )+
+        assert_eq!(errors.next(), None);
+    }};
+}
+
+fn one_table(name: &str, fields: &[(&str, T)], change: impl FnOnce(&mut RawTableDefV10)) -> Build {
+    let mut build = Build::default();
+    change(build.table(name, fields));
+    build
+}
+
+fn with_sections(sections: Vec<RawModuleDefV10Section>) -> Build {
+    Build {
+        rest: sections,
+        ..Build::default()
+    }
+}
+
+const ID: (&str, T) = ("id", T::U64);
+
+fn keyed(table: &mut RawTableDefV10) {
+    table.primary_key = cols(&[0]);
+    table.constraints.push(unique(&[0]));
+    table.indexes.push(btree("k", &[0]));
+}
+
+#[test]
+fn identifiers() {
+    for bad in [
+        "",
+        "1a",
+        "a-b",
+        "a.b",
+        "a b",
+        "$",
+        "e\u{301}",
+        &"x".repeat(5000),
+    ] {
+        assert!(check_identifier(bad).is_err(), "{bad:?}");
+        let build = one_table(bad, &[ID], |_| {});
+        assert!(
+            build.errors().iter().any(|e| matches!(e, E::Identifier(_))),
+            "{bad:?}"
+        );
+    }
+    for good in ["type", "select", "_a1", "é", "用户", "x\u{301}y"] {
+        assert_eq!(check_identifier(good), Ok(()), "{good:?}");
+    }
+    // Only underscores: nothing is left after conversion.
+    refused!(
+        one_table("__", &[ID], |_| {}),
+        E::Identifier(IdentifierError::Empty)
+    );
+    refused!(
+        one_table("t", &[("_", T::U8)], |_| {}),
+        E::Identifier(IdentifierError::Empty)
+    );
+    assert!(texts(one_table("t-u", &[ID], |_| {}))[0]
+        .starts_with("module contains invalid identifier: "));
+}
+
+#[test]
+fn error_report() {
+    let mut build = one_table("st_x", &[ID], |_| {});
+    build.table("st_y", &[ID]);
+    let error = ModuleDef::validate(RawModuleDef::V10(build.raw())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Errors occurred:\nTable name is reserved for system use: st_x\n\nTable name is reserved for system use: st_y\n\n"
+    );
+}
+
+#[test]
+fn object_names() {
+    let mut build = Build::default();
+    build.table("p", &[ID]);
+    build.table("p", &[ID]);
+    assert_eq!(
+        texts(build),
+        [
+            "name `p` is used for multiple entities",
+            "name `p` is used for multiple entities"
+        ][..1]
+    );
+    // A source name of one meets the canonical name of another.
+    let mut build = Build::default();
+    build.table("fooBar", &[ID]);
+    build.table("foo_bar", &[ID]);
+    refused!(build, E::DuplicateName { .. });
+    let index_as_table = one_table("p", &[ID], |t| t.indexes.push(btree("p", &[0])));
+    refused!(index_as_table, E::DuplicateName { .. });
+    // The same index twice, under different source names.
+    let twice = one_table("p", &[ID], |t| {
+        t.indexes = vec![btree("a", &[0]), btree("b", &[0])]
+    });
+    refused!(twice, E::DuplicateName { .. });
+}
+
+#[test]
+fn function_names() {
+    let mut build = one_table("a", &[ID], |_| {});
+    build.reducers = vec![reducer("a", ProductType::default())];
+    build.clone().valid();
+    build.reducers.push(reducer("_a", ProductType::default()));
+    assert_eq!(
+        texts(build),
+        ["Name a is used for multiple reducers, procedures and/or views"]
+    );
+}
+
+#[test]
+fn type_names() {
+    let mut build = Build::default();
+    build.named_type("aB", T::unit());
+    build.named_type("a_b", T::unit());
+    assert_eq!(texts(build), ["name `AB` is used for multiple types"]);
+}
+
+#[test]
+fn row_types() {
+    let mut build = one_table("p", &[ID], |t| t.product_type_ref = TypeRef(5));
+    assert_eq!(
+        texts(build.clone()),
+        ["Table p has invalid product_type_ref &5"]
+    );
+    build.named_type("E", T::simple_enum(["a"]));
+    build.tables[0].product_type_ref = TypeRef(1);
+    refused!(build, E::InvalidProductTypeRef { .. });
+
+    let mut unnamed = Build::default();
+    unnamed.table("p", &[ID]);
+    unnamed.types[0] = T::Product(ProductType {
+        elements: vec![lightcone_types::ProductTypeElement {
+            name: None,
+            algebraic_type: T::U8,
+        }],
+    });
+    refused!(
+        unnamed,
+        E::UnnamedTypeElement { .. },
+        E::UnnamedColumn { .. }
+    );
+
+    refused!(
+        one_table("p", &[("aB", T::U8), ("a_b", T::U8)], |_| {}),
+        E::DuplicateColumnName { .. }
+    );
+    refused!(
+        one_table("p", &[("a", T::U8), ("a", T::U8)], |_| {}),
+        E::DuplicateColumnName { .. }
+    );
+    refused!(
+        one_table("t", &[ID], |t| t.table_type = TableKind::System),
+        E::SystemTable { .. }
+    );
+}
+
+#[test]
+fn recursive_columns() {
+    let mut build = Build::default();
+    let node = build.named_type("Node", T::product([("next", T::option(T::reference(0)))]));
+    build.reducers = vec![reducer("walk", ProductType::new([("node", T::Ref(node))]))];
+    build.clone().valid();
+    build.table("t", &[("node", T::Ref(node))]);
+    assert!(texts(build)[0].contains("Found recursive type reference &0"));
+}
+
+#[test]
+fn keys_and_indexes() {
+    one_table("p", &[ID, ("b", T::U8)], keyed).valid();
+    let missing = one_table("p", &[ID], |t| t.primary_key = cols(&[0]));
+    assert_eq!(
+        texts(missing),
+        ["table `p` column `id` is primary key but has no unique constraint"]
+    );
+    refused!(
+        one_table("p", &[ID], |t| t.primary_key = cols(&[0, 0])),
+        E::RepeatedPrimaryKey { .. }
+    );
+    refused!(
+        one_table("p", &[ID], |t| t.primary_key = cols(&[4])),
+        E::ColumnNotFound { .. }
+    );
+    let bad_index = one_table("p", &[ID], |t| t.indexes.push(btree("x", &[9])));
+    assert_eq!(
+        texts(bad_index),
+        ["column `9` referenced by def p_col_9_idx_btree not found in table `p`"]
+    );
+    refused!(
+        one_table("p", &[ID], |t| t.indexes.push(btree("x", &[0, 0]))),
+        E::DuplicateColumns { .. }
+    );
+    refused!(
+        one_table("p", &[ID], |t| t.indexes.push(btree("x", &[]))),
+        E::EmptyColumnList { .. }
+    );
+    let no_index = one_table("p", &[ID], |t| t.constraints.push(unique(&[0])));
+    assert_eq!(
+        texts(no_index),
+        ["No index found to support unique constraint `p_id_key` for columns `{ColId(0)}`"]
+    );
+    let nameless = one_table("p", &[ID], |t| {
+        t.indexes.push(RawIndexDefV10 {
+            source_name: None,
+            ..btree("x", &[0])
+        });
+    });
+    refused!(nameless, E::IndexWithoutSourceName { .. });
+    // An index over the same set in another order supports a constraint.
+    let def = one_table("p", &[ID, ("b", T::U8)], |t| {
+        t.constraints.push(unique(&[1, 0]));
+        t.indexes
+            .push(index("x", IndexAlgorithm::Hash(cols(&[0, 1]))));
+    })
+    .valid();
+    assert_eq!(def.tables[0].constraints[0].name, "p_b_id_key");
+    assert_eq!(def.tables[0].constraints[0].columns, cols(&[0, 1]));
+    assert!(def.tables[0].indexes[0].unique);
+}
+
+#[test]
+fn direct_indexes() {
+    let direct = |ty: T| {
+        let mut build = Build::default();
+        build.named_type("E", T::simple_enum(["a", "b"]));
+        build.named_type("N", T::sum([("a", T::U8)]));
+        build
+            .table("p", &[("c", ty)])
+            .indexes
+            .push(index("x", IndexAlgorithm::Direct(ColId(0))));
+        build
+    };
+    for good in [T::U8, T::U16, T::U32, T::U64, T::reference(0)] {
+        direct(good).valid();
+    }
+    for bad in [T::I8, T::String, T::U128, T::Bool, T::reference(1)] {
+        refused!(direct(bad), E::DirectIndexOnBadType { .. });
+    }
+}
+
+#[test]
+fn sequences() {
+    let with = |change: fn(&mut RawSequenceDefV10)| {
+        one_table("p", &[ID, ("s", T::String)], |t| {
+            let mut sequence = sequence(0);
+            change(&mut sequence);
+            t.sequences.push(sequence);
+        })
+    };
+    with(|_| {}).valid();
+    with(|s| (s.start, s.max_value) = (Some(5), Some(10))).valid();
+    with(|s| {
+        (s.start, s.min_value, s.max_value, s.increment) = (Some(-1), Some(-10), Some(-1), -3)
+    })
+    .valid();
+    refused!(
+        with(|s| s.column = ColId(1)),
+        E::InvalidSequenceColumnType { .. }
+    );
+    refused!(with(|s| s.column = ColId(7)), E::ColumnNotFound { .. });
+    refused!(
+        with(|s| (s.start, s.min_value) = (Some(1), Some(2))),
+        E::InvalidSequenceRange { .. }
+    );
+    refused!(
+        with(|s| (s.start, s.max_value) = (Some(5), Some(2))),
+        E::InvalidSequenceRange { .. }
+    );
+    refused!(
+        with(|s| (s.max_value, s.min_value) = (Some(1), Some(2))),
+        E::InvalidSequenceRange { .. }
+    );
+    // What ends the reference's process.
+    refused!(with(|s| s.increment = 0), E::UnusableSequence { .. });
+    refused!(with(|s| s.start = Some(-5)), E::UnusableSequence { .. });
+    refused!(with(|s| s.max_value = Some(0)), E::UnusableSequence { .. });
+    refused!(
+        with(|s| (s.increment, s.max_value) = (9, Some(5))),
+        E::UnusableSequence { .. }
+    );
+    let extremes = with(|s| {
+        (s.min_value, s.max_value, s.increment) = (Some(i128::MIN), Some(i128::MAX), i128::MIN);
+    });
+    extremes.valid();
+    let two = one_table("p", &[ID], |t| {
+        t.sequences = vec![
+            sequence(0),
+            RawSequenceDefV10 {
+                source_name: Some("s".into()),
+                ..sequence(0)
+            },
+        ];
+    });
+    refused!(two, E::OneAutoInc { .. });
+}
+
+#[test]
+fn default_values() {
+    let with = |values: Vec<(u16, Vec<u8>)>| {
+        one_table("p", &[ID, ("s", T::option(T::String))], |t| {
+            t.default_values = values
+                .into_iter()
+                .map(|(c, value)| RawColumnDefaultValueV10 {
+                    col_id: ColId(c),
+                    value,
+                })
+                .collect();
+        })
+    };
+    let def = with(vec![(1, vec![9]), (1, vec![1, 77])]);
+    refused!(def, E::ColumnDefaultValueMalformed { .. });
+    let def = with(vec![(1, vec![0, 0, 0, 0, 0]), (1, vec![1, 77])]).valid();
+    assert_eq!(
+        def.tables[0].columns[1].default.as_deref(),
+        Some(&[1][..]),
+        "the last counts, without the rest"
+    );
+    refused!(
+        with(vec![(0, vec![1])]),
+        E::ColumnDefaultValueMalformed { .. }
+    );
+    refused!(with(vec![(2, vec![])]), E::ColumnNotFound { .. });
+
+    let mut raw = RawModuleDefV9::default();
+    let default = |table: &str| {
+        RawMiscModuleExportV9::ColumnDefaultValue(RawColumnDefaultValueV9 {
+            table: table.into(),
+            col_id: ColId(0),
+            value: vec![1; 8],
+        })
+    };
+    raw.tables = one_table("p", &[ID], |_| {}).valid().to_raw_v9().tables;
+    raw.typespace.types = vec![T::product([ID])];
+    raw.misc_exports = vec![default("p"), default("p"), default("q")];
+    let errors = ModuleDef::validate(RawModuleDef::V9(raw))
+        .unwrap_err()
+        .errors;
+    assert!(
+        matches!(
+            &errors[..],
+            [
+                E::TableNotFound { .. },
+                E::MultipleColumnDefaultValues { .. }
+            ]
+        ),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn parameters_and_returns() {
+    let with = |change: fn(&mut RawReducerDefV10)| {
+        let mut build = Build::default();
+        let mut reducer = reducer("f", ProductType::new([("a", T::U8)]));
+        change(&mut reducer);
+        build.reducers.push(reducer);
+        build
+    };
+    with(|_| {}).valid();
+    refused!(
+        with(|r| r.params.elements[0].name = None),
+        E::UnnamedParameter { .. }
+    );
+    refused!(
+        with(|r| r.ok_return_type = T::U8),
+        E::InvalidReducerReturnType { .. }
+    );
+    refused!(
+        with(|r| r.err_return_type = T::U8),
+        E::InvalidReducerReturnType { .. }
+    );
+    let inline = with(|r| r.params.elements[0].algebraic_type = T::product([("x", T::U8)]));
+    assert!(texts(inline)[0].starts_with("error at reducer `f` argument 0 (`a`): "));
+    let dangling = with(|r| r.params.elements[0].algebraic_type = T::array(T::reference(3)));
+    refused!(
+        dangling,
+        E::TypeUse {
+            reason: TypeUseError::InvalidRef(TypeRef(3)),
+            ..
+        }
+    );
+    // Parameter names stay as sent, reducer names do not.
+    let def = with(|r| {
+        r.source_name = "doIt".into();
+        r.params.elements[0].name = Some("playerName".into());
+    })
+    .valid();
+    assert_eq!(
+        def.reducer("do_it").unwrap().1.params.to_string(),
+        "(playerName: U8)"
+    );
+
+    let procedure = RawProcedureDefV10 {
+        source_name: "p".into(),
+        params: ProductType::default(),
+        return_type: T::product([("x", T::U8)]),
+        visibility: Visibility::ClientCallable,
+    };
+    let build = with_sections(vec![RawModuleDefV10Section::Procedures(vec![procedure])]);
+    refused!(build, E::TypeUse { .. });
+}
+
+#[test]
+fn type_uses() {
+    let declared = |ty: T| {
+        let mut build = Build::default();
+        build.named_type("X", ty);
+        build
+    };
+    let use_of = |ty: T| declared(T::product([("f", ty)]));
+    for good in [
+        T::U8,
+        T::String,
+        T::unit(),
+        T::never(),
+        T::bytes(),
+        T::identity(),
+        T::schedule_at(),
+        T::option(T::array(T::result(T::reference(0), T::timestamp()))),
+    ] {
+        use_of(good).valid();
+    }
+    let bad = use_of(T::sum([("a", T::U8)]));
+    assert!(texts(bad)[0].starts_with("error at typespace ref `&0`: internal codegen error: "));
+    refused!(
+        use_of(T::option(T::product([("x", T::U8)]))),
+        E::TypeUse { .. }
+    );
+    refused!(declared(T::U8), E::InvalidTypeDef { .. });
+    refused!(declared(T::option(T::U8)), E::InvalidTypeDef { .. });
+    refused!(
+        declared(T::simple_enum((0..257).map(|i| format!("v{i}")))),
+        E::TypeUse { .. }
+    );
+    declared(T::simple_enum((0..256).map(|i| format!("v{i}")))).valid();
+    let unsorted = |custom_ordering| {
+        let mut build = declared(T::product([("b", T::U8), ("a", T::U8)]));
+        build.named[0].custom_ordering = custom_ordering;
+        build
+    };
+    unsorted(true).valid();
+    refused!(unsorted(false), E::TypeHasIncorrectOrdering { .. });
+    let mut dangling = Build::default();
+    dangling.named_type("X", T::unit());
+    dangling.types.clear();
+    refused!(dangling, E::InvalidTypeDef { .. });
+
+    // Undeclared entries are followed; a cycle that passes through no declared type is an error.
+    let mut chain = Build::default();
+    chain.types = vec![
+        T::reference(1),
+        T::array(T::reference(2)),
+        T::U8,
+        T::array(T::reference(4)),
+        T::reference(3),
+    ];
+    chain.reducers = vec![reducer("ok", ProductType::new([("a", T::reference(0))]))];
+    chain.clone().valid();
+    chain
+        .reducers
+        .push(reducer("bad", ProductType::new([("a", T::reference(3))])));
+    refused!(
+        chain,
+        E::TypeUse {
+            reason: TypeUseError::Cycle(TypeRef(3)),
+            ..
+        }
+    );
+}
+
+fn lifecycle(lifecycle_spec: Lifecycle, function_name: &str) -> RawLifeCycleReducerDefV10 {
+    RawLifeCycleReducerDefV10 {
+        lifecycle_spec,
+        function_name: function_name.into(),
+    }
+}
+
+#[test]
+fn lifecycles() {
+    let with = |entries: Vec<RawLifeCycleReducerDefV10>| {
+        let mut build = with_sections(vec![RawModuleDefV10Section::LifeCycleReducers(entries)]);
+        build.reducers = vec![
+            reducer("init", ProductType::default()),
+            reducer("other", ProductType::default()),
+        ];
+        build
+    };
+    assert_eq!(with(vec![]).valid().init, None, "names carry no meaning");
+    assert_eq!(
+        with(vec![lifecycle(Lifecycle::Init, "other")]).valid().init,
+        Some(1)
+    );
+    let missing = with(vec![lifecycle(Lifecycle::Init, "x")]);
+    assert_eq!(texts(missing), ["lifecycle event Init without reducer"]);
+    let twice = with(vec![
+        lifecycle(Lifecycle::Init, "init"),
+        lifecycle(Lifecycle::Init, "other"),
+    ]);
+    assert_eq!(
+        texts(twice),
+        ["Multiple reducers defined for lifecycle event Init"]
+    );
+    let both = with(vec![
+        lifecycle(Lifecycle::Init, "init"),
+        lifecycle(Lifecycle::OnConnect, "init"),
+    ]);
+    refused!(both, E::DuplicateLifecycle(Lifecycle::OnConnect));
+}
+
+#[test]
+fn schedules() {
+    let with = |change: fn(&mut Build, &mut Vec<RawScheduleDefV10>)| {
+        let mut build = Build::default();
+        keyed(build.table("jobs", &[ID, ("at", T::schedule_at())]));
+        build.reducers = vec![
+            reducer("run", ProductType::new([("job", T::reference(0))])),
+            reducer("idle", ProductType::default()),
+        ];
+        let mut schedules = vec![RawScheduleDefV10 {
+            source_name: None,
+            table_name: "jobs".into(),
+            schedule_at_col: ColId(1),
+            function_name: "run".into(),
+        }];
+        change(&mut build, &mut schedules);
+        build
+            .rest
+            .push(RawModuleDefV10Section::Schedules(schedules));
+        build
+    };
+    let def = with(|_, _| {}).valid();
+    assert_eq!(def.tables[0].schedule.as_ref().unwrap().name, "jobs_sched");
+    assert_eq!(def.reducers[0].visibility, Visibility::Private);
+    assert_eq!(def.reducers[1].visibility, Visibility::ClientCallable);
+    refused!(
+        with(|_, s| s[0].table_name = "x".into()),
+        E::TableNotFound { .. }
+    );
+    refused!(
+        with(|_, s| s[0].schedule_at_col = ColId(0)),
+        E::ScheduledIncorrectColumns { .. }
+    );
+    refused!(
+        with(|_, s| s[0].schedule_at_col = ColId(9)),
+        E::ScheduledIncorrectColumns { .. }
+    );
+    refused!(
+        with(|_, s| s[0].function_name = "x".into()),
+        E::MissingScheduledFunction { .. }
+    );
+    refused!(
+        with(|_, s| s[0].function_name = "idle".into()),
+        E::IncorrectScheduledFunctionParams { .. }
+    );
+    refused!(
+        with(|b, _| b.tables[0].primary_key.clear()),
+        E::ScheduledIncorrectColumns { .. }
+    );
+    refused!(
+        with(|_, s| s.push(s[0].clone())),
+        E::DuplicateName { .. },
+        E::DuplicateName { .. }
+    );
+}
+
+#[test]
+fn views() {
+    use RawModuleDefV10Section as S;
+    let view = |name: &str, return_type: T| RawViewDefV10 {
+        source_name: name.into(),
+        index: 0,
+        is_public: true,
+        is_anonymous: true,
+        params: ProductType::default(),
+        return_type,
+    };
+    let with = |views: Vec<RawViewDefV10>, keys: Vec<(&str, Vec<&str>)>| {
+        let mut build = Build::default();
+        keyed(build.table("p", &[ID, ("someName", T::String)]));
+        let keys = keys
+            .into_iter()
+            .map(|(view, columns)| RawViewPrimaryKeyDefV10 {
+                view_source_name: view.into(),
+                columns: columns.into_iter().map(Into::into).collect(),
+            });
+        build.rest = vec![S::Views(views), S::ViewPrimaryKeys(keys.collect())];
+        build
+    };
+    let query = T::product([("__query__", T::reference(0))]);
+    for good in [
+        T::option(T::reference(0)),
+        T::array(T::reference(0)),
+        query.clone(),
+    ] {
+        with(vec![view("v", good)], vec![]).valid();
+    }
+    for bad in [
+        T::U8,
+        T::array(T::U8),
+        T::reference(0),
+        T::product([("x", T::reference(0))]),
+    ] {
+        refused!(
+            with(vec![view("v", bad)], vec![]),
+            E::InvalidViewReturnType { .. }
+        );
+    }
+    let dangling = with(vec![view("v", T::array(T::reference(7)))], vec![]);
+    refused!(dangling, E::InvalidProductTypeRef { entity: "View", .. });
+    let rows = || vec![view("theView", T::array(T::reference(0)))];
+    let def = with(rows(), vec![("theView", vec!["someName"])]).valid();
+    assert_eq!(def.view("the_view").unwrap().primary_key, Some(ColId(1)));
+    assert_eq!(with(rows(), vec![]).valid().views[0].primary_key, None);
+    assert_eq!(
+        with(rows(), vec![("theView", vec![])]).valid().views[0].primary_key,
+        None
+    );
+    let inherited = with(vec![view("v", query)], vec![]).valid();
+    assert_eq!(
+        inherited.views[0].primary_key,
+        Some(ColId(0)),
+        "a query view inherits its table's key"
+    );
+    refused!(
+        with(rows(), vec![("x", vec!["id"])]),
+        E::ViewPrimaryKeyViewNotFound { .. }
+    );
+    refused!(
+        with(rows(), vec![("theView", vec!["some_name"])]),
+        E::ViewPrimaryKeyColumnNotFound { .. }
+    );
+    refused!(
+        with(rows(), vec![("theView", vec!["id", "id"])]),
+        E::MultipleViewPrimaryKeyColumns { .. }
+    );
+    let repeated = with(
+        rows(),
+        vec![("theView", vec!["id"]), ("theView", vec!["id"])],
+    );
+    refused!(repeated, E::RepeatedViewPrimaryKey { .. });
+    refused!(
+        with(vec![view("st_table", T::array(T::reference(0)))], vec![]),
+        E::TableNameReserved { .. }
+    );
+}
+
+#[test]
+fn http() {
+    use RawModuleDefV10Section as S;
+    let route = |path: &str, method: MethodOrAny| RawHttpRouteDefV10 {
+        handler_function: "pingPong".into(),
+        method,
+        path: path.into(),
+    };
+    let handler = RawHttpHandlerDefV10 {
+        source_name: "pingPong".into(),
+    };
+    let with = |handlers: Vec<RawHttpHandlerDefV10>, routes: Vec<RawHttpRouteDefV10>| {
+        with_sections(vec![S::HttpHandlers(handlers), S::HttpRoutes(routes)])
+    };
+    let get = || MethodOrAny::Method(HttpMethod::Get);
+    let post = || MethodOrAny::Method(HttpMethod::Post);
+    let good = vec![
+        route("", get()),
+        route("/a-b_c~9/", get()),
+        route("/a", get()),
+        route("/a", post()),
+    ];
+    assert_eq!(
+        with(vec![handler.clone()], good).valid().http_handlers[0].name,
+        "ping_pong"
+    );
+    for bad in ["a", "/A", "/a b", "/é", "/%20"] {
+        refused!(
+            with(vec![handler.clone()], vec![route(bad, get())]),
+            E::InvalidHttpRoutePath { .. }
+        );
+    }
+    refused!(
+        with(vec![], vec![route("/a", get())]),
+        E::MissingHttpHandler { .. }
+    );
+    refused!(
+        with(vec![handler.clone(), handler.clone()], vec![]),
+        E::DuplicateHttpHandlerName { .. }
+    );
+    for (first, second) in [
+        (get(), get()),
+        (get(), MethodOrAny::Any),
+        (MethodOrAny::Any, post()),
+    ] {
+        let routes = vec![route("/a", first), route("/a", second)];
+        refused!(
+            with(vec![handler.clone()], routes),
+            E::DuplicateHttpRoute { .. }
+        );
+    }
+}
+
+#[test]
+fn submodules() {
+    use RawModuleDefV10Section as S;
+    let with = |submodules: Vec<(&str, Build)>| {
+        let submodules = submodules
+            .into_iter()
+            .map(|(namespace, module)| RawSubmoduleV10 {
+                namespace: namespace.into(),
+                module: module.raw(),
+            });
+        with_sections(vec![S::Submodules(submodules.collect())])
+    };
+    let library = || {
+        let mut build = one_table("myItem", &[ID], keyed);
+        build.reducers = vec![reducer("doIt", ProductType::default())];
+        build
+    };
+    let mut root = with(vec![
+        ("libA", library()),
+        ("b", with(vec![("c", library())])),
+    ]);
+    root.reducers = vec![reducer("z", ProductType::default())];
+    let def = root.valid();
+    let tables: Vec<&str> = def.tables.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(tables, ["b.c.my_item", "libA.my_item"]);
+    assert_eq!(def.tables[0].source_name, "b.c.myItem");
+    let reducers: Vec<&str> = def.reducers.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(reducers, ["z", "libA.do_it", "b.c.do_it"]);
+    refused!(
+        with(vec![("a", library()), ("a", library())]),
+        E::DuplicateName { .. }
+    );
+    refused!(with(vec![("a.b", library())]), E::Identifier(_));
+    refused!(
+        with(vec![(&"a".repeat(64), library())]),
+        E::NamespaceTooLong { bytes: 64 }
+    );
+    with(vec![(&"a".repeat(63), library())]).valid();
+    let mut started = library();
+    started.rest.push(S::LifeCycleReducers(vec![lifecycle(
+        Lifecycle::Init,
+        "doIt",
+    )]));
+    refused!(
+        with(vec![("a", started)]),
+        E::LifecycleInSubmodule(Lifecycle::Init)
+    );
+}
+
+#[test]
+fn sections() {
+    use RawModuleDefV10Section as S;
+    refused!(
+        with_sections(vec![S::Tables(vec![])]),
+        E::RepeatedSection { section: "Tables" }
+    );
+    let rule = |sql: &str| RawRowLevelSecurityDef { sql: sql.into() };
+    let def = with_sections(vec![S::RowLevelSecurity(vec![
+        rule("a"),
+        rule("b"),
+        rule("a"),
+    ])])
+    .valid();
+    assert_eq!(def.row_level_security, ["a", "b"]);
+}
+
+/// Names that conversion would change survive the way through the schema endpoint.
+#[test]
+fn shown_names_survive() {
+    use RawModuleDefV10Section as S;
+    let names = [("start", "StartUp"), ("ping", "Ping_1")];
+    let mut build = with_sections(vec![
+        S::LifeCycleReducers(vec![lifecycle(Lifecycle::Init, "start")]),
+        S::HttpHandlers(vec![RawHttpHandlerDefV10 {
+            source_name: "ping".into(),
+        }]),
+        S::HttpRoutes(vec![RawHttpRouteDefV10 {
+            handler_function: "ping".into(),
+            method: MethodOrAny::Any,
+            path: "".into(),
+        }]),
+        S::ExplicitNames(ExplicitNames {
+            entries: names
+                .map(|(source, canonical)| {
+                    ExplicitNameEntry::Function(NameMapping {
+                        source_name: source.into(),
+                        canonical_name: canonical.into(),
+                    })
+                })
+                .to_vec(),
+        }),
+    ]);
+    build.reducers = vec![reducer("start", ProductType::default())];
+    let def = build.valid();
+    assert_eq!(
+        (
+            def.reducers[0].name.as_str(),
+            def.http_handlers[0].name.as_str()
+        ),
+        ("StartUp", "Ping_1")
+    );
+    let again = ModuleDef::validate(RawModuleDef::V10(def.to_raw_v10())).unwrap();
+    assert_eq!(
+        (again.reducers[0].name.as_str(), again.init),
+        ("StartUp", Some(0))
+    );
+    assert_eq!(again.http_routes.len(), 1);
+}
