@@ -1,1 +1,37 @@
+//! The command `spacetime` and the server program `spacetimedb-standalone` (07).
+//!
+//! One file per command in `commands`; what they share stands beside it: [`config`] (`cli.toml`), [`project`]
+//! (`spacetime.json`), [`targets`] (which database is meant), [`http`] and [`credentials`] (talking to a server).
 
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod credentials;
+pub mod error;
+pub mod http;
+pub mod json_text;
+pub mod paths;
+pub mod project;
+pub mod prompt;
+pub mod schema;
+pub mod table;
+pub mod targets;
+
+pub use error::{Error, Result};
+
+/// The release of the reference tools whose commands, flags and protocols these programs follow.
+pub const COMPATIBLE_VERSION: &str = "2.10.1";
+
+/// The version text of both programs.
+pub fn long_version() -> String {
+    let path =
+        std::env::current_exe().map_or_else(|_| "unknown".into(), |p| p.display().to_string());
+    format!(
+        "Path: {path}\nCommit: {}\nspacetimedb tool version {COMPATIBLE_VERSION}; spacetimedb-lib version {COMPATIBLE_VERSION};\nlightcone version {}",
+        option_env!("LIGHTCONE_COMMIT").unwrap_or("unknown"),
+        env!("CARGO_PKG_VERSION"),
+    )
+}

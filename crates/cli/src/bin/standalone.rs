@@ -1,0 +1,3 @@
+//! The server program `spacetimedb-standalone`.
+
+fn main() {}

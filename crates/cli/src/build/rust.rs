@@ -1,0 +1,276 @@
+//! Rust modules, built by cargo (07 §7).
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{wasm, Built, HostType, Options};
+use crate::error::{Error, Result};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+/// Output that no module can make: there is no terminal where it runs.
+const PRINTS: [&str; 5] = ["eprintln!", "println!", "eprint!", "print!", "dbg!"];
+
+pub fn build(directory: &Path, options: &Options) -> Result<Built> {
+    ensure_target()?;
+    lint(directory, &options.lint_dir)?;
+    let built = cargo_build(directory, options)?;
+    check(&built)?;
+    let path = if options.debug {
+        built
+    } else {
+        optimise(built)
+    };
+    Ok(Built {
+        path,
+        host_type: HostType::Wasm,
+    })
+}
+
+fn program(variable: &str, default: &str) -> OsString {
+    std::env::var_os(variable)
+        .filter(|v| !v.is_empty())
+        .unwrap_or_else(|| default.into())
+}
+
+/// Makes sure that the standard library for WebAssembly is there, in whichever toolchain is used.
+fn ensure_target() -> Result<()> {
+    // The user builds the standard library himself (Debian's toolchain works like that).
+    if std::env::var_os("CARGO_UNSTABLE_BUILD_STD").is_some() {
+        return Ok(());
+    }
+    let missing = |why: &str| {
+        Error::coded(
+            "LC0611",
+            format!(
+                "Rust modules need a Rust toolchain with the target {TARGET}: {why}.\n\
+                 With rustup:   rustup target add {TARGET}\n\
+                 On Debian:     apt-get install rustc-web cargo-web rust-web-src lld-22, then source scripts/wasm-toolchain.sh"
+            ),
+        )
+    };
+    let sysroot = Command::new(program("RUSTC", "rustc"))
+        .args(["--print", "sysroot"])
+        .output();
+    let sysroot = match sysroot {
+        Ok(output) if output.status.success() => {
+            PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+        }
+        _ => {
+            return Err(missing(
+                "rustc was not found. https://rustup.rs tells how to install it",
+            ))
+        }
+    };
+    if sysroot
+        .join("lib/rustlib")
+        .join(TARGET)
+        .join("lib")
+        .is_dir()
+    {
+        return Ok(());
+    }
+    let added = Command::new("rustup")
+        .args(["target", "add", TARGET])
+        .stdout(Stdio::null())
+        .status();
+    match added {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(missing("`rustup target add` failed, see above")),
+        Err(_) => Err(missing(&format!(
+            "{} has no such target",
+            sysroot.display()
+        ))),
+    }
+}
+
+/// Refuses sources that print: nobody would ever see it.
+fn lint(directory: &Path, lint_dir: &str) -> Result<()> {
+    if lint_dir.is_empty() {
+        eprintln!("warning: the sources are not checked for prints, because --lint-dir is empty");
+        return Ok(());
+    }
+    let mut hits = Vec::new();
+    lint_directory(&directory.join(lint_dir), &mut hits)?;
+    if hits.is_empty() {
+        return Ok(());
+    }
+    Err(Error::coded(
+        "LC0612",
+        format!(
+            "A module has no terminal to print on. Use `log::info!` and its relatives, and read them with `spacetime logs`:\n{}",
+            hits.join("\n")
+        ),
+    ))
+}
+
+fn lint_directory(directory: &Path, hits: &mut Vec<String>) -> Result<()> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        // A module without that directory has nothing to check there.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("read", directory, error)),
+    };
+    for entry in entries {
+        let path = entry.map_err(|e| Error::file("read", directory, e))?.path();
+        if path.is_dir() {
+            lint_directory(&path, hits)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read(&path).map_err(|e| Error::file("read", &path, e))?;
+            for (number, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+                if PRINTS.iter().any(|print| line.contains(print)) {
+                    hits.push(format!(
+                        "  {}:{}: {}",
+                        path.display(),
+                        number + 1,
+                        line.trim()
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs cargo, with its messages on our stderr, and finds what it made.
+fn cargo_build(directory: &Path, options: &Options) -> Result<PathBuf> {
+    let cargo = program("CARGO", "cargo");
+    let mut command = Command::new(&cargo);
+    command
+        .current_dir(directory)
+        .args([
+            "build",
+            "--config=net.git-fetch-with-cli=true",
+            "--message-format=json-render-diagnostics",
+        ])
+        .arg(format!("--target={TARGET}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    if !options.debug {
+        command.arg("--release");
+    }
+    if let Some(features) = &options.features {
+        command.arg(format!("--features={features}"));
+    }
+    let cannot_run = |e: std::io::Error| {
+        Error::caused(
+            "LC0611",
+            format!(
+                "cannot run {}. https://rustup.rs tells how to install Rust",
+                cargo.display()
+            ),
+            e,
+        )
+    };
+    let mut child = command.spawn().map_err(cannot_run)?;
+    let mut artifact = None;
+    for line in BufReader::new(child.stdout.take().expect("stdout is piped")).lines() {
+        let line = line.map_err(cannot_run)?;
+        if let Some(path) = artifact_of(&line) {
+            artifact = Some(path);
+        }
+    }
+    let status = child.wait().map_err(cannot_run)?;
+    if !status.success() {
+        return Err(Error::coded(
+            "LC0613",
+            "cargo could not build the module; its messages are above",
+        ));
+    }
+    artifact.filter(|path| path.extension().is_some_and(|e| e == "wasm")).ok_or_else(|| {
+        Error::coded("LC0613", "cargo built no WebAssembly file. The module's Cargo.toml needs: [lib] crate-type = [\"cdylib\"]")
+    })
+}
+
+/// The first file of a "compiler artifact" message.
+fn artifact_of(line: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(line).ok()?;
+    if message["reason"] != "compiler-artifact" {
+        return None;
+    }
+    message["filenames"].get(0)?.as_str().map(PathBuf::from)
+}
+
+/// Refuses what no host of modules can run.
+fn check(path: &Path) -> Result<()> {
+    let bytes = std::fs::read(path).map_err(|e| Error::file("read", path, e))?;
+    let bad = |why: String| Error::coded("LC0613", format!("{}: {why}", path.display()));
+    let names = wasm::names(&bytes).ok_or_else(|| bad("this is no WebAssembly module".into()))?;
+    let fields = names
+        .imports
+        .iter()
+        .flat_map(|(module, field)| [module, field]);
+    if fields
+        .clone()
+        .chain(&names.exports)
+        .any(|name| name.starts_with("__wbindgen"))
+    {
+        return Err(bad(
+            "the module uses wasm-bindgen, which works in browsers only. `cargo tree -i wasm-bindgen` says who asks for it; \
+             often a crate's feature `js` or `wasm-bindgen` is to be turned off"
+                .into(),
+        ));
+    }
+    if fields.clone().any(|name| name == "__getrandom_custom") {
+        return Err(bad(
+            "the module uses getrandom, which modules cannot. Take random numbers from `ctx.rng()` instead; \
+             `cargo tree -i getrandom` says who asks for it"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Lets wasm-opt make the file smaller and faster, if it is there.
+fn optimise(path: PathBuf) -> PathBuf {
+    let optimised = path.with_extension("opt.wasm");
+    let status = Command::new("wasm-opt")
+        .args(["-all", "-g", "-O2"])
+        .arg(&path)
+        .arg("-o")
+        .arg(&optimised)
+        .status();
+    match status {
+        Ok(status) if status.success() => optimised,
+        Ok(_) => {
+            println!("wasm-opt failed; the module is used as it is.");
+            path
+        }
+        Err(_) => {
+            println!("Could not find wasm-opt to optimise the module; it works without. It is part of `binaryen`.");
+            path
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_are_found() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let deep = directory.path().join("src/a");
+        std::fs::create_dir_all(&deep).expect("created");
+        std::fs::write(deep.join("b.rs"), "fn f() {\n    dbg!(1);\n}\n").expect("written");
+        std::fs::write(deep.join("c.txt"), "println!").expect("written");
+        let error = lint(directory.path(), "src")
+            .expect_err("a print")
+            .to_string();
+        assert!(
+            error.contains("b.rs:2: dbg!(1);") && !error.contains("c.txt"),
+            "{error}"
+        );
+        assert!(lint(directory.path(), "").is_ok());
+        assert!(lint(directory.path(), "elsewhere").is_ok());
+    }
+
+    #[test]
+    fn artifacts_are_read_from_cargos_messages() {
+        let line = r#"{"reason":"compiler-artifact","filenames":["/t/x.wasm","/t/y"]}"#;
+        assert_eq!(artifact_of(line), Some("/t/x.wasm".into()));
+        assert_eq!(artifact_of(r#"{"reason":"build-finished"}"#), None);
+        assert_eq!(artifact_of("nonsense"), None);
+    }
+}

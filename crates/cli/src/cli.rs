@@ -1,0 +1,177 @@
+//! The command line of `spacetime` (07 §2, §5).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::commands::{self, Context};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+
+/// Databases that run your code: publish modules, call them, watch them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "spacetime",
+    bin_name = "spacetime",
+    arg_required_else_help = true,
+    subcommand_required = true
+)]
+pub struct Cli {
+    /// Keep configuration, binaries and data below this directory
+    #[arg(long, global = true, value_name = "DIR")]
+    root_dir: Option<PathBuf>,
+    /// Use this file instead of the usual cli.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    config_path: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Create or update a database from a module
+    Publish(Box<commands::publish::Args>),
+    /// Delete a database
+    Delete(commands::delete::Args),
+    /// Show what a module has logged
+    Logs(commands::logs::Args),
+    /// Call a reducer or procedure
+    Call(commands::call::Args),
+    /// Describe a module: its tables, types and functions
+    Describe(commands::describe::Args),
+    /// Develop with automatic rebuilds (not supported yet)
+    Dev(commands::later::Args),
+    /// Run an SQL query
+    Sql(commands::sql::Args),
+    /// Serve the Model Context Protocol on stdin and stdout (not supported yet)
+    Mcp(commands::later::Args),
+    /// Give a database another name
+    Rename(commands::rename::Args),
+    /// Generate client code (not supported yet)
+    Generate(commands::later::Args),
+    /// List your databases
+    List(commands::list::Args),
+    /// Log in
+    Login(commands::login::Args),
+    /// Forget the login
+    Logout(commands::login::LogoutArgs),
+    /// Start a project from a template (not supported yet)
+    Init(commands::later::Args),
+    /// Compile a module
+    Build(crate::build::Args),
+    /// Manage the saved servers
+    Server(commands::server::Args),
+    /// Watch the rows of queries
+    Subscribe(commands::subscribe::Args),
+    /// Start a server on this machine
+    Start(commands::start::Args),
+    /// Protect a database from deletion
+    Lock(commands::lock::Args),
+    /// Allow a database to be deleted again
+    Unlock(commands::lock::Args),
+    /// Show and manage installed versions
+    Version(commands::version::Args),
+}
+
+/// Commands whose form may still change say so (07 §2).
+const UNSTABLE: &str = "WARNING: This command is UNSTABLE and subject to breaking changes.\n";
+
+impl Command {
+    fn is_unstable(&self) -> bool {
+        matches!(
+            self,
+            Self::Call(_)
+                | Self::Describe(_)
+                | Self::Sql(_)
+                | Self::Mcp(_)
+                | Self::List(_)
+                | Self::Server(_)
+                | Self::Subscribe(_)
+        )
+    }
+
+    async fn run(self, context: &mut Context) -> Result<()> {
+        match self {
+            Self::Publish(args) => commands::publish::run(context, *args).await,
+            Self::Delete(args) => commands::delete::run(context, args).await,
+            Self::Logs(args) => commands::logs::run(context, args).await,
+            Self::Call(args) => commands::call::run(context, args).await,
+            Self::Describe(args) => commands::describe::run(context, args).await,
+            Self::Sql(args) => commands::sql::run(context, args).await,
+            Self::Rename(args) => commands::rename::run(context, args).await,
+            Self::List(args) => commands::list::run(context, args).await,
+            Self::Login(args) => commands::login::run(context, args).await,
+            Self::Logout(args) => commands::login::logout(context, args).await,
+            Self::Build(args) => crate::build::run(args),
+            Self::Server(args) => commands::server::run(context, args).await,
+            Self::Subscribe(args) => commands::subscribe::run(context, args).await,
+            Self::Start(args) => commands::start::run(context, args),
+            Self::Lock(args) => commands::lock::run(context, args, true).await,
+            Self::Unlock(args) => commands::lock::run(context, args, false).await,
+            Self::Version(args) => commands::version::run(context, args),
+            Self::Dev(_) => Err(commands::later::dev()),
+            Self::Mcp(_) => Err(commands::later::mcp()),
+            Self::Generate(_) => Err(commands::later::generate()),
+            Self::Init(_) => Err(commands::later::init()),
+        }
+    }
+}
+
+/// Parses the process's arguments, runs the command, and reports how it went.
+pub fn main() -> ExitCode {
+    // The parser wants texts that live as long as the program; this one is made once.
+    let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
+    let command = Cli::command()
+        .version(env!("CARGO_PKG_VERSION"))
+        .long_version(long_version);
+    let matches = command.get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint!("{}", error.report());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let paths = Paths::new(cli.root_dir.as_deref(), |name| std::env::var_os(name));
+    let config = Config::load(&cli.config_path.unwrap_or_else(|| paths.cli_toml()))?;
+    let mut context = Context { paths, config };
+    if cli.command.is_unstable() {
+        eprintln!("{UNSTABLE}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
+    runtime.block_on(cli.command.run(&mut context))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_stand_in_the_documented_order() {
+        let names: Vec<_> = Cli::command()
+            .get_subcommands()
+            .map(|c| c.get_name().to_owned())
+            .collect();
+        assert_eq!(
+            names.join(" "),
+            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock version"
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! `spacetime call` (07 §5.4).
+
+use lightcone_types::json::write_string;
+use lightcone_types::AlgebraicType;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::StatusCode;
+
+use super::{Auth, Common, Context};
+use crate::error::{Error, Result};
+use crate::http;
+use crate::schema::{similar, Function, Schema};
+use crate::targets::{self, Rest};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// [DATABASE] FUNCTION [ARGUMENTS as JSON]...
+    #[arg(
+        value_name = "DATABASE> <FUNCTION> [ARGS]...",
+        allow_negative_numbers = true,
+        trailing_var_arg = false
+    )]
+    args: Vec<String>,
+    /// Send no credentials
+    #[arg(long)]
+    anonymous: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let known = targets::known(args.common.no_config)?;
+    let rest = Rest::Required {
+        name: "FUNCTION",
+        unknown_database_ok: false,
+    };
+    let (database, rest) =
+        targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
+    let (name, values) = rest
+        .split_first()
+        .ok_or_else(|| Error::Usage("a function name is required".into()))?;
+
+    let client = context
+        .client(
+            database.server.as_deref(),
+            Auth::new(args.anonymous, args.common.yes),
+        )
+        .await?;
+    let identity = client.database_identity(&database.name).await?;
+    let schema = Schema::fetch(&client, &identity).await?;
+    let find = |list: &[Function]| list.iter().find(|f| f.name == *name).cloned();
+    let reducer = find(&schema.reducers);
+    let is_procedure = reducer.is_none();
+    let Some(function) = reducer.or_else(|| find(&schema.procedures)) else {
+        return Err(unknown_function(
+            name,
+            &database.name,
+            &identity.to_hex(),
+            &schema,
+        ));
+    };
+
+    let body = arguments_json(&function, values);
+    let path = format!(
+        "/v1/database/{}/call/{}",
+        identity.to_hex(),
+        http::encode(name)
+    );
+    let request = client
+        .post(&path)
+        .header(CONTENT_TYPE, "application/json")
+        .body(body);
+    let response = client.send(request).await?;
+    let status = response.status();
+    let text = http::body_text(response).await?;
+    if status.is_success() {
+        if is_procedure {
+            println!("{text}");
+        }
+        return Ok(());
+    }
+    Err(failure(status, &text, &function))
+}
+
+/// The arguments as one JSON array; more than the function takes are dropped.
+fn arguments_json(function: &Function, values: &[String]) -> String {
+    let params = function.params.elements.iter();
+    let texts: Vec<String> = params
+        .zip(values)
+        .map(|(param, value)| {
+            argument_json(
+                &function.typespace.resolve(&param.algebraic_type).ok(),
+                value,
+            )
+        })
+        .collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// An argument is a JSON text; strings and identities may be written plainly.
+fn argument_json(ty: &Option<AlgebraicType>, value: &str) -> String {
+    let is_quoted = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
+    match ty {
+        Some(AlgebraicType::String) if !is_quoted => {
+            // As the reference does, so that `a\nb` means two lines; where that is no JSON, the text itself is meant.
+            let verbatim = format!("\"{value}\"");
+            if lightcone_types::json::parse(&verbatim).is_ok() {
+                return verbatim;
+            }
+            let mut escaped = String::new();
+            write_string(value, &mut escaped);
+            escaped
+        }
+        Some(ty) if ty.is_identity() && value.starts_with("0x") => format!("[\"{value}\"]"),
+        Some(ty) if ty.is_identity() && value.starts_with("c200") => format!("[\"0x{value}\"]"),
+        _ => value.to_owned(),
+    }
+}
+
+fn unknown_function(name: &str, database: &str, identity: &str, schema: &Schema) -> Error {
+    let mut text = format!("No such reducer OR procedure `{name}` for database `{database}` resolving to identity `{identity}`.");
+    let all = || schema.reducers.iter().chain(&schema.procedures);
+    let near = similar(name, all().map(|f| f.name.as_str()));
+    let (title, names): (_, Vec<&str>) = if near.is_empty() {
+        (
+            "Here are some that exist:",
+            all().map(|f| f.name.as_str()).take(10).collect(),
+        )
+    } else {
+        ("A similar one exists:", near)
+    };
+    if names.is_empty() {
+        text.push_str("\nThe module has none at all.");
+    } else {
+        text.push_str(&format!("\n\n{title}\n"));
+        for function in all().filter(|f| names.contains(&f.name.as_str())) {
+            text.push_str(&format!("    {}\n", function.signature()));
+        }
+    }
+    Error::coded("LC0617", text.trim_end())
+}
+
+fn failure(status: StatusCode, body: &str, function: &Function) -> Error {
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return http::refusal(status, body);
+    }
+    if body.starts_with("invalid arguments") {
+        let text = format!(
+            "Response text: {body}\n\nThe function is:\n    {}\nEvery argument is a JSON text; a string may go without its quotes.",
+            function.signature()
+        );
+        return Error::coded("LC0618", text);
+    }
+    Error::plain(format!("Response text: {body}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lightcone_types::{ProductType, Typespace};
+    use std::sync::Arc;
+
+    fn function() -> Function {
+        Function {
+            name: "f".into(),
+            params: ProductType::new([
+                ("n", AlgebraicType::U32),
+                ("text", AlgebraicType::String),
+                ("who", AlgebraicType::identity()),
+            ]),
+            typespace: Arc::new(Typespace::default()),
+        }
+    }
+
+    fn json(values: &[&str]) -> String {
+        arguments_json(
+            &function(),
+            &values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn arguments_take_their_parameters_form() {
+        assert_eq!(json(&["1", "plain", "0xc2"]), r#"[1, "plain", ["0xc2"]]"#);
+        assert_eq!(
+            json(&["1", "\"quoted\"", "c200ff"]),
+            r#"[1, "quoted", ["0xc200ff"]]"#
+        );
+        assert_eq!(json(&["1", r"two\nlines"]), r#"[1, "two\nlines"]"#);
+        assert_eq!(json(&["1", "say \"hi\" now"]), r#"[1, "say \"hi\" now"]"#);
+        assert_eq!(
+            json(&["1", "a", "[\"0x1\"]", "surplus"]),
+            r#"[1, "a", ["0x1"]]"#
+        );
+        assert_eq!(json(&[]), "[]");
+    }
+
+    #[test]
+    fn an_unknown_function_is_answered_with_near_ones() {
+        let schema = Schema {
+            reducers: vec![function()],
+            ..Schema::default()
+        };
+        let text = unknown_function("g", "db", "c200", &schema).to_string();
+        assert!(
+            text.starts_with(
+                "No such reducer OR procedure `g` for database `db` resolving to identity `c200`."
+            ),
+            "{text}"
+        );
+        assert!(text.contains("f(n: U32, text: String, "), "{text}");
+    }
+
+    #[test]
+    fn wrong_arguments_show_the_signature() {
+        let error = failure(
+            StatusCode::BAD_REQUEST,
+            "invalid arguments for reducer f: …",
+            &function(),
+        )
+        .to_string();
+        assert!(
+            error.contains("Response text: invalid arguments") && error.contains("f(n: U32"),
+            "{error}"
+        );
+        let error = failure(
+            StatusCode::from_u16(530).expect("a status"),
+            "insufficient_funds",
+            &function(),
+        )
+        .to_string();
+        assert_eq!(error, "Response text: insufficient_funds");
+    }
+}

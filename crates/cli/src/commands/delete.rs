@@ -1,0 +1,83 @@
+//! `spacetime delete` (07 §5.2).
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use super::{Auth, Common, Context};
+use crate::error::Result;
+use crate::targets::{self, Rest};
+use crate::{http, prompt};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The name or identity of the database
+    database: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let known = targets::known(args.common.no_config)?;
+    let given: Vec<String> = args.database.into_iter().collect();
+    let (database, _) =
+        targets::resolve(&known, &given, Rest::None, args.common.server.as_deref())?;
+    let client = context
+        .client(
+            database.server.as_deref(),
+            Auth::new(false, args.common.yes),
+        )
+        .await?;
+    let identity = client.database_identity(&database.name).await?.to_hex();
+
+    let question = format!(
+        "Are you sure you want to delete database {} ({identity})? This action cannot be undone.",
+        database.name
+    );
+    if !prompt::confirm(&question, args.common.yes) {
+        println!("Aborting");
+        return Ok(());
+    }
+    let path = format!("/v1/database/{identity}");
+    let response = client.send(client.request(Method::DELETE, &path)).await?;
+    if response.status() != StatusCode::PRECONDITION_REQUIRED {
+        return http::success_text(response).await.map(drop);
+    }
+    // A server with nested databases wants to be sure about all of them.
+    let answer = http::parse_json(&http::body_text(response).await?)?;
+    println!("Deleting this database deletes others too:");
+    print_tree(&answer["database_tree"], 0);
+    if !prompt::confirm(
+        "Are you sure you want to delete all of them?",
+        args.common.yes,
+    ) {
+        println!("Aborting");
+        return Ok(());
+    }
+    let token = answer["confirmation_token"].as_str().unwrap_or_default();
+    let response = client
+        .send(client.request(
+            Method::DELETE,
+            &format!("{path}?token={}", http::encode(token)),
+        ))
+        .await?;
+    http::success_text(response).await.map(drop)
+}
+
+fn print_tree(node: &Value, depth: usize) {
+    let root = node.get("root").unwrap_or(node);
+    let names: Vec<&str> = root["database_names"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    println!(
+        "{}{} {}",
+        "  ".repeat(depth),
+        root["database_identity"].as_str().unwrap_or("?"),
+        names.join(", ")
+    );
+    for child in node["children"].as_array().into_iter().flatten() {
+        print_tree(child, depth + 1);
+    }
+}

@@ -1,0 +1,124 @@
+//! `spacetime describe` (07 §5.7).
+
+use clap::ValueEnum;
+use lightcone_types::json::{parse, Node};
+
+use super::{Auth, Common, Context};
+use crate::error::{Error, Result};
+use crate::json_text::pretty;
+use crate::schema::Schema;
+use crate::targets::{self, Rest};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// [DATABASE] [reducer|table NAME]
+    #[arg(value_name = "DATABASE> [reducer|table NAME", num_args = 0..=3)]
+    args: Vec<String>,
+    /// Print JSON (the only format there is)
+    #[arg(long, required = true)]
+    json: bool,
+    /// Send no credentials
+    #[arg(long)]
+    anonymous: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Entity {
+    Reducer,
+    Table,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let known = targets::known(args.common.no_config)?;
+    let (database, rest) = targets::resolve(
+        &known,
+        &args.args,
+        Rest::Optional,
+        args.common.server.as_deref(),
+    )?;
+    let entity = match rest.as_slice() {
+        [] => None,
+        [kind, name] => {
+            let kind = Entity::from_str(kind, false).map_err(|_| {
+                Error::Usage(format!(
+                    "invalid value '{kind}' [possible values: reducer, table]"
+                ))
+            })?;
+            Some((kind, name.as_str()))
+        }
+        [_] => {
+            return Err(Error::Usage(
+                "the following required arguments were not provided:\n  <NAME>".into(),
+            ))
+        }
+        [_, _, more, ..] => {
+            return Err(Error::Usage(format!("unexpected argument '{more}' found")))
+        }
+    };
+    let client = context
+        .client(
+            database.server.as_deref(),
+            Auth::new(args.anonymous, args.common.yes),
+        )
+        .await?;
+    let identity = client.database_identity(&database.name).await?;
+    let schema = Schema::fetch(&client, &identity).await?;
+    let root = parse(&schema.json)
+        .map_err(|e| Error::caused("LC0616", "the server's description is not JSON", e))?;
+    match entity {
+        None => println!("{}", pretty(&root)),
+        Some((kind, name)) => match find(&root, kind, name) {
+            Some(node) => println!("{}", pretty(node)),
+            None if kind == Entity::Reducer => return Err(Error::plain("no such reducer")),
+            None => return Err(Error::plain("no such table")),
+        },
+    }
+    Ok(())
+}
+
+/// One definition, by its canonical name: in version 10 among the sections, in version 9 among the members.
+fn find<'n, 't>(root: &'n Node<'t>, kind: Entity, name: &str) -> Option<&'n Node<'t>> {
+    let (section, member, mapping) = match kind {
+        Entity::Reducer => ("Reducers", "reducers", "Function"),
+        Entity::Table => ("Tables", "tables", "Table"),
+    };
+    let by_name = |list: &'n Node<'t>, key: &str, name: &str| {
+        list.as_array()?
+            .iter()
+            .find(|d| d.get(key).and_then(Node::as_str) == Some(name))
+    };
+    let Some(sections) = root.get("sections").and_then(Node::as_array) else {
+        return by_name(root.get(member)?, "name", name);
+    };
+    let source = sections
+        .iter()
+        .filter_map(|s| s.get("ExplicitNames")?.get("entries")?.as_array())
+        .flatten()
+        .filter_map(|entry| entry.get(mapping))
+        .find(|m| m.get("canonical_name").and_then(Node::as_str) == Some(name))
+        .and_then(|m| m.get("source_name")?.as_str())
+        .unwrap_or(name);
+    let list = sections.iter().find_map(|s| s.get(section))?;
+    by_name(list, "source_name", source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_found_in_both_versions() {
+        let v10 = parse(
+            r#"{"sections":[{"Reducers":[{"source_name":"addOne","params":1}]},
+                {"ExplicitNames":{"entries":[{"Function":{"source_name":"addOne","canonical_name":"add_one"}}]}}]}"#,
+        )
+        .expect("JSON");
+        assert!(find(&v10, Entity::Reducer, "add_one").is_some());
+        assert!(find(&v10, Entity::Table, "add_one").is_none());
+        let v9 = parse(r#"{"tables":[{"name":"t"}],"reducers":[]}"#).expect("JSON");
+        assert!(find(&v9, Entity::Table, "t").is_some());
+        assert!(find(&v9, Entity::Reducer, "t").is_none());
+    }
+}

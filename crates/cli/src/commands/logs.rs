@@ -1,0 +1,284 @@
+//! `spacetime logs` (07 §5.3).
+
+use std::io::Write;
+
+use clap::ValueEnum;
+use lightcone_types::json::{parse, Node};
+use lightcone_types::Timestamp;
+
+use super::{Auth, Common, Context};
+use crate::error::{Error, Result};
+use crate::http;
+use crate::targets::{self, Rest};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The name or identity of the database
+    database: Option<String>,
+    /// How many lines to show, counted from the end
+    #[arg(short, long, value_name = "N")]
+    num_lines: Option<u32>,
+    /// Wait for new lines and show them as they come
+    #[arg(short, long)]
+    follow: bool,
+    /// How lines are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Show only this level and more severe ones
+    #[arg(short, long, value_enum)]
+    level: Option<Level>,
+    /// Show only exactly this level
+    #[arg(long, requires = "level")]
+    level_exact: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    #[value(alias = "default", alias = "txt")]
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Level {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+    Panic,
+}
+
+/// Lines shown when following without a number.
+const FOLLOW_LINES: u32 = 10;
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let known = targets::known(args.common.no_config)?;
+    let given: Vec<String> = args.database.into_iter().collect();
+    let (database, _) =
+        targets::resolve(&known, &given, Rest::None, args.common.server.as_deref())?;
+    let client = context
+        .client(
+            database.server.as_deref(),
+            Auth::new(false, args.common.yes),
+        )
+        .await?;
+    let identity = client.database_identity(&database.name).await?;
+
+    let mut path = format!(
+        "/v1/database/{}/logs?follow={}",
+        identity.to_hex(),
+        args.follow
+    );
+    if let Some(lines) = args.num_lines.or(args.follow.then_some(FOLLOW_LINES)) {
+        path.push_str(&format!("&num_lines={lines}"));
+    }
+    let mut response = client.send(client.get(&path)).await?;
+    if !response.status().is_success() {
+        let status = response.status();
+        return Err(http::refusal(status, &http::body_text(response).await?));
+    }
+    let filter = Filter {
+        level: args.level,
+        exact: args.level_exact,
+    };
+    let mut pending = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| client.unreachable(e))? {
+        pending.extend_from_slice(&chunk);
+        while let Some(end) = pending.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = pending.drain(..=end).collect();
+            if !print_line(&line, filter, args.format)? {
+                return Ok(());
+            }
+        }
+    }
+    if !pending.is_empty() {
+        print_line(&pending, filter, args.format)?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Filter {
+    level: Option<Level>,
+    exact: bool,
+}
+
+impl Filter {
+    fn admits(self, level: Level) -> bool {
+        match self.level {
+            None => true,
+            Some(wanted) if self.exact => level == wanted,
+            Some(wanted) => level >= wanted,
+        }
+    }
+}
+
+/// Prints a record; false when nobody reads any more.
+fn print_line(line: &[u8], filter: Filter, format: Format) -> Result<bool> {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_end_matches(['\n', '\r']);
+    if text.is_empty() {
+        return Ok(true);
+    }
+    let record = Record::parse(text)?;
+    if !filter.admits(record.level) {
+        return Ok(true);
+    }
+    let mut stdout = std::io::stdout().lock();
+    let written = match format {
+        Format::Json => writeln!(stdout, "{text}"),
+        Format::Text => write!(stdout, "{}", record.text()),
+    };
+    // `spacetime logs | head` is not an error.
+    Ok(written.and_then(|()| stdout.flush()).is_ok())
+}
+
+/// One record of the log (06 §5.13).
+#[derive(Debug, PartialEq)]
+struct Record {
+    level: Level,
+    level_text: String,
+    timestamp: Option<Timestamp>,
+    function: Option<String>,
+    filename: Option<String>,
+    line_number: Option<u64>,
+    message: String,
+    trace: Vec<(String, String)>,
+}
+
+/// Stands for the host in records that no module code wrote.
+const HOST: &str = "__spacetimedb__";
+
+impl Record {
+    fn parse(text: &str) -> Result<Self> {
+        let bad = |why: &str| {
+            Error::coded(
+                "LC0616",
+                format!("a log record {why}: {}", http::shown(text)),
+            )
+        };
+        let node = parse(text).map_err(|_| bad("is not JSON"))?;
+        let member = |name: &str| node.get(name).and_then(Node::as_str).map(str::to_owned);
+        let level_text = member("level").ok_or_else(|| bad("has no level"))?;
+        let level = Level::from_str(&level_text, true).map_err(|_| bad("has an unknown level"))?;
+        let timestamp = match node.get("ts").map(|n| &n.kind) {
+            Some(lightcone_types::json::NodeKind::Number(digits)) => {
+                digits.parse().ok().map(Timestamp)
+            }
+            _ => None,
+        };
+        let frames = node
+            .get("trace")
+            .and_then(Node::as_array)
+            .unwrap_or_default();
+        let part = |frame: &Node<'_>, name: &str| {
+            frame
+                .get(name)
+                .and_then(Node::as_str)
+                .unwrap_or("<unknown>")
+                .to_owned()
+        };
+        Ok(Self {
+            level,
+            level_text,
+            timestamp,
+            function: member("function").filter(|f| f != HOST),
+            filename: member("filename").filter(|f| f != HOST),
+            line_number: node.get("line_number").and_then(Node::as_u64),
+            message: member("message").ok_or_else(|| bad("has no message"))?,
+            trace: frames
+                .iter()
+                .map(|f| (part(f, "module_name"), part(f, "func_name")))
+                .collect(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        if let Some(timestamp) = self.timestamp {
+            out.push_str(&timestamp.to_rfc3339());
+            out.push(' ');
+        }
+        out.push_str(&format!("{:>5}: ", self.level_text.to_uppercase()));
+        if let Some(function) = &self.function {
+            out.push_str(function);
+        }
+        if let Some(filename) = &self.filename {
+            if self.function.is_some() {
+                out.push(' ');
+            }
+            out.push_str(filename);
+            if let Some(line) = self.line_number {
+                out.push_str(&format!(":{line}"));
+            }
+        }
+        if self.function.is_some() || self.filename.is_some() {
+            out.push_str(": ");
+        }
+        out.push_str(&self.message);
+        out.push('\n');
+        for (module, function) in &self.trace {
+            out.push_str(&format!("    in {module} :: {function}\n"));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chapters_records() {
+        let record = Record::parse(
+            r#"{"level":"Info","ts":1795255266344510,"target":"v1rmod","filename":"src/lib.rs","line_number":10,"function":"init","message":"rust init"}"#,
+        )
+        .expect("a record");
+        let text = record.text();
+        assert!(text.starts_with("2026-11-21T"), "{text}");
+        assert!(
+            text.ends_with("  INFO: init src/lib.rs:10: rust init\n"),
+            "{text}"
+        );
+        let record = Record::parse(
+            r#"{"level":"Panic","ts":1,"filename":"m","line_number":9095,"function":"boom","message":"Uncaught","trace":[{"module_name":"m:1:2","func_name":"boom"}],"future":[]}"#,
+        )
+        .expect("a record");
+        assert!(
+            record
+                .text()
+                .ends_with(" PANIC: boom m:9095: Uncaught\n    in m:1:2 :: boom\n"),
+            "{}",
+            record.text()
+        );
+        let host = Record::parse(
+            r#"{"level":"Info","target":"__spacetimedb__","filename":"__spacetimedb__","function":"__spacetimedb__","message":"x"}"#,
+        );
+        assert_eq!(host.expect("a record").text(), " INFO: x\n");
+    }
+
+    #[test]
+    fn level_and_message_are_required() {
+        for text in [
+            "",
+            "{}",
+            r#"{"level":"Info"}"#,
+            r#"{"message":"x"}"#,
+            r#"{"level":"Loud","message":"x"}"#,
+        ] {
+            assert!(Record::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn levels_filter_upwards_or_exactly() {
+        let filter = |level, exact| Filter { level, exact };
+        assert!(filter(None, false).admits(Level::Trace));
+        assert!(filter(Some(Level::Warn), false).admits(Level::Panic));
+        assert!(!filter(Some(Level::Warn), false).admits(Level::Info));
+        assert!(!filter(Some(Level::Warn), true).admits(Level::Error));
+    }
+}

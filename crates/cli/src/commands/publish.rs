@@ -1,0 +1,376 @@
+//! `spacetime publish` (07 §5.1): the arguments, and which targets they mean. `upload` does the work for one.
+
+mod upload;
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, ValueEnum};
+
+use super::Context;
+use crate::error::{Error, Result};
+use crate::project::{glob_matches, Project, Target};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The name or identity of the database; a new one gets a random identity if it is left out
+    #[arg(value_name = "NAME|IDENTITY")]
+    name: Option<String>,
+    /// Delete the database's data: always, or only if the module cannot take it over
+    #[arg(
+        short = 'c', long = "delete-data", alias = "clear-database", value_enum, value_name = "WHEN",
+        num_args = 0..=1, require_equals = true, default_value = "never", default_missing_value = "always"
+    )]
+    delete_data: DeleteData,
+    /// The directory of the module
+    #[arg(short = 'p', long, value_name = "DIR", conflicts_with_all = ["bin_path", "js_path"])]
+    module_path: Option<PathBuf>,
+    /// Publish this WebAssembly file without building anything
+    #[arg(short = 'b', long, value_name = "FILE", conflicts_with = "js_path")]
+    bin_path: Option<PathBuf>,
+    /// Publish this JavaScript file without building anything
+    #[arg(short = 'j', long, value_name = "FILE")]
+    js_path: Option<PathBuf>,
+    /// Options for the build, as one text
+    #[arg(
+        long,
+        alias = "build-opts",
+        value_name = "OPTIONS",
+        allow_hyphen_values = true
+    )]
+    build_options: Option<String>,
+    /// Do not ask before clients with old bindings are broken
+    #[arg(long)]
+    break_clients: bool,
+    /// Send no credentials
+    #[arg(long)]
+    anonymous: bool,
+    /// The database that the new one belongs under
+    #[arg(long, value_name = "NAME|IDENTITY")]
+    parent: Option<String>,
+    /// The organization that the database belongs to
+    #[arg(long, alias = "org", value_name = "NAME|IDENTITY")]
+    organization: Option<String>,
+    /// The nickname, host name or URL of the server
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Answer questions beforehand: all of them, or the named ones
+    #[arg(
+        short, long, value_enum, value_name = "QUESTIONS", action = ArgAction::Append,
+        num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "all"
+    )]
+    yes: Vec<Yes>,
+    /// Do not look at spacetime.json
+    #[arg(long)]
+    no_config: bool,
+    /// The environment layer of spacetime.json
+    #[arg(long, value_name = "ENV")]
+    env: Option<String>,
+    /// C# only: compile ahead of time
+    #[arg(long)]
+    native_aot: bool,
+    /// C# only: the version of .NET
+    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
+    dotnet_version: Option<String>,
+    /// How many replicas to run
+    #[arg(long, hide = true, value_name = "N")]
+    num_replicas: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeleteData {
+    Always,
+    OnConflict,
+    Never,
+}
+
+/// Questions that can be answered beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Yes {
+    All,
+    Remote,
+    Migrate,
+    BreakClients,
+    SkipLogin,
+    DeleteData,
+}
+
+/// Everything that is decided before one database is published.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    name: Option<String>,
+    server: Option<String>,
+    source: Source,
+    build_options: Option<String>,
+    num_replicas: Option<u8>,
+    break_clients: bool,
+    anonymous: bool,
+    parent: Option<String>,
+    organization: Option<String>,
+    delete_data: DeleteData,
+    yes: Vec<Yes>,
+}
+
+/// Where the program comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Project(PathBuf),
+    Wasm(PathBuf),
+    Js(PathBuf),
+}
+
+impl Plan {
+    fn says_yes(&self, question: Yes) -> bool {
+        self.yes.contains(&Yes::All) || self.yes.contains(&question)
+    }
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    if args.num_replicas.is_some() {
+        eprintln!("WARNING: --num-replicas is UNSTABLE and subject to change.\n");
+    }
+    match find_project(&args)? {
+        None => {
+            let plan = plan(
+                &args,
+                Target {
+                    database: args.name.clone(),
+                    ..Target::default()
+                },
+            )?;
+            upload::publish(context, &plan).await
+        }
+        Some(project) => {
+            for file in &project.files {
+                println!("Using configuration from {}", file.display());
+            }
+            for target in select(&args, project.targets()?)? {
+                let database = target.database.clone().ok_or_else(|| {
+                    Error::coded(
+                        "LC0607",
+                        "Required key 'database' is missing from the config file or CLI",
+                    )
+                })?;
+                let plan = plan(&args, target)?;
+                match &plan.source {
+                    Source::Project(path) => println!(
+                        "Publishing module {} to database '{database}'",
+                        path.display()
+                    ),
+                    _ => println!("Publishing precompiled module to database '{database}'"),
+                }
+                upload::publish(context, &plan).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The project around the current directory, or around the module.
+fn find_project(args: &Args) -> Result<Option<Project>> {
+    if args.no_config {
+        return Ok(None);
+    }
+    let env = args.env.as_deref();
+    if let Some(project) = Project::find(Path::new("."), env)? {
+        return Ok(Some(project));
+    }
+    match &args.module_path {
+        Some(path) => Project::find(path, env),
+        None => Ok(None),
+    }
+}
+
+/// The targets that the command line picks.
+fn select(args: &Args, targets: Vec<Target>) -> Result<Vec<Target>> {
+    let Some(wanted) = &args.name else {
+        return one_module_option_one_target(args, targets);
+    };
+    let is_wanted = |target: &Target| {
+        target
+            .database
+            .as_deref()
+            .is_some_and(|name| glob_matches(wanted, name))
+    };
+    let matching: Vec<Target> = targets.iter().filter(|t| is_wanted(t)).cloned().collect();
+    if !matching.is_empty() {
+        return one_module_option_one_target(args, matching);
+    }
+    if let [only] = targets.as_slice() {
+        return Ok(vec![Target {
+            database: Some(wanted.clone()),
+            ..only.clone()
+        }]);
+    }
+    let names: Vec<&str> = targets
+        .iter()
+        .filter_map(|t| t.database.as_deref())
+        .collect();
+    Err(Error::coded(
+        "LC0608",
+        format!(
+            "No database target matches '{wanted}'. Available databases: {}",
+            names.join(", ")
+        ),
+    ))
+}
+
+/// Options that describe one module make no sense for several.
+fn one_module_option_one_target(args: &Args, targets: Vec<Target>) -> Result<Vec<Target>> {
+    let given = [
+        ("--module-path", args.module_path.is_some()),
+        ("--bin-path", args.bin_path.is_some()),
+        ("--js-path", args.js_path.is_some()),
+        ("--build-options", args.build_options.is_some()),
+        ("--num-replicas", args.num_replicas.is_some()),
+        ("--native-aot", args.native_aot),
+        ("--dotnet-version", args.dotnet_version.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) if targets.len() > 1 => Err(Error::coded(
+            "LC0608",
+            format!("{option} cannot be used for several databases at once. Name the one you mean, or pass --no-config."),
+        )),
+        _ => Ok(targets),
+    }
+}
+
+/// The command line over the target's settings over the defaults.
+fn plan(args: &Args, target: Target) -> Result<Plan> {
+    let source = if let Some(path) = &args.bin_path {
+        Source::Wasm(path.clone())
+    } else if let Some(path) = &args.js_path {
+        Source::Js(path.clone())
+    } else if let Some(path) = &args.module_path {
+        Source::Project(path.clone())
+    } else if let Some(path) = target.bin_path {
+        Source::Wasm(path)
+    } else if let Some(path) = target.js_path {
+        Source::Js(path)
+    } else if let Some(path) = target.module_path {
+        Source::Project(path)
+    } else {
+        Source::Project(crate::build::default_module_path()?)
+    };
+    Ok(Plan {
+        name: target.database,
+        server: args.server.clone().or(target.server),
+        source,
+        build_options: args.build_options.clone().or(target.build_options),
+        num_replicas: args.num_replicas.or(target.num_replicas),
+        break_clients: args.break_clients || target.break_clients.unwrap_or(false),
+        anonymous: args.anonymous || target.anonymous.unwrap_or(false),
+        parent: args.parent.clone().or(target.parent),
+        organization: args.organization.clone().or(target.organization),
+        delete_data: args.delete_data,
+        yes: args.yes.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Wrapper {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(args: &[&str]) -> Result<Args, clap::Error> {
+        Wrapper::try_parse_from(["publish"].iter().chain(args)).map(|w| w.args)
+    }
+
+    #[test]
+    fn delete_data_and_yes_take_values_only_with_an_equals_sign() {
+        let args = parse(&["-c", "name"]).expect("valid");
+        assert_eq!(
+            (args.delete_data, args.name.as_deref()),
+            (DeleteData::Always, Some("name"))
+        );
+        assert_eq!(
+            parse(&["name"]).expect("valid").delete_data,
+            DeleteData::Never
+        );
+        assert_eq!(
+            parse(&["--clear-database=on-conflict"])
+                .expect("valid")
+                .delete_data,
+            DeleteData::OnConflict
+        );
+        assert_eq!(parse(&["-y", "name"]).expect("valid").yes, [Yes::All]);
+        let args = parse(&[
+            "--yes=remote,migrate,break-clients,delete-data",
+            "--yes=skip-login",
+        ])
+        .expect("valid");
+        assert_eq!(
+            args.yes,
+            [
+                Yes::Remote,
+                Yes::Migrate,
+                Yes::BreakClients,
+                Yes::DeleteData,
+                Yes::SkipLogin
+            ]
+        );
+        assert!(
+            parse(&["-b", "x", "-j", "y"]).is_err() && parse(&["--delete-data=sometimes"]).is_err()
+        );
+    }
+
+    fn target(name: &str) -> Target {
+        Target {
+            database: Some(name.into()),
+            ..Target::default()
+        }
+    }
+
+    fn names(targets: Result<Vec<Target>>) -> Result<Vec<String>> {
+        Ok(targets?.into_iter().filter_map(|t| t.database).collect())
+    }
+
+    #[test]
+    fn targets_are_picked_by_pattern() {
+        let all = || vec![target("shop-a"), target("shop-b"), target("bank")];
+        let pick = |args: &[&str], targets| names(select(&parse(args).expect("valid"), targets));
+        assert_eq!(pick(&["shop-*"], all()).expect("two"), ["shop-a", "shop-b"]);
+        assert_eq!(pick(&[], all()).expect("all").len(), 3);
+        assert_eq!(
+            pick(&["new"], vec![target("only")]).expect("renamed"),
+            ["new"]
+        );
+        let error = pick(&["new"], all()).expect_err("none").to_string();
+        assert!(
+            error.starts_with(
+                "No database target matches 'new'. Available databases: shop-a, shop-b, bank"
+            ),
+            "{error}"
+        );
+        assert!(pick(&["-b", "x.wasm"], all()).is_err());
+        assert!(pick(&["-b", "x.wasm", "bank"], all()).is_ok());
+    }
+
+    #[test]
+    fn the_command_line_beats_the_project() {
+        let target = Target {
+            server: Some("a".into()),
+            js_path: Some("x.js".into()),
+            ..target("d")
+        };
+        let plan = plan(
+            &parse(&["-s", "b", "-b", "y.wasm"]).expect("valid"),
+            target.clone(),
+        )
+        .expect("a plan");
+        assert_eq!(
+            (plan.server.as_deref(), plan.source),
+            (Some("b"), Source::Wasm("y.wasm".into()))
+        );
+        let plan = super::plan(&parse(&[]).expect("valid"), target).expect("a plan");
+        assert_eq!(
+            (plan.server.as_deref(), plan.source),
+            (Some("a"), Source::Js("x.js".into()))
+        );
+    }
+}

@@ -1,0 +1,361 @@
+//! Publishing one database: build, look for breaking changes, upload (07 §5.1).
+
+use lightcone_types::Identity;
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::{DeleteData, Plan, Source, Yes};
+use crate::build::{self, HostType};
+use crate::commands::{Auth, Context};
+use crate::credentials::{self, WhenMissing};
+use crate::error::{Error, Result};
+use crate::http::{self, encode, Client};
+use crate::prompt;
+
+pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
+    let auth = match plan.anonymous {
+        true => Auth::Anonymous,
+        false if plan.says_yes(Yes::SkipLogin) => Auth::Login(WhenMissing::Direct),
+        false => Auth::Login(WhenMissing::Ask),
+    };
+    let client = context.client(plan.server.as_deref(), auth).await?;
+    let (parent, name) = split_name(plan)?;
+    let (program, host_type) = program(plan)?;
+
+    if !http::is_local(client.base()) {
+        let host = client
+            .base()
+            .split_once("://")
+            .map_or(client.base(), |(_, host)| host);
+        println!("You are about to publish to a non-local server: {host}");
+        if !prompt::confirm(
+            "Are you sure you want to proceed?",
+            plan.says_yes(Yes::Remote),
+        ) {
+            println!("Publish aborted by user.");
+            return Ok(());
+        }
+    }
+    let server = plan
+        .server
+        .as_deref()
+        .or(context.config.default_server())
+        .unwrap_or(client.base());
+    println!("Uploading to {server} => {}", client.base());
+
+    let upload = Upload {
+        client: &client,
+        plan,
+        name: name.as_deref(),
+        program,
+        host_type,
+    };
+    let mut query: Vec<(&str, String)> = vec![("host_type", host_type.as_str().to_owned())];
+    if let Some(name) = &name {
+        if plan.delete_data == DeleteData::Always {
+            if !upload.may_destroy(name) {
+                println!("Aborting");
+                return Ok(());
+            }
+            query.push(("clear", "true".to_owned()));
+        } else {
+            match upload.pre_publish(name).await? {
+                Checked::New => {}
+                Checked::Update { token } => {
+                    query.push(("token", token));
+                    query.push(("policy", "BreakClients".to_owned()));
+                }
+                Checked::Clear => query.push(("clear", "true".to_owned())),
+                Checked::Aborted => return Ok(()),
+            }
+        }
+    }
+    if let Some(n) = plan.num_replicas {
+        query.push(("num_replicas", n.to_string()));
+    }
+    if let Some(parent) = parent {
+        query.push(("parent", parent));
+    }
+    if let Some(organization) = &plan.organization {
+        query.push(("org", organization.clone()));
+    }
+    println!("Publishing module...");
+    upload.send(&query).await
+}
+
+/// `parent/child` is a parent and a name.
+fn split_name(plan: &Plan) -> Result<(Option<String>, Option<String>)> {
+    let Some(full) = &plan.name else {
+        return Ok((plan.parent.clone(), None));
+    };
+    let (parent, name) = match full.split_once('/') {
+        None => (plan.parent.clone(), full.clone()),
+        Some((parent, name)) => {
+            if plan.parent.as_deref().is_some_and(|other| other != parent) {
+                return Err(Error::coded(
+                    "LC0624",
+                    format!(
+                        "the name `{full}` and --parent {} contradict each other",
+                        plan.parent.as_deref().unwrap_or("")
+                    ),
+                ));
+            }
+            (Some(parent.to_owned()), name.to_owned())
+        }
+    };
+    for part in parent.iter().chain([&name]) {
+        check_name(part)?;
+    }
+    Ok((parent, Some(name)))
+}
+
+/// The rule of 06 §4.1, told before anything is built.
+fn check_name(name: &str) -> Result<()> {
+    if Identity::parse_text(name).is_ok() {
+        return Ok(());
+    }
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let why = if name.is_empty() {
+        "database names cannot be empty"
+    } else if !name.chars().all(|c| is_word(c) || c == '-') {
+        "invalid characters in database name"
+    } else if name.split('-').any(str::is_empty) {
+        "invalid hyphen in database name"
+    } else {
+        return Ok(());
+    };
+    Err(Error::coded(
+        "LC0624",
+        format!("`{name}`: {why}. A name is lower-case letters and digits, with single hyphens between them."),
+    ))
+}
+
+/// Builds or reads what is to be published.
+fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
+    let (path, host_type) = match &plan.source {
+        Source::Wasm(path) => {
+            println!(
+                "(WASM) Skipping build. Instead we are publishing {}",
+                path.display()
+            );
+            (path.clone(), HostType::Wasm)
+        }
+        Source::Js(path) => {
+            println!(
+                "(JS) Skipping build. Instead we are publishing {}",
+                path.display()
+            );
+            (path.clone(), HostType::Js)
+        }
+        Source::Project(directory) => {
+            let built = build::build(
+                directory,
+                &build::Options::parse(plan.build_options.as_deref().unwrap_or(""))?,
+            )?;
+            (built.path, built.host_type)
+        }
+    };
+    let bytes = std::fs::read(&path).map_err(|e| Error::file("read", &path, e))?;
+    Ok((bytes, host_type))
+}
+
+struct Upload<'a> {
+    client: &'a Client,
+    plan: &'a Plan,
+    name: Option<&'a str>,
+    program: Vec<u8>,
+    host_type: HostType,
+}
+
+/// What the server makes of the new module.
+enum Checked {
+    New,
+    Update { token: String },
+    Clear,
+    Aborted,
+}
+
+impl Upload<'_> {
+    fn may_destroy(&self, name: &str) -> bool {
+        println!("This will DESTROY the current {name} module, and ALL corresponding data.");
+        let question = format!("Are you sure you want to proceed? [deleting {name}]");
+        prompt::confirm(&question, self.plan.says_yes(Yes::DeleteData))
+    }
+
+    async fn pre_publish(&self, name: &str) -> Result<Checked> {
+        println!("Checking for breaking changes...");
+        let style = if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
+            "NoColor"
+        } else {
+            "AnsiColor"
+        };
+        // The reference's command sends one name of the style, its server reads the other.
+        let path = format!(
+            "/v1/database/{}/pre_publish?pretty_print_style={style}&style={style}&host_type={}",
+            encode(name),
+            self.host_type.as_str()
+        );
+        let response = self
+            .client
+            .send(self.client.post(&path).body(self.program.clone()))
+            .await?;
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND {
+            return Ok(Checked::New);
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(http::refusal(status, &http::body_text(response).await?));
+        }
+        if !status.is_success() {
+            let body = http::body_text(response).await?;
+            return Err(Error::coded(
+                "LC0629",
+                format!("Pre-publish check failed with status {status}: {body}"),
+            ));
+        }
+        let answer = http::parse_json(&http::json_text(response).await?)?;
+        if let Some(auto) = answer.get("AutoMigrate") {
+            return self.auto_migrate(auto);
+        }
+        match answer.get("ManualMigrate") {
+            Some(manual) => self.manual_migrate(name, manual),
+            None => Err(Error::coded(
+                "LC0616",
+                format!("the server's migration plan is of an unknown kind: {answer}"),
+            )),
+        }
+    }
+
+    fn accepts_major_upgrade(&self, plan: &Value) -> Result<()> {
+        if plan["major_version_upgrade"] != Value::Bool(true) || self.plan.says_yes(Yes::Migrate) {
+            return Ok(());
+        }
+        println!("This module was built with a new major version of its library; the database cannot go back to the old one.");
+        if prompt::ask("Type 'upgrade' to continue: ") == "upgrade" {
+            Ok(())
+        } else {
+            Err(Error::plain(
+                "Aborting because major version upgrade was not accepted.",
+            ))
+        }
+    }
+
+    fn auto_migrate(&self, auto: &Value) -> Result<Checked> {
+        self.accepts_major_upgrade(auto)?;
+        println!("{}", auto["migrate_plan"].as_str().unwrap_or_default());
+        if auto["break_clients"] == Value::Bool(true) {
+            let yes = self.plan.break_clients || self.plan.says_yes(Yes::BreakClients);
+            if !prompt::confirm(
+                "The above changes will BREAK existing clients. Do you want to proceed?",
+                yes,
+            ) {
+                println!("Publishing aborted by user");
+                return Ok(Checked::Aborted);
+            }
+        }
+        let token = auto["token"]
+            .as_str()
+            .ok_or_else(|| Error::coded("LC0616", "the migration plan has no token"))?;
+        Ok(Checked::Update {
+            token: token.to_owned(),
+        })
+    }
+
+    fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
+        self.accepts_major_upgrade(manual)?;
+        println!("{}", manual["reason"].as_str().unwrap_or_default());
+        if self.plan.delete_data != DeleteData::OnConflict {
+            println!("Aborting publish due to required manual migration.");
+            return Err(Error::coded(
+                "LC0629",
+                format!(
+                    "The module does not fit the data of `{name}`. Keep the changed tables as they were, publish to another \
+                     name, or give up the data with --delete-data."
+                ),
+            ));
+        }
+        println!("Proceeding with database clear due to --delete-data=on-conflict.");
+        if self.may_destroy(name) {
+            Ok(Checked::Clear)
+        } else {
+            println!("Aborting");
+            Ok(Checked::Aborted)
+        }
+    }
+
+    async fn send(self, query: &[(&str, String)]) -> Result<()> {
+        let query: Vec<String> = query
+            .iter()
+            .map(|(key, value)| format!("{key}={}", encode(value)))
+            .collect();
+        let query = query.join("&");
+        let request = match self.name {
+            Some(name) => self
+                .client
+                .put(&format!("/v1/database/{}?{query}", encode(name))),
+            None => self.client.post(&format!("/v1/database?{query}")),
+        };
+        let response = self.client.send(request.body(self.program)).await?;
+        let status = response.status();
+        let answer = http::parse_json(&http::json_text(response).await?)?;
+        if let Some(denied) = answer.get("PermissionDenied") {
+            let name = denied["name"].as_str().or(self.name).unwrap_or("that name");
+            let mine = self
+                .client
+                .token()
+                .and_then(|t| credentials::identity_of(t).ok());
+            let prefix = mine.map_or_else(|| "my".to_owned(), |me| me.to_hex()[..12].to_owned());
+            return Err(Error::coded(
+                "LC0626",
+                format!("Database {name} is not registered to you. Choose another name, for example: {prefix}-{name}"),
+            ));
+        }
+        let Some(success) = answer.get("Success") else {
+            return Err(Error::coded(
+                "LC0616",
+                format!(
+                    "the server answered {status} and: {}",
+                    http::shown(&answer.to_string())
+                ),
+            ));
+        };
+        let op = match success["op"].as_str() {
+            Some("created") => "Created new",
+            _ => "Updated",
+        };
+        let identity = success["database_identity"].as_str().unwrap_or("?");
+        match success["domain"].as_str() {
+            Some(name) => {
+                println!("{op} database with name: {name}, identity: {identity}");
+                if self.client.base() == "https://maincloud.spacetimedb.com" {
+                    println!("Dashboard: https://spacetimedb.com/{name}");
+                }
+            }
+            None => println!("{op} database with identity: {identity}"),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_name;
+
+    #[test]
+    fn names_follow_the_rule() {
+        let identity = "c2".repeat(32);
+        for name in ["a", "a-b-1", "test-1", &identity] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for (name, why) in [
+            ("", "cannot be empty"),
+            ("-a", "invalid hyphen"),
+            ("a--b", "invalid hyphen"),
+            ("A", "invalid characters"),
+            ("a_b", "invalid characters"),
+        ] {
+            let error = check_name(name).expect_err(name).to_string();
+            assert!(error.contains(why) && error.contains("[LC0624]"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `spacetime rename` (07 §5.8).
+
+use reqwest::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use super::{Auth, Context};
+use crate::error::{Error, Result};
+use crate::http;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The identity (or the present name) of the database
+    #[arg(value_name = "DATABASE-IDENTITY")]
+    database: String,
+    /// The new name
+    #[arg(long, value_name = "NEW")]
+    to: String,
+    /// The nickname, host name or URL of the server
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Ask nothing
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let client = context
+        .client(args.server.as_deref(), Auth::new(false, args.yes))
+        .await?;
+    let identity = client.database_identity(&args.database).await?.to_hex();
+    let body = Value::from(vec![args.to.clone()]).to_string();
+    let request = client
+        .put(&format!("/v1/database/{identity}/names"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(body);
+    let response = client.send(request).await?;
+    let status = response.status();
+    let text = http::body_text(response).await?;
+    if status.is_success() {
+        println!("Name set to {} for identity {identity}.", args.to);
+        return Ok(());
+    }
+    Err(explain(&text, &identity).unwrap_or_else(|| http::refusal(status, &text)))
+}
+
+/// The refusals of 06 §5.10 in words.
+fn explain(text: &str, identity: &str) -> Option<Error> {
+    let answer: Value = serde_json::from_str(text).ok()?;
+    let domain = |answer: &Value| answer["domain"].as_str().unwrap_or("that name").to_owned();
+    if answer.get("NotYourDatabase").is_some() {
+        return Some(Error::coded(
+            "LC0615",
+            format!("You cannot rename {identity}: it is not yours. `spacetime login show` says who you are."),
+        ));
+    }
+    if let Some(denied) = answer.get("PermissionDenied") {
+        let domain = domain(denied);
+        return Some(Error::coded(
+            "LC0626",
+            format!("The name {domain} belongs to someone else. Choose another one."),
+        ));
+    }
+    if let Some(denied) = answer.get("PermissionDeniedOnAny") {
+        return Some(Error::coded(
+            "LC0626",
+            format!(
+                "Some of these names belong to someone else: {}",
+                denied["domains"]
+            ),
+        ));
+    }
+    if let Some(other) = answer.get("OtherError").and_then(Value::as_str) {
+        return Some(Error::coded("LC0626", other));
+    }
+    (answer == "DatabaseNotFound")
+        .then(|| Error::coded("LC0609", format!("There is no database {identity}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explain;
+
+    #[test]
+    fn refusals_are_explained() {
+        for (text, part) in [
+            (r#"{"NotYourDatabase":{"database":"c2"}}"#, "not yours"),
+            (
+                r#"{"PermissionDenied":{"domain":"shop"}}"#,
+                "The name shop belongs",
+            ),
+            (
+                r#"{"OtherError":"Cannot rename to x because it already is in use."}"#,
+                "already is in use. [LC0626]",
+            ),
+            (r#""DatabaseNotFound""#, "no database"),
+        ] {
+            let error = explain(text, "c200").expect(text).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(explain("plain text", "c200").is_none());
+    }
+}

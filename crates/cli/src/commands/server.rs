@@ -1,0 +1,394 @@
+//! `spacetime server …` (07 §5.10).
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use reqwest::StatusCode;
+
+use super::Context;
+use crate::config::ServerConfig;
+use crate::error::{Error, Result};
+use crate::http::{self, Client};
+use crate::{prompt, table};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the saved servers
+    List,
+    /// Choose the server that commands use when none is named
+    SetDefault {
+        /// Nickname or host of a saved server
+        server: String,
+    },
+    /// Save a server
+    Add {
+        /// Its URL, for example http://127.0.0.1:3000
+        #[arg(long)]
+        url: String,
+        /// The nickname to save it under
+        name: String,
+        /// Make it the default
+        #[arg(short, long)]
+        default: bool,
+        /// Do not fetch the server's public key
+        #[arg(long)]
+        no_fingerprint: bool,
+    },
+    /// Forget a saved server
+    Remove {
+        /// Nickname or host of a saved server
+        server: String,
+    },
+    /// Show a server's public key, and save it if it is new
+    Fingerprint {
+        /// Nickname or host of a saved server
+        server: String,
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Ask a server whether it is there
+    Ping {
+        /// Nickname, host name or URL of a server
+        server: String,
+    },
+    /// Change a saved server
+    Edit {
+        /// Nickname or host of a saved server
+        server: String,
+        #[arg(long)]
+        new_name: Option<String>,
+        #[arg(long)]
+        url: Option<String>,
+        #[arg(long)]
+        no_fingerprint: bool,
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Delete all data of the server on this machine
+    Clear {
+        #[arg(long)]
+        data_dir: Option<PathBuf>,
+        #[arg(short, long)]
+        yes: bool,
+    },
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    match args.command {
+        Command::List => {
+            list(context);
+            Ok(())
+        }
+        Command::SetDefault { server } => {
+            context.config.find_server(&server)?;
+            context.config.set_default_server(Some(&server));
+            context.config.save()
+        }
+        Command::Add {
+            url,
+            name,
+            default,
+            no_fingerprint,
+        } => add(context, &url, &name, default, no_fingerprint).await,
+        Command::Remove { server } => {
+            let server = context.config.find_server(&server)?;
+            context.config.remove_server(&server);
+            context.config.save()
+        }
+        Command::Fingerprint { server, yes } => fingerprint(context, &server, yes).await,
+        Command::Ping { server } => ping(context, &server).await,
+        Command::Edit {
+            server,
+            new_name,
+            url,
+            no_fingerprint,
+            yes,
+        } => {
+            edit(
+                context,
+                &server,
+                Changes {
+                    new_name,
+                    url,
+                    no_fingerprint,
+                    yes,
+                },
+            )
+            .await
+        }
+        Command::Clear { data_dir, yes } => clear(
+            &data_dir.unwrap_or_else(|| context.paths.data_dir.clone()),
+            yes,
+        ),
+    }
+}
+
+fn list(context: &Context) {
+    let default = context.config.default_server();
+    let rows: Vec<Vec<String>> = context
+        .config
+        .servers()
+        .into_iter()
+        .map(|server| {
+            let mark = if default.is_some_and(|name| server.is_called(name)) {
+                "***"
+            } else {
+                ""
+            };
+            vec![
+                mark.to_owned(),
+                server.host.clone(),
+                server.protocol.clone(),
+                server.nickname.unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"].map(str::to_owned);
+    print!("{}", table::psql(&header, &rows));
+}
+
+/// Splits `http://host[:port]/` into protocol and host.
+fn split_url(url: &str) -> Result<(&str, &str)> {
+    let (protocol, host) = url.split_once("://").filter(|(p, _)| matches!(*p, "http" | "https")).ok_or_else(|| {
+        Error::coded("LC0627", format!("`{url}` must begin with http:// or https://, for example http://127.0.0.1:3000."))
+    })?;
+    let host = host.trim_end_matches('/');
+    // Says what is wrong with a host that cannot be one.
+    Client::new(format!("{protocol}://{host}"), None)?;
+    Ok((protocol, host))
+}
+
+fn check_free(context: &Context, host: Option<&str>, nickname: Option<&str>) -> Result<()> {
+    for server in context.config.servers() {
+        if let Some(host) = host.filter(|h| server.host == **h) {
+            return Err(Error::coded(
+                "LC0627",
+                format!(
+                    "A server with the host {host} is saved already, as `{}`. `spacetime server edit` changes it.",
+                    server.nick_or_host()
+                ),
+            ));
+        }
+        if let Some(name) = nickname.filter(|n| server.nickname.as_deref() == Some(*n)) {
+            return Err(Error::coded(
+                "LC0627",
+                format!("The nickname `{name}` is taken by {}. Choose another, or `spacetime server edit {name}`.", server.url()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn fetch_key(url: &str) -> Result<String> {
+    let client = Client::new(url.to_owned(), None)?;
+    let response = client.send(client.get("/v1/identity/public-key")).await;
+    let key = match response {
+        Ok(response) => http::success_text(response).await,
+        Err(error) => Err(error),
+    };
+    key.map_err(|e| {
+        Error::caused(
+            "LC0628",
+            format!("cannot fetch the public key of {url}. If the server is not up yet, add --no-fingerprint."),
+            e,
+        )
+    })
+}
+
+async fn add(
+    context: &mut Context,
+    url: &str,
+    name: &str,
+    default: bool,
+    no_fingerprint: bool,
+) -> Result<()> {
+    let (protocol, host) = split_url(url)?;
+    check_free(context, Some(host), Some(name))?;
+    let key = if no_fingerprint {
+        None
+    } else {
+        Some(fetch_key(&format!("{protocol}://{host}")).await?)
+    };
+    if let Some(key) = &key {
+        println!("Fingerprint for server {name}:\n{key}");
+    }
+    context.config.add_server(&ServerConfig {
+        nickname: Some(name.to_owned()),
+        host: host.to_owned(),
+        protocol: protocol.to_owned(),
+        ecdsa_public_key: key,
+    });
+    if default {
+        context.config.set_default_server(Some(name));
+    }
+    println!("Host: {host}\nProtocol: {protocol}");
+    context.config.save()
+}
+
+/// Fetches the key of a server, shows it, and asks before it replaces another.
+async fn refresh_key(server: &mut ServerConfig, yes: bool) -> Result<bool> {
+    let key = fetch_key(&server.url()).await?;
+    if server.ecdsa_public_key.as_deref() == Some(&key) {
+        println!(
+            "Fingerprint is unchanged for server {}:\n{key}",
+            server.nick_or_host()
+        );
+        return Ok(true);
+    }
+    match &server.ecdsa_public_key {
+        None => println!(
+            "New fingerprint for server {}:\n{key}",
+            server.nick_or_host()
+        ),
+        Some(old) => println!(
+            "Fingerprint has changed for server {}. Old:\n{old}\nNew:\n{key}",
+            server.nick_or_host()
+        ),
+    }
+    if !prompt::confirm("Continue?", yes) {
+        println!("Aborting");
+        return Ok(false);
+    }
+    server.ecdsa_public_key = Some(key);
+    Ok(true)
+}
+
+async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
+    let old = context.config.find_server(name)?;
+    let mut new = old.clone();
+    if refresh_key(&mut new, yes).await? && new != old {
+        context.config.replace_server(&old, &new);
+        context.config.save()?;
+    }
+    Ok(())
+}
+
+async fn ping(context: &Context, name: &str) -> Result<()> {
+    // A host that is not saved is worth a try: scripts ping by address.
+    let url = match context.config.server_url(Some(name)) {
+        Ok(url) => url,
+        Err(_) if name.contains(':') => format!("http://{name}"),
+        Err(error) => return Err(error),
+    };
+    let client = Client::new(url.clone(), None)?;
+    let status = client.send(client.get("/v1/ping")).await?.status();
+    match status {
+        status if status.is_success() => println!("Server is online: {url}"),
+        StatusCode::NOT_FOUND => println!("Server returned 404 (Not Found): {url}"),
+        status => println!("Server could not be reached ({status}): {url}"),
+    }
+    Ok(())
+}
+
+struct Changes {
+    new_name: Option<String>,
+    url: Option<String>,
+    no_fingerprint: bool,
+    yes: bool,
+}
+
+async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()> {
+    let old = context.config.find_server(name)?;
+    let mut new = old.clone();
+    if let Some(nickname) = changes.new_name {
+        if old.nickname.as_deref() != Some(&nickname) {
+            check_free(context, None, Some(&nickname))?;
+            println!(
+                "Changing nickname from {} to {nickname}",
+                old.nickname.as_deref().unwrap_or("(none)")
+            );
+            new.nickname = Some(nickname);
+        }
+    }
+    if let Some(url) = &changes.url {
+        let (protocol, host) = split_url(url)?;
+        if host != old.host {
+            check_free(context, Some(host), None)?;
+            println!("Changing host from {} to {host}", old.host);
+            new.host = host.to_owned();
+        }
+        if protocol != old.protocol {
+            println!("Changing protocol from {} to {protocol}", old.protocol);
+            new.protocol = protocol.to_owned();
+        }
+    }
+    if new == old {
+        println!("Nothing to change.");
+        return Ok(());
+    }
+    if new.url() != old.url() {
+        if changes.no_fingerprint {
+            new.ecdsa_public_key = None;
+        } else if !refresh_key(&mut new, changes.yes).await? {
+            return Ok(());
+        }
+    }
+    if !prompt::confirm("Continue?", changes.yes) {
+        println!("Aborting");
+        return Ok(());
+    }
+    let was_default = context
+        .config
+        .default_server()
+        .is_some_and(|d| old.is_called(d));
+    context.config.replace_server(&old, &new);
+    if was_default {
+        context.config.set_default_server(Some(new.nick_or_host()));
+    }
+    context.config.save()
+}
+
+fn clear(data_dir: &std::path::Path, yes: bool) -> Result<()> {
+    if !data_dir.exists() {
+        println!("Local database not found. Nothing has been deleted.");
+        return Ok(());
+    }
+    if data_dir.join("spacetime.pid").exists() && is_locked(&data_dir.join("spacetime.pid")) {
+        return Err(Error::coded(
+            "LC0630",
+            format!(
+                "A server is running on {}. Stop it first.",
+                data_dir.display()
+            ),
+        ));
+    }
+    if !prompt::confirm(
+        "Are you sure you want to delete all data from the local database?",
+        yes,
+    ) {
+        println!("Aborting");
+        return Ok(());
+    }
+    std::fs::remove_dir_all(data_dir).map_err(|e| Error::file("delete", data_dir, e))?;
+    println!("Deleted database: {}", data_dir.display());
+    Ok(())
+}
+
+/// True if a running server holds the lock on its pid file.
+fn is_locked(path: &std::path::Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else {
+        return false;
+    };
+    matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_url;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        assert_eq!(split_url("http://h:1/").expect("a URL"), ("http", "h:1"));
+        assert_eq!(split_url("https://h").expect("a URL"), ("https", "h"));
+        for url in ["h:1", "ftp://h", "http://", "http:///"] {
+            let error = split_url(url).expect_err(url).to_string();
+            assert!(error.contains("[LC0627]"), "{error}");
+        }
+    }
+}

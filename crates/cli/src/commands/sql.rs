@@ -1,0 +1,320 @@
+//! `spacetime sql` (07 §5.5).
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::time::Instant;
+
+use clap::ValueEnum;
+use lightcone_types::json::{parse, product_type_from_node, value_from_node, JsonError, Node};
+use lightcone_types::text::format_value;
+use lightcone_types::{Identity, Typespace};
+
+use super::{Auth, Common, Context};
+use crate::error::{Error, Result};
+use crate::http::{self, Client};
+use crate::table;
+use crate::targets::{self, Rest};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// [DATABASE] QUERY
+    #[arg(value_name = "DATABASE> <QUERY")]
+    args: Vec<String>,
+    /// Read queries from the terminal
+    #[arg(long)]
+    interactive: bool,
+    /// Wait until what the query sees is on disk
+    #[arg(long, value_name = "BOOL")]
+    confirmed: Option<bool>,
+    /// Send no credentials
+    #[arg(long)]
+    anonymous: bool,
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    let known = targets::known(args.common.no_config)?;
+    let rest = if args.interactive {
+        Rest::None
+    } else {
+        Rest::Required {
+            name: "QUERY",
+            unknown_database_ok: true,
+        }
+    };
+    let (database, words) =
+        targets::resolve(&known, &args.args, rest, args.common.server.as_deref())?;
+    let client = context
+        .client(
+            database.server.as_deref(),
+            Auth::new(args.anonymous, args.common.yes),
+        )
+        .await?;
+    let identity = client.database_identity(&database.name).await?;
+    let session = Session {
+        client,
+        identity,
+        confirmed: args.confirmed,
+    };
+    if args.interactive {
+        return interactive(
+            &session,
+            &database.name,
+            &context.paths.home.join(".stdb.history.txt"),
+        )
+        .await;
+    }
+    let text = session.query(&words.join(" ")).await?;
+    match args.format {
+        Format::Json => println!("{text}"),
+        Format::Text => {
+            for statement in parse_results(&text)? {
+                print!("{}", statement.table());
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Session {
+    client: Client,
+    identity: Identity,
+    confirmed: Option<bool>,
+}
+
+impl Session {
+    /// The JSON of the results.
+    async fn query(&self, sql: &str) -> Result<String> {
+        let confirmed = self
+            .confirmed
+            .map_or_else(String::new, |c| format!("?confirmed={c}"));
+        let path = format!("/v1/database/{}/sql{confirmed}", self.identity.to_hex());
+        let response = self
+            .client
+            .send(self.client.post(&path).body(sql.to_owned()))
+            .await?;
+        let status = response.status();
+        let text = http::json_text(response).await?;
+        if status.is_success() {
+            Ok(text)
+        } else {
+            Err(http::refusal(status, &text))
+        }
+    }
+}
+
+/// What one statement gave.
+#[derive(Debug, Default, PartialEq)]
+struct Statement {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    inserted: u64,
+    deleted: u64,
+    updated: u64,
+    server_micros: u64,
+}
+
+impl Statement {
+    fn table(&self) -> String {
+        table::psql(&self.header, &self.rows)
+    }
+
+    fn summary(&self) -> String {
+        let mut parts = Vec::new();
+        for (name, count) in [
+            ("inserted", self.inserted),
+            ("deleted", self.deleted),
+            ("updated", self.updated),
+        ] {
+            if count > 0 {
+                parts.push(format!("{name}: {count}"));
+            }
+        }
+        parts.push(format!(
+            "server: {:.2}ms",
+            self.server_micros as f64 / 1000.0
+        ));
+        let rows = if self.rows.len() == 1 { "row" } else { "rows" };
+        format!("({} {rows}) [{}]", self.rows.len(), parts.join(", "))
+    }
+}
+
+/// Reads the server's answer (06 §5.14) and renders every cell.
+fn parse_results(text: &str) -> Result<Vec<Statement>> {
+    let bad = |e: JsonError| {
+        Error::caused(
+            "LC0616",
+            "the server's SQL result is not one this program can read",
+            e,
+        )
+    };
+    let root = parse(text).map_err(bad)?;
+    let statements = root
+        .as_array()
+        .ok_or_else(|| bad(JsonError::at(&root, "expected an array of results")))?;
+    statements
+        .iter()
+        .map(|s| parse_result(s).map_err(bad))
+        .collect()
+}
+
+fn parse_result(node: &Node<'_>) -> Result<Statement, JsonError> {
+    let schema = node
+        .get("schema")
+        .ok_or_else(|| JsonError::at(node, "missing field `schema`"))?;
+    let schema = product_type_from_node(schema)?;
+    let typespace = Typespace::default();
+    let header = schema
+        .elements
+        .iter()
+        .enumerate()
+        .map(|(index, e)| {
+            e.name()
+                .map_or_else(|| format!("column {index}"), str::to_owned)
+        })
+        .collect();
+    let mut rows = Vec::new();
+    for row in node
+        .get("rows")
+        .and_then(Node::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let cells = row
+            .as_array()
+            .ok_or_else(|| JsonError::at(row, "expected an array of columns"))?;
+        let cells = schema.elements.iter().zip(cells).map(|(element, cell)| {
+            let value = value_from_node(&typespace, &element.algebraic_type, cell)?;
+            Ok(format_value(&typespace, &element.algebraic_type, &value))
+        });
+        rows.push(cells.collect::<Result<_, JsonError>>()?);
+    }
+    let number = |node: Option<&Node<'_>>| node.and_then(Node::as_u64).unwrap_or(0);
+    let stats = node.get("stats");
+    let count = |name: &str| number(stats.and_then(|s| s.get(name)));
+    Ok(Statement {
+        header,
+        rows,
+        inserted: count("rows_inserted"),
+        deleted: count("rows_deleted"),
+        updated: count("rows_updated"),
+        server_micros: number(node.get("total_duration_micros")),
+    })
+}
+
+/// Reads and runs queries until `.exit` or the end of input.
+async fn interactive(session: &Session, database: &str, history: &std::path::Path) -> Result<()> {
+    let is_terminal = std::io::stdin().is_terminal();
+    // Without a history the session is as good.
+    let mut history = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(history)
+        .ok();
+    loop {
+        if is_terminal {
+            print!("🪐{database}> ");
+        } else {
+            print!("🪐{database}>");
+        }
+        let _ = std::io::stdout().flush();
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(0) => {
+                println!();
+                return Ok(());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                return Err(Error::caused(
+                    "LC0619",
+                    "cannot read from the terminal",
+                    error,
+                ))
+            }
+        }
+        let line = line.trim();
+        match line {
+            "" => continue,
+            ".exit" => return Ok(()),
+            ".clear" => {
+                print!("\x1b[2J\x1b[H");
+                continue;
+            }
+            sql => {
+                if let Some(history) = &mut history {
+                    let _ = writeln!(history, "{sql}");
+                }
+                let start = Instant::now();
+                match session
+                    .query(sql)
+                    .await
+                    .and_then(|text| parse_results(&text))
+                {
+                    Ok(statements) => {
+                        for statement in statements {
+                            print!("{}", statement.table());
+                            println!("{}", statement.summary());
+                        }
+                        println!(
+                            "Roundtrip time: {:.2}ms",
+                            start.elapsed().as_secs_f64() * 1000.0
+                        );
+                    }
+                    Err(error) => eprint!("{}", error.report()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_become_tables() {
+        let text = r#"[{"schema":{"elements":[{"name":{"some":"id"},"algebraic_type":{"U32":[]}},{"name":{"some":"who"},"algebraic_type":
+            {"Product":{"elements":[{"name":{"some":"__identity__"},"algebraic_type":{"U256":[]}}]}}},
+            {"name":{"some":"n"},"algebraic_type":{"String":[]}}]},
+            "rows":[[1,["0xc2"],"a"]],"total_duration_micros":1500,"stats":{"rows_inserted":0,"rows_deleted":2,"rows_updated":0}}]"#;
+        let statements = parse_results(text).expect("an answer");
+        let table = statements[0].table();
+        assert!(table.starts_with(" id | who "), "{table}");
+        assert!(table.contains("00c2 | \"a\" \n"), "{table}");
+        assert_eq!(
+            statements[0].summary(),
+            "(1 row) [deleted: 2, server: 1.50ms]"
+        );
+    }
+
+    #[test]
+    fn changes_print_an_empty_table() {
+        let text = r#"[{"schema":{"elements":[]},"rows":[],"total_duration_micros":228,"stats":{"rows_inserted":0,"rows_deleted":0,"rows_updated":0}}]"#;
+        let statements = parse_results(text).expect("an answer");
+        assert_eq!(statements[0].table().trim(), "");
+        assert_eq!(statements[0].summary(), "(0 rows) [server: 0.23ms]");
+    }
+
+    #[test]
+    fn answers_that_make_no_sense_are_refused() {
+        for text in [
+            "",
+            "{}",
+            "[{}]",
+            r#"[{"schema":{"elements":[]},"rows":[1]}]"#,
+        ] {
+            let error = parse_results(text).expect_err(text).to_string();
+            assert!(error.contains("[LC0616]"), "{error}");
+        }
+    }
+}

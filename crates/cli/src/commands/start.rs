@@ -1,0 +1,92 @@
+//! `spacetime start` (07 §5.11).
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use super::Context;
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Args {
+    /// Which server program to start
+    #[arg(long, value_enum, default_value = "standalone")]
+    edition: Edition,
+    /// Passed on to the server program; `--help` lists what it takes
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    args: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Edition {
+    Standalone,
+    Cloud,
+}
+
+pub fn run(context: &mut Context, args: Args) -> Result<()> {
+    let name = match args.edition {
+        Edition::Standalone => "spacetimedb-standalone",
+        Edition::Cloud => "spacetimedb-cloud",
+    };
+    let program = beside_this_program(name)?;
+    let mut command = Command::new(&program);
+    command
+        .arg("start")
+        .arg("--data-dir")
+        .arg(&context.paths.data_dir)
+        .arg("--jwt-key-dir")
+        .arg(&context.paths.config_dir);
+    if let Some(address) = context.config.listen_addr() {
+        command.args(["--listen-addr", address]);
+    }
+    command.args(&args.args);
+    Err(replace(command, &program))
+}
+
+/// A program in the directory of this one (07 §1): never one that happens to be in the PATH.
+pub fn beside_this_program(name: &str) -> Result<PathBuf> {
+    let this = std::env::current_exe()
+        .and_then(std::fs::canonicalize)
+        .map_err(|e| Error::caused("LC0620", "cannot find out where this program is", e))?;
+    let program = this.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if program.is_file() {
+        Ok(program)
+    } else {
+        Err(Error::coded(
+            "LC0620",
+            format!(
+                "{} is missing: the server program belongs beside `spacetime`. Install both.",
+                program.display()
+            ),
+        ))
+    }
+}
+
+#[cfg(unix)]
+fn replace(mut command: Command, program: &std::path::Path) -> Error {
+    use std::os::unix::process::CommandExt;
+    Error::caused(
+        "LC0620",
+        format!("cannot run {}", program.display()),
+        command.exec(),
+    )
+}
+
+#[cfg(not(unix))]
+fn replace(mut command: Command, program: &std::path::Path) -> Error {
+    match command.status() {
+        Ok(status) => Error::Exit(
+            status
+                .code()
+                .and_then(|c| u8::try_from(c).ok())
+                .unwrap_or(1),
+        ),
+        Err(error) => Error::caused("LC0620", format!("cannot run {}", program.display()), error),
+    }
+}

@@ -1,0 +1,439 @@
+//! `cli.toml`: servers, the default one, and the tokens (07 §4).
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
+
+use crate::error::{Error, Result};
+
+/// A saved server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    pub nickname: Option<String>,
+    /// `host` or `host:port`.
+    pub host: String,
+    /// `http` or `https`.
+    pub protocol: String,
+    pub ecdsa_public_key: Option<String>,
+}
+
+impl ServerConfig {
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.protocol, self.host)
+    }
+
+    pub fn nick_or_host(&self) -> &str {
+        self.nickname.as_deref().unwrap_or(&self.host)
+    }
+
+    /// True if the user means this server by `name`.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.nickname.as_deref() == Some(name) || self.host == name
+    }
+}
+
+/// The parsed file. Comments and the order of keys survive a rewrite.
+#[derive(Debug)]
+pub struct Config {
+    path: PathBuf,
+    document: DocumentMut,
+}
+
+const INITIAL: &str = r#"default_server = "maincloud"
+
+[[server_configs]]
+nickname = "maincloud"
+host = "maincloud.spacetimedb.com"
+protocol = "https"
+
+[[server_configs]]
+nickname = "local"
+host = "127.0.0.1:3000"
+protocol = "http"
+"#;
+
+const STRING_KEYS: [&str; 4] = [
+    "default_server",
+    "web_session_token",
+    "spacetimedb_token",
+    "listen_addr",
+];
+
+impl Config {
+    /// Reads the file; writes the initial one if there is none.
+    pub fn load(path: &Path) -> Result<Self> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(path, &text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let config = Self::parse(path, INITIAL)?;
+                config.save()?;
+                Ok(config)
+            }
+            Err(error) => Err(Error::file("read", path, error)),
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self> {
+        let document: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
+            Error::caused("LC0605", format!("{} is not valid TOML", path.display()), e)
+        })?;
+        let config = Self {
+            path: path.to_owned(),
+            document,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn wrong_type(&self, key: &str, want: &str) -> Error {
+        Error::coded(
+            "LC0605",
+            format!("{}: `{key}` must be {want}", self.path.display()),
+        )
+    }
+
+    /// A wrongly typed value is an error that names the key.
+    fn check(&self) -> Result<()> {
+        for key in STRING_KEYS {
+            if self.document.get(key).is_some_and(|item| !item.is_str()) {
+                return Err(self.wrong_type(key, "a string"));
+            }
+        }
+        let Some(servers) = self.document.get("server_configs") else {
+            return Ok(());
+        };
+        // `server_configs = []` is what removing the last server may leave.
+        if servers.as_array().is_some_and(|a| a.is_empty()) {
+            return Ok(());
+        }
+        let servers = servers.as_array_of_tables().ok_or_else(|| {
+            self.wrong_type("server_configs", "an array of tables ([[server_configs]])")
+        })?;
+        for server in servers {
+            for key in ["host", "protocol"] {
+                if !server.get(key).is_some_and(Item::is_str) {
+                    return Err(
+                        self.wrong_type(&format!("server_configs.{key}"), "a string, and present")
+                    );
+                }
+            }
+            for key in ["nickname", "ecdsa_public_key"] {
+                if server.get(key).is_some_and(|item| !item.is_str()) {
+                    return Err(self.wrong_type(&format!("server_configs.{key}"), "a string"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the file in one step, so that nobody ever reads half of it. It holds tokens: only its owner may read it.
+    pub fn save(&self) -> Result<()> {
+        eprintln!("Saving config to {}.", self.path.display());
+        let directory = self
+            .path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(directory)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(".cli.toml.")
+                .tempfile_in(directory)?;
+            file.write_all(self.document.to_string().as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(&self.path)?;
+            Ok(())
+        };
+        write().map_err(|e| Error::file("write", &self.path, e))
+    }
+
+    fn string(&self, key: &str) -> Option<&str> {
+        self.document.get(key)?.as_str()
+    }
+
+    fn set_string(&mut self, key: &str, value: Option<&str>) {
+        match value {
+            // Assigning to the value in place keeps the comment beside it.
+            Some(value) => match self.document.get_mut(key).and_then(Item::as_value_mut) {
+                Some(old) => {
+                    let decor = old.decor().clone();
+                    *old = value.into();
+                    *old.decor_mut() = decor;
+                }
+                None => {
+                    self.document.insert(key, toml_edit::value(value));
+                }
+            },
+            None => {
+                self.document.remove(key);
+            }
+        }
+    }
+
+    pub fn default_server(&self) -> Option<&str> {
+        self.string("default_server")
+    }
+
+    pub fn set_default_server(&mut self, name: Option<&str>) {
+        self.set_string("default_server", name);
+    }
+
+    pub fn token(&self) -> Option<&str> {
+        self.string("spacetimedb_token")
+    }
+
+    pub fn set_token(&mut self, token: Option<&str>) {
+        self.set_string("spacetimedb_token", token);
+    }
+
+    pub fn web_session_token(&self) -> Option<&str> {
+        self.string("web_session_token")
+    }
+
+    pub fn set_web_session_token(&mut self, token: Option<&str>) {
+        self.set_string("web_session_token", token);
+    }
+
+    pub fn listen_addr(&self) -> Option<&str> {
+        self.string("listen_addr")
+    }
+
+    fn tables(&self) -> Option<&ArrayOfTables> {
+        self.document.get("server_configs")?.as_array_of_tables()
+    }
+
+    pub fn servers(&self) -> Vec<ServerConfig> {
+        let text =
+            |table: &Table, key: &str| table.get(key).and_then(Item::as_str).map(str::to_owned);
+        self.tables()
+            .into_iter()
+            .flatten()
+            .map(|table| ServerConfig {
+                nickname: text(table, "nickname"),
+                host: text(table, "host").unwrap_or_default(),
+                protocol: text(table, "protocol").unwrap_or_default(),
+                ecdsa_public_key: text(table, "ecdsa_public_key"),
+            })
+            .collect()
+    }
+
+    /// The saved server with this nickname or host.
+    pub fn find_server(&self, name: &str) -> Result<ServerConfig> {
+        let servers = self.servers();
+        let by_nickname = servers.iter().find(|s| s.nickname.as_deref() == Some(name));
+        by_nickname.or_else(|| servers.iter().find(|s| s.host == name)).cloned().ok_or_else(|| {
+            let known: Vec<_> = servers.iter().map(ServerConfig::nick_or_host).collect();
+            Error::coded(
+                "LC0603",
+                format!(
+                    "No such saved server configuration: {name}\nSaved servers: {}. Add this one with \
+                     `spacetime server add --url <url> {name}`, or give a URL.",
+                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+                ),
+            )
+        })
+    }
+
+    /// The base URL of the server that the user means, without a trailing slash (07 §4.1).
+    pub fn server_url(&self, name: Option<&str>) -> Result<String> {
+        match name {
+            Some(url) if url.contains("://") => Ok(url.trim_end_matches('/').to_owned()),
+            Some(name) => Ok(self.find_server(name)?.url()),
+            None => match self.default_server() {
+                Some(name) => Ok(self.find_server(name)?.url()),
+                None => Err(Error::coded(
+                    "LC0604",
+                    "No default server. Choose one with `spacetime server set-default <name>`, or name one with --server.",
+                )),
+            },
+        }
+    }
+
+    pub fn add_server(&mut self, server: &ServerConfig) {
+        let mut table = Table::new();
+        write_server(&mut table, server);
+        match self
+            .document
+            .get_mut("server_configs")
+            .and_then(Item::as_array_of_tables_mut)
+        {
+            Some(tables) => tables.push(table),
+            None => {
+                let mut tables = ArrayOfTables::new();
+                tables.push(table);
+                self.document
+                    .insert("server_configs", Item::ArrayOfTables(tables));
+            }
+        }
+    }
+
+    /// Replaces the entry of `old`; other keys of that entry stay.
+    pub fn replace_server(&mut self, old: &ServerConfig, new: &ServerConfig) {
+        let position = self.servers().iter().position(|s| s == old);
+        let tables = self
+            .document
+            .get_mut("server_configs")
+            .and_then(Item::as_array_of_tables_mut);
+        if let Some(table) = position.and_then(|p| tables?.get_mut(p)) {
+            write_server(table, new);
+        }
+    }
+
+    pub fn remove_server(&mut self, server: &ServerConfig) {
+        if self
+            .default_server()
+            .is_some_and(|name| server.is_called(name))
+        {
+            self.set_default_server(None);
+        }
+        let position = self.servers().iter().position(|s| s == server);
+        let tables = self
+            .document
+            .get_mut("server_configs")
+            .and_then(Item::as_array_of_tables_mut);
+        if let (Some(position), Some(tables)) = (position, tables) {
+            tables.remove(position);
+        }
+    }
+}
+
+fn write_server(table: &mut Table, server: &ServerConfig) {
+    let mut set = |key: &str, value: Option<&str>| match value {
+        Some(value) if table.get(key).and_then(Item::as_str) != Some(value) => {
+            table.insert(key, toml_edit::value(value));
+        }
+        Some(_) => {}
+        None => {
+            table.remove(key);
+        }
+    };
+    set("nickname", server.nickname.as_deref());
+    set("host", Some(&server.host));
+    set("protocol", Some(&server.protocol));
+    set("ecdsa_public_key", server.ecdsa_public_key.as_deref());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Result<Config> {
+        Config::parse(Path::new("cli.toml"), text)
+    }
+
+    #[test]
+    fn the_first_run_writes_the_two_known_servers() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("deep/er/cli.toml");
+        let config = Config::load(&path).expect("created");
+        assert_eq!(config.default_server(), Some("maincloud"));
+        let urls: Vec<_> = config.servers().iter().map(ServerConfig::url).collect();
+        assert_eq!(
+            urls,
+            ["https://maincloud.spacetimedb.com", "http://127.0.0.1:3000"]
+        );
+        assert_eq!(
+            Config::load(&path).expect("read back").servers(),
+            config.servers()
+        );
+    }
+
+    #[test]
+    fn servers_are_found_by_url_nickname_host_or_default() {
+        let config = config(INITIAL).expect("valid");
+        assert_eq!(
+            config.server_url(Some("ftp://x/")).expect("a URL"),
+            "ftp://x"
+        );
+        assert_eq!(
+            config.server_url(Some("local")).expect("saved"),
+            "http://127.0.0.1:3000"
+        );
+        assert_eq!(
+            config.server_url(Some("127.0.0.1:3000")).expect("saved"),
+            "http://127.0.0.1:3000"
+        );
+        assert_eq!(
+            config.server_url(None).expect("default"),
+            "https://maincloud.spacetimedb.com"
+        );
+        let error = config
+            .server_url(Some("nowhere"))
+            .expect_err("unknown")
+            .to_string();
+        assert!(
+            error.starts_with("No such saved server configuration: nowhere"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_rewrite_keeps_comments_order_and_unknown_keys() {
+        let text = "# mine\nunknown = 1\ndefault_server = \"local\" # here\n\n[[server_configs]]\n# the laptop\nhost = \"h:1\"\nprotocol = \"http\"\ncolor = \"red\"\n";
+        let mut config = config(text).expect("valid");
+        config.set_default_server(Some("h:1"));
+        config.set_token(Some("t"));
+        let server = config.find_server("h:1").expect("saved");
+        config.replace_server(
+            &server,
+            &ServerConfig {
+                nickname: Some("n".into()),
+                ..server.clone()
+            },
+        );
+        let written = config.document.to_string();
+        for kept in [
+            "# mine\nunknown = 1\n",
+            "default_server = \"h:1\" # here",
+            "# the laptop\nhost",
+            "color = \"red\"",
+        ] {
+            assert!(written.contains(kept), "{kept} in:\n{written}");
+        }
+        let again = super::Config::parse(Path::new("x"), &written).expect("still valid");
+        assert_eq!(again.token(), Some("t"));
+        assert_eq!(again.find_server("n").expect("renamed").host, "h:1");
+    }
+
+    #[test]
+    fn removing_the_default_server_clears_the_default() {
+        let mut config = config(INITIAL).expect("valid");
+        let server = config.find_server("maincloud").expect("saved");
+        config.remove_server(&server);
+        assert_eq!(config.default_server(), None);
+        assert_eq!(config.servers().len(), 1);
+        assert!(config.server_url(None).is_err());
+        let last = config.find_server("local").expect("saved");
+        config.remove_server(&last);
+        assert!(
+            super::Config::parse(Path::new("x"), &config.document.to_string())
+                .expect("valid")
+                .servers()
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn wrong_types_name_the_key() {
+        for (text, key) in [
+            ("default_server = 3", "default_server"),
+            ("server_configs = 3", "server_configs"),
+            (
+                "[[server_configs]]\nhost = \"x\"",
+                "server_configs.protocol",
+            ),
+            (
+                "[[server_configs]]\nhost = \"x\"\nprotocol = \"http\"\nnickname = []",
+                "server_configs.nickname",
+            ),
+        ] {
+            let error = config(text).expect_err(text).to_string();
+            assert!(
+                error.contains(&format!("`{key}`")) && error.contains("[LC0605]"),
+                "{error}"
+            );
+        }
+        assert!(config("=").is_err());
+    }
+}

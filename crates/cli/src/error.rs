@@ -1,0 +1,127 @@
+//! What can go wrong in a command, and how it is told (07 §2).
+
+use std::error::Error as StdError;
+use std::path::Path;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An error of ours: what happened and what to do, with a stable code that has a page in `docs/errors`.
+    #[error("{message} [{code}]")]
+    Coded {
+        code: &'static str,
+        message: String,
+        #[source]
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    },
+    /// A text that comes from the server, or one that scripts know by heart.
+    #[error("{0}")]
+    Plain(String),
+    /// The command line does not make sense; ends with status 2.
+    #[error("{0}")]
+    Usage(String),
+    /// A program we ran failed and has said why; ends with its status.
+    #[error("exit status {0}")]
+    Exit(u8),
+}
+
+/// The result of a command.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn coded(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Coded {
+            code,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub fn caused(
+        code: &'static str,
+        message: impl Into<String>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self::Coded {
+            code,
+            message: message.into(),
+            source: Some(source.into()),
+        }
+    }
+
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self::Plain(message.into())
+    }
+
+    /// A file or directory that cannot be used. `verb` completes "cannot".
+    pub fn file(verb: &str, path: &Path, source: std::io::Error) -> Self {
+        Self::caused(
+            "LC0619",
+            format!("cannot {verb} {}", path.display()),
+            source,
+        )
+    }
+
+    /// Something of the command-line interface that a later version brings.
+    pub fn later(what: &str, instead: &str) -> Self {
+        Self::coded("LC0601", format!("{what} is not supported yet. {instead}"))
+    }
+
+    /// The status the process ends with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Coded { .. } | Self::Plain(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Exit(status) => *status,
+        }
+    }
+
+    /// Everything that goes to stderr: the message and its chain of causes.
+    pub fn report(&self) -> String {
+        match self {
+            Self::Exit(_) => String::new(),
+            Self::Usage(text) => format!("error: {}\n", text.trim_end()),
+            Self::Plain(_) | Self::Coded { .. } => {
+                let mut out = format!("Error: {self}\n");
+                let mut causes = Vec::new();
+                let mut next = self.source();
+                while let Some(cause) = next {
+                    causes.push(cause.to_string());
+                    next = cause.source();
+                }
+                if !causes.is_empty() {
+                    out.push_str("\nCaused by:\n");
+                    for (number, cause) in causes.iter().enumerate() {
+                        if causes.len() > 1 {
+                            out.push_str(&format!("    {number}: {cause}\n"));
+                        } else {
+                            out.push_str(&format!("    {cause}\n"));
+                        }
+                    }
+                }
+                out
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_the_code_and_the_causes() {
+        let error = Error::file(
+            "read",
+            Path::new("/x"),
+            std::io::Error::other("disk on fire"),
+        );
+        assert_eq!(
+            error.report(),
+            "Error: cannot read /x [LC0619]\n\nCaused by:\n    disk on fire\n"
+        );
+        assert_eq!(error.exit_code(), 1);
+        assert_eq!(Error::Usage("unknown".into()).exit_code(), 2);
+        assert_eq!(Error::Exit(7).exit_code(), 7);
+    }
+}

@@ -1,0 +1,268 @@
+//! Requests to a server, and what the command line expects of the answers (07 §4.3).
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+
+use crate::error::{Error, Result};
+use lightcone_types::Identity;
+
+/// One server, and who talks to it.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: Option<String>,
+}
+
+impl Client {
+    /// `base` is the server's URL without a trailing slash.
+    pub fn new(base: String, token: Option<String>) -> Result<Self> {
+        // An unusable URL is better explained here than by whoever sends the first request.
+        match reqwest::Url::parse(&base) {
+            Ok(url) if url.has_host() => {}
+            Ok(_) => return Err(bad_url(&base, "it has no host")),
+            Err(error) => return Err(bad_url(&base, &error.to_string())),
+        }
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(std::time::Duration::from_secs(10))
+            .build()
+            .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
+        Ok(Self { http, base, token })
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// The same server without credentials.
+    pub fn anonymous(&self) -> Self {
+        Self {
+            token: None,
+            ..self.clone()
+        }
+    }
+
+    /// A request to a path that begins with `/`, with the credentials.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        self.request(Method::GET, path)
+    }
+
+    pub fn post(&self, path: &str) -> RequestBuilder {
+        self.request(Method::POST, path)
+    }
+
+    pub fn put(&self, path: &str) -> RequestBuilder {
+        self.request(Method::PUT, path)
+    }
+
+    /// Sends a request; a failure to reach the server says which one and what to try.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Response> {
+        request.send().await.map_err(|e| self.unreachable(e))
+    }
+
+    pub fn unreachable(&self, error: reqwest::Error) -> Error {
+        let advice = if is_local(&self.base) {
+            "Is it running? `spacetime start` starts one."
+        } else {
+            "Is the address right? `spacetime server list` shows the saved servers."
+        };
+        let what = if error.is_connect() || error.is_timeout() {
+            "cannot reach"
+        } else {
+            "the conversation broke with"
+        };
+        // The URL is in the message already.
+        Error::caused(
+            "LC0602",
+            format!("{what} the server at {}. {advice}", self.base),
+            error.without_url(),
+        )
+    }
+
+    /// The identity that a database argument stands for.
+    pub async fn database_identity(&self, name_or_identity: &str) -> Result<Identity> {
+        if let Ok(identity) = Identity::parse_text(name_or_identity) {
+            return Ok(identity);
+        }
+        let path = format!("/v1/database/{}/identity", encode(name_or_identity));
+        let response = self.send(self.anonymous().get(&path)).await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Err(Error::coded(
+                "LC0609",
+                format!(
+                    "failed to find database `{name_or_identity}`.\n`spacetime list` shows your databases on this server ({}).",
+                    self.base
+                ),
+            ));
+        }
+        let text = success_text(response).await?;
+        Identity::from_hex(text.trim()).map_err(|_| {
+            Error::coded(
+                "LC0616",
+                format!(
+                    "the server answered `{}` where an identity belongs",
+                    shown(&text)
+                ),
+            )
+        })
+    }
+}
+
+fn bad_url(base: &str, why: &str) -> Error {
+    Error::coded(
+        "LC0627",
+        format!("`{base}` is not the URL of a server: {why}. It looks like http://127.0.0.1:3000."),
+    )
+}
+
+/// True for a server on this machine, as publish understands it.
+pub fn is_local(base: &str) -> bool {
+    let url = reqwest::Url::parse(base).ok();
+    matches!(
+        url.as_ref().and_then(|u| u.host_str()),
+        Some("localhost" | "127.0.0.1")
+    )
+}
+
+/// Percent-encodes everything but ASCII letters, digits, `_` and `-`.
+pub fn encode(segment: &str) -> String {
+    let mut out = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// The body of a successful answer; the body of any other is the error.
+pub async fn success_text(response: Response) -> Result<String> {
+    let status = response.status();
+    let text = body_text(response).await?;
+    if status.is_success() {
+        Ok(text)
+    } else {
+        Err(refusal(status, &text))
+    }
+}
+
+pub async fn body_text(response: Response) -> Result<String> {
+    let url = response.url().origin().ascii_serialization();
+    response.text().await.map_err(|e| {
+        Error::caused(
+            "LC0602",
+            format!("the answer of the server at {url} broke off"),
+            e.without_url(),
+        )
+    })
+}
+
+/// The body of an answer that must be JSON.
+pub async fn json_text(response: Response) -> Result<String> {
+    let status = response.status();
+    let is_json = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|v| v.as_bytes() == b"application/json");
+    let text = body_text(response).await?;
+    if is_json {
+        return Ok(text);
+    }
+    if status.is_success() {
+        return Err(Error::coded(
+            "LC0616",
+            format!("{status} was success but did not have content-type application/json. Is this a SpacetimeDB-compatible server?"),
+        ));
+    }
+    Err(refusal(status, &text))
+}
+
+/// Parses the JSON of an answer into `serde_json`'s form: for small answers whose numbers are small.
+pub fn parse_json(text: &str) -> Result<serde_json::Value> {
+    serde_json::from_str(text).map_err(|e| {
+        Error::caused(
+            "LC0616",
+            format!("the server's answer is not JSON: `{}`", shown(text)),
+            e,
+        )
+    })
+}
+
+/// What a refusal means for the user.
+pub fn refusal(status: StatusCode, body: &str) -> Error {
+    let body = body.trim();
+    match status {
+        StatusCode::FORBIDDEN => Error::coded(
+            "LC0615",
+            format!(
+                "{}\nYou are not the owner. `spacetime login show` says who you are; `spacetime list` shows what is yours.",
+                or_status(body, status)
+            ),
+        ),
+        StatusCode::UNAUTHORIZED => Error::coded(
+            "LC0614",
+            format!(
+                "{}\nThe server does not accept your login. `spacetime logout`, then try again, or log in with \
+                 `spacetime login --server-issued-login <server>`.",
+                or_status(body, status)
+            ),
+        ),
+        _ => Error::plain(or_status(body, status)),
+    }
+}
+
+fn or_status(body: &str, status: StatusCode) -> String {
+    if body.is_empty() {
+        format!("the server answered {status}")
+    } else {
+        body.to_owned()
+    }
+}
+
+/// Enough of a text to recognise it.
+pub fn shown(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    match text.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded() {
+        assert_eq!(encode("a-b_C9"), "a-b_C9");
+        assert_eq!(encode("a/b é"), "a%2Fb%20%C3%A9");
+    }
+
+    #[test]
+    fn local_servers() {
+        assert!(is_local("http://127.0.0.1:3000") && is_local("http://localhost"));
+        assert!(!is_local("https://example.com") && !is_local("http://localhost.example.com"));
+    }
+
+    #[test]
+    fn a_server_needs_a_usable_url() {
+        for url in ["http://", "nonsense", "http:// x"] {
+            let error = Client::new(url.into(), None).expect_err(url).to_string();
+            assert!(error.contains("[LC0627]"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! `spacetime.json`: the configuration of a project (07 §6).
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// The merged configuration of a project.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Project {
+    /// Where `spacetime.json` is; relative paths in it start here.
+    pub directory: PathBuf,
+    /// The files that were read, in order.
+    pub files: Vec<PathBuf>,
+    root: Map<String, Value>,
+}
+
+/// One database of a project, with everything it inherits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Target {
+    pub database: Option<String>,
+    pub server: Option<String>,
+    pub module_path: Option<PathBuf>,
+    pub bin_path: Option<PathBuf>,
+    pub js_path: Option<PathBuf>,
+    pub build_options: Option<String>,
+    pub num_replicas: Option<u8>,
+    pub break_clients: Option<bool>,
+    pub anonymous: Option<bool>,
+    pub parent: Option<String>,
+    pub organization: Option<String>,
+}
+
+const FILE: &str = "spacetime.json";
+/// Keys that say which module a target is: a child that sets one inherits none of them.
+const MODULE_KEYS: [&str; 5] = ["module_path", "wasm_file", "js_file", "bin_path", "js_path"];
+const NOT_INHERITED: [&str; 3] = ["generate", "children", "dev"];
+const KNOWN: [&str; 17] = [
+    "database",
+    "server",
+    "module_path",
+    "wasm_file",
+    "js_file",
+    "bin_path",
+    "js_path",
+    "build_options",
+    "num_replicas",
+    "break_clients",
+    "anon_identity",
+    "anonymous",
+    "parent",
+    "organization",
+    "native_aot",
+    "dotnet_version",
+    "generate",
+];
+
+impl Project {
+    /// Looks for `spacetime.json` in `start` and its parents, and merges the layers beside it.
+    pub fn find(start: &Path, environment: Option<&str>) -> Result<Option<Self>> {
+        let start = std::path::absolute(start).map_err(|e| Error::file("find", start, e))?;
+        match start
+            .ancestors()
+            .find(|directory| directory.join(FILE).is_file())
+        {
+            Some(directory) => Self::load(directory, environment).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn load(directory: &Path, environment: Option<&str>) -> Result<Self> {
+        let mut names = vec![FILE.to_owned(), "spacetime.local.json".to_owned()];
+        if let Some(environment) = environment {
+            names.push(format!("spacetime.{environment}.json"));
+            names.push(format!("spacetime.{environment}.local.json"));
+        }
+        let mut project = Self {
+            directory: directory.to_owned(),
+            files: Vec::new(),
+            root: Map::new(),
+        };
+        for name in names {
+            let path = directory.join(name);
+            match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    let layer = parse_layer(&path, &text)?;
+                    merge(&mut project.root, layer);
+                    project.files.push(path);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::file("read", &path, error)),
+            }
+        }
+        Ok(project)
+    }
+
+    /// The root first, then its children depth first.
+    pub fn targets(&self) -> Result<Vec<Target>> {
+        let mut targets = Vec::new();
+        self.collect(&self.root, &Map::new(), true, &mut targets)?;
+        Ok(targets)
+    }
+
+    fn collect(
+        &self,
+        own: &Map<String, Value>,
+        inherited: &Map<String, Value>,
+        is_root: bool,
+        targets: &mut Vec<Target>,
+    ) -> Result<()> {
+        let sets_module = MODULE_KEYS.iter().any(|key| own.contains_key(*key));
+        let mut settings: Map<String, Value> = inherited
+            .iter()
+            .filter(|(key, _)| !(sets_module && MODULE_KEYS.contains(&key.as_str())))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        for (key, value) in own {
+            if !KNOWN.contains(&key.as_str()) && key != "children" && !(is_root && key == "dev") {
+                let known: Vec<String> = KNOWN
+                    .iter()
+                    .chain(&["children"])
+                    .map(|k| k.replace('_', "-"))
+                    .collect();
+                return Err(self.bad(format!(
+                    "Config key '{}' is not supported in the config file. Available keys: {}",
+                    key.replace('_', "-"),
+                    known.join(", ")
+                )));
+            }
+            if key == "dev" {
+                self.check_dev(value)?;
+            }
+            if !NOT_INHERITED.contains(&key.as_str()) {
+                settings.insert(key.clone(), value.clone());
+            }
+        }
+        targets.push(self.target(&settings)?);
+        match own.get("children") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(children)) => {
+                for child in children {
+                    let Value::Object(child) = child else {
+                        return Err(self.bad("every element of `children` must be an object"));
+                    };
+                    self.collect(child, &settings, false, targets)?;
+                }
+            }
+            Some(_) => return Err(self.bad("`children` must be an array")),
+        }
+        Ok(())
+    }
+
+    fn check_dev(&self, value: &Value) -> Result<()> {
+        let ok = value
+            .as_object()
+            .is_some_and(|dev| dev.iter().all(|(key, v)| key == "run" && v.is_string()));
+        if ok {
+            Ok(())
+        } else {
+            Err(self
+                .bad("`dev` must be an object with the member `run`, a string, and nothing else"))
+        }
+    }
+
+    fn target(&self, settings: &Map<String, Value>) -> Result<Target> {
+        let text = |key: &str| match settings.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.wrong_type(key, "a string")),
+        };
+        let flag = |key: &str| match settings.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.wrong_type(key, "true or false")),
+        };
+        let path = |key: &str| Ok(text(key)?.map(|p| self.directory.join(p)));
+        if let Some(version) = text("dotnet_version")? {
+            if !matches!(version.as_str(), "8" | "10") {
+                return Err(self.wrong_type("dotnet_version", "\"8\" or \"10\""));
+            }
+        }
+        flag("native_aot")?;
+        let num_replicas = match settings.get("num_replicas") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(
+                value
+                    .as_u64()
+                    .and_then(|n| u8::try_from(n).ok())
+                    .ok_or_else(|| self.wrong_type("num_replicas", "a number from 0 to 255"))?,
+            ),
+        };
+        Ok(Target {
+            database: text("database")?,
+            server: text("server")?,
+            module_path: path("module_path")?,
+            bin_path: path("bin_path")?.or(path("wasm_file")?),
+            js_path: path("js_path")?.or(path("js_file")?),
+            build_options: text("build_options")?,
+            num_replicas,
+            break_clients: flag("break_clients")?,
+            anonymous: flag("anonymous")?.or(flag("anon_identity")?),
+            parent: text("parent")?,
+            organization: text("organization")?,
+        })
+    }
+
+    fn wrong_type(&self, key: &str, want: &str) -> Error {
+        self.bad(format!("`{}` must be {want}", key.replace('_', "-")))
+    }
+
+    fn bad(&self, message: impl std::fmt::Display) -> Error {
+        Error::coded(
+            "LC0607",
+            format!("{}: {message}", self.directory.join(FILE).display()),
+        )
+    }
+}
+
+/// Parses one file; keys with `-` and `_` are the same, at every level that holds targets.
+fn parse_layer(path: &Path, text: &str) -> Result<Map<String, Value>> {
+    let value: Value = json5::from_str(text).map_err(|e| {
+        Error::caused(
+            "LC0607",
+            format!("{} is not valid JSON5", path.display()),
+            e,
+        )
+    })?;
+    match value {
+        Value::Object(map) => Ok(normalise(map)),
+        _ => Err(Error::coded(
+            "LC0607",
+            format!("{} must hold an object: {{ … }}", path.display()),
+        )),
+    }
+}
+
+fn normalise(map: Map<String, Value>) -> Map<String, Value> {
+    map.into_iter()
+        // A left-over of older tools.
+        .filter(|(key, _)| key != "_source-config")
+        .map(|(key, value)| {
+            let key = key.replace('-', "_");
+            let value = match value {
+                Value::Array(children) if key == "children" => Value::Array(
+                    children
+                        .into_iter()
+                        .map(|child| match child {
+                            Value::Object(child) => Value::Object(normalise(child)),
+                            other => other,
+                        })
+                        .collect(),
+                ),
+                other => other,
+            };
+            (key, value)
+        })
+        .collect()
+}
+
+/// Later layers win key by key; `children` are merged element by element, never made longer.
+fn merge(base: &mut Map<String, Value>, overlay: Map<String, Value>) {
+    for (key, value) in overlay {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Array(children)), Value::Array(overlays)) if key == "children" => {
+                for (child, overlay) in children.iter_mut().zip(overlays) {
+                    match (child, overlay) {
+                        (Value::Object(child), Value::Object(overlay)) => merge(child, overlay),
+                        (child, overlay) => *child = overlay,
+                    }
+                }
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// True if `name` matches a pattern with `*` and `?`.
+pub fn glob_matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if p < pattern.len() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == name[n]))
+        {
+            (p, n) = (p + 1, n + 1);
+        } else if p < pattern.len() && pattern[p] == '*' {
+            star = Some((p, n));
+            p += 1;
+        } else if let Some((star_p, star_n)) = star {
+            // Let the last star swallow one character more.
+            (p, n) = (star_p + 1, star_n + 1);
+            star = Some((star_p, star_n + 1));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(files: &[(&str, &str)], environment: Option<&str>) -> Result<Project> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (name, text) in files {
+            std::fs::write(directory.path().join(name), text).expect("written");
+        }
+        let below = directory.path().join("a/b");
+        std::fs::create_dir_all(&below).expect("created");
+        Ok(Project::find(&below, environment)?.expect("found upwards"))
+    }
+
+    #[test]
+    fn layers_and_children() {
+        let project = project(
+            &[
+                ("spacetime.json", "{ // JSON5\n database: 'a', server: 'local', 'module-path': './m', children: [{database: 'b'}, {database: 'c', js_file: 'x.js'}] }"),
+                ("spacetime.local.json", "{\"children\": [{\"server\": \"other\"}], \"_source-config\": 1}"),
+                ("spacetime.prod.json", "{\"database\": \"A\"}"),
+            ],
+            Some("prod"),
+        )
+        .expect("valid");
+        assert_eq!(project.files.len(), 3);
+        let targets = project.targets().expect("valid");
+        let seen: Vec<_> = targets
+            .iter()
+            .map(|t| (t.database.as_deref(), t.server.as_deref()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Some("A"), Some("local")),
+                (Some("b"), Some("other")),
+                (Some("c"), Some("local"))
+            ]
+        );
+        assert_eq!(
+            targets[1].module_path.as_deref(),
+            Some(project.directory.join("./m").as_path())
+        );
+        assert_eq!(
+            (
+                targets[2].module_path.as_deref(),
+                targets[2].js_path.is_some()
+            ),
+            (None, true)
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("{", "not valid JSON5"),
+            ("[]", "must hold an object"),
+            ("{databse: 'x'}", "Config key 'databse' is not supported in the config file. Available keys: database, "),
+            ("{'num-replicas': 300}", "`num-replicas` must be"),
+            ("{'dotnet-version': 8}", "`dotnet-version` must be"),
+            ("{dev: {run: 'x', more: 1}}", "`dev` must be"),
+            ("{children: [1]}", "children"),
+        ] {
+            let error = project(&[("spacetime.json", text)], None).and_then(|p| p.targets()).expect_err(text).to_string();
+            assert!(error.contains(part) && error.contains("[LC0607]"), "{error}");
+        }
+    }
+
+    #[test]
+    fn globs() {
+        for (pattern, name, want) in [
+            ("*", "x", true),
+            ("a*c", "abc", true),
+            ("a*c", "ab", false),
+            ("a?c", "abc", true),
+            ("", "", true),
+            ("**b", "ab", true),
+        ] {
+            assert_eq!(glob_matches(pattern, name), want, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Yes/no questions (07 §2).
+
+use std::io::{BufRead, Write};
+
+/// Asks on stdout and reads the answer from stdin; anything but `y` or `yes` is no. With `yes` set nobody is asked.
+pub fn confirm(question: &str, yes: bool) -> bool {
+    if yes {
+        println!("Skipping confirmation due to --yes");
+        return true;
+    }
+    print!("{question} [y/N]");
+    is_yes(&read_line())
+}
+
+/// Shows a prompt and reads one line; empty at the end of input.
+pub fn ask(prompt: &str) -> String {
+    print!("{prompt}");
+    read_line()
+}
+
+fn read_line() -> String {
+    // A closed stdout or stdin is an answer too: no.
+    let _ = std::io::stdout().flush();
+    let mut line = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut line);
+    line.trim().to_owned()
+}
+
+fn is_yes(answer: &str) -> bool {
+    ["y", "yes"]
+        .iter()
+        .any(|yes| answer.eq_ignore_ascii_case(yes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_yes;
+
+    #[test]
+    fn only_yes_is_yes() {
+        assert!(["y", "Y", "yes", "YES"].iter().all(|a| is_yes(a)));
+        assert!(!["", "n", "yess", "ye", "ja"].iter().any(|a| is_yes(a)));
+    }
+}

@@ -1,0 +1,218 @@
+//! Which database a command means: its positional arguments against the project's databases (07 §5.0).
+
+use crate::error::{Error, Result};
+use crate::project::Project;
+
+/// A database name with the server it lives on, if the project or the user says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Database {
+    pub name: String,
+    pub server: Option<String>,
+}
+
+/// The project's databases, each once.
+pub fn known(no_config: bool) -> Result<Vec<Database>> {
+    if no_config {
+        return Ok(Vec::new());
+    }
+    let Some(project) = Project::find(std::path::Path::new("."), None)? else {
+        return Ok(Vec::new());
+    };
+    let mut databases: Vec<Database> = Vec::new();
+    for target in project.targets()? {
+        if let Some(name) = target.database {
+            if !databases.iter().any(|d| d.name == name) {
+                databases.push(Database {
+                    name,
+                    server: target.server,
+                });
+            }
+        }
+    }
+    Ok(databases)
+}
+
+/// What the arguments after the database are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing may follow.
+    None,
+    /// Something may follow.
+    Optional,
+    /// Something must follow. `bare_unknown_ok`: an unknown first word is a database if more words follow it (sql).
+    Required {
+        name: &'static str,
+        unknown_database_ok: bool,
+    },
+}
+
+fn ambiguous(known: &[Database], first: &str) -> Error {
+    let names: Vec<&str> = known.iter().map(|d| d.name.as_str()).collect();
+    Error::coded(
+        "LC0608",
+        format!(
+            "Multiple databases found in config: {}. Please specify which database to use, or pass --no-config to use '{first}' directly.",
+            names.join(", ")
+        ),
+    )
+}
+
+fn missing(what: &[&str]) -> Error {
+    let mut text = String::from("the following required arguments were not provided:\n");
+    for name in what {
+        text.push_str(&format!("  <{name}>\n"));
+    }
+    text.push_str("\nFor more information, try '--help'.");
+    Error::Usage(text)
+}
+
+/// Splits `args` into the database and the rest; `server` is the one from the command line and wins.
+pub fn resolve(
+    known: &[Database],
+    args: &[String],
+    rest: Rest,
+    server: Option<&str>,
+) -> Result<(Database, Vec<String>)> {
+    let plain = |name: &str| Database {
+        name: name.to_owned(),
+        server: None,
+    };
+    let find = |name: &str| known.iter().find(|d| d.name == name).cloned();
+    let required = match rest {
+        Rest::Required { name, .. } => Some(name),
+        Rest::None | Rest::Optional => None,
+    };
+    let first = args.first().map(String::as_str);
+    let (mut database, rest_args) = match (known, first) {
+        // No project: the first argument is the database.
+        ([], None) => return Err(missing(&[&["DATABASE"], required.as_slice()].concat())),
+        ([], Some(first)) => (plain(first), &args[1..]),
+        // One database: it may be left out.
+        ([only], first) => match (first, rest) {
+            (Some(first), _) if first == only.name => (only.clone(), &args[1..]),
+            (Some(first), Rest::None) => (plain(first), &args[1..]),
+            _ => (only.clone(), args),
+        },
+        // Several: it must be given.
+        (_, None) => return Err(ambiguous(known, "<database>")),
+        (_, Some(first)) => match (find(first), rest) {
+            (Some(database), _) => (database, &args[1..]),
+            (None, Rest::None) => (plain(first), &args[1..]),
+            (
+                None,
+                Rest::Required {
+                    unknown_database_ok: true,
+                    ..
+                },
+            ) if args.len() >= 2 => (plain(first), &args[1..]),
+            (None, _) => return Err(ambiguous(known, first)),
+        },
+    };
+    if let (Some(name), true) = (required, rest_args.is_empty()) {
+        return Err(missing(&[name]));
+    }
+    if rest == Rest::None && !rest_args.is_empty() {
+        return Err(Error::Usage(format!(
+            "unexpected argument '{}' found",
+            rest_args[0]
+        )));
+    }
+    if server.is_some() {
+        database.server = server.map(str::to_owned);
+    }
+    Ok((database, rest_args.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUERY: Rest = Rest::Required {
+        name: "QUERY",
+        unknown_database_ok: true,
+    };
+    const FUNCTION: Rest = Rest::Required {
+        name: "FUNCTION",
+        unknown_database_ok: false,
+    };
+
+    fn run(known: &[&str], args: &[&str], rest: Rest) -> Result<(String, Vec<String>)> {
+        let known: Vec<_> = known
+            .iter()
+            .map(|n| Database {
+                name: (*n).into(),
+                server: Some(format!("{n}-server")),
+            })
+            .collect();
+        let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
+        let (database, rest) = resolve(&known, &args, rest, None)?;
+        Ok((
+            format!("{}@{}", database.name, database.server.unwrap_or_default()),
+            rest,
+        ))
+    }
+
+    fn ok(known: &[&str], args: &[&str], rest: Rest) -> (String, Vec<String>) {
+        run(known, args, rest).unwrap_or_else(|e| panic!("{known:?} {args:?}: {e}"))
+    }
+
+    #[test]
+    fn without_a_project() {
+        assert_eq!(ok(&[], &["db"], Rest::None).0, "db@");
+        assert_eq!(
+            ok(&[], &["db", "q", "r"], QUERY),
+            ("db@".into(), vec!["q".into(), "r".into()])
+        );
+        assert!(run(&[], &[], Rest::None)
+            .expect_err("missing")
+            .to_string()
+            .contains("<DATABASE>"));
+        assert!(run(&[], &["db"], QUERY)
+            .expect_err("missing")
+            .to_string()
+            .contains("<QUERY>"));
+        assert_eq!(
+            run(&[], &["db", "x"], Rest::None)
+                .expect_err("too much")
+                .exit_code(),
+            2
+        );
+    }
+
+    #[test]
+    fn with_one_database() {
+        assert_eq!(ok(&["t"], &[], Rest::None).0, "t@t-server");
+        assert_eq!(ok(&["t"], &["t"], Rest::None).0, "t@t-server");
+        assert_eq!(ok(&["t"], &["u"], Rest::None).0, "u@");
+        assert_eq!(
+            ok(&["t"], &["t", "q"], QUERY),
+            ("t@t-server".into(), vec!["q".into()])
+        );
+        assert_eq!(
+            ok(&["t"], &["select", "1"], QUERY),
+            ("t@t-server".into(), vec!["select".into(), "1".into()])
+        );
+        assert_eq!(
+            ok(&["t"], &[], Rest::Optional),
+            ("t@t-server".into(), vec![])
+        );
+        assert!(run(&["t"], &["t"], FUNCTION).is_err());
+    }
+
+    #[test]
+    fn with_several_databases() {
+        assert!(run(&["a", "b"], &[], Rest::None).is_err());
+        assert_eq!(ok(&["a", "b"], &["b"], Rest::None).0, "b@b-server");
+        assert_eq!(ok(&["a", "b"], &["x"], Rest::None).0, "x@");
+        assert_eq!(ok(&["a", "b"], &["x", "q"], QUERY).0, "x@");
+        let error = run(&["a", "b"], &["q"], QUERY)
+            .expect_err("which?")
+            .to_string();
+        assert!(
+            error.starts_with("Multiple databases found in config: a, b. Please specify"),
+            "{error}"
+        );
+        assert!(run(&["a", "b"], &["x", "f"], FUNCTION).is_err());
+        assert!(run(&["a", "b"], &["x"], Rest::Optional).is_err());
+    }
+}
