@@ -1,1 +1,42 @@
+//! One running database: the writer, its log, fan-out to subscribers, lifecycle, publish.
+//!
+//! ```text
+//!  RequestSender ─▶ inbox ─▶ WRITER ─▶ log thread (group commit)
+//!   (decodes)       bounded    │            │ durable offset
+//!                              ▼            ▼
+//!                           FAN-OUT: deltas to queries, messages per connection, release when durable
+//!                              │
+//!                              ▼
+//!                        OutgoingReceiver (one queue per connection)
+//! ```
+//!
+//! Every arrow carries batches. The writer and fan-out are one OS thread each; connection tasks of the server call
+//! [`RequestSender::submit`] and [`OutgoingReceiver::recv`].
 
+mod catalog;
+mod connection;
+mod error;
+mod evaluate;
+mod fanout;
+mod handle;
+mod module;
+mod module_log;
+mod open;
+mod options;
+mod outgoing;
+mod request;
+mod sql;
+mod subscriptions;
+mod writer;
+
+pub use connection::{ConnectRequest, Connection, RequestSender};
+pub use error::{CallError, ConnectError, Error, SqlError, SubmitError, UpdateError};
+pub use handle::{
+    CallArgs, CallOutcome, Caller, DatabaseHandle, DatabaseStats, ShutdownReason, UpdateOutcome,
+    UpdatePlan,
+};
+pub use lightcone_wire::Protocol;
+pub use module_log::ModuleLog;
+pub use options::{DatabaseOptions, Engines, HostKind, Limits};
+pub use outgoing::{MessageBatch, Outgoing, OutgoingReceiver};
+pub use sql::{SqlOutcome, SqlStats};

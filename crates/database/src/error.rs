@@ -1,0 +1,92 @@
+//! Why something was refused or failed. Texts are those that HTTP and WebSocket clients see.
+
+use lightcone_engine::RecoveryError;
+use lightcone_host::HostError;
+use lightcone_log::LogError;
+use lightcone_snapshot::SnapshotError;
+
+use crate::handle::CallOutcome;
+
+/// Why a database could not be created or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program is no module: does not compile, link, load or describe itself validly.
+    #[error("{0}")]
+    Module(String),
+    /// The module's `init` reducer refused or failed; the text is what the publisher sees.
+    #[error("{0}")]
+    Init(String),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("{action} {}: {source}", path.display())]
+    Io { action: &'static str, path: std::path::PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Recovery(#[from] RecoveryError),
+    #[error("{} holds no published module: the database was never created completely [LC0525]", .0.display())]
+    Empty(std::path::PathBuf),
+    #[error("this server has no JavaScript engine; publish a WebAssembly module [LC0306]")]
+    NoJavaScript,
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Why a WebSocket connection was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The module's connect reducer refused; the text is its error.
+    #[error("{0}")]
+    Rejected(String),
+    /// The database is stopping.
+    #[error("no such module")]
+    Closed,
+}
+
+/// Why a payload was not taken; the connection ends.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Close with 1011 and this text (05 §8).
+    #[error("{0}")]
+    Malformed(String),
+    #[error("the connection is closed")]
+    Closed,
+}
+
+/// Outcomes of a call over HTTP that are not a commit; one variant per row of 06 §5.11.
+#[derive(Debug)]
+pub enum CallError {
+    ConnectRejected(String),
+    UserError { message: String, outcome: CallOutcome },
+    Fatal { outcome: CallOutcome },
+    TimedOut { outcome: CallOutcome },
+    InvalidArguments(String),
+    Lifecycle(String),
+    NoSuchFunction,
+    ModuleGone,
+    WorkerFailed(String),
+    NotSupported(String),
+    Database(String),
+}
+
+/// Why an SQL statement failed.
+#[derive(Debug)]
+pub enum SqlError {
+    ConnectRejected(String),
+    /// 400 with this text.
+    Query(String),
+    ModuleGone,
+    Database(String),
+}
+
+/// Why a program was not replaced; the old one keeps running.
+#[derive(Debug)]
+pub enum UpdateError {
+    /// Lists the differences of the schema.
+    Rejected(String),
+    /// The new program is no module.
+    Module(String),
+    Database(String),
+}

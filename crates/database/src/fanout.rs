@@ -1,0 +1,328 @@
+//! Fan-out: committed batches in, messages per connection out, each released when what it reflects is durable.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::Arc;
+
+use lightcone_engine::DeltaBatch;
+use lightcone_log::{CommitEvent, LogError};
+use lightcone_query::SelectPlan;
+use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_wire::server;
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+
+use crate::outgoing::{Item, MessageBatch, OutgoingQueue};
+use crate::subscriptions::Subscriptions;
+
+/// Batches and log events that may wait for fan-out. At the limit the writer, or the log, waits.
+pub(crate) const QUEUE_BATCHES_MAX: usize = 256;
+
+/// How a reducer call ended, as the caller sees it.
+pub(crate) enum CallResult {
+    Committed,
+    UserError(String),
+    InternalError(String),
+}
+
+/// An answer that is ready, or is being made by another thread.
+pub(crate) enum Answer {
+    Ready(Vec<u8>),
+    Deferred(oneshot::Receiver<Vec<u8>>),
+}
+
+/// What happened on the writer, in order.
+pub(crate) enum Event {
+    Connected { connection: u64, queue: Arc<OutgoingQueue>, identity: Identity, connection_id: ConnectionId, token: Arc<str>, confirmed: bool, accepted: oneshot::Sender<()> },
+    Disconnected { connection: u64 },
+    /// A reducer call of a connection; its changes, if any, are in this range of the batch's deltas.
+    Called { connection: u64, request_id: u32, timestamp: Timestamp, result: CallResult, ops: Range<usize> },
+    /// A transaction that no connection called.
+    Committed { ops: Range<usize> },
+    Subscribed { connection: u64, query_set_id: u32, caller: Identity, plans: Vec<Arc<SelectPlan>>, answer: Answer },
+    Unsubscribed { connection: u64, query_set_id: u32, answer: Answer },
+    Answered { connection: u64, answer: Answer },
+    /// Runs once everything before it is durable (or at once if `confirmed` is false).
+    Release { confirmed: bool, action: Box<dyn FnOnce(Result<(), String>) + Send> },
+}
+
+/// All that one round of the writer did. Sent to fan-out and given back for reuse.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub events: Vec<Event>,
+    pub deltas: DeltaBatch,
+    /// Everything before this transaction must be durable before the batch's messages go to confirmed connections.
+    pub required_offset: u64,
+}
+
+pub(crate) enum Message {
+    Batch(Box<Batch>),
+    Log(CommitEvent),
+    /// Ends every connection with this code and reason, and fan-out itself.
+    Stop { code: u16, reason: String, done: oneshot::Sender<()> },
+}
+
+/// Numbers that others may read at any time.
+#[derive(Default)]
+pub(crate) struct FanoutStats {
+    pub messages_sent: AtomicU64,
+    pub live_queries: AtomicU64,
+    pub slow_clients_cut: AtomicU64,
+}
+
+struct Connection {
+    queue: Arc<OutgoingQueue>,
+    confirmed: bool,
+    /// What the present batch has for it.
+    staged: Vec<Item>,
+    open: MessageBatch,
+    touched: bool,
+}
+
+/// Something that waits for an offset.
+enum Waiting {
+    Deliver { connection: u64, items: Vec<Item> },
+    Release(Box<dyn FnOnce(Result<(), String>) + Send>),
+}
+
+pub(crate) struct Fanout {
+    inbox: Receiver<Message>,
+    used_batches: SyncSender<Box<Batch>>,
+    connections: FxHashMap<u64, Connection>,
+    subscriptions: Subscriptions,
+    /// In order of offsets.
+    waiting: VecDeque<(u64, Waiting)>,
+    durable_offset: u64,
+    poison: Option<Arc<LogError>>,
+    stats: Arc<FanoutStats>,
+    touched: Vec<u64>,
+}
+
+impl Fanout {
+    pub fn new(inbox: Receiver<Message>, used_batches: SyncSender<Box<Batch>>, durable_offset: u64, stats: Arc<FanoutStats>) -> Fanout {
+        Fanout {
+            inbox,
+            used_batches,
+            connections: FxHashMap::default(),
+            subscriptions: Subscriptions::default(),
+            waiting: VecDeque::new(),
+            durable_offset,
+            poison: None,
+            stats,
+            touched: Vec::new(),
+        }
+    }
+
+    /// Runs until it is stopped or nobody is left to feed it.
+    pub fn run(mut self) {
+        while let Ok(message) = self.inbox.recv() {
+            match message {
+                Message::Batch(batch) => self.batch(batch),
+                Message::Log(CommitEvent::Durable { next_offset }) => {
+                    self.durable_offset = next_offset;
+                    self.release();
+                }
+                Message::Log(CommitEvent::Poisoned { error }) => self.poisoned(error),
+                Message::Log(CommitEvent::TrimFailed { error }) => {
+                    tracing::warn!(%error, "old log segments could not be removed");
+                }
+                Message::Stop { code, reason, done } => {
+                    self.stop(code, &reason);
+                    let _ = done.send(());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn batch(&mut self, mut batch: Box<Batch>) {
+        let Batch { events, deltas, required_offset } = &mut *batch;
+        for event in events.drain(..) {
+            self.event(event, deltas, *required_offset);
+        }
+        self.finish_batch(*required_offset);
+        self.stats.live_queries.store(self.subscriptions.query_count() as u64, Ordering::Relaxed);
+        deltas.clear();
+        // If the writer has enough spare batches, this one is freed.
+        let _ = self.used_batches.try_send(batch);
+    }
+
+    fn event(&mut self, event: Event, deltas: &DeltaBatch, required_offset: u64) {
+        match event {
+            Event::Called { connection, request_id, timestamp, result, ops } => {
+                self.called(connection, request_id, timestamp, &result, deltas, ops);
+            }
+            Event::Committed { ops } => self.update(deltas, ops, None),
+            Event::Connected { connection, queue, identity, connection_id, token, confirmed, accepted } => {
+                let mut hello = MessageBatch::default();
+                server::initial_connection(&mut hello.bytes, identity, connection_id, &token);
+                hello.end_message();
+                // It reflects no transaction, so it waits for none (05 §6.2).
+                queue.push([Item::Messages(hello)]);
+                let state = Connection { queue, confirmed, staged: Vec::new(), open: MessageBatch::default(), touched: false };
+                self.connections.insert(connection, state);
+                // The client may have gone meanwhile; its disconnect follows then.
+                let _ = accepted.send(());
+            }
+            Event::Disconnected { connection } => self.forget(connection),
+            Event::Subscribed { connection, query_set_id, caller, plans, answer } => {
+                self.subscriptions.subscribe(connection, query_set_id, &plans, &caller);
+                self.stage_answer(connection, answer);
+            }
+            Event::Unsubscribed { connection, query_set_id, answer } => {
+                self.subscriptions.unsubscribe(connection, query_set_id);
+                self.stage_answer(connection, answer);
+            }
+            Event::Answered { connection, answer } => self.stage_answer(connection, answer),
+            Event::Release { confirmed, action } => {
+                if !confirmed || self.durable_offset >= required_offset {
+                    action(Ok(()));
+                } else if let Some(error) = &self.poison {
+                    action(Err(error.to_string()));
+                } else {
+                    self.waiting.push_back((required_offset, Waiting::Release(action)));
+                }
+            }
+        }
+    }
+
+    fn called(&mut self, connection: u64, request_id: u32, timestamp: Timestamp, result: &CallResult, deltas: &DeltaBatch, ops: Range<usize>) {
+        let committed = matches!(result, CallResult::Committed);
+        if committed && !ops.is_empty() {
+            return self.update(deltas, ops, Some((connection, request_id, timestamp)));
+        }
+        self.stage(connection, |out| match result {
+            CallResult::Committed => server::reducer_result_ok_empty(out, request_id, timestamp),
+            CallResult::UserError(text) => server::reducer_result_err(out, request_id, timestamp, text),
+            CallResult::InternalError(text) => server::reducer_result_internal_error(out, request_id, timestamp, text),
+        });
+    }
+
+    /// Sends a transaction's updates; the caller gets its own inside its result (05 §6.3).
+    fn update(&mut self, deltas: &DeltaBatch, ops: Range<usize>, caller: Option<(u64, u32, Timestamp)>) {
+        let mut subscriptions = std::mem::take(&mut self.subscriptions);
+        let mut answered = false;
+        subscriptions.evaluate(deltas, deltas.ops(ops), |update| match caller {
+            Some((connection, request_id, timestamp)) if connection == update.connection => {
+                answered = true;
+                self.stage(connection, |out| {
+                    server::reducer_result_ok(out, request_id, timestamp, &[]).encoded(update.sets, update.set_count);
+                });
+            }
+            _ => self.stage(update.connection, |out| {
+                server::transaction_update(out).encoded(update.sets, update.set_count);
+            }),
+        });
+        self.subscriptions = subscriptions;
+        if let (Some((connection, request_id, timestamp)), false) = (caller, answered) {
+            self.stage(connection, |out| server::reducer_result_ok_empty(out, request_id, timestamp));
+        }
+    }
+
+    fn stage(&mut self, connection: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(state) = self.connections.get_mut(&connection) else { return };
+        write(&mut state.open.bytes);
+        state.open.end_message();
+        if !state.touched {
+            state.touched = true;
+            self.touched.push(connection);
+        }
+    }
+
+    fn stage_answer(&mut self, connection: u64, answer: Answer) {
+        match answer {
+            Answer::Ready(message) => self.stage(connection, |out| out.extend_from_slice(&message)),
+            Answer::Deferred(receiver) => {
+                let Some(state) = self.connections.get_mut(&connection) else { return };
+                state.close_open();
+                state.staged.push(Item::Deferred(receiver));
+                if !state.touched {
+                    state.touched = true;
+                    self.touched.push(connection);
+                }
+            }
+        }
+    }
+
+    /// Hands the batch's messages to the connections, or keeps them until the batch is durable.
+    fn finish_batch(&mut self, required_offset: u64) {
+        let durable = self.durable_offset >= required_offset;
+        let mut sent = 0;
+        for connection in std::mem::take(&mut self.touched) {
+            let Some(state) = self.connections.get_mut(&connection) else { continue };
+            state.touched = false;
+            state.close_open();
+            let items = std::mem::take(&mut state.staged);
+            sent += items.len() as u64;
+            if durable || !state.confirmed {
+                self.deliver(connection, items);
+            } else if self.poison.is_some() {
+                state.queue.cut();
+            } else {
+                self.waiting.push_back((required_offset, Waiting::Deliver { connection, items }));
+            }
+        }
+        self.stats.messages_sent.fetch_add(sent, Ordering::Relaxed);
+    }
+
+    fn deliver(&self, connection: u64, items: Vec<Item>) {
+        if let Some(state) = self.connections.get(&connection) {
+            if !state.queue.push(items) {
+                self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        while self.waiting.front().is_some_and(|(offset, _)| *offset <= self.durable_offset) {
+            match self.waiting.pop_front().expect("just seen").1 {
+                Waiting::Deliver { connection, items } => self.deliver(connection, items),
+                Waiting::Release(action) => action(Ok(())),
+            }
+        }
+    }
+
+    /// What waits will never be durable: it is never sent, and its connections end (05 §12).
+    fn poisoned(&mut self, error: Arc<LogError>) {
+        tracing::error!(%error, "the log failed; the database is read-only from now on");
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Deliver { connection, .. } => {
+                    if let Some(state) = self.connections.get(&connection) {
+                        state.queue.cut();
+                    }
+                }
+                Waiting::Release(action) => action(Err(error.to_string())),
+            }
+        }
+        self.poison = Some(error);
+    }
+
+    fn forget(&mut self, connection: u64) {
+        if let Some(state) = self.connections.remove(&connection) {
+            state.queue.cut();
+        }
+        self.subscriptions.unsubscribe_all(connection);
+    }
+
+    fn stop(&mut self, code: u16, reason: &str) {
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            if let Waiting::Release(action) = waiting {
+                action(Err("the database was stopped before the result was durable".to_owned()));
+            }
+        }
+        for state in self.connections.values() {
+            state.queue.push([Item::Close { code, reason: reason.to_owned() }]);
+        }
+    }
+}
+
+impl Connection {
+    fn close_open(&mut self) {
+        if !self.open.ends.is_empty() {
+            self.staged.push(Item::Messages(std::mem::take(&mut self.open)));
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The handle by which the server uses a database.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
+
+use lightcone_host::{ConsoleLevel, HostConfig, NullConsole};
+use lightcone_log::Committer;
+use lightcone_schema::{diff, ModuleDef, RawVersion};
+use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
+use tokio::sync::{mpsc, oneshot, Semaphore};
+
+use crate::connection::{ConnectRequest, Connection, INBOX_PERMIT_BYTES};
+use crate::error::{CallError, ConnectError, Error, UpdateError};
+use crate::fanout::FanoutStats;
+use crate::module::{Module, Program};
+use crate::module_log::ModuleLog;
+use crate::options::{DatabaseOptions, HostKind};
+use crate::outgoing::OutgoingQueue;
+use crate::request::{find_reducer, Sender, PROCEDURES_UNSUPPORTED};
+use crate::writer::Item;
+
+/// What everybody who holds a handle or a connection shares with the writer.
+pub(crate) struct Shared {
+    pub options: DatabaseOptions,
+    pub log: Arc<ModuleLog>,
+    pub inbox: mpsc::UnboundedSender<Item>,
+    pub inbox_messages: Semaphore,
+    pub inbox_bytes: Semaphore,
+    pub inbox_byte_permits: usize,
+    pub runtime: tokio::runtime::Handle,
+    pub transactions: AtomicU64,
+    pub fanout_stats: Arc<FanoutStats>,
+    pub log_stats: Mutex<Option<Arc<dyn Fn() -> lightcone_log::CommitterStats + Send + Sync>>>,
+    module: RwLock<Arc<Module>>,
+    next_connection: AtomicU64,
+    read_only: OnceLock<String>,
+}
+
+/// What snapshot threads may do with the log.
+pub(crate) struct CommitterView {
+    committer: Arc<Committer>,
+}
+
+impl CommitterView {
+    pub fn wait_durable(&self, offset: u64) -> Result<(), String> {
+        self.committer.wait_durable(offset).map_err(|error| error.to_string())
+    }
+
+    pub fn trim(&self, before_offset: u64) {
+        self.committer.trim(before_offset);
+    }
+}
+
+impl Shared {
+    pub fn new(options: DatabaseOptions, log: Arc<ModuleLog>, inbox: mpsc::UnboundedSender<Item>, module: Arc<Module>, fanout_stats: Arc<FanoutStats>) -> Shared {
+        let limits = &options.limits;
+        let inbox_byte_permits = (limits.inbox_bytes_max / INBOX_PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS / 2);
+        Shared {
+            inbox_messages: Semaphore::new(limits.inbox_messages_max.clamp(1, Semaphore::MAX_PERMITS / 2)),
+            inbox_bytes: Semaphore::new(inbox_byte_permits),
+            inbox_byte_permits,
+            log,
+            inbox,
+            runtime: tokio::runtime::Handle::current(),
+            transactions: AtomicU64::new(0),
+            fanout_stats,
+            log_stats: Mutex::new(None),
+            module: RwLock::new(module),
+            next_connection: AtomicU64::new(1),
+            read_only: OnceLock::new(),
+            options,
+        }
+    }
+
+    pub fn module(&self) -> Arc<Module> {
+        self.module.read().expect("no code panics while it holds the module").clone()
+    }
+
+    pub fn set_module(&self, module: Arc<Module>) {
+        *self.module.write().expect("no code panics while it holds the module") = module;
+    }
+
+    pub fn send(&self, item: Item) -> Result<(), ()> {
+        self.inbox.send(item).map_err(drop)
+    }
+
+    /// Why the database takes no more writes, if so.
+    pub fn read_only(&self) -> Option<String> {
+        self.read_only.get().cloned()
+    }
+
+    pub fn set_read_only(&self, error: &str) {
+        let _ = self.read_only.set(format!("the database is read-only because its log failed: {error} [LC0526]"));
+    }
+
+    /// Lets go of the log, which is about to end.
+    pub fn forget_log(&self) {
+        *self.log_stats.lock().expect("no code panics while it holds the statistics") = None;
+    }
+
+    pub fn committer_view(&self, committer: &Arc<Committer>) -> CommitterView {
+        CommitterView { committer: committer.clone() }
+    }
+}
+
+/// Who asks over HTTP.
+#[derive(Clone)]
+pub struct Caller {
+    pub identity: Identity,
+    pub jwt_payload: Arc<str>,
+}
+
+/// Arguments of a call over HTTP.
+pub enum CallArgs {
+    /// SATS-JSON: an array, or an object keyed by parameter names.
+    Json(String),
+}
+
+/// What a call cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOutcome {
+    pub execution_us: u64,
+    pub energy_used: u64,
+}
+
+/// What publishing to a running database did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateOutcome {
+    Unchanged,
+    Updated,
+}
+
+/// What publishing a program would do.
+#[derive(Clone, Debug)]
+pub struct UpdatePlan {
+    /// The differences of the schema, which refuse the update; none if it can go ahead.
+    pub differences: Option<String>,
+    pub major_version_upgrade: bool,
+}
+
+/// Why a database is shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutdownReason {
+    Deleted,
+    ServerStop,
+}
+
+/// Counters since the database was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DatabaseStats {
+    pub transactions: u64,
+    pub log_bytes: u64,
+    pub log_syncs: u64,
+    pub live_queries: u64,
+    pub messages_sent: u64,
+    pub slow_clients_cut: u64,
+}
+
+/// A running database.
+#[derive(Clone)]
+pub struct DatabaseHandle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl DatabaseHandle {
+    /// Accepts a client after its connect reducer did (05 §11).
+    ///
+    /// # Errors
+    /// The reducer refused, or the database is stopping.
+    pub async fn connect(&self, request: ConnectRequest) -> Result<Connection, ConnectError> {
+        let shared = &self.shared;
+        let limits = &shared.options.limits;
+        let queue = OutgoingQueue::new(limits.outgoing_messages_max, limits.outgoing_bytes_max);
+        let connection = shared.next_connection.fetch_add(1, Ordering::Relaxed);
+        let sender = Sender {
+            identity: request.identity,
+            is_owner: request.identity == shared.options.owner,
+            protocol: request.protocol,
+            queries_per_set_max: limits.queries_per_set_max,
+        };
+        let (reply, accepted) = oneshot::channel();
+        let item = Item::Connect {
+            connection,
+            sender,
+            connection_id: request.connection_id,
+            jwt_payload: request.jwt_payload,
+            token: request.token,
+            confirmed: request.confirmed,
+            queue: queue.clone(),
+            reply,
+        };
+        shared.send(item).map_err(|()| ConnectError::Closed)?;
+        let registered = accepted.await.map_err(|_| ConnectError::Closed)??;
+        let connection = Connection::new(shared.clone(), queue, connection, sender);
+        registered.await.map_err(|_| ConnectError::Closed)?;
+        Ok(connection)
+    }
+
+    /// Calls a function over HTTP, inside a connection of its own (06 §5.11). Returns when the result is durable.
+    ///
+    /// # Errors
+    /// As 06 §5.11.
+    pub async fn call(&self, caller: Caller, function: &str, args: CallArgs) -> Result<CallOutcome, CallError> {
+        let shared = &self.shared;
+        let module = shared.module();
+        let is_owner = caller.identity == shared.options.owner;
+        let reducer = match find_reducer(&module, is_owner, function) {
+            Ok((_, reducer)) => reducer,
+            Err(refusal) if refusal.message.starts_with("can't directly call") => {
+                return Err(CallError::Lifecycle(refusal.message));
+            }
+            Err(refusal) => {
+                shared.log.host(ConsoleLevel::Error, Some(function), &refusal.log, Timestamp::now());
+                return Err(match module.def().procedure(function) {
+                    Some(_) => CallError::NotSupported(PROCEDURES_UNSUPPORTED.to_owned()),
+                    None => CallError::NoSuchFunction,
+                });
+            }
+        };
+        let CallArgs::Json(text) = args;
+        let args = lightcone_types::json::args_from_json(&reducer.params_typespace, &reducer.params, function, &text)
+            .map_err(|error| CallError::InvalidArguments(format!("invalid arguments for reducer {function}: {error}")))?;
+        let (reply, result) = oneshot::channel();
+        let item = Item::Call {
+            caller,
+            connection_id: random_connection_id(),
+            function: function.to_owned(),
+            args,
+            timestamp: Timestamp::now(),
+            reply,
+        };
+        shared.send(item).map_err(|()| CallError::ModuleGone)?;
+        result.await.map_err(|_| CallError::ModuleGone)?
+    }
+
+    pub fn module_def(&self) -> Arc<ModuleDef> {
+        self.shared.module().def().clone()
+    }
+
+    pub fn program_hash(&self) -> Hash {
+        self.shared.module().program.hash
+    }
+
+    pub fn program(&self) -> Arc<[u8]> {
+        self.shared.module().program.bytes.clone()
+    }
+
+    pub fn host_kind(&self) -> HostKind {
+        self.shared.module().program.kind
+    }
+
+    /// What publishing this program would do. Blocks while it compiles; run it on a thread that may block.
+    ///
+    /// # Errors
+    /// The program is no module.
+    pub fn plan_update(&self, program: &[u8], kind: HostKind) -> Result<UpdatePlan, Error> {
+        let config = HostConfig { console: Arc::new(NullConsole), ..self.shared.host_config() };
+        let program = Program::load(&self.shared.options, &config, program.into(), kind)?;
+        let current = self.shared.module();
+        Ok(UpdatePlan {
+            differences: differences(current.def(), &program.def),
+            major_version_upgrade: current.def().version == RawVersion::V9 && program.def.version == RawVersion::V10,
+        })
+    }
+
+    /// Replaces the program if its schema is the same; clients stay connected (02 §14.1).
+    ///
+    /// # Errors
+    /// The program is no module, its schema differs, or the log failed. The old program keeps running.
+    pub async fn update(&self, program: Arc<[u8]>, kind: HostKind) -> Result<UpdateOutcome, UpdateError> {
+        if Hash::keccak256(&program) == self.program_hash() {
+            return Ok(UpdateOutcome::Unchanged);
+        }
+        let shared = self.shared.clone();
+        let loaded = tokio::task::spawn_blocking(move || Program::load(&shared.options, &shared.host_config(), program, kind)).await;
+        let program = match loaded {
+            Ok(Ok(program)) => program,
+            Ok(Err(error)) => return Err(UpdateError::Module(error.to_string())),
+            Err(error) => return Err(UpdateError::Database(format!("loading the module failed: {error}"))),
+        };
+        if let Some(text) = differences(self.shared.module().def(), &program.def) {
+            return Err(UpdateError::Rejected(text));
+        }
+        let (reply, result) = oneshot::channel();
+        let gone = || UpdateError::Database("no such module".to_owned());
+        self.shared.send(Item::Replace { program: Box::new(program), reply }).map_err(|()| gone())?;
+        result.await.map_err(|_| gone())??;
+        Ok(UpdateOutcome::Updated)
+    }
+
+    pub fn logs(&self) -> &ModuleLog {
+        &self.shared.log
+    }
+
+    /// Why the database takes no more writes, if so.
+    pub fn read_only(&self) -> Option<String> {
+        self.shared.read_only()
+    }
+
+    /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`.
+    pub async fn shutdown(self, reason: ShutdownReason) {
+        tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
+        let (done, wait) = oneshot::channel();
+        let item = Item::Stop { code: 1001, reason: "module exited".to_owned(), done };
+        if self.shared.send(item).is_ok() {
+            let _ = wait.await;
+        }
+    }
+
+    pub fn stats(&self) -> DatabaseStats {
+        let log_stats = self.shared.log_stats.lock().expect("no code panics while it holds the statistics").clone();
+        let log = log_stats.map(|read| read()).unwrap_or_default();
+        let fanout = &self.shared.fanout_stats;
+        DatabaseStats {
+            transactions: self.shared.transactions.load(Ordering::Relaxed),
+            log_bytes: log.log_bytes,
+            log_syncs: log.syncs,
+            live_queries: fanout.live_queries.load(Ordering::Relaxed),
+            messages_sent: fanout.messages_sent.load(Ordering::Relaxed),
+            slow_clients_cut: fanout.slow_clients_cut.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn differences(old: &ModuleDef, new: &ModuleDef) -> Option<String> {
+    let diff = diff(old, new);
+    (!diff.is_empty()).then(|| format!("Errors occurred:\n{diff}\nAutomatic migration is not supported yet; publish with --delete-data to start over [LC0220]\n\n"))
+}
+
+/// A fresh id for the connection of one HTTP request (01 §1.8.4).
+pub(crate) fn random_connection_id() -> ConnectionId {
+    use std::hash::{BuildHasher, RandomState};
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let half = || u128::from(RandomState::new().hash_one(count));
+    ConnectionId((half() << 64 | half()).max(1))
+}

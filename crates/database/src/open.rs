@@ -1,0 +1,230 @@
+//! Creating a database, opening one, and starting its threads.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+
+use lightcone_engine::{CommitOutput, Datastore, ModuleRecord, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_host::{HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT};
+use lightcone_log::{Committer, CommitterOptions, Frame, LocalLog, Log, LogOptions, MemoryLog};
+use lightcone_snapshot::SnapshotStore;
+use lightcone_types::{ConnectionId, Identity, Reader, Timestamp};
+use tokio::sync::mpsc;
+
+use crate::catalog::CatalogView;
+use crate::error::Error;
+use crate::fanout::{Fanout, FanoutStats, Message, QUEUE_BATCHES_MAX};
+use crate::handle::{DatabaseHandle, Shared};
+use crate::module::{Module, Program};
+use crate::module_log::ModuleLog;
+use crate::options::{DatabaseOptions, HostKind};
+use crate::writer::{Writer, WriterState};
+
+/// The writer's and the log's epoch on a single machine.
+const EPOCH: u64 = 1;
+/// Batches kept for reuse between the writer and fan-out.
+const SPARE_BATCHES: usize = 8;
+/// Stack of the writer beyond what module code may use, in bytes.
+const WRITER_STACK_EXTRA_BYTES: usize = 4 << 20;
+
+impl DatabaseHandle {
+    /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
+    /// Blocks. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// The program is no module, its `init` reducer fails, or writing fails. Nothing is left behind then.
+    pub fn create(options: DatabaseOptions, program: Arc<[u8]>, kind: HostKind) -> Result<DatabaseHandle, Error> {
+        let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
+        let silent = host_config(&options, None);
+        let program = Program::load(&options, &silent, program, kind)?;
+        initialize(&options, &program, &silent, None)?;
+
+        make_directory(&options.directory)?;
+        let config = host_config(&options, Some(&log));
+        let (datastore, instance, records) = initialize(&options, &program, &config, Some(&log))?;
+        let mut durable: Box<dyn Log> = match options.in_memory {
+            true => Box::new(MemoryLog::new()),
+            false => Box::new(LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?.0),
+        };
+        durable.append(EPOCH, Frame { first_offset: 0, count: 1, payload: &[&records] })?;
+        durable.sync()?;
+        log.info("Database initialized");
+        Ok(start(options, log, program, datastore, instance, durable))
+    }
+
+    /// Opens a database that was created earlier: recovery, then the disconnects that a crash left out (05 §11).
+    /// Blocks. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// Damage, or a program that does not load any more.
+    pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
+        let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
+        let (durable, recovery) = LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?;
+        if recovery.torn_bytes_cut > 0 {
+            tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
+        }
+        let started = std::time::Instant::now();
+        let mut snapshots = SnapshotStore::open(&options.directory.join("snapshots"))?;
+        let (mut datastore, report) = Datastore::recover(&options.directory, &mut snapshots, &durable)?;
+        for problem in snapshots.problems() {
+            tracing::warn!(database = %options.identity, %problem, "a damaged snapshot was set aside");
+        }
+        tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = started.elapsed().as_millis() as u64, "recovered");
+        datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+        let record = datastore.module_record().ok_or_else(|| Error::Empty(options.directory.clone()))?;
+        let config = host_config(&options, Some(&log));
+        let program = Program::load(&options, &config, record.program.into(), HostKind::from_u8(record.program_kind))?;
+        let instance = program.loaded.instantiate(HostEnv::new(config))?;
+        Ok(start(options, log, program, Box::new(datastore), instance, Box::new(durable)))
+    }
+}
+
+fn make_directory(directory: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(directory).map_err(|source| Error::Io { action: "cannot create", path: PathBuf::from(directory), source })
+}
+
+fn host_config(options: &DatabaseOptions, log: Option<&Arc<ModuleLog>>) -> HostConfig {
+    HostConfig {
+        database_identity: options.identity,
+        console: match log {
+            Some(log) => log.clone(),
+            None => Arc::new(NullConsole),
+        },
+        limits: options.limits.host.clone(),
+    }
+}
+
+fn log_options(options: &DatabaseOptions) -> LogOptions {
+    LogOptions { database: options.identity.to_le_bytes(), ..LogOptions::default() }
+}
+
+type Initialized = (Box<Datastore>, Box<dyn ModuleInstance>, Vec<u8>);
+
+/// The creating transaction: catalog, tables, program, `init`. Returns its log record.
+fn initialize(options: &DatabaseOptions, program: &Program, config: &HostConfig, log: Option<&ModuleLog>) -> Result<Initialized, Error> {
+    let say = |text: &str| {
+        if let Some(log) = log {
+            log.info(text);
+        }
+    };
+    let other = |error: lightcone_engine::DatastoreError| Error::Other(error.to_string());
+    let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
+    let mut datastore = Box::new(Datastore::new());
+    datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+    datastore.begin();
+    datastore.bootstrap();
+    for table in &program.def.tables {
+        say(&format!("Creating table `{}`", table.name));
+    }
+    datastore.create_tables(&program.def).map_err(other)?;
+    let record = ModuleRecord {
+        database_identity: options.identity,
+        owner_identity: options.owner,
+        program_kind: program.kind as u8,
+        program_hash: program.hash,
+        program: program.bytes.to_vec(),
+    };
+    datastore.set_module_record(&record).map_err(other)?;
+    let mut datastore = Some(datastore);
+    if let Some(init) = program.def.init {
+        say("Invoking `init` reducer");
+        run_init(options.owner, program, init, instance.as_mut(), &mut datastore)?;
+    }
+    let mut datastore = datastore.expect("the module gave the datastore back");
+    let mut output = CommitOutput::default();
+    lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
+    datastore.commit(&mut output);
+    Ok((datastore, instance, output.records))
+}
+
+fn run_init(owner: Identity, program: &Program, init: usize, instance: &mut dyn ModuleInstance, datastore: &mut Option<Box<Datastore>>) -> Result<(), Error> {
+    let name: Arc<str> = program.def.reducers[init].name.as_str().into();
+    let call = ReducerCall {
+        id: init as u32,
+        name: &name,
+        sender: owner,
+        connection_id: ConnectionId(0),
+        timestamp: Timestamp::now(),
+        args: &[],
+    };
+    match instance.call_reducer(datastore, &call) {
+        ReducerOutcome::Ok => Ok(()),
+        ReducerOutcome::UserError(text) => Err(Error::Init(text)),
+        ReducerOutcome::Fatal { message } => {
+            tracing::warn!(%message, "the init reducer of a new database trapped");
+            Err(Error::Init(FATAL_ERROR_TEXT.to_owned()))
+        }
+        ReducerOutcome::TimedOut { message } => Err(Error::Init(message)),
+    }
+}
+
+/// Starts the log, fan-out and writer threads.
+fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datastore: Box<Datastore>, instance: Box<dyn ModuleInstance>, durable: Box<dyn Log>) -> DatabaseHandle {
+    let stack_bytes = options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
+    let next_offset = durable.tail().next_offset;
+    let catalog = CatalogView::new(&datastore, &program.def);
+    let module = Arc::new(Module::new(0, program, catalog));
+    let (inbox_sender, inbox) = mpsc::unbounded_channel();
+    let stats = Arc::new(FanoutStats::default());
+    let committer_options = CommitterOptions { queue_bytes_max: options.limits.log_queue_bytes_max, ..CommitterOptions::default() };
+    let shared = Arc::new(Shared::new(options, log, inbox_sender, module.clone(), stats.clone()));
+
+    let (fanout_sender, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
+    let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
+    let fanout = Fanout::new(fanout_inbox, used_sender, next_offset, stats);
+    spawn("fan-out", 2 << 20, move || fanout.run());
+
+    let (events, poisoned) = (fanout_sender.clone(), Arc::downgrade(&shared));
+    let on_event = move |event: lightcone_log::CommitEvent| {
+        if let (lightcone_log::CommitEvent::Poisoned { error }, Some(shared)) = (&event, poisoned.upgrade()) {
+            shared.set_read_only(&error.to_string());
+        }
+        // Fan-out ends after the log.
+        let _ = events.send(Message::Log(event));
+    };
+    let committer = Arc::new(Committer::spawn(durable, committer_options, Box::new(on_event)));
+    let reader = committer.clone();
+    *shared.log_stats.lock().expect("nobody else holds it yet") = Some(Arc::new(move || reader.stats()));
+
+    let mut writer = Writer {
+        shared: shared.clone(),
+        inbox,
+        datastore: Some(datastore),
+        instance,
+        module,
+        committer,
+        fanout: fanout_sender,
+        used_batches,
+        next_offset,
+        state: WriterState::default(),
+    };
+    spawn("writer", stack_bytes, move || {
+        for (identity, connection_id) in left_over_clients(writer.datastore.as_deref_mut().expect("just put there")) {
+            writer.disconnect(identity, connection_id);
+        }
+        writer.run();
+    });
+    DatabaseHandle { shared }
+}
+
+fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(stack_bytes)
+        .spawn(body)
+        .expect("the operating system has threads for a database");
+}
+
+/// Clients whose disconnect a crash prevented; credentials without client are removed with them.
+fn left_over_clients(datastore: &mut Datastore) -> Vec<(Identity, ConnectionId)> {
+    let mut clients = Vec::new();
+    let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
+    table.rows().for_each(|_, row| {
+        let reader = &mut Reader::new(row);
+        let identity: [u8; 32] = reader.read_slice(32).ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        let connection: [u8; 16] = reader.read_slice(16).ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        clients.push((Identity::from_le_bytes(identity), ConnectionId::from_le_bytes(connection)));
+    });
+    debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
+    clients
+}

@@ -1,0 +1,90 @@
+//! What a database is opened with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lightcone_host::{HostLimits, ModuleEngine};
+use lightcone_types::Identity;
+
+/// How a program is interpreted (03 §1). The numbers are those of `st_module.program_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostKind {
+    Wasm = 0,
+    Js = 1,
+}
+
+impl HostKind {
+    pub(crate) fn from_u8(kind: u8) -> HostKind {
+        match kind {
+            1 => HostKind::Js,
+            _ => HostKind::Wasm,
+        }
+    }
+}
+
+/// The engines that run modules.
+#[derive(Clone)]
+pub struct Engines {
+    pub wasm: Arc<dyn ModuleEngine>,
+    /// None where this build has no JavaScript engine.
+    pub js: Option<Arc<dyn ModuleEngine>>,
+}
+
+/// Bounds of one database. Each names its policy when it is reached.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub host: HostLimits,
+    /// WebSocket messages received and not yet executed, over all connections. At the limit, connections are read no
+    /// further until the writer has caught up.
+    pub inbox_messages_max: usize,
+    /// The same in bytes.
+    pub inbox_bytes_max: usize,
+    /// Messages queued for one client. One more ends its connection without a Close frame (05 §3.7).
+    pub outgoing_messages_max: usize,
+    /// Bytes queued for one client; same policy.
+    pub outgoing_bytes_max: usize,
+    /// Live query sets of one connection. One more is refused.
+    pub query_sets_max: usize,
+    /// Queries in one `Subscribe`. One more fails the request.
+    pub queries_per_set_max: usize,
+    /// Bytes of old and new rows that one transaction may touch; beyond it the call traps.
+    pub transaction_bytes_max: usize,
+    /// Log bytes waiting for the disk. At the limit the writer waits.
+    pub log_queue_bytes_max: usize,
+    /// A snapshot is written after so many bytes of log.
+    pub snapshot_log_bytes: u64,
+    /// Snapshots kept; older ones and the log before the oldest go.
+    pub snapshots_kept: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            host: HostLimits::default(),
+            inbox_messages_max: 16_384,
+            inbox_bytes_max: 256 << 20,
+            outgoing_messages_max: 16_384,
+            outgoing_bytes_max: 1 << 30,
+            query_sets_max: 65_536,
+            queries_per_set_max: 65_536,
+            transaction_bytes_max: 1 << 30,
+            log_queue_bytes_max: 64 << 20,
+            snapshot_log_bytes: 256 << 20,
+            snapshots_kept: 2,
+        }
+    }
+}
+
+/// What a database is opened with.
+#[derive(Clone)]
+pub struct DatabaseOptions {
+    /// Holds `log/`, `snapshots/` and `module_logs/`.
+    pub directory: PathBuf,
+    pub identity: Identity,
+    /// Who may publish, read private tables and the log.
+    pub owner: Identity,
+    /// Nothing but module logs is written to disk.
+    pub in_memory: bool,
+    pub limits: Limits,
+    pub engines: Engines,
+}
