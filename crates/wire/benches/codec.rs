@@ -72,7 +72,7 @@ fn results(c: &mut Criterion) {
         })
     });
     let rows: [[u8; 12]; 4] = [[1; 12], [2; 12], [3; 12], [4; 12]];
-    let mut update = |out: &mut Vec<u8>| {
+    let update = |out: &mut Vec<u8>| {
         let mut sets = server::transaction_update(out);
         let mut tables = sets.query_set(black_box(7));
         let mut table = tables.table("accounts");

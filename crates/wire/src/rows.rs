@@ -120,7 +120,7 @@ impl<'a> RowListWriter<'a> {
             return;
         }
         assert!(
-            row_bytes != 0 && rows.len() % row_bytes == 0,
+            row_bytes != 0 && rows.len().is_multiple_of(row_bytes),
             "rows of a fixed size fill their buffer"
         );
         let count = rows.len() / row_bytes;
@@ -427,7 +427,7 @@ impl<'a> RowListParts<'a> {
                 if bytes == 0 {
                     return Err(Error::RowList("fixed row size is 0"));
                 }
-                if data.len() % usize::from(bytes) != 0 {
+                if !data.len().is_multiple_of(usize::from(bytes)) {
                     return Err(Error::RowList("data is not a whole number of rows"));
                 }
                 Ok(Self {

@@ -326,7 +326,7 @@ fn transaction_updates() {
 #[test]
 fn transaction_update_of_two_sets() {
     let (old, new, boom) = (score(1, 10), score(1, 11), score(9, 1));
-    let changed = persistent(&[new.clone()], &[old.clone()]);
+    let changed = persistent(std::slice::from_ref(&new), std::slice::from_ref(&old));
     check(
         |out| {
             let mut entry = Vec::new();
@@ -336,7 +336,7 @@ fn transaction_update_of_two_sets() {
 
             let mut sets = server::transaction_update(out);
             let mut tables = sets.query_set(0);
-            push_all(tables.table("boom").events(), &[boom.clone()]);
+            push_all(tables.table("boom").events(), std::slice::from_ref(&boom));
             tables.table("score").encoded(&entry, 1);
             let mut tables = sets.query_set(1);
             let mut update = tables.table("score");
@@ -351,7 +351,7 @@ fn transaction_update_of_two_sets() {
                         update(
                             "boom",
                             vec![TableUpdateRows::Event {
-                                events: list(&[boom.clone()]),
+                                events: list(std::slice::from_ref(&boom)),
                             }],
                         ),
                         update("score", vec![changed.clone()]),
@@ -361,7 +361,7 @@ fn transaction_update_of_two_sets() {
                     query_set_id: 1,
                     tables: vec![update(
                         "score",
-                        vec![changed, persistent(&[new.clone()], &[])],
+                        vec![changed, persistent(std::slice::from_ref(&new), &[])],
                     )],
                 },
             ],
@@ -428,7 +428,9 @@ fn results() {
         "06 04000000 00401e18240a0600 00 00000000 00000000",
     );
     check(
-        |out| drop(server::reducer_result_ok(out, 4, TIMESTAMP, &[1, 2])),
+        |out| {
+            server::reducer_result_ok(out, 4, TIMESTAMP, &[1, 2]);
+        },
         reducer(ReducerOutcome::Ok {
             ret_value: vec![1, 2],
             query_sets: vec![],

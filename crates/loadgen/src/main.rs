@@ -1,0 +1,35 @@
+//! The command `lightcone-loadgen`.
+//!
+//! Exit codes: 0 all went well; 1 the run could not be made, or calls failed or got lost; 2 the
+//! verification failed.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use lightcone_loadgen::{run, Options};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let mut progress = |line: &str| {
+        if !options.quiet {
+            eprintln!("{line}");
+        }
+    };
+    let report = match run(&options, &mut progress) {
+        Ok(report) => report,
+        Err(error) => {
+            eprintln!("Error: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    if options.json {
+        println!("{:#}", report.to_json());
+    } else {
+        print!("{report}");
+    }
+    match (report.is_verified(), report.is_clean()) {
+        (false, _) => ExitCode::from(2),
+        (true, false) => ExitCode::from(1),
+        (true, true) => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,176 @@
+//! The command line, and what follows from it.
+
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use lightcone_wire::Protocol;
+
+use crate::Error;
+
+/// Version of the client protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProtocolVersion {
+    /// One message per WebSocket message.
+    V2,
+    /// Many messages per WebSocket message.
+    V3,
+}
+
+impl From<ProtocolVersion> for Protocol {
+    fn from(version: ProtocolVersion) -> Self {
+        match version {
+            ProtocolVersion::V2 => Self::V2,
+            ProtocolVersion::V3 => Self::V3,
+        }
+    }
+}
+
+/// Drives transfers between accounts over many connections, and measures.
+///
+/// Closed loop (the default): every connection keeps --in-flight calls under way. Open loop
+/// (--rate): calls start on a schedule, whether or not answers arrive, and latency counts from the
+/// scheduled start.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "lightcone-loadgen", version, args_override_self = true)]
+pub struct Options {
+    /// Server, e.g. ws://127.0.0.1:3000.
+    #[arg(long, default_value = "ws://127.0.0.1:3000")]
+    pub url: String,
+    /// Name or identity of the database.
+    #[arg(long)]
+    pub database: String,
+    /// Connections that call.
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// Calls under way per connection, at most.
+    #[arg(long, default_value_t = 40)]
+    pub in_flight: usize,
+    /// Length of the measured window.
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Load before the measured window.
+    #[arg(long, default_value_t = 1.0)]
+    pub warmup_seconds: f64,
+    /// Version of the client protocol.
+    #[arg(long, value_enum, default_value_t = ProtocolVersion::V3)]
+    pub protocol: ProtocolVersion,
+    /// Answers only after the transaction is durable.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
+    pub confirmed: bool,
+    /// Token to connect with; without one every connection is a new identity.
+    #[arg(long, env = "LIGHTCONE_LOADGEN_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Number of accounts; ids are 0 to accounts - 1.
+    #[arg(long, default_value_t = 100_000)]
+    pub accounts: u32,
+    /// Amount of each transfer.
+    #[arg(long, default_value_t = 1)]
+    pub amount: i64,
+    /// Skew of the choice of accounts (exponent of the Zipf distribution); 0 is uniform.
+    #[arg(long, default_value_t = 0.0)]
+    pub alpha: f64,
+    /// Pairs of accounts drawn before the run; each connection starts at another one and wraps.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub pairs: usize,
+    /// Reducer to call, with arguments (from: u32, to: u32, amount: i64).
+    #[arg(long, default_value = "transfer")]
+    pub reducer: String,
+    /// Open loop: calls per second over all connections.
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// Threads that drive the connections.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Process id of the server, to measure its CPU time, memory and disk writes.
+    #[arg(long)]
+    pub server_pid: Option<u32>,
+    /// Subscribe to this many single accounts on further connections before the run.
+    #[arg(long, default_value_t = 0, value_name = "QUERIES")]
+    pub subscribe_each: u32,
+    /// Connections that share the queries of --subscribe-each.
+    #[arg(long, default_value_t = 100)]
+    pub subscribe_connections: u32,
+    /// Call reducer seed(accounts, initial balance) before the run.
+    #[arg(long)]
+    pub seed: bool,
+    /// Balance of each account after seeding.
+    #[arg(long, default_value_t = 1_000_000_000)]
+    pub initial_balance: i64,
+    /// After the run, check that the sum of the balances is accounts × initial balance.
+    #[arg(long)]
+    pub verify: bool,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Do not print progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Connections one process can sensibly drive; more would run into the limits of the system.
+const CONNECTIONS_MAX: usize = 60_000;
+const IN_FLIGHT_MAX: usize = 1 << 20;
+
+impl Options {
+    /// Refuses what cannot be run, with the option to change.
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |text: String| Err(Error::Options(text));
+        if self.connections == 0 || self.connections > CONNECTIONS_MAX {
+            return refuse(format!(
+                "--connections must be 1 to {CONNECTIONS_MAX}, not {}",
+                self.connections
+            ));
+        }
+        if self.in_flight == 0 || self.in_flight > IN_FLIGHT_MAX {
+            return refuse(format!(
+                "--in-flight must be 1 to {IN_FLIGHT_MAX}, not {}",
+                self.in_flight
+            ));
+        }
+        if self.threads == 0 || self.threads > self.connections {
+            return refuse(format!(
+                "--threads must be 1 to the number of connections ({}), not {}",
+                self.connections, self.threads
+            ));
+        }
+        let seconds_ok = |seconds: f64, min: f64| (min..=86_400.0).contains(&seconds);
+        if !seconds_ok(self.seconds, 0.1) || !seconds_ok(self.warmup_seconds, 0.0) {
+            return refuse("--seconds must be 0.1 to 86400, --warmup-seconds 0 to 86400".into());
+        }
+        if self.accounts < 2 {
+            return refuse("--accounts must be at least 2".into());
+        }
+        if self.amount <= 0 {
+            return refuse("--amount must be positive".into());
+        }
+        if !self.alpha.is_finite() || self.alpha < 0.0 {
+            return refuse("--alpha must be 0 or a positive number".into());
+        }
+        if self.pairs == 0 {
+            return refuse("--pairs must be at least 1".into());
+        }
+        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e9)) {
+            return refuse("--rate must be a positive number of calls per second".into());
+        }
+        if self.subscribe_each > self.accounts {
+            return refuse("--subscribe-each must not exceed --accounts".into());
+        }
+        if self.subscribe_each > 0 && self.subscribe_connections == 0 {
+            return refuse("--subscribe-connections must be at least 1".into());
+        }
+        if let Some(pid) = self.server_pid {
+            crate::process::Usage::of(pid).map_err(|error| {
+                Error::Options(format!("--server-pid {pid} cannot be observed: {error}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn warmup(&self) -> Duration {
+        Duration::from_secs_f64(self.warmup_seconds)
+    }
+
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+}

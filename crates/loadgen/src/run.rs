@@ -1,0 +1,302 @@
+//! A whole run: connect, load, measure, verify.
+
+use std::sync::mpsc::{channel, Receiver};
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, Endpoint};
+use crate::load::{CallTemplate, LoadConnection, Workload};
+use crate::measure::Interval;
+use crate::process::{own_cpu, Usage};
+use crate::report::{Report, SecondPoint, ServerUse, Subscriptions};
+use crate::worker::{Schedule, Update};
+use crate::{pairs, subscribe, worker, Error, Options};
+
+/// Threads that open connections; most of that time is waiting for the server.
+const OPENING_THREADS: usize = 16;
+/// From the last preparation to the first call, so that all workers begin together.
+const START_DELAY: Duration = Duration::from_millis(20);
+
+/// Runs what the options say. `progress` gets a line of text now and then.
+pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
+    options.check()?;
+    let endpoint = Endpoint::new(
+        &options.url,
+        &options.database,
+        options.protocol.into(),
+        options.confirmed,
+        options.token.as_deref(),
+    )?;
+    raise_file_limit();
+    if options.alpha > 3.0 {
+        progress("alpha above 3: many pairs are an account and itself, and are not sent");
+    }
+    if options.accounts > 100_000 && options.alpha > 0.0 {
+        progress("above 100,000 accounts the published figures use another distribution");
+    }
+    let workload = Workload {
+        template: CallTemplate::new(&options.reducer, options.amount),
+        pairs: pairs::draw(options.accounts, options.alpha, options.pairs)?.into(),
+        protocol: options.protocol.into(),
+        in_flight: options.in_flight,
+    };
+    if options.seed {
+        let start = Instant::now();
+        subscribe::seed(&endpoint, options.accounts, options.initial_balance)?;
+        progress(&format!(
+            "seeded {} accounts in {:.2} s",
+            options.accounts,
+            start.elapsed().as_secs_f64()
+        ));
+    }
+
+    let mut groups: Vec<Vec<LoadConnection>> = (0..options.threads).map(|_| Vec::new()).collect();
+    let subscriptions = open_subscribers(options, &endpoint, &mut groups)?;
+    if let Some(subscriptions) = &subscriptions {
+        progress(&format!(
+            "subscribed to {} accounts on {} connections in {:.2} s",
+            subscriptions.queries, subscriptions.connections, subscriptions.seconds
+        ));
+    }
+    let first = u64::from(options.subscribe_connections) + 1;
+    let clients = open_many(options.connections, |number| {
+        Client::open(&endpoint, first + number as u64)
+    })?;
+    let stride = (options.pairs / options.connections).max(1);
+    for (number, client) in clients.into_iter().enumerate() {
+        let connection =
+            LoadConnection::caller(client.into_event_loop()?, &workload, number * stride);
+        groups[number % options.threads].push(connection);
+    }
+    progress(&format!(
+        "{} connections × {} in flight, {}, {} to {}",
+        options.connections,
+        options.in_flight,
+        match options.rate {
+            Some(rate) => format!("open loop at {rate}/s"),
+            None => "closed loop".to_owned(),
+        },
+        endpoint.protocol.name(),
+        endpoint.address
+    ));
+
+    let mut report = drive(options, &workload, groups, progress)?;
+    if let Some(mut subscriptions) = subscriptions {
+        subscriptions.updates = report.total.updates;
+        subscriptions.update_rows = report.total.update_rows;
+        report.subscriptions = Some(subscriptions);
+    }
+    if options.verify {
+        report.verification = Some(subscribe::verify(&endpoint, options.initial_balance)?);
+    }
+    Ok(report)
+}
+
+/// Raises the number of files this process may open to what it is allowed to.
+fn raise_file_limit() {
+    use rustix::process::{getrlimit, setrlimit, Resource};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // If it fails, opening many connections fails later and says so.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// Makes connections 0 to `count` - 1, several at a time.
+fn open_many<T: Send>(
+    count: usize,
+    open: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let threads = count.min(OPENING_THREADS);
+    let opened = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let open = &open;
+                scope.spawn(move || {
+                    (thread..count)
+                        .step_by(threads)
+                        .map(|number| Ok((number, open(number)?)))
+                        .collect::<Result<Vec<_>, Error>>()
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("opening a connection does not panic"))
+            .collect::<Result<Vec<_>, Error>>()
+    })?;
+    let mut all: Vec<(usize, T)> = opened.into_iter().flatten().collect();
+    all.sort_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, connection)| connection).collect())
+}
+
+/// Opens the connections of `--subscribe-each` and spreads them over the threads. The accounts are
+/// spread evenly over all.
+fn open_subscribers(
+    options: &Options,
+    endpoint: &Endpoint,
+    groups: &mut [Vec<LoadConnection>],
+) -> Result<Option<Subscriptions>, Error> {
+    let queries = options.subscribe_each;
+    if queries == 0 {
+        return Ok(None);
+    }
+    let start = Instant::now();
+    let connections = options.subscribe_connections.min(queries) as usize;
+    let ids: Vec<u32> = (0..u64::from(queries))
+        .map(|query| (query * u64::from(options.accounts) / u64::from(queries)) as u32)
+        .collect();
+    let clients = open_many(connections, |number| {
+        let mut client = Client::open(endpoint, number as u64)?;
+        let ids: Vec<u32> = ids
+            .iter()
+            .copied()
+            .skip(number)
+            .step_by(connections)
+            .collect();
+        subscribe::subscribe_to_accounts(&mut client, &ids)?;
+        Ok(client)
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    for (number, client) in clients.into_iter().enumerate() {
+        groups[number % groups.len()].push(LoadConnection::subscriber(client.into_event_loop()?));
+    }
+    Ok(Some(Subscriptions {
+        queries,
+        connections,
+        seconds,
+        updates: 0,
+        update_rows: 0,
+    }))
+}
+
+/// CPU and other use at one moment.
+#[derive(Clone, Copy)]
+struct Sample {
+    client_cpu: Duration,
+    server: Option<Usage>,
+}
+
+impl Sample {
+    fn take(server_pid: Option<u32>) -> Self {
+        Self {
+            client_cpu: own_cpu(),
+            server: server_pid.and_then(|pid| Usage::of(pid).ok()),
+        }
+    }
+}
+
+/// Runs the workers and collects what they measure.
+fn drive(
+    options: &Options,
+    workload: &Workload,
+    groups: Vec<Vec<LoadConnection>>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let base = Instant::now() + START_DELAY;
+    let threads = groups.len() as f64;
+    let window_start = base + options.warmup();
+    let window_end = window_start + options.window();
+    let (sender, receiver) = channel();
+    std::thread::scope(|scope| {
+        for (number, connections) in groups.into_iter().enumerate() {
+            let call_every_ns = options.rate.map(|rate| threads * 1e9 / rate);
+            let schedule = Schedule {
+                base,
+                window_start_ns: (window_start - base).as_nanos() as u64,
+                window_end_ns: (window_end - base).as_nanos() as u64,
+                call_every_ns,
+                first_call_ns: call_every_ns.unwrap_or(0.0) * number as f64 / threads,
+            };
+            let sender = sender.clone();
+            scope.spawn(move || {
+                std::thread::sleep(base.saturating_duration_since(Instant::now()));
+                worker::run(connections, workload, schedule, &sender);
+            });
+        }
+        drop(sender);
+        let sampler = scope.spawn(move || {
+            let sample_at = |at: Instant| {
+                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                Sample::take(options.server_pid)
+            };
+            [sample_at(window_start), sample_at(window_end)]
+        });
+        let (total, series) = collect(&receiver, threads as usize, progress)?;
+        let [before, after] = sampler.join().expect("sampling does not panic");
+        Ok(report(options, total, series, before, after))
+    })
+}
+
+/// Adds up the intervals of all workers until all have ended.
+fn collect(
+    updates: &Receiver<Update>,
+    workers: usize,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(Interval, Vec<SecondPoint>), Error> {
+    let mut total = Interval::default();
+    let mut seconds: Vec<(usize, Interval)> = Vec::new();
+    let mut series = Vec::new();
+    let mut running = workers;
+    while running > 0 {
+        match updates.recv() {
+            Ok(Update::Second(second, interval)) => {
+                if seconds.len() <= second {
+                    seconds.resize_with(second + 1, Default::default);
+                }
+                let (reported, sum) = &mut seconds[second];
+                *reported += 1;
+                sum.add(&interval);
+                if *reported == workers {
+                    let point = SecondPoint::new(second + 1, sum);
+                    progress(&point.to_string());
+                    series.push(point);
+                    total.add(sum);
+                    seconds[second].1 = Interval::default();
+                }
+            }
+            Ok(Update::Done(interval)) => {
+                total.add(&*interval?);
+                running -= 1;
+            }
+            Err(_) => break,
+        }
+    }
+    // Seconds that some worker did not live to report.
+    for (_, interval) in &seconds {
+        total.add(interval);
+    }
+    Ok((total, series))
+}
+
+fn report(
+    options: &Options,
+    total: Interval,
+    series: Vec<SecondPoint>,
+    before: Sample,
+    after: Sample,
+) -> Report {
+    let calls = total.succeeded().max(1) as f64;
+    let micros_per_call = |cpu: Duration| cpu.as_secs_f64() * 1e6 / calls;
+    let client_cpu = after.client_cpu - before.client_cpu;
+    let server = before.server.zip(after.server).map(|(before, after)| {
+        let cpu = after.cpu.saturating_sub(before.cpu);
+        ServerUse {
+            cpu_seconds: cpu.as_secs_f64(),
+            cpu_us_per_transfer: micros_per_call(cpu),
+            storage_bytes_per_transfer: before
+                .storage_write_bytes
+                .zip(after.storage_write_bytes)
+                .map(|(before, after)| after.saturating_sub(before) as f64 / calls),
+            resident_bytes: after.resident_bytes,
+        }
+    });
+    Report {
+        seconds: options.seconds,
+        client_cpu_seconds: client_cpu.as_secs_f64(),
+        client_cpu_us_per_transfer: micros_per_call(client_cpu),
+        total,
+        series,
+        server,
+        subscriptions: None,
+        verification: None,
+    }
+}

@@ -1,0 +1,139 @@
+//! Requests outside the measured load: many small subscriptions, seeding, verification.
+
+use lightcone_types::Encode;
+use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage};
+
+use crate::client::{Client, Endpoint};
+use crate::Error;
+
+/// Queries subscribed at once, so that neither side has to buffer many.
+const BATCH: usize = 256;
+/// Row of `accounts`: id and balance.
+const ACCOUNT_BYTES: usize = 4 + 8;
+
+/// Subscribes to single accounts, each in a query set of its own.
+pub fn subscribe_to_accounts(client: &mut Client, ids: &[u32]) -> Result<(), Error> {
+    for batch in ids.chunks(BATCH) {
+        let queries: Vec<String> = batch
+            .iter()
+            .map(|id| format!("SELECT * FROM accounts WHERE id = {id}"))
+            .collect();
+        let messages: Vec<ClientMessage<'_>> = queries
+            .iter()
+            .zip(batch)
+            .map(|(query, &id)| ClientMessage::Subscribe {
+                request_id: client.request_id(),
+                query_set_id: id,
+                query_strings: vec![query],
+            })
+            .collect();
+        client.send(&messages)?;
+        let mut waiting = batch.len();
+        while waiting > 0 {
+            match client.receive()? {
+                ServerMessage::SubscribeApplied { .. } => waiting -= 1,
+                ServerMessage::SubscriptionError { error, .. } => {
+                    return Err(failed("subscribing", error));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Calls the reducer `seed`.
+pub fn seed(endpoint: &Endpoint, accounts: u32, initial_balance: i64) -> Result<(), Error> {
+    let mut client = Client::open(endpoint, 0)?;
+    let request_id = client.request_id();
+    let mut args = accounts.to_vec();
+    initial_balance.encode(&mut args);
+    client.send(&[ClientMessage::CallReducer {
+        request_id,
+        reducer: "seed",
+        args: &args,
+    }])?;
+    loop {
+        if let ServerMessage::ReducerResult { result, .. } = client.receive()? {
+            client.close();
+            return match result {
+                ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => Ok(()),
+                ReducerOutcome::Err(bytes) => {
+                    Err(failed("seeding", ReducerOutcome::error_text(&bytes)))
+                }
+                ReducerOutcome::InternalError(text) => Err(failed("seeding", text)),
+            };
+        }
+    }
+}
+
+fn failed(what: &str, detail: String) -> Error {
+    Error::Request {
+        what: what.into(),
+        detail,
+    }
+}
+
+/// What the accounts hold after a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Verification {
+    /// The sum is right and something changed.
+    pub ok: bool,
+    /// Number of rows.
+    pub accounts: u64,
+    /// Sum of the balances.
+    #[serde(serialize_with = "number_or_text")]
+    pub total: i128,
+    /// What the sum should be.
+    #[serde(serialize_with = "number_or_text")]
+    pub expected: i128,
+    /// Accounts whose balance differs from the initial one.
+    pub changed: u64,
+}
+
+/// JSON readers know 64 bits; a larger sum becomes a text.
+fn number_or_text<S: serde::Serializer>(sum: &i128, serializer: S) -> Result<S::Ok, S::Error> {
+    match i64::try_from(*sum) {
+        Ok(number) => serializer.serialize_i64(number),
+        Err(_) => serializer.serialize_str(&sum.to_string()),
+    }
+}
+
+/// Reads all accounts and adds up their balances (spec 09 §5.8).
+pub fn verify(endpoint: &Endpoint, initial_balance: i64) -> Result<Verification, Error> {
+    let mut client = Client::open(endpoint, 0)?;
+    let request_id = client.request_id();
+    client.send(&[ClientMessage::OneOffQuery {
+        request_id,
+        query_string: "SELECT * FROM accounts",
+    }])?;
+    let rows = loop {
+        if let ServerMessage::OneOffQueryResult { result, .. } = client.receive()? {
+            break result.map_err(|error| failed("reading the accounts", error))?;
+        }
+    };
+    client.close();
+    let (mut accounts, mut changed, mut total) = (0, 0, 0i128);
+    for row in rows.tables.iter().flat_map(|table| table.rows.iter()) {
+        let balance = match row.split_last_chunk::<8>() {
+            Some((_, balance)) if row.len() == ACCOUNT_BYTES => i64::from_le_bytes(*balance),
+            _ => {
+                return Err(failed(
+                    "reading the accounts",
+                    format!("a row has {} bytes instead of 12", row.len()),
+                ))
+            }
+        };
+        accounts += 1;
+        changed += u64::from(balance != initial_balance);
+        total += i128::from(balance);
+    }
+    let expected = i128::from(accounts) * i128::from(initial_balance);
+    Ok(Verification {
+        ok: accounts > 0 && total == expected && changed > 0,
+        accounts,
+        total,
+        expected,
+        changed,
+    })
+}

@@ -1,0 +1,401 @@
+//! WebSocket (RFC 6455), as much as a client needs that sends binary messages in single frames.
+
+use std::io::Read;
+
+use crate::Error;
+
+const OP_CONTINUATION: u8 = 0;
+const OP_TEXT: u8 = 1;
+const OP_BINARY: u8 = 2;
+const OP_CLOSE: u8 = 8;
+const OP_PING: u8 = 9;
+const OP_PONG: u8 = 10;
+
+/// Longest message accepted from the server.
+const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// The key and the answer to it of RFC 6455, section 1.3. The key only proves that the other end
+/// speaks WebSocket, so it need not be random.
+pub const HANDSHAKE_KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+pub const HANDSHAKE_ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+/// Makes masks. Frames of clients are masked with real masks, so that the server has the work it
+/// has with any client.
+#[derive(Clone, Debug)]
+pub struct Masks(u64);
+
+impl Masks {
+    /// Masks that differ from those of another seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    #[inline]
+    fn next(&mut self) -> [u8; 4] {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 16) as u32).to_le_bytes()
+    }
+}
+
+/// Appends a frame with a payload of exactly `payload_bytes`, which `write` appends.
+#[inline]
+pub fn append_binary(
+    out: &mut Vec<u8>,
+    masks: &mut Masks,
+    payload_bytes: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    append(out, OP_BINARY, masks, payload_bytes, write);
+}
+
+/// Appends the answer to a Ping.
+pub fn append_pong(out: &mut Vec<u8>, masks: &mut Masks, payload: &[u8]) {
+    append(out, OP_PONG, masks, payload.len(), |out| {
+        out.extend_from_slice(payload)
+    });
+}
+
+/// Appends a Close with code 1000.
+pub fn append_close(out: &mut Vec<u8>, masks: &mut Masks) {
+    append(out, OP_CLOSE, masks, 2, |out| {
+        out.extend_from_slice(&1000u16.to_be_bytes())
+    });
+}
+
+#[inline]
+fn append(
+    out: &mut Vec<u8>,
+    opcode: u8,
+    masks: &mut Masks,
+    payload_bytes: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    let mask = masks.next();
+    out.push(0x80 | opcode);
+    match payload_bytes {
+        0..=125 => out.push(0x80 | payload_bytes as u8),
+        126..=0xffff => {
+            out.push(0x80 | 126);
+            out.extend_from_slice(&(payload_bytes as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(0x80 | 127);
+            out.extend_from_slice(&(payload_bytes as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(&mask);
+    let start = out.len();
+    write(out);
+    debug_assert_eq!(out.len() - start, payload_bytes, "payload as announced");
+    apply_mask(&mut out[start..], mask);
+}
+
+#[inline]
+fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
+    let word = u64::from(u32::from_le_bytes(mask)) * 0x1_0000_0001;
+    let mut words = payload.chunks_exact_mut(8);
+    for bytes in &mut words {
+        let masked = u64::from_le_bytes((&*bytes).try_into().expect("chunks of 8 bytes")) ^ word;
+        bytes.copy_from_slice(&masked.to_le_bytes());
+    }
+    for (byte, key) in words.into_remainder().iter_mut().zip(mask.iter().cycle()) {
+        *byte ^= key;
+    }
+}
+
+/// What arrived.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A whole binary message.
+    Message(&'a [u8]),
+    /// A Ping, to be answered with the same payload.
+    Ping(&'a [u8]),
+    /// The server closes.
+    Close(Option<String>),
+}
+
+/// What a read left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The socket had nothing more.
+    Drained,
+    /// There may be more.
+    More,
+    /// The server ended the connection.
+    End,
+}
+
+/// Cuts what a socket delivers into messages. Between reads it keeps only incomplete frames, so
+/// that thousands of idle connections cost no memory.
+#[derive(Debug, Default)]
+pub struct FrameReader {
+    /// An incomplete frame.
+    partial: Vec<u8>,
+    /// The fragments so far of an incomplete message.
+    message: Option<Vec<u8>>,
+}
+
+struct Frame {
+    fin: bool,
+    opcode: u8,
+    payload_start: usize,
+    end: usize,
+}
+
+impl FrameReader {
+    /// Reads once and hands over every complete event. `buffer` is scratch space that connections
+    /// share; it grows when a frame does not fit.
+    pub fn read(
+        &mut self,
+        stream: &mut impl Read,
+        buffer: &mut Vec<u8>,
+        on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
+    ) -> Result<Progress, Error> {
+        let kept = self.partial.len();
+        let wanted = frame_bytes(&self.partial)?.unwrap_or(0).max(kept + 4096);
+        if buffer.len() < wanted {
+            buffer.resize(wanted, 0);
+        }
+        buffer[..kept].copy_from_slice(&self.partial);
+        let read = loop {
+            match stream.read(&mut buffer[kept..]) {
+                Ok(0) => return Ok(Progress::End),
+                Ok(read) => break read,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    return Ok(Progress::Drained)
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("receiving")(error)),
+            }
+        };
+        let end = kept + read;
+        self.partial.clear();
+        let used = self.take(&buffer[..end], on_event)?;
+        self.partial.extend_from_slice(&buffer[used..end]);
+        Ok(if end == buffer.len() {
+            Progress::More
+        } else {
+            Progress::Drained
+        })
+    }
+
+    /// Hands over the complete events in `bytes` and returns how many bytes they took.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        mut on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
+        let mut used = 0;
+        while let Some(frame) = parse_frame(&bytes[used..])? {
+            let payload = &bytes[used + frame.payload_start..used + frame.end];
+            used += frame.end;
+            match (frame.opcode, frame.fin) {
+                (OP_BINARY, true) if self.message.is_none() => on_event(Event::Message(payload))?,
+                (OP_BINARY, false) if self.message.is_none() => {
+                    self.message = Some(payload.to_vec());
+                }
+                (OP_CONTINUATION, fin) => {
+                    let Some(mut message) = self.message.take() else {
+                        return Err(protocol("a continuation frame without a message"));
+                    };
+                    if (message.len() + payload.len()) as u64 > MESSAGE_BYTES_MAX {
+                        return Err(protocol("a message of more than 1 GiB"));
+                    }
+                    message.extend_from_slice(payload);
+                    if fin {
+                        on_event(Event::Message(&message))?;
+                    } else {
+                        self.message = Some(message);
+                    }
+                }
+                (OP_PING, true) => on_event(Event::Ping(payload))?,
+                (OP_PONG, true) => {}
+                (OP_CLOSE, true) => on_event(Event::Close(close_text(payload)))?,
+                (OP_TEXT, _) => return Err(protocol("a text message")),
+                (OP_BINARY, _) => return Err(protocol("a new message inside a message")),
+                _ => return Err(protocol("a frame with an unknown or fragmented opcode")),
+            }
+        }
+        Ok(used)
+    }
+}
+
+fn protocol(what: &str) -> Error {
+    Error::Protocol(format!("it sent {what}"))
+}
+
+fn close_text(payload: &[u8]) -> Option<String> {
+    let (code, reason) = payload.split_first_chunk::<2>()?;
+    let code = u16::from_be_bytes(*code);
+    let reason = String::from_utf8_lossy(reason);
+    Some(format!("{code} {reason}").trim_end().to_owned())
+}
+
+/// Size of the frame that starts here, if enough of it is here to tell.
+fn frame_bytes(bytes: &[u8]) -> Result<Option<usize>, Error> {
+    let (Some(&first), Some(&second)) = (bytes.first(), bytes.get(1)) else {
+        return Ok(None);
+    };
+    if first & 0x70 != 0 {
+        return Err(protocol("a frame with reserved bits"));
+    }
+    if second & 0x80 != 0 {
+        return Err(protocol("a masked frame"));
+    }
+    let (payload_start, payload_bytes) = match second {
+        126 => match bytes[2..].first_chunk() {
+            Some(length) => (4, u64::from(u16::from_be_bytes(*length))),
+            None => return Ok(None),
+        },
+        127 => match bytes[2..].first_chunk() {
+            Some(length) => (10, u64::from_be_bytes(*length)),
+            None => return Ok(None),
+        },
+        length => (2, u64::from(length)),
+    };
+    if payload_bytes > MESSAGE_BYTES_MAX {
+        return Err(protocol("a frame of more than 1 GiB"));
+    }
+    Ok(Some(payload_start + payload_bytes as usize))
+}
+
+fn parse_frame(bytes: &[u8]) -> Result<Option<Frame>, Error> {
+    let end = match frame_bytes(bytes)? {
+        Some(end) if end <= bytes.len() => end,
+        _ => return Ok(None),
+    };
+    Ok(Some(Frame {
+        fin: bytes[0] & 0x80 != 0,
+        opcode: bytes[0] & 0x0f,
+        payload_start: match bytes[1] {
+            126 => 4,
+            127 => 10,
+            _ => 2,
+        },
+        end,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Delivers its bytes in pieces of a given size.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let size = self.1.min(self.0.len()).min(out.len());
+            out[..size].copy_from_slice(&self.0[..size]);
+            self.0 = &self.0[size..];
+            Ok(size)
+        }
+    }
+
+    fn server_frame(fin: bool, opcode: u8, payload: &[u8]) -> Vec<u8> {
+        let mut frame = vec![if fin { 0x80 } else { 0 } | opcode];
+        match payload.len() {
+            length @ 0..=125 => frame.push(length as u8),
+            length @ 126..=0xffff => {
+                frame.push(126);
+                frame.extend((length as u16).to_be_bytes());
+            }
+            length => {
+                frame.push(127);
+                frame.extend((length as u64).to_be_bytes());
+            }
+        }
+        frame.extend(payload);
+        frame
+    }
+
+    fn read_all(bytes: &[u8], piece_bytes: usize) -> Result<Vec<String>, Error> {
+        let (mut reader, mut buffer, mut events) = (FrameReader::default(), vec![], vec![]);
+        let mut stream = Pieces(bytes, piece_bytes);
+        loop {
+            let progress = reader.read(&mut stream, &mut buffer, |event| {
+                events.push(match event {
+                    Event::Message(payload) => format!("{}:{:?}", payload.len(), payload.first()),
+                    other => format!("{other:?}"),
+                });
+                Ok(())
+            })?;
+            if progress == Progress::End {
+                return Ok(events);
+            }
+        }
+    }
+
+    #[test]
+    fn messages_in_any_pieces() {
+        let stream = [
+            server_frame(true, OP_BINARY, &[7; 3]),
+            server_frame(true, OP_PING, b"hi"),
+            server_frame(false, OP_BINARY, &[1; 200]),
+            server_frame(true, OP_PONG, b""),
+            server_frame(false, OP_CONTINUATION, &[2; 70_000]),
+            server_frame(true, OP_CONTINUATION, &[3]),
+            server_frame(true, OP_CLOSE, b"\x03\xf3gone"),
+        ]
+        .concat();
+        for piece_bytes in [1, 2, 3, 7, 4096, 1 << 20] {
+            assert_eq!(
+                read_all(&stream, piece_bytes).unwrap(),
+                [
+                    "3:Some(7)",
+                    "Ping([104, 105])",
+                    "70201:Some(1)",
+                    "Close(Some(\"1011 gone\"))"
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn broken_streams_are_refused() {
+        for (stream, text) in [
+            (vec![0x82, 0x80, 0, 0, 0, 0], "a masked frame"),
+            (vec![0xc2, 0], "reserved bits"),
+            (vec![0x81, 0], "a text message"),
+            (vec![0x80, 0], "a continuation frame without a message"),
+            (vec![0x02, 0, 0x82, 0], "a new message inside a message"),
+            (vec![0x83, 0], "unknown or fragmented opcode"),
+            (vec![0x09, 0], "unknown or fragmented opcode"),
+            (
+                vec![0x82, 127, 255, 255, 255, 255, 0, 0, 0, 0],
+                "more than 1 GiB",
+            ),
+        ] {
+            let error = read_all(&stream, 1).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn frames_are_masked() {
+        for length in [0usize, 1, 7, 8, 38, 125, 126, 1520, 65_535, 65_536] {
+            let payload: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            let mut out = vec![];
+            append_binary(&mut out, &mut Masks::new(1), length, |out| {
+                out.extend_from_slice(&payload)
+            });
+            let header = match length {
+                0..=125 => 2,
+                126..=65_535 => 4,
+                _ => 10,
+            };
+            assert_eq!(out.len(), header + 4 + length);
+            assert_eq!(out[1] & 0x80, 0x80);
+            let mask: [u8; 4] = out[header..header + 4].try_into().unwrap();
+            assert_ne!(mask, [0; 4]);
+            let unmasked: Vec<u8> = out[header + 4..]
+                .iter()
+                .zip(mask.iter().cycle())
+                .map(|(byte, key)| byte ^ key)
+                .collect();
+            assert_eq!(unmasked, payload);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! An event loop: one thread that drives many connections.
+
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+
+use crate::load::{LoadConnection, Workload};
+use crate::measure::Interval;
+use crate::Error;
+
+/// How long answers are awaited after the end of the window.
+const DRAIN_NS_MAX: u64 = 15_000_000_000;
+/// Length of the intervals that are reported while the run goes on.
+const INTERVAL_NS: u64 = 1_000_000_000;
+/// Open loop: calls that fall due within this time are sent together.
+const PACE_NS: u64 = 100_000;
+/// Scratch space for reading, shared by the connections of a thread.
+const BUFFER_BYTES: usize = 256 * 1024;
+/// The timer of the open loop; connections are numbered from 0.
+const TIMER: Token = Token(usize::MAX);
+
+/// When things happen, in nanoseconds after `base`. The same for all workers.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    pub base: Instant,
+    /// Start of the measured window; load begins at `base`.
+    pub window_start_ns: u64,
+    pub window_end_ns: u64,
+    /// Open loop: time between two calls of this worker.
+    pub call_every_ns: Option<f64>,
+    /// Open loop: time of this worker's first call.
+    pub first_call_ns: f64,
+}
+
+impl Schedule {
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.base.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn in_window(&self, now_ns: u64) -> bool {
+        (self.window_start_ns..self.window_end_ns).contains(&now_ns)
+    }
+}
+
+/// What a worker tells while it runs.
+#[derive(Debug)]
+pub enum Update {
+    /// The counts of the n-th second of the window, from 0.
+    Second(usize, Box<Interval>),
+    /// The worker has ended; the counts since the last full second.
+    Done(Result<Box<Interval>, Error>),
+}
+
+/// Drives the connections until the end of the window and the last answer.
+pub fn run(
+    connections: Vec<LoadConnection>,
+    workload: &Workload,
+    schedule: Schedule,
+    updates: &Sender<Update>,
+) {
+    let result = Worker::new(connections, workload, schedule)
+        .and_then(|worker| worker.run(updates))
+        .map(Box::new);
+    // Nobody listens when the run was given up.
+    let _ = updates.send(Update::Done(result));
+}
+
+struct Worker<'a> {
+    poll: Poll,
+    /// Connections that ended leave their place empty.
+    connections: Vec<Option<Box<LoadConnection>>>,
+    /// Callers that have not ended.
+    callers: usize,
+    workload: &'a Workload,
+    schedule: Schedule,
+    interval: Interval,
+    buffer: Vec<u8>,
+    pacer: Option<Pacer>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(
+        connections: Vec<LoadConnection>,
+        workload: &'a Workload,
+        schedule: Schedule,
+    ) -> Result<Self, Error> {
+        let poll = Poll::new().map_err(Error::io("creating an event loop"))?;
+        let callers = connections.iter().filter(|one| one.is_caller()).count();
+        let mut connections: Vec<_> = connections
+            .into_iter()
+            .map(|connection| Some(Box::new(connection)))
+            .collect();
+        for (number, connection) in connections.iter_mut().flatten().enumerate() {
+            poll.registry()
+                .register(
+                    connection.stream(),
+                    Token(number),
+                    Interest::READABLE | Interest::WRITABLE,
+                )
+                .map_err(Error::io("watching a socket"))?;
+        }
+        let pacer = match schedule.call_every_ns {
+            Some(every_ns) => Some(Pacer::new(&poll, every_ns, schedule.first_call_ns)?),
+            None => None,
+        };
+        Ok(Self {
+            poll,
+            connections,
+            callers,
+            workload,
+            schedule,
+            interval: Interval::default(),
+            buffer: vec![0; BUFFER_BYTES],
+            pacer,
+        })
+    }
+
+    fn run(mut self, updates: &Sender<Update>) -> Result<Interval, Error> {
+        let mut events = Events::with_capacity(1024);
+        let mut seconds = 0;
+        let end_ns = self.schedule.window_end_ns;
+        if self.pacer.is_none() {
+            let now_ns = self.schedule.now_ns();
+            self.each(|worker, connection| worker.send_all(connection, now_ns));
+        }
+        loop {
+            let now_ns = self.schedule.now_ns();
+            let second_end_ns = self.schedule.window_start_ns + (seconds + 1) * INTERVAL_NS;
+            if now_ns >= second_end_ns && second_end_ns <= end_ns {
+                let interval = Box::new(std::mem::take(&mut self.interval));
+                if updates
+                    .send(Update::Second(seconds as usize, interval))
+                    .is_err()
+                {
+                    break;
+                }
+                seconds += 1;
+                continue;
+            }
+            if self.callers == 0 || (now_ns >= end_ns && self.is_drained(now_ns)) {
+                break;
+            }
+            let wake_ns = match now_ns < end_ns {
+                true => second_end_ns.min(end_ns),
+                false => end_ns + DRAIN_NS_MAX,
+            };
+            self.pace(now_ns)?;
+            let timeout = Duration::from_nanos(wake_ns.saturating_sub(now_ns));
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Error::io("waiting for sockets")(error)),
+            }
+            for event in &events {
+                if event.token() == TIMER {
+                    continue;
+                }
+                let (readable, writable) = (event.is_readable(), event.is_writable());
+                self.one(event.token().0, |worker, connection| {
+                    worker.serve(connection, readable, writable)
+                });
+            }
+        }
+        self.finish();
+        Ok(self.interval)
+    }
+
+    /// After the window: all answers are there, or have been awaited long enough.
+    fn is_drained(&self, now_ns: u64) -> bool {
+        let mut open = self.connections.iter().flatten();
+        now_ns >= self.schedule.window_end_ns + DRAIN_NS_MAX
+            || open.all(|connection| connection.under_way() == 0)
+    }
+
+    /// Counts what is left undone and closes.
+    fn finish(&mut self) {
+        if let Some(pacer) = &self.pacer {
+            self.interval.unsent += pacer.due_before(self.schedule.window_end_ns);
+        }
+        for connection in std::mem::take(&mut self.connections).into_iter().flatten() {
+            self.interval.unanswered += connection.under_way() as u64;
+            connection.close();
+        }
+    }
+
+    fn each(&mut self, mut act: impl FnMut(&mut Self, &mut LoadConnection) -> Result<(), Error>) {
+        for number in 0..self.connections.len() {
+            self.one(number, &mut act);
+        }
+    }
+
+    /// Lets a connection act; if that fails, the connection has ended.
+    #[inline]
+    fn one(
+        &mut self,
+        number: usize,
+        act: impl FnOnce(&mut Self, &mut LoadConnection) -> Result<(), Error>,
+    ) {
+        let Some(mut connection) = self.connections.get_mut(number).and_then(Option::take) else {
+            return;
+        };
+        match act(self, &mut connection) {
+            Ok(()) => self.connections[number] = Some(connection),
+            Err(error) => {
+                self.interval.disconnects.add(&error.to_string(), 1);
+                self.interval.unanswered += connection.under_way() as u64;
+                self.callers -= usize::from(connection.is_caller());
+            }
+        }
+    }
+
+    #[inline]
+    fn serve(
+        &mut self,
+        connection: &mut LoadConnection,
+        readable: bool,
+        writable: bool,
+    ) -> Result<(), Error> {
+        if writable {
+            connection.on_writable()?;
+        }
+        if readable {
+            let schedule = self.schedule;
+            connection.on_readable(
+                &mut self.buffer,
+                || schedule.now_ns(),
+                |now_ns| schedule.in_window(now_ns),
+                &mut self.interval,
+            )?;
+            if self.pacer.is_none() && connection.free() > 0 {
+                let now_ns = self.schedule.now_ns();
+                if now_ns < self.schedule.window_end_ns {
+                    self.send_all(connection, now_ns)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn send_all(&mut self, connection: &mut LoadConnection, now_ns: u64) -> Result<(), Error> {
+        connection.queue_all(now_ns);
+        connection.send_queued(self.workload, &mut self.interval)
+    }
+
+    /// Open loop: sends what is due, and sets the timer for what comes next.
+    fn pace(&mut self, now_ns: u64) -> Result<(), Error> {
+        let Some(mut pacer) = self.pacer.take() else {
+            return Ok(());
+        };
+        let until_ns = now_ns.min(self.schedule.window_end_ns.saturating_sub(1));
+        while let Some(due_ns) = pacer.due(until_ns) {
+            match self.next_free(&mut pacer.cursor) {
+                Some((number, connection)) => {
+                    connection.queue_call(due_ns);
+                    pacer.touched.push(number);
+                }
+                None => break,
+            }
+            pacer.advance();
+        }
+        for number in pacer.touched.drain(..) {
+            self.one(number, |worker, connection| {
+                connection.send_queued(worker.workload, &mut worker.interval)
+            });
+        }
+        if now_ns < self.schedule.window_end_ns {
+            pacer.arm(self.schedule.now_ns())?;
+        }
+        self.pacer = Some(pacer);
+        Ok(())
+    }
+
+    /// The next connection, in turn, that has a free place.
+    fn next_free(&mut self, cursor: &mut usize) -> Option<(usize, &mut LoadConnection)> {
+        let count = self.connections.len();
+        let is_free = |number: &usize| {
+            let connection = &self.connections[*number];
+            connection
+                .as_ref()
+                .is_some_and(|connection| connection.free() > 0)
+        };
+        let number = (0..count)
+            .map(|step| (*cursor + step) % count)
+            .find(is_free)?;
+        *cursor = (number + 1) % count;
+        let connection = self.connections[number].as_mut()?;
+        Some((number, connection))
+    }
+}
+
+/// Keeps the schedule of an open loop.
+struct Pacer {
+    every_ns: f64,
+    /// When the next call is due.
+    next_ns: f64,
+    /// The connection whose turn it is.
+    cursor: usize,
+    /// Connections with calls to send.
+    touched: Vec<usize>,
+    timer: Timer,
+}
+
+impl Pacer {
+    fn new(poll: &Poll, every_ns: f64, first_ns: f64) -> Result<Self, Error> {
+        Ok(Self {
+            every_ns,
+            next_ns: first_ns,
+            cursor: 0,
+            touched: Vec::new(),
+            timer: Timer::new(poll).map_err(Error::io("creating a timer"))?,
+        })
+    }
+
+    fn due(&self, now_ns: u64) -> Option<u64> {
+        (self.next_ns <= now_ns as f64).then_some(self.next_ns as u64)
+    }
+
+    fn advance(&mut self) {
+        self.next_ns += self.every_ns;
+    }
+
+    /// Calls due before this time that have not been sent.
+    fn due_before(&self, end_ns: u64) -> u64 {
+        let late_ns = end_ns as f64 - self.next_ns;
+        if late_ns <= 0.0 {
+            return 0;
+        }
+        (late_ns / self.every_ns).ceil() as u64
+    }
+
+    fn arm(&mut self, now_ns: u64) -> Result<(), Error> {
+        let wait_ns = (self.next_ns - now_ns as f64).max(PACE_NS as f64) as u64;
+        self.timer
+            .set(Duration::from_nanos(wait_ns))
+            .map_err(Error::io("setting a timer"))
+    }
+}
+
+/// A timer finer than the milliseconds in which event loops count their timeouts.
+#[cfg(target_os = "linux")]
+struct Timer(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Timer {
+    fn new(poll: &Poll) -> std::io::Result<Self> {
+        use rustix::time::{timerfd_create, TimerfdClockId, TimerfdFlags};
+        use std::os::fd::AsRawFd;
+
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        poll.registry().register(
+            &mut mio::unix::SourceFd(&timer.as_raw_fd()),
+            TIMER,
+            Interest::READABLE,
+        )?;
+        Ok(Self(timer))
+    }
+
+    fn set(&self, after: Duration) -> std::io::Result<()> {
+        use rustix::time::{timerfd_settime, Itimerspec, TimerfdTimerFlags, Timespec};
+
+        let once = Itimerspec {
+            it_interval: Timespec::default(),
+            it_value: Timespec {
+                tv_sec: after.as_secs() as i64,
+                tv_nsec: i64::from(after.subsec_nanos()),
+            },
+        };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once)?;
+        Ok(())
+    }
+}
+
+/// Elsewhere a thread rings. It is coarse, but so are the clocks there.
+#[cfg(not(target_os = "linux"))]
+struct Timer(std::sync::mpsc::Sender<Duration>);
+
+#[cfg(not(target_os = "linux"))]
+impl Timer {
+    fn new(poll: &Poll) -> std::io::Result<Self> {
+        let waker = mio::Waker::new(poll.registry(), TIMER)?;
+        let (sender, receiver) = std::sync::mpsc::channel::<Duration>();
+        std::thread::spawn(move || {
+            while let Ok(after) = receiver.recv() {
+                std::thread::sleep(after);
+                if waker.wake().is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self(sender))
+    }
+
+    fn set(&self, after: Duration) -> std::io::Result<()> {
+        self.0.send(after).map_err(std::io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pacer_keeps_the_schedule() {
+        let poll = Poll::new().unwrap();
+        let mut pacer = Pacer::new(&poll, 250.0, 100.0).unwrap();
+        assert_eq!(pacer.due(99), None);
+        let mut due = vec![];
+        while let Some(at) = pacer.due(900) {
+            due.push(at);
+            pacer.advance();
+        }
+        assert_eq!(due, [100, 350, 600, 850]);
+        // 1100 and 1350 are due before 1600; a call at the end itself is not.
+        assert_eq!(pacer.due_before(1600), 2);
+        assert_eq!(pacer.due_before(1601), 3);
+        assert_eq!(pacer.due_before(0), 0);
+    }
+}
