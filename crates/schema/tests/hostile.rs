@@ -62,11 +62,34 @@ fn long_names_in_many_indexes() {
 
 #[test]
 fn long_chain_of_refs() {
-    let mut build = Build::default();
-    build.types = (1..200_000).map(T::reference).collect();
+    let types = (1..200_000).map(T::reference).collect();
+    let mut build = Build {
+        types,
+        ..Build::default()
+    };
     build.types.push(T::U8);
     build.reducers = vec![reducer("f", ProductType::new([("a", T::reference(0))]))];
     refused(build);
+}
+
+#[test]
+fn deep_types() {
+    let nest = |levels: usize, wrap: fn(T) -> T| (0..levels).fold(T::U8, |ty, _| wrap(ty));
+    let mut build = Build::default();
+    build.types.push(nest(250, |ty| T::product([("a", ty)])));
+    build.types.push(nest(250, |ty| T::sum([("A", ty)])));
+    build.types.push(nest(250, T::array));
+    build.table("t", &[("c", nest(100, T::option))]);
+    let bytes = RawModuleDef::V10(build.clone().raw()).to_vec();
+    fuzzing::fuzz_module_def(&bytes);
+    build.valid();
+    let mut build = Build::default();
+    build.types.push(nest(300, T::array));
+    let bytes = RawModuleDef::V10(build.raw()).to_vec();
+    assert!(ModuleDef::from_bsatn(&bytes)
+        .unwrap_err()
+        .to_string()
+        .contains("nested deeper"));
 }
 
 #[test]
@@ -87,10 +110,13 @@ fn nested_submodules() {
 
 #[test]
 fn many_errors() {
-    let mut build = Build::default();
-    build.reducers = (0..5000)
+    let reducers = (0..5000)
         .map(|_| reducer("f", ProductType::default()))
         .collect();
+    let build = Build {
+        reducers,
+        ..Build::default()
+    };
     assert!(refused(build).contains("... and 4743 more"));
 }
 

@@ -267,7 +267,11 @@ fn built_version_9() {
         .with_index(v9::btree(0), "Id")
         .with_index_no_accessor_name(v9::direct(0))
         .finish();
-    builder.add_reducer("Start", sats::ProductType::unit(), Some(v9::Lifecycle::Init));
+    builder.add_reducer(
+        "Start",
+        sats::ProductType::unit(),
+        Some(v9::Lifecycle::Init),
+    );
     let theirs = spacetimedb_lib::RawModuleDef::V9(builder.finish());
     let def = ModuleDef::from_bsatn(&sats::bsatn::to_vec(&theirs).unwrap()).unwrap();
     let table = def.table("Person").unwrap();

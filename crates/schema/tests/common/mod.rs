@@ -139,3 +139,43 @@ impl Build {
             .expect_err("the definition should be refused")
     }
 }
+
+pub fn texts(build: Build) -> Vec<String> {
+    build.errors().iter().map(ToString::to_string).collect()
+}
+
+/// Asserts that validation finds exactly the given errors.
+#[macro_export]
+macro_rules! refused {
+    ($build:expr, $($pattern:pat),+ $(,)?) => {{
+        let errors = $build.errors();
+        let mut errors = errors.iter();
+        $( assert!(matches!(errors.next(), Some($pattern)), "expected {} in {errors:?}", stringify!($pattern)); )+
+        assert_eq!(errors.next(), None);
+    }};
+}
+
+pub fn one_table(
+    name: &str,
+    fields: &[(&str, AlgebraicType)],
+    change: impl FnOnce(&mut RawTableDefV10),
+) -> Build {
+    let mut build = Build::default();
+    change(build.table(name, fields));
+    build
+}
+
+pub fn with_sections(sections: Vec<RawModuleDefV10Section>) -> Build {
+    Build {
+        rest: sections,
+        ..Build::default()
+    }
+}
+
+pub const ID: (&str, AlgebraicType) = ("id", AlgebraicType::U64);
+
+pub fn keyed(table: &mut RawTableDefV10) {
+    table.primary_key = cols(&[0]);
+    table.constraints.push(unique(&[0]));
+    table.indexes.push(btree("k", &[0]));
+}
