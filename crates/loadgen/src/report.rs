@@ -189,7 +189,7 @@ impl Display for Report {
         table.row(
             "transfers/s",
             format_args!(
-                "{}  ({} in {} s)",
+                "{}  ({} in {:.1} s)",
                 thousands(self.transfers_per_second().round() as u64),
                 thousands(total.succeeded()),
                 self.seconds
@@ -313,7 +313,7 @@ mod tests {
         };
         let text = report.to_string();
         for line in [
-            "transfers/s              1,000  (2,000 in 2 s)",
+            "transfers/s              1,000  (2,000 in 2.0 s)",
             "latency p99.9            1.500 ms",
             "refused                  3 × insufficient_funds",
             "server CPU               2.00 µs per transfer  (0.00 cores)",

@@ -171,6 +171,7 @@ fn open_subscribers(
 /// CPU and other use at one moment.
 #[derive(Clone, Copy)]
 struct Sample {
+    at: Instant,
     client_cpu: Duration,
     server: Option<Usage>,
 }
@@ -178,6 +179,7 @@ struct Sample {
 impl Sample {
     fn take(server_pid: Option<u32>) -> Self {
         Self {
+            at: Instant::now(),
             client_cpu: own_cpu(),
             server: server_pid.and_then(|pid| Usage::of(pid).ok()),
         }
@@ -213,16 +215,24 @@ fn drive(
             });
         }
         drop(sender);
+        // The sampler waits for a moment of the schedule, or for the run to end before it.
+        let (run_ended, until_run_ends) = channel::<()>();
         let sampler = scope.spawn(move || {
-            let sample_at = |at: Instant| {
-                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            [window_start, window_end].map(|at| {
+                let wait = at.saturating_duration_since(Instant::now());
+                let _ = until_run_ends.recv_timeout(wait);
                 Sample::take(options.server_pid)
-            };
-            [sample_at(window_start), sample_at(window_end)]
+            })
         });
         let (total, series) = collect(&receiver, threads as usize, progress)?;
+        let ended_early = Instant::now() < window_end;
+        drop(run_ended);
         let [before, after] = sampler.join().expect("sampling does not panic");
-        Ok(report(options, total, series, before, after))
+        let seconds = match ended_early {
+            true => (after.at - before.at).as_secs_f64().max(0.001),
+            false => options.seconds,
+        };
+        Ok(report(seconds, total, series, before, after))
     })
 }
 
@@ -268,7 +278,7 @@ fn collect(
 }
 
 fn report(
-    options: &Options,
+    seconds: f64,
     total: Interval,
     series: Vec<SecondPoint>,
     before: Sample,
@@ -290,7 +300,7 @@ fn report(
         }
     });
     Report {
-        seconds: options.seconds,
+        seconds,
         client_cpu_seconds: client_cpu.as_secs_f64(),
         client_cpu_us_per_transfer: micros_per_call(client_cpu),
         total,

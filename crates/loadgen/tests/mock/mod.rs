@@ -217,7 +217,7 @@ fn call(
                 let _ = changes.send((id, old, *balance));
             }
             // Servers may answer in either way.
-            if request_id % 3 == 0 {
+            if request_id.is_multiple_of(3) {
                 server::reducer_result_ok(out, request_id, TIMESTAMP, &[]);
             } else {
                 server::reducer_result_ok_empty(out, request_id, TIMESTAMP);
