@@ -190,6 +190,8 @@ impl Contents {
         // For each sector the number of the first change that did not reach the disk.
         let mut lost_from: HashMap<u64, usize> = HashMap::new();
         let changes = self.pending.len() as u64;
+        // Sector by sector alone, a long write would never be lost or kept as a whole.
+        let mood = below(random, 4);
         for (number, change) in self.pending.iter().enumerate() {
             match change {
                 Change::SetLength(length) => {
@@ -207,15 +209,13 @@ impl Contents {
                         let sector = start / SECTOR_BYTES;
                         let end = ((sector + 1) * SECTOR_BYTES - position).min(written.len() as u64)
                             as usize;
-                        let lost =
-                            *lost_from
-                                .entry(sector)
-                                .or_insert_with(|| match below(random, 3) {
-                                    // Mostly all or nothing: a bare uniform choice would hardly ever keep a whole write.
-                                    0 => 0,
-                                    1 => usize::MAX,
-                                    _ => below(random, changes + 1) as usize,
-                                });
+                        let lost = *lost_from.entry(sector).or_insert_with(|| {
+                            match (mood, below(random, 3)) {
+                                (0, _) | (2.., 0) => 0,
+                                (1, _) | (2.., 1) => usize::MAX,
+                                _ => below(random, changes + 1) as usize,
+                            }
+                        });
                         if number < lost {
                             overwrite(&mut bytes, start, &written[at..end]);
                         }
