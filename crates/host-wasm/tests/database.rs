@@ -42,7 +42,9 @@ fn people() -> Datastore {
         ],
         constraints: vec![RawConstraintDefV9 {
             name: None,
-            data: RawConstraintData::Unique(RawUniqueConstraintData { columns: vec![ColId(0)] }),
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: vec![ColId(0)],
+            }),
         }],
         sequences: vec![RawSequenceDefV9 {
             name: None,
@@ -74,8 +76,8 @@ fn people() -> Datastore {
     let def =
         ModuleDef::validate(RawModuleDef::V9(def)).unwrap_or_else(|errors| panic!("{errors}"));
     let mut datastore = Datastore::new();
-    datastore.bootstrap();
     datastore.begin();
+    datastore.bootstrap();
     datastore.create_tables(&def).unwrap();
     datastore.commit(&mut Default::default());
     datastore

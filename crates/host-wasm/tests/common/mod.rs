@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::Datastore;
@@ -18,7 +19,15 @@ pub const CONNECTION_HEX: &str = "0102030405060708090a0b0c0d0e0f10";
 
 pub fn engine() -> &'static WasmEngine {
     static ENGINE: OnceLock<WasmEngine> = OnceLock::new();
-    ENGINE.get_or_init(|| WasmEngine::new(WasmEngineOptions::default()).expect("the engine"))
+    ENGINE.get_or_init(|| {
+        // Compiling is the slowest part of these tests, as the compiler itself is hardly optimised in them.
+        let code_cache_directory = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache"));
+        let options = WasmEngineOptions {
+            code_cache_directory,
+            ..WasmEngineOptions::default()
+        };
+        WasmEngine::new(options).expect("the engine")
+    })
 }
 
 /// Remembers every record as its line in the module log, without the time.
