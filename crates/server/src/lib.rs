@@ -15,7 +15,7 @@ mod budget;
 pub mod config;
 pub mod control;
 mod data_dir;
-mod database_stub;
+mod database;
 mod databases;
 mod duration;
 mod error;
@@ -25,8 +25,6 @@ mod names;
 mod server;
 mod state;
 mod ws;
-
-use database_stub as database;
 
 pub use data_dir::EDITION;
 pub use database::Engines;

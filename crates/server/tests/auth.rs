@@ -6,13 +6,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
 use common::{answer, header, json, TestServer};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use lightcone_server::Engines;
+
 use lightcone_types::Identity;
 use serde_json::{json, Value};
 
-fn engines() -> Engines {
-    Engines::default()
-}
 
 fn now() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("clock").as_secs() as i64

@@ -5,12 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{answer, config, header, json, TestServer};
-use lightcone_server::Engines;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-fn engines() -> Engines {
-    Engines::default()
-}
 
 #[tokio::test]
 async fn unknown_paths_and_wrong_methods() {
@@ -144,7 +141,7 @@ async fn the_default_configuration_is_written() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let options = || {
         let address = "127.0.0.1:0".parse().expect("address");
-        let mut options = lightcone_server::ServerOptions::new(address, dir.path().join("data"), engines());
+        let mut options = lightcone_server::ServerOptions::new(address, dir.path().join("data"), common::fake::engines());
         options.jwt_key_dir = Some(dir.path().join("keys"));
         options
     };

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use lightcone_schema::RawVersion;
 use lightcone_types::Timestamp;
 use serde_json::{json, Value};
 
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Reply};
-use crate::database::RawVersion;
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n` (06 §5.6).

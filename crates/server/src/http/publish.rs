@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::Extension;
+use lightcone_schema::{migration_token, unchanged_plan_text, PlanStyle};
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
 use crate::control::{DatabaseRecord, HostType, Registration};
-use crate::database::{self, UpdateError};
+use crate::database::UpdateError;
 use crate::duration::parse_duration;
 use crate::names::{DatabaseName, NameOrIdentity};
 use crate::state::ServerState;
@@ -316,7 +317,7 @@ async fn update_database(
     let running = state.databases.get_locked(&record).await.map_err(Failure::internal)?;
     if parameters.policy == Policy::BreakClients {
         let expected =
-            migration_token(&record.identity, &running.handle.program_hash(), &Hash::keccak256(&program));
+            migration_token(record.identity, running.handle.program_hash(), Hash::keccak256(&program));
         if parameters.migration_token != Some(expected) {
             return Err(Failure::bad_request(
                 "Failed to create or update the database: \
@@ -347,11 +348,6 @@ async fn update_database(
 
 /// Compiling the module is inside the time of an update; it is not what the client's timeout is about.
 const UPDATE_TIME_MIN: Duration = Duration::from_secs(120);
-
-/// 06 §5.4.
-fn migration_token(database: &Identity, old: &Hash, new: &Hash) -> Hash {
-    Hash::keccak256(format!("{}{}{}", database.to_hex(), old.to_hex(), new.to_hex()).as_bytes())
-}
 
 /// New data and a new program under the same identity, owner and names (06 §5.5).
 async fn reset_database(
@@ -423,17 +419,19 @@ pub(super) async fn pre_publish(
 ) -> Reply {
     let (record, program) = state.record_or_drain(&path, request_body, None).await?;
     let host_type = host_type(&query)?;
-    // Plans carry no colours; the parameters are checked all the same.
-    for name in ["style", "pretty_print_style"] {
-        query.word(name, &[("AnsiColor", ()), ("NoColor", ())])?;
-    }
+    // The command line sends the second name, which the reference ignores (06 §8).
+    let styles = [("AnsiColor", PlanStyle::AnsiColor), ("NoColor", PlanStyle::NoColor)];
+    let style = match query.word("style", &styles)? {
+        Some(style) => style,
+        None => query.word("pretty_print_style", &styles)?.unwrap_or_default(),
+    };
     require_owner(&record, &caller, Action::Update)?;
     publish_guard(&state, &caller)?;
     let running = state.databases.get(&record).await.map_err(Failure::internal)?;
     let new_hash = Hash::keccak256(&program);
-    let token = migration_token(&record.identity, &running.handle.program_hash(), &new_hash);
+    let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
     let program: Arc<[u8]> = Arc::from(&program[..]);
-    let plan = tokio::task::spawn_blocking(move || database::plan_update(&running.handle, &program, host_type.kind()))
+    let plan = tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))
         .await
         .map_err(|_| stopped())?
         .map_err(|error| Failure::internal(super::error_chain(&error)))?;
@@ -443,18 +441,13 @@ pub(super) async fn pre_publish(
         }),
         None => json!({
             "AutoMigrate": {
-                "migrate_plan": unchanged_plan(),
+                "migrate_plan": unchanged_plan_text(style),
                 "break_clients": false,
                 "token": token.to_json_u256(),
                 "major_version_upgrade": plan.major_version_upgrade,
             }
         }),
     }))
-}
-
-fn unchanged_plan() -> String {
-    let rule = "━".repeat(60);
-    format!("{rule}\nDatabase Migration Plan\n{rule}\n\n")
 }
 
 /// DELETE `/v1/database/:n`.
@@ -507,29 +500,4 @@ async fn set_lock(state: &ServerState, path: &NameOrIdentity, caller: &Caller, l
     require_owner(&record, caller, Action::Delete)?;
     state.control(move |control| control.set_lock(&record.identity, locked)).await?;
     Ok(reply::empty(StatusCode::OK))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 06 §7.2.
-    #[test]
-    fn migration_tokens() {
-        let database = Identity::from_claims("localhost", "test-subject");
-        let (old, new) = (Hash::keccak256(b"old module bytes"), Hash::keccak256(b"new module bytes"));
-        let token = migration_token(&database, &old, &new);
-        assert_eq!(token.to_hex(), "0a28b94fa17291ae45b79f07dd77ee0733694bc977f85d99f3238634f39d8141");
-        let json = "0x41819df3348623f3995df877c94b693307ee77dd079fb745ae9172a14fb9280a";
-        assert_eq!(token.to_json_u256(), json);
-        assert_eq!(Hash::from_json_u256(json), Some(token));
-
-        let captured = |hex: &str| Hash::from_hex(hex).expect("hash");
-        let database =
-            Identity::from_hex("c200c391d9b6b433fcec90e54c144ed7ce3add7fe8413e8246fb51fe8b335f2a").expect("identity");
-        let old = captured("3f595c63f91a2f4042d173d3aae17f0b6c51f1fabb5abb2e3b2be00970859b7d");
-        let new = captured("db47ce303a8cd6348613385b907532d7a750b978ffc328cd9076b1197a6b346e");
-        let json = "0x4b6cc603b8d5ea1a41b2ab3766ddf1e367e61390c3b80fa71f552e81141f8a4c";
-        assert_eq!(migration_token(&database, &old, &new).to_json_u256(), json);
-    }
 }

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use futures_util::FutureExt as _;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use lightcone_types::ConnectionId;
@@ -322,10 +321,9 @@ impl Writer<'_> {
                 let mut queue = Queue::default();
                 then = queue.take(item);
                 while matches!(then, Then::Continue) && !queue.is_full() {
-                    match self.outgoing.recv().now_or_never() {
-                        Some(item) => then = queue.take(item),
-                        None => break,
-                    }
+                    // Whether nothing is there or the connection is over, the next `recv` will tell.
+                    let Some(item) = self.outgoing.try_recv() else { break };
+                    then = queue.take(Some(item));
                 }
                 for batch in queue.batches {
                     if let Err(end) = self.send_batch(&batch).await {

@@ -1,6 +1,8 @@
 //! A real server on a free port, and requests to it.
 #![allow(dead_code)]
 
+pub mod fake;
+
 use std::path::PathBuf;
 
 use lightcone_server::config::Config;
@@ -38,7 +40,7 @@ impl TestServer {
         let mut options = ServerOptions::new(
             "127.0.0.1:0".parse().expect("address"),
             dir.path().join("data"),
-            super::engines(),
+            fake::engines(),
         );
         options.jwt_key_dir = Some(dir.path().join("keys"));
         options.config = Some(config);

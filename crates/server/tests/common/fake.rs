@@ -1,0 +1,150 @@
+//! A module engine whose modules are written in Rust: a program is a list of words that say how the module behaves.
+//!
+//! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
+//! `changed`: one more table. Any other word only makes the program a different one.
+
+use std::sync::Arc;
+
+use lightcone_engine::Datastore;
+use lightcone_host::{
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ReducerCall, ReducerOutcome,
+};
+use lightcone_schema::raw::{
+    FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
+    RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10,
+    RawTableDefV10, RawUniqueConstraintData,
+};
+use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
+use lightcone_server::Engines;
+use lightcone_types::bsatn::Encode as _;
+use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+
+pub fn engines() -> Engines {
+    Engines { wasm: Arc::new(FakeEngine), js: None }
+}
+
+pub struct FakeEngine;
+
+struct FakeModule {
+    definition: Vec<u8>,
+    words: Vec<String>,
+}
+
+struct FakeInstance {
+    words: Vec<String>,
+}
+
+impl ModuleEngine for FakeEngine {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn load(&self, program: &[u8], _: &InstanceOptions) -> Result<Box<dyn LoadedModule>, HostError> {
+        let words: Vec<String> = String::from_utf8_lossy(program).split_whitespace().map(str::to_owned).collect();
+        if words.first().map(String::as_str) != Some("module") {
+            return Err(HostError::Compile("the first word is not `module`".into()));
+        }
+        Ok(Box::new(FakeModule { definition: definition(&words), words }))
+    }
+}
+
+impl LoadedModule for FakeModule {
+    fn describe(&self) -> &[u8] {
+        &self.definition
+    }
+
+    fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+        Ok(Box::new(FakeInstance { words: self.words.clone() }))
+    }
+}
+
+impl ModuleInstance for FakeInstance {
+    fn call_reducer(&mut self, datastore: &mut Option<Box<Datastore>>, call: &ReducerCall<'_>) -> ReducerOutcome {
+        let has = |word: &str| self.words.iter().any(|each| each == word);
+        match &**call.name {
+            "init" if has("fail-init") => ReducerOutcome::UserError("init does not want to".into()),
+            "on_connect" if has("refuse") => ReducerOutcome::UserError("nobody may enter".into()),
+            "add" => {
+                let datastore = datastore.as_mut().expect("a call has the datastore");
+                let table = datastore.table_id_from_name("person").expect("table");
+                match datastore.insert(table, call.args, &mut Vec::new()) {
+                    Ok(()) => ReducerOutcome::Ok,
+                    Err(error) => ReducerOutcome::UserError(error.to_string()),
+                }
+            }
+            "fail" => {
+                let text = call.args.get(4..).unwrap_or_default();
+                ReducerOutcome::UserError(String::from_utf8_lossy(text).into_owned())
+            }
+            "panic" => ReducerOutcome::Fatal { message: "what really happened".into() },
+            "slow" => ReducerOutcome::TimedOut { message: "call_ms_max".into() },
+            _ => ReducerOutcome::Ok,
+        }
+    }
+
+    fn is_poisoned(&self) -> bool {
+        false
+    }
+}
+
+fn definition(words: &[String]) -> Vec<u8> {
+    let person = || AlgebraicType::product([("id", AlgebraicType::U32), ("name", AlgebraicType::String)]);
+    let product = |fields: &[(&'static str, AlgebraicType)]| -> ProductType {
+        match AlgebraicType::product(fields.iter().cloned()) {
+            AlgebraicType::Product(product) => product,
+            _ => unreachable!(),
+        }
+    };
+    let reducer = |name: &str, params: ProductType, visibility| RawReducerDefV10 {
+        source_name: name.into(),
+        params,
+        visibility,
+        ok_return_type: AlgebraicType::unit(),
+        err_return_type: AlgebraicType::String,
+    };
+    let (open, private) = (FunctionVisibility::ClientCallable, FunctionVisibility::Private);
+    let table = |name: &str, type_ref| RawTableDefV10 {
+        source_name: name.into(),
+        product_type_ref: TypeRef(type_ref),
+        primary_key: vec![ColId(0)],
+        indexes: vec![RawIndexDefV10 {
+            source_name: None,
+            accessor_name: None,
+            algorithm: RawIndexAlgorithm::BTree(vec![ColId(0)]),
+        }],
+        constraints: vec![RawConstraintDefV10 {
+            source_name: None,
+            data: RawConstraintData::Unique(RawUniqueConstraintData { columns: vec![ColId(0)] }),
+        }],
+        sequences: vec![],
+        table_type: TableKind::User,
+        table_access: TableAccess::Public,
+        default_values: vec![],
+        is_event: false,
+    };
+    let lifecycle = |lifecycle_spec, name: &str| RawLifeCycleReducerDefV10 {
+        lifecycle_spec,
+        function_name: name.into(),
+    };
+    let mut tables = vec![table("person", 0)];
+    let mut types = vec![person()];
+    if words.iter().any(|word| word == "changed") {
+        types.push(person());
+        tables.push(table("extra", 1));
+    }
+    let sections = vec![
+        Section::Typespace(Typespace { types }),
+        Section::Tables(tables),
+        Section::Reducers(vec![
+            reducer("init", product(&[]), private),
+            reducer("on_connect", product(&[]), private),
+            reducer("add", product(&[("id", AlgebraicType::U32), ("name", AlgebraicType::String)]), open),
+            reducer("fail", product(&[("message", AlgebraicType::String)]), open),
+            reducer("panic", product(&[]), open),
+            reducer("slow", product(&[]), open),
+            reducer("hidden", product(&[]), private),
+        ]),
+        Section::LifeCycleReducers(vec![lifecycle(Lifecycle::Init, "init"), lifecycle(Lifecycle::OnConnect, "on_connect")]),
+    ];
+    RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
+}
