@@ -1,0 +1,25 @@
+# make demo   builds everything, runs transfers for ten seconds, and prints what came of it
+# make test   runs every test
+
+.PHONY: demo test modules fmt fuzz help
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+demo:
+	@scripts/demo.sh
+
+test:
+	@scripts/test.sh
+
+# make modules   builds the Rust modules that tests and the demo run
+modules:
+	@scripts/modules.sh
+
+# make fmt    formats all Rust sources
+fmt:
+	@scripts/fmt.sh
+
+# make fuzz   runs every fuzz target, FUZZ_SECONDS each (60 if not set)
+fuzz:
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz.sh

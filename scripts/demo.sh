@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The whole way once: build, start a server on a free port with fresh data, publish the transfer module, seed accounts,
+# run transfers, check that no money was lost, and print one table. Everything is stopped at the end, whatever happens.
+#
+# Settings, as variables: ACCOUNTS SECONDS_OF_LOAD CONNECTIONS IN_FLIGHT
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$root"
+
+accounts=${ACCOUNTS:-100000}
+balance=1000000000
+seconds=${SECONDS_OF_LOAD:-10}
+connections=${CONNECTIONS:-64}
+in_flight=${IN_FLIGHT:-40}
+
+need_build_tools
+need node nodejs
+# Sets what cargo needs to build for WebAssembly; for the module only, not for the server.
+wasm() (
+    # shellcheck source=scripts/wasm-toolchain.sh
+    . "$root/scripts/wasm-toolchain.sh"
+    export CARGO_TARGET_DIR=$LIGHTCONE_MODULES_TARGET_DIR
+    "$@"
+)
+
+say "building the server, the command line and the load generator (release)"
+cargo build --release --package lightcone-cli --package lightcone-loadgen
+bin=$CARGO_TARGET_DIR/release
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/lightcone-demo.XXXXXX")
+server=
+stop() {
+    status=$?
+    trap - EXIT INT TERM
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    if [ $status -ne 0 ] && [ -s "$work/server.log" ]; then
+        echo "the server's last lines:" >&2
+        tail -n 20 "$work/server.log" >&2
+    fi
+    rm -rf "$work"
+    exit $status
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say "starting a server on a free port, with fresh data"
+mkdir -p "$work/keys"
+"$bin/spacetimedb-standalone" start --non-interactive --listen-addr 127.0.0.1:0 \
+    --data-dir "$work/data" --jwt-key-dir "$work/keys" >"$work/server.log" 2>&1 &
+server=$!
+address=
+for _ in $(seq 300); do
+    address=$(sed -n 's/.*Starting SpacetimeDB listening on \([0-9.:]*\).*/\1/p' "$work/server.log" | head -n 1)
+    [ -n "$address" ] && break
+    kill -0 "$server" 2>/dev/null || die "the server did not start"
+    sleep 0.1
+done
+[ -n "$address" ] || die "the server did not start within 30 seconds"
+url=http://$address
+# A configuration of its own: the demo must not touch anybody's login.
+spacetime() { "$bin/spacetime" --config-path "$work/cli.toml" "$@"; }
+# The note that a command is unstable and where the configuration is saved are of no interest here; errors are.
+quietly() { "$@" 2>"$work/stderr" || { cat "$work/stderr" >&2; return 1; }; }
+quietly spacetime server ping "$url"
+
+say "building and publishing modules/transfer-rs"
+quietly spacetime login --server-issued-login "$url"
+wasm spacetime publish --server "$url" --module-path modules/transfer-rs --yes demo
+
+say "seeding $accounts accounts"
+quietly spacetime call --server "$url" demo seed "$accounts" "$balance"
+quietly spacetime logs --server "$url" demo -n 1
+
+metrics() { node "$root/scripts/demo-metrics.mjs" "$url"; }
+say "$connections connections with $in_flight transfers in flight each, $seconds seconds"
+metrics >"$work/before.json"
+"$bin/lightcone-loadgen" --url "ws://$address" --database demo --connections "$connections" --in-flight "$in_flight" \
+    --seconds "$seconds" --accounts "$accounts" --initial-balance "$balance" --server-pid "$server" --json >"$work/load.json"
+metrics >"$work/after.json"
+
+say "adding up the balances"
+quietly spacetime sql --server "$url" --format json demo 'SELECT * FROM accounts' >"$work/rows.json"
+node "$root/scripts/demo-report.mjs" "$work" "$accounts" "$balance"
