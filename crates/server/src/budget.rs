@@ -22,13 +22,19 @@ const STEP_BYTES: usize = 64 * 1024;
 
 impl ByteBudget {
     pub(crate) fn new(max: usize) -> Arc<ByteBudget> {
-        Arc::new(ByteBudget { used: AtomicUsize::new(0), max })
+        Arc::new(ByteBudget {
+            used: AtomicUsize::new(0),
+            max,
+        })
     }
 }
 
 impl Charge {
     pub(crate) fn none(budget: &Arc<ByteBudget>) -> Charge {
-        Charge { budget: budget.clone(), bytes: 0 }
+        Charge {
+            budget: budget.clone(),
+            bytes: 0,
+        }
     }
 
     /// Adjusts the charge to `bytes` held; the first step is free. False when the budget is used up.

@@ -190,7 +190,10 @@ impl Default for ModuleHttp {
 
 impl Default for Logs {
     fn default() -> Self {
-        Self { level: "ERROR".into(), directives: Vec::new() }
+        Self {
+            level: "ERROR".into(),
+            directives: Vec::new(),
+        }
     }
 }
 
@@ -252,28 +255,56 @@ impl Default for Limits {
 impl Config {
     /// Parses the text of a `config.toml`; `path` is for messages.
     pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
-        let wrong = |message: String| Error::Config { path: path.into(), message };
-        let config: Config = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let wrong = |message: String| Error::Config {
+            path: path.into(),
+            message,
+        };
+        let config: Config =
+            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
         if config.websocket.ping_interval >= config.websocket.idle_timeout {
-            return Err(wrong("websocket.ping-interval must be smaller than websocket.idle-timeout".into()));
+            return Err(wrong(
+                "websocket.ping-interval must be smaller than websocket.idle-timeout".into(),
+            ));
         }
         let keys = &config.certificate_authority;
         if keys.jwt_priv_key_path.is_some() != keys.jwt_pub_key_path.is_some() {
-            return Err(wrong("certificate-authority needs both jwt-priv-key-path and jwt-pub-key-path".into()));
+            return Err(wrong(
+                "certificate-authority needs both jwt-priv-key-path and jwt-pub-key-path".into(),
+            ));
         }
         if config.websocket.ping_interval.is_zero() {
-            return Err(wrong("websocket.ping-interval must be greater than zero".into()));
+            return Err(wrong(
+                "websocket.ping-interval must be greater than zero".into(),
+            ));
         }
         for (name, value) in [
             ("limits.call-ms-max", config.limits.call_ms_max),
             ("limits.memory-bytes-max", config.limits.memory_bytes_max),
-            ("limits.message-bytes-max", config.limits.message_bytes_max as u64),
-            ("limits.connections-max", config.limits.connections_max as u64),
-            ("limits.outgoing-queue-length", config.limits.outgoing_queue_length as u64),
-            ("limits.program-bytes-max", config.limits.program_bytes_max as u64),
-            ("limits.buffered-bytes-max", config.limits.buffered_bytes_max as u64),
+            (
+                "limits.message-bytes-max",
+                config.limits.message_bytes_max as u64,
+            ),
+            (
+                "limits.connections-max",
+                config.limits.connections_max as u64,
+            ),
+            (
+                "limits.outgoing-queue-length",
+                config.limits.outgoing_queue_length as u64,
+            ),
+            (
+                "limits.program-bytes-max",
+                config.limits.program_bytes_max as u64,
+            ),
+            (
+                "limits.buffered-bytes-max",
+                config.limits.buffered_bytes_max as u64,
+            ),
             ("limits.databases-max", config.limits.databases_max as u64),
-            ("websocket.incoming-queue-length", config.websocket.incoming_queue_length as u64),
+            (
+                "websocket.incoming-queue-length",
+                config.websocket.incoming_queue_length as u64,
+            ),
         ] {
             if value == 0 {
                 return Err(wrong(format!("{name} must be greater than zero")));
@@ -326,8 +357,11 @@ enum WordOrList {
 fn parse_identities<E: serde::de::Error>(list: Vec<String>) -> Result<Vec<Identity>, E> {
     list.iter()
         .map(|text| {
-            Identity::from_hex(text)
-                .map_err(|_| E::custom(format!("{text:?} is not an identity; write its 64 hexadecimal digits")))
+            Identity::from_hex(text).map_err(|_| {
+                E::custom(format!(
+                    "{text:?} is not an identity; write its 64 hexadecimal digits"
+                ))
+            })
         })
         .collect()
 }
@@ -376,26 +410,39 @@ mod tests {
         let uncommented: String = DEFAULT_CONFIG
             .lines()
             .map(|line| match line.strip_prefix("# ") {
-                Some(key) if key.contains(" = ") && !key.starts_with(char::is_uppercase) => format!("{key}\n"),
+                Some(key) if key.contains(" = ") && !key.starts_with(char::is_uppercase) => {
+                    format!("{key}\n")
+                }
                 _ => format!("{line}\n"),
             })
             .collect();
         let mut full = parse(&uncommented).expect("the default file parses when uncommented");
-        assert!(std::mem::take(&mut full.certificate_authority).jwt_pub_key_path.is_some());
+        assert!(std::mem::take(&mut full.certificate_authority)
+            .jwt_pub_key_path
+            .is_some());
         assert!(full.wasm.procedure_instance_pool_size.take().is_some());
         assert!(full.v8.procedure_instance_pool_size.take().is_some());
         full.publish.owners.clear();
-        assert_eq!(format!("{full:?}"), format!("{:?}", parse("").expect("empty file")));
+        assert_eq!(
+            format!("{full:?}"),
+            format!("{:?}", parse("").expect("empty file"))
+        );
         parse(DEFAULT_CONFIG).expect("the default file parses as it is");
     }
 
     #[test]
     fn wrong_values_are_named() {
         for (text, expected) in [
-            ("[websocket]\nping-interval = \"40s\"", "ping-interval must be smaller"),
+            (
+                "[websocket]\nping-interval = \"40s\"",
+                "ping-interval must be smaller",
+            ),
             ("[websocket]\nping-interval = 15", "invalid type"),
             ("[wasm]\nprocedure-instance-pool-size = 0", "nonzero"),
-            ("[certificate-authority]\njwt-pub-key-path = \"x\"", "needs both"),
+            (
+                "[certificate-authority]\njwt-pub-key-path = \"x\"",
+                "needs both",
+            ),
             ("[publish]\nallowed = \"me\"", "expected \"anyone\""),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),

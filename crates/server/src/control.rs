@@ -15,7 +15,8 @@ const DATABASES: TableDefinition<u64, &[u8]> = TableDefinition::new("databases")
 const DATABASE_IDS: TableDefinition<[u8; 32], u64> = TableDefinition::new("database_ids");
 const NAMES: TableDefinition<&str, [u8; 32]> = TableDefinition::new("names");
 const NAMES_OF: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("names_of");
-const TOP_LEVEL_DOMAINS: TableDefinition<&str, [u8; 32]> = TableDefinition::new("top_level_domains");
+const TOP_LEVEL_DOMAINS: TableDefinition<&str, [u8; 32]> =
+    TableDefinition::new("top_level_domains");
 const LOCKS: TableDefinition<[u8; 32], ()> = TableDefinition::new("locks");
 const COUNTERS: TableDefinition<&str, u64> = TableDefinition::new("counters");
 
@@ -101,13 +102,19 @@ mod hex_form {
         }
     }
 
-    pub fn serialize<T: HexForm, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: HexForm, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&value.write())
     }
 
-    pub fn deserialize<'de, T: HexForm, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    pub fn deserialize<'de, T: HexForm, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
         let text = String::deserialize(deserializer)?;
-        T::read(&text).ok_or_else(|| D::Error::custom("not a hexadecimal value of the right length"))
+        T::read(&text)
+            .ok_or_else(|| D::Error::custom("not a hexadecimal value of the right length"))
     }
 }
 
@@ -145,17 +152,25 @@ impl ControlDb {
     /// The identity that a name leads to.
     pub fn resolve(&self, name: &str) -> Result<Option<Identity>> {
         let table = self.db.begin_read()?.open_table(NAMES)?;
-        Ok(table.get(name)?.map(|value| Identity::from_le_bytes(value.value())))
+        Ok(table
+            .get(name)?
+            .map(|value| Identity::from_le_bytes(value.value())))
     }
 
     pub fn owner_of_top_level_domain(&self, name: &str) -> Result<Option<Identity>> {
         let table = self.db.begin_read()?.open_table(TOP_LEVEL_DOMAINS)?;
-        Ok(table.get(name)?.map(|value| Identity::from_le_bytes(value.value())))
+        Ok(table
+            .get(name)?
+            .map(|value| Identity::from_le_bytes(value.value())))
     }
 
     pub fn database(&self, identity: &Identity) -> Result<Option<DatabaseRecord>> {
         let read = self.db.begin_read()?;
-        let Some(id) = read.open_table(DATABASE_IDS)?.get(identity.to_le_bytes())?.map(|id| id.value()) else {
+        let Some(id) = read
+            .open_table(DATABASE_IDS)?
+            .get(identity.to_le_bytes())?
+            .map(|id| id.value())
+        else {
             return Ok(None);
         };
         match read.open_table(DATABASES)?.get(id)? {
@@ -212,8 +227,12 @@ impl ControlDb {
     pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
         let write = self.db.begin_write()?;
         record.id = next(&write, "database")?;
-        write.open_table(DATABASE_IDS)?.insert(record.identity.to_le_bytes(), record.id)?;
-        write.open_table(DATABASES)?.insert(record.id, serde_json::to_vec(&record)?.as_slice())?;
+        write
+            .open_table(DATABASE_IDS)?
+            .insert(record.identity.to_le_bytes(), record.id)?;
+        write
+            .open_table(DATABASES)?
+            .insert(record.id, serde_json::to_vec(&record)?.as_slice())?;
         write.commit()?;
         Ok(record)
     }
@@ -221,14 +240,19 @@ impl ControlDb {
     /// Replaces the record with the same id.
     pub fn update_database(&self, record: &DatabaseRecord) -> Result<()> {
         let write = self.db.begin_write()?;
-        write.open_table(DATABASES)?.insert(record.id, serde_json::to_vec(record)?.as_slice())?;
+        write
+            .open_table(DATABASES)?
+            .insert(record.id, serde_json::to_vec(record)?.as_slice())?;
         Ok(write.commit()?)
     }
 
     /// Removes the record only: names, their ownership and the lock stay (06 §4.2).
     pub fn delete_database(&self, identity: &Identity) -> Result<()> {
         let write = self.db.begin_write()?;
-        let id = write.open_table(DATABASE_IDS)?.remove(identity.to_le_bytes())?.map(|id| id.value());
+        let id = write
+            .open_table(DATABASE_IDS)?
+            .remove(identity.to_le_bytes())?
+            .map(|id| id.value());
         if let Some(id) = id {
             write.open_table(DATABASES)?.remove(id)?;
         }
@@ -236,7 +260,12 @@ impl ControlDb {
     }
 
     /// Takes a name and its top-level domain for `owner` and points it to a database.
-    pub fn register_name(&self, name: &DatabaseName, owner: &Identity, database: &Identity) -> Result<Registration> {
+    pub fn register_name(
+        &self,
+        name: &DatabaseName,
+        owner: &Identity,
+        database: &Identity,
+    ) -> Result<Registration> {
         let write = self.db.begin_write()?;
         let name = name.as_str();
         if !take_top_level_domain(&write, name, owner)? {
@@ -245,7 +274,9 @@ impl ControlDb {
         if write.open_table(NAMES)?.get(name)?.is_some() {
             return Ok(Registration::InUse(name.to_owned()));
         }
-        write.open_table(NAMES)?.insert(name, database.to_le_bytes())?;
+        write
+            .open_table(NAMES)?
+            .insert(name, database.to_le_bytes())?;
         let mut names = read_names(&write, database)?;
         names.push(name.to_owned());
         write_names(&write, database, &names)?;
@@ -278,7 +309,9 @@ impl ControlDb {
             if !take_top_level_domain(&write, name.as_str(), owner)? {
                 return Ok(Registration::PermissionDenied(name.as_str().to_owned()));
             }
-            write.open_table(NAMES)?.insert(name.as_str(), database.to_le_bytes())?;
+            write
+                .open_table(NAMES)?
+                .insert(name.as_str(), database.to_le_bytes())?;
             list.push(name.as_str().to_owned());
         }
         write_names(&write, database, &list)?;
@@ -295,7 +328,11 @@ fn next(write: &redb::WriteTransaction, counter: &str) -> Result<u64> {
 }
 
 /// True when the domain is the owner's, from before or from now on. Database names are domains of one segment.
-fn take_top_level_domain(write: &redb::WriteTransaction, name: &str, owner: &Identity) -> Result<bool> {
+fn take_top_level_domain(
+    write: &redb::WriteTransaction,
+    name: &str,
+    owner: &Identity,
+) -> Result<bool> {
     let mut table = write.open_table(TOP_LEVEL_DOMAINS)?;
     let current = table.get(name)?.map(|value| value.value());
     match current {
@@ -316,9 +353,16 @@ fn read_names(write: &redb::WriteTransaction, database: &Identity) -> Result<Vec
     Ok(names)
 }
 
-fn write_names(write: &redb::WriteTransaction, database: &Identity, names: &[String]) -> Result<()> {
+fn write_names(
+    write: &redb::WriteTransaction,
+    database: &Identity,
+    names: &[String],
+) -> Result<()> {
     let mut table = write.open_table(NAMES_OF)?;
-    table.insert(database.to_le_bytes(), serde_json::to_vec(names)?.as_slice())?;
+    table.insert(
+        database.to_le_bytes(),
+        serde_json::to_vec(names)?.as_slice(),
+    )?;
     Ok(())
 }
 
@@ -350,23 +394,55 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let control = ControlDb::open(dir.path()).expect("open");
         let (alice, bob, db, other) = (identity(1), identity(2), identity(3), identity(4));
-        assert_eq!(control.register_name(&name("a"), &alice, &db).expect("a"), Registration::Done);
+        assert_eq!(
+            control.register_name(&name("a"), &alice, &db).expect("a"),
+            Registration::Done
+        );
         assert_eq!(control.resolve("a").expect("a"), Some(db));
         let denied = Registration::PermissionDenied("a".into());
-        assert_eq!(control.register_name(&name("a"), &bob, &other).expect("a"), denied);
-        assert_eq!(control.register_name(&name("a"), &alice, &other).expect("a"), Registration::InUse("a".into()));
-        assert_eq!(control.register_name(&name("b"), &alice, &db).expect("b"), Registration::Done);
+        assert_eq!(
+            control.register_name(&name("a"), &bob, &other).expect("a"),
+            denied
+        );
+        assert_eq!(
+            control
+                .register_name(&name("a"), &alice, &other)
+                .expect("a"),
+            Registration::InUse("a".into())
+        );
+        assert_eq!(
+            control.register_name(&name("b"), &alice, &db).expect("b"),
+            Registration::Done
+        );
         assert_eq!(control.names_of(&db).expect("names"), ["a", "b"]);
 
         // Renaming frees the old names, but their domains stay with their owner.
-        assert_eq!(control.replace_names(&[name("c")], &alice, &db).expect("c"), Registration::Done);
+        assert_eq!(
+            control.replace_names(&[name("c")], &alice, &db).expect("c"),
+            Registration::Done
+        );
         assert_eq!(control.resolve("a").expect("a"), None);
         assert_eq!(control.names_of(&db).expect("names"), ["c"]);
-        assert_eq!(control.register_name(&name("a"), &bob, &other).expect("a"), denied);
+        assert_eq!(
+            control.register_name(&name("a"), &bob, &other).expect("a"),
+            denied
+        );
         let in_use = Registration::InUse("c".into());
-        assert_eq!(control.replace_names(&[name("d"), name("c")], &alice, &db).expect("c"), in_use);
-        assert_eq!(control.resolve("d").expect("d"), None, "nothing of a refused replacement stays");
-        assert_eq!(control.replace_names(&[], &alice, &db).expect("none"), Registration::Done);
+        assert_eq!(
+            control
+                .replace_names(&[name("d"), name("c")], &alice, &db)
+                .expect("c"),
+            in_use
+        );
+        assert_eq!(
+            control.resolve("d").expect("d"),
+            None,
+            "nothing of a refused replacement stays"
+        );
+        assert_eq!(
+            control.replace_names(&[], &alice, &db).expect("none"),
+            Registration::Done
+        );
         assert!(control.names_of(&db).expect("names").is_empty());
     }
 
@@ -377,7 +453,9 @@ mod tests {
         let first = control.insert_database(record(1, 9)).expect("insert");
         let second = control.insert_database(record(2, 9)).expect("insert");
         assert!(first.id < second.id);
-        control.register_name(&name("a"), &identity(9), &identity(1)).expect("name");
+        control
+            .register_name(&name("a"), &identity(9), &identity(1))
+            .expect("name");
         control.set_lock(&identity(1), true).expect("lock");
         drop(control);
         let control = ControlDb::open(dir.path()).expect("open again");

@@ -37,7 +37,10 @@ impl DataDir {
         fs::create_dir_all(root).map_err(Error::io("create", root))?;
         let lock = PidFile::take(&root.join("spacetime.pid"))?;
         check_metadata(&root.join("metadata.toml"))?;
-        let dir = DataDir { root: root.to_owned(), _lock: lock };
+        let dir = DataDir {
+            root: root.to_owned(),
+            _lock: lock,
+        };
         for part in [dir.control_directory(), dir.replicas()] {
             fs::create_dir_all(&part).map_err(Error::io("create", part))?;
         }
@@ -74,10 +77,16 @@ impl PidFile {
                 .truncate(false)
                 .open(path)
                 .map_err(Error::io("open", path))?;
-            if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
+            if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+                .is_err()
+            {
                 let mut pid = String::new();
                 let _ = (&mut file).take(32).read_to_string(&mut pid);
-                let pid = if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() };
+                let pid = if pid.trim().is_empty() {
+                    "unknown".to_owned()
+                } else {
+                    pid.trim().to_owned()
+                };
                 return Err(Error::DataDirectoryLocked { pid });
             }
             if !same_file(&file, path) {
@@ -89,9 +98,14 @@ impl PidFile {
                 file.write_all(std::process::id().to_string().as_bytes())
             })();
             written.map_err(Error::io("write", path))?;
-            return Ok(PidFile { path: path.to_owned(), _file: file });
+            return Ok(PidFile {
+                path: path.to_owned(),
+                _file: file,
+            });
         }
-        Err(Error::DataDirectoryLocked { pid: "unknown".into() })
+        Err(Error::DataDirectoryLocked {
+            pid: "unknown".into(),
+        })
     }
 }
 
@@ -112,11 +126,17 @@ struct Metadata {
 fn check_metadata(path: &Path) -> Result<(), Error> {
     match fs::read_to_string(path) {
         Ok(text) => {
-            let metadata: Metadata = toml::from_str(&text)
-                .map_err(|error| Error::Config { path: path.into(), message: error.to_string() })?;
+            let metadata: Metadata = toml::from_str(&text).map_err(|error| Error::Config {
+                path: path.into(),
+                message: error.to_string(),
+            })?;
             let directory = path.parent().unwrap_or(path).to_owned();
             if metadata.edition != EDITION {
-                return Err(Error::WrongEdition { path: directory, found: metadata.edition, expected: EDITION });
+                return Err(Error::WrongEdition {
+                    path: directory,
+                    found: metadata.edition,
+                    expected: EDITION,
+                });
             }
             match (parse_version(&metadata.version), parse_version(VERSION)) {
                 (Some(found), Some(running)) if compatible(found, running) => {
@@ -125,7 +145,11 @@ fn check_metadata(path: &Path) -> Result<(), Error> {
                     }
                     Ok(())
                 }
-                _ => Err(Error::WrongVersion { path: directory, found: metadata.version, running: VERSION }),
+                _ => Err(Error::WrongVersion {
+                    path: directory,
+                    found: metadata.version,
+                    running: VERSION,
+                }),
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_metadata(path),
@@ -180,10 +204,19 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let write = |text: &str| fs::write(dir.path().join("metadata.toml"), text).expect("write");
         write("version = \"2.8.3\"\nedition = \"standalone\"\n");
-        assert!(matches!(DataDir::open(dir.path()), Err(Error::WrongEdition { .. })));
+        assert!(matches!(
+            DataDir::open(dir.path()),
+            Err(Error::WrongEdition { .. })
+        ));
         write(&format!("version = \"99.0.0\"\nedition = \"{EDITION}\"\n"));
-        assert!(matches!(DataDir::open(dir.path()), Err(Error::WrongVersion { .. })));
+        assert!(matches!(
+            DataDir::open(dir.path()),
+            Err(Error::WrongVersion { .. })
+        ));
         write("nonsense");
-        assert!(matches!(DataDir::open(dir.path()), Err(Error::Config { .. })));
+        assert!(matches!(
+            DataDir::open(dir.path()),
+            Err(Error::Config { .. })
+        ));
     }
 }

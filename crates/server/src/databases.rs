@@ -48,7 +48,12 @@ impl HostType {
 }
 
 impl Databases {
-    pub(crate) fn new(data_dir: DataDir, in_memory: bool, engines: Engines, limits: Limits) -> Databases {
+    pub(crate) fn new(
+        data_dir: DataDir,
+        in_memory: bool,
+        engines: Engines,
+        limits: Limits,
+    ) -> Databases {
         Databases {
             data_dir,
             in_memory,
@@ -72,7 +77,10 @@ impl Databases {
     }
 
     pub(crate) fn all_running(&self) -> Vec<(Identity, Running)> {
-        let mut all: Vec<_> = read(&self.running).iter().map(|(id, running)| (*id, running.clone())).collect();
+        let mut all: Vec<_> = read(&self.running)
+            .iter()
+            .map(|(id, running)| (*id, running.clone()))
+            .collect();
         all.sort_by_key(|(identity, _)| *identity);
         all
     }
@@ -112,7 +120,11 @@ impl Databases {
     }
 
     /// Creates the data of a new database or replica. It is not yet the running one: see [`Databases::insert`].
-    pub(crate) async fn create(&self, record: &DatabaseRecord, program: Arc<[u8]>) -> Result<DatabaseHandle, String> {
+    pub(crate) async fn create(
+        &self,
+        record: &DatabaseRecord,
+        program: Arc<[u8]>,
+    ) -> Result<DatabaseHandle, String> {
         let options = self.options(record);
         let kind = record.host_type.kind();
         let directory = options.directory.clone();
@@ -125,7 +137,10 @@ impl Databases {
 
     /// Makes a created database the running one.
     pub(crate) fn insert(&self, identity: Identity, handle: DatabaseHandle) -> Running {
-        let running = Running { handle, counters: Arc::default() };
+        let running = Running {
+            handle,
+            counters: Arc::default(),
+        };
         write(&self.failed).remove(&identity);
         write(&self.running).insert(identity, running.clone());
         running
@@ -146,7 +161,9 @@ impl Databases {
         let running = std::mem::take(&mut *write(&self.running));
         let mut ending = tokio::task::JoinSet::new();
         for (identity, running) in running {
-            ending.spawn(async move { end(&identity, running.handle, ShutdownReason::ServerStop).await });
+            ending.spawn(async move {
+                end(&identity, running.handle, ShutdownReason::ServerStop).await
+            });
         }
         ending.join_all().await;
     }
@@ -164,7 +181,10 @@ impl Databases {
 }
 
 async fn end(identity: &Identity, handle: DatabaseHandle, reason: ShutdownReason) {
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, handle.shutdown(reason)).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, handle.shutdown(reason))
+        .await
+        .is_err()
+    {
         tracing::error!(database = %identity, "a database did not end in time");
     }
 }
@@ -186,14 +206,18 @@ async fn blocking<T: Send + 'static, E: std::error::Error + Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(crate::http::error_chain(&error)),
-        Err(_) => Err("the database stopped while it was being opened; see the server's log [LC0120]".into()),
+        Err(_) => Err(
+            "the database stopped while it was being opened; see the server's log [LC0120]".into(),
+        ),
     }
 }
 
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    lock.read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    lock.write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Deserializer};
 
 /// Parses a human duration. A number without a unit is refused (06 §5.3).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = |what: &str| format!("{what} in duration {text:?}; write it like \"15s\", \"250ms\" or \"1m 30s\"");
+    let wrong = |what: &str| {
+        format!("{what} in duration {text:?}; write it like \"15s\", \"250ms\" or \"1m 30s\"")
+    };
     let mut total_nanos: u128 = 0;
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -17,7 +19,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         if digits == 0 {
             return Err(wrong("expected a number"));
         }
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong("number too large"))?;
+        let number: u64 = rest[..digits]
+            .parse()
+            .map_err(|_| wrong("number too large"))?;
         rest = rest[digits..].trim_start();
         let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
         let unit_nanos: u128 = match &rest[..letters] {
@@ -34,12 +38,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         rest = rest[letters..].trim_start();
         total_nanos += u128::from(number) * unit_nanos;
     }
-    let seconds = u64::try_from(total_nanos / 1_000_000_000).map_err(|_| wrong("number too large"))?;
+    let seconds =
+        u64::try_from(total_nanos / 1_000_000_000).map_err(|_| wrong("number too large"))?;
     Ok(Duration::new(seconds, (total_nanos % 1_000_000_000) as u32))
 }
 
 /// For `#[serde(deserialize_with)]`.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
     let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
     parse_duration(&text).map_err(serde::de::Error::custom)
 }
@@ -52,9 +59,21 @@ mod tests {
     fn human_forms() {
         assert_eq!(parse_duration("15s"), Ok(Duration::from_secs(15)));
         assert_eq!(parse_duration("1m 30s"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_duration("1h5ms"), Ok(Duration::from_millis(3_600_005)));
+        assert_eq!(
+            parse_duration("1h5ms"),
+            Ok(Duration::from_millis(3_600_005))
+        );
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
-        for bad in ["", "5", "s", "5x", "-1s", "99999999999999999999s", "18446744073709551615d", "5é"] {
+        for bad in [
+            "",
+            "5",
+            "s",
+            "5x",
+            "-1s",
+            "99999999999999999999s",
+            "18446744073709551615d",
+            "5é",
+        ] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }

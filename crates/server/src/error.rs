@@ -7,26 +7,40 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot {action} {}: {source} [LC0101]", .path.display())]
-    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
 
     #[error("{}: {message}; correct the file or move it away to get the default one [LC0102]", .path.display())]
     Config { path: PathBuf, message: String },
 
     /// 07 §3.1; the text up to the code is the reference's.
-    #[error("cannot take lock on database; spacetime.pid already exists (owned by pid {pid}) [LC0103]")]
+    #[error(
+        "cannot take lock on database; spacetime.pid already exists (owned by pid {pid}) [LC0103]"
+    )]
     DataDirectoryLocked { pid: String },
 
     #[error(
         "the data directory {} belongs to edition {found:?}, this server opens only {expected:?}; \
          choose another --data-dir [LC0104]", .path.display()
     )]
-    WrongEdition { path: PathBuf, found: String, expected: &'static str },
+    WrongEdition {
+        path: PathBuf,
+        found: String,
+        expected: &'static str,
+    },
 
     #[error(
         "the data directory {} was written by version {found}, this server is version {running}; \
          run a server of the same major version that is not older [LC0104]", .path.display()
     )]
-    WrongVersion { path: PathBuf, found: String, running: &'static str },
+    WrongVersion {
+        path: PathBuf,
+        found: String,
+        running: &'static str,
+    },
 
     /// 06 §3.6.
     #[error("Unable to read public key for JWT token verification: {} ({reason}) [LC0105]", .path.display())]
@@ -49,15 +63,25 @@ pub enum Error {
     Control(#[from] crate::control::ControlError),
 
     #[error("cannot listen on {address}: {source} [LC0107]")]
-    Bind { address: SocketAddr, source: std::io::Error },
+    Bind {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
 
     #[error("cannot set up the HTTP client for token issuers: {0} [LC0108]")]
     HttpClient(String),
 }
 
 impl Error {
-    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Io { action, path, source }
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
     }
 }

@@ -63,7 +63,13 @@ struct Text(String);
 
 impl Text {
     /// One family: a line per database that has something to say.
-    fn family(&mut self, kind: Kind, name: &str, help: &str, samples: impl Iterator<Item = (String, u64)>) {
+    fn family(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        help: &str,
+        samples: impl Iterator<Item = (String, u64)>,
+    ) {
         let mut samples = samples.peekable();
         if samples.peek().is_none() {
             return;
@@ -84,8 +90,18 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
     use Kind::{Counter, Gauge};
     let mut text = Text(String::new());
     let one = |value: &AtomicU64| std::iter::once((String::new(), value.load(Relaxed)));
-    text.family(Gauge, "lightcone_connections", "Open TCP connections.", one(&server.connections_open));
-    text.family(Counter, "lightcone_connections_total", "Accepted TCP connections.", one(&server.connections_accepted));
+    text.family(
+        Gauge,
+        "lightcone_connections",
+        "Open TCP connections.",
+        one(&server.connections_open),
+    );
+    text.family(
+        Counter,
+        "lightcone_connections_total",
+        "Accepted TCP connections.",
+        one(&server.connections_accepted),
+    );
     text.family(
         Counter,
         "lightcone_connections_refused_total",
@@ -95,12 +111,34 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
 
     type Read = fn(&DatabaseCounters) -> &AtomicU64;
     let per_database: [(Kind, &str, &str, &str, Read); 10] = [
-        (Gauge, "spacetime_worker_connected_clients", "Connected clients.", "", |c| &c.clients_connected),
-        (Counter, "spacetime_worker_ws_clients_spawned", "WebSocket clients accepted.", "", |c| &c.clients_spawned),
-        (Counter, "spacetime_worker_ws_clients_aborted", "WebSocket clients dropped.", "", |c| &c.clients_aborted),
-        (Counter, "spacetime_worker_ws_clients_closed_connection", "WebSocket clients that closed.", "", |c| {
-            &c.clients_closed
-        }),
+        (
+            Gauge,
+            "spacetime_worker_connected_clients",
+            "Connected clients.",
+            "",
+            |c| &c.clients_connected,
+        ),
+        (
+            Counter,
+            "spacetime_worker_ws_clients_spawned",
+            "WebSocket clients accepted.",
+            "",
+            |c| &c.clients_spawned,
+        ),
+        (
+            Counter,
+            "spacetime_worker_ws_clients_aborted",
+            "WebSocket clients dropped.",
+            "",
+            |c| &c.clients_aborted,
+        ),
+        (
+            Counter,
+            "spacetime_worker_ws_clients_closed_connection",
+            "WebSocket clients that closed.",
+            "",
+            |c| &c.clients_closed,
+        ),
         (
             Counter,
             "spacetime_worker_ws_clients_idle_timed_out_total",
@@ -115,9 +153,13 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
             ",cause=\"connect\"",
             |c| &c.clients_rejected,
         ),
-        (Counter, "spacetime_websocket_requests_total", "Messages of clients.", ",protocol=\"websocket\"", |c| {
-            &c.requests
-        }),
+        (
+            Counter,
+            "spacetime_websocket_requests_total",
+            "Messages of clients.",
+            ",protocol=\"websocket\"",
+            |c| &c.requests,
+        ),
         (
             Counter,
             "lightcone_websocket_request_bytes_total",
@@ -125,16 +167,27 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
             ",protocol=\"websocket\"",
             |c| &c.request_bytes,
         ),
-        (Counter, "lightcone_websocket_sent_bytes_total", "Bytes sent to clients, framing included.", "", |c| {
-            &c.sent_bytes
-        }),
-        (Counter, "lightcone_websocket_sent_messages_total", "Server messages sent to clients.", "", |c| {
-            &c.sent_messages
-        }),
+        (
+            Counter,
+            "lightcone_websocket_sent_bytes_total",
+            "Bytes sent to clients, framing included.",
+            "",
+            |c| &c.sent_bytes,
+        ),
+        (
+            Counter,
+            "lightcone_websocket_sent_messages_total",
+            "Server messages sent to clients.",
+            "",
+            |c| &c.sent_messages,
+        ),
     ];
     for (kind, name, help, labels, read) in per_database {
         let samples = databases.iter().map(|(identity, running)| {
-            (format!("{{database_identity=\"{identity}\"{labels}}}"), read(&running.counters).load(Relaxed))
+            (
+                format!("{{database_identity=\"{identity}\"{labels}}}"),
+                read(&running.counters).load(Relaxed),
+            )
         });
         text.family(kind, name, help, samples);
     }
@@ -156,27 +209,39 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
         samples,
     );
 
-    let stats: Vec<_> = databases.iter().map(|(identity, running)| (identity, running.handle.stats())).collect();
+    let stats: Vec<_> = databases
+        .iter()
+        .map(|(identity, running)| (identity, running.handle.stats()))
+        .collect();
     let by_db = |identity: &Identity| format!("{{db=\"{identity}\"}}");
     text.family(
         Counter,
         "spacetime_num_txns_total",
         "Committed transactions.",
         stats.iter().map(|(identity, stats)| {
-            (format!("{{txn_type=\"Reducer\",db=\"{identity}\",reducer=\"\",committed=\"true\"}}"), stats.transactions)
+            (
+                format!(
+                    "{{txn_type=\"Reducer\",db=\"{identity}\",reducer=\"\",committed=\"true\"}}"
+                ),
+                stats.transactions,
+            )
         }),
     );
     text.family(
         Gauge,
         "spacetime_message_log_size_bytes",
         "Bytes appended to the log.",
-        stats.iter().map(|(identity, stats)| (by_db(identity), stats.log_bytes)),
+        stats
+            .iter()
+            .map(|(identity, stats)| (by_db(identity), stats.log_bytes)),
     );
     text.family(
         Counter,
         "lightcone_log_syncs_total",
         "Syncs of the log; one makes many transactions durable.",
-        stats.iter().map(|(identity, stats)| (by_db(identity), stats.log_syncs)),
+        stats
+            .iter()
+            .map(|(identity, stats)| (by_db(identity), stats.log_syncs)),
     );
     text.0
 }

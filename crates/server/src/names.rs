@@ -87,7 +87,10 @@ mod tests {
     fn names() {
         let hex = "c20035600353a2e93544d898c6ed0eac323e200c0468300f22958f8b472a265d";
         for good in ["a", "my-db", "0", "a-b-c9", &"x".repeat(65)] {
-            assert_eq!(DatabaseName::parse(good).map(|name| name.0), Ok(good.to_owned()));
+            assert_eq!(
+                DatabaseName::parse(good).map(|name| name.0),
+                Ok(good.to_owned())
+            );
         }
         for (bad, error) in [
             ("", NameError::Empty),
@@ -104,9 +107,21 @@ mod tests {
         ] {
             assert_eq!(DatabaseName::parse(bad), Err(error), "{bad}");
         }
-        assert!(matches!(NameOrIdentity::parse(hex), Ok(NameOrIdentity::Identity(_))));
-        assert!(matches!(NameOrIdentity::parse(&hex.to_uppercase()), Ok(NameOrIdentity::Identity(_))));
-        assert!(matches!(NameOrIdentity::parse(&format!("0x{hex}")), Ok(NameOrIdentity::Identity(_))));
-        assert!(matches!(NameOrIdentity::parse("my-db"), Ok(NameOrIdentity::Name(_))));
+        assert!(matches!(
+            NameOrIdentity::parse(hex),
+            Ok(NameOrIdentity::Identity(_))
+        ));
+        assert!(matches!(
+            NameOrIdentity::parse(&hex.to_uppercase()),
+            Ok(NameOrIdentity::Identity(_))
+        ));
+        assert!(matches!(
+            NameOrIdentity::parse(&format!("0x{hex}")),
+            Ok(NameOrIdentity::Identity(_))
+        ));
+        assert!(matches!(
+            NameOrIdentity::parse("my-db"),
+            Ok(NameOrIdentity::Name(_))
+        ));
     }
 }

@@ -51,7 +51,11 @@ pub struct ServerOptions {
 
 impl ServerOptions {
     /// Options with defaults for everything else.
-    pub fn new(listen_addr: SocketAddr, data_dir: impl Into<PathBuf>, engines: Engines) -> ServerOptions {
+    pub fn new(
+        listen_addr: SocketAddr,
+        data_dir: impl Into<PathBuf>,
+        engines: Engines,
+    ) -> ServerOptions {
         ServerOptions {
             listen_addr,
             data_dir: data_dir.into(),
@@ -89,20 +93,30 @@ impl Server {
     pub async fn bind(options: ServerOptions) -> Result<ServerHandle, Error> {
         let listen_addr = options.listen_addr;
         // Reading and writing files.
-        let state = tokio::task::spawn_blocking(move || prepare(options)).await.map_err(|error| Error::Io {
-            action: "prepare",
-            path: PathBuf::new(),
-            source: std::io::Error::other(error),
-        })??;
+        let state = tokio::task::spawn_blocking(move || prepare(options))
+            .await
+            .map_err(|error| Error::Io {
+                action: "prepare",
+                path: PathBuf::new(),
+                source: std::io::Error::other(error),
+            })??;
         let state = Arc::new(state);
-        let bind_error = |source| Error::Bind { address: listen_addr, source };
+        let bind_error = |source| Error::Bind {
+            address: listen_addr,
+            source,
+        };
         let listener = TcpListener::bind(listen_addr).await.map_err(bind_error)?;
         let local_addr = listener.local_addr().map_err(bind_error)?;
         let (stop, stopping) = watch::channel(Stage::Running);
         let router = crate::http::router(state.clone());
         let accepting = tokio::spawn(accept(listener, router, state.clone(), stopping));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
-        Ok(ServerHandle { local_addr, state, stop, accepting })
+        Ok(ServerHandle {
+            local_addr,
+            state,
+            stop,
+            accepting,
+        })
     }
 }
 
@@ -134,7 +148,10 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     };
     let authority = &config.certificate_authority;
     let from_config = match (&authority.jwt_priv_key_path, &authority.jwt_pub_key_path) {
-        (Some(private), Some(public)) => Some(KeyPaths { private: private.clone(), public: public.clone() }),
+        (Some(private), Some(public)) => Some(KeyPaths {
+            private: private.clone(),
+            public: public.clone(),
+        }),
         _ => None,
     };
     let key_paths = options
@@ -146,7 +163,11 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
     let limits = crate::database::limits(&config);
     Ok(ServerState {
-        authority: Authority::new(keys, OidcClient::new()?, config.auth.foreign_issuers.clone()),
+        authority: Authority::new(
+            keys,
+            OidcClient::new()?,
+            config.auth.foreign_issuers.clone(),
+        ),
         control,
         databases: Databases::new(data_dir, options.in_memory, options.engines, limits),
         issuer_required_to_publish: options
@@ -178,7 +199,10 @@ impl Drop for Counted {
 impl ConnectionSlot {
     /// Completes when the server wants every connection to be gone.
     pub(crate) async fn stopped(&mut self) {
-        let _ = self.stopping.wait_for(|stage| *stage == Stage::Stopped).await;
+        let _ = self
+            .stopping
+            .wait_for(|stage| *stage == Stage::Stopped)
+            .await;
     }
 }
 
@@ -210,11 +234,19 @@ async fn accept(
             continue;
         }
         add(&state.counters.connections_accepted, 1);
-        let slot = ConnectionSlot { _counted: Arc::new(Counted(state.clone())), stopping: stopping.clone() };
+        let slot = ConnectionSlot {
+            _counted: Arc::new(Counted(state.clone())),
+            stopping: stopping.clone(),
+        };
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        tokio::spawn(serve_connection(stream, router.clone(), state.clone(), slot));
+        tokio::spawn(serve_connection(
+            stream,
+            router.clone(),
+            state.clone(),
+            slot,
+        ));
     }
 }
 
@@ -230,9 +262,16 @@ fn refuse(stream: &TcpStream) {
     let _ = rustix::net::send(stream, answer.as_bytes(), rustix::net::SendFlags::DONTWAIT);
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, state: Arc<ServerState>, slot: ConnectionSlot) {
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    state: Arc<ServerState>,
+    slot: ConnectionSlot,
+) {
     let header_timeout = state.config.limits.header_timeout;
-    let Ok(Ok(is_http2)) = tokio::time::timeout(header_timeout, speaks_http2(&stream)).await else { return };
+    let Ok(Ok(is_http2)) = tokio::time::timeout(header_timeout, speaks_http2(&stream)).await else {
+        return;
+    };
     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -246,7 +285,11 @@ async fn serve_connection(stream: TcpStream, router: Router, state: Arc<ServerSt
         .max_header_list_size(HEADERS_BYTES_MAX as u32)
         .keep_alive_interval(header_timeout)
         .keep_alive_timeout(header_timeout);
-    let builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
+    let builder = if is_http2 {
+        builder.http2_only()
+    } else {
+        builder.http1_only()
+    };
     let mut stopping = slot.stopping.clone();
     let mut stopped = slot.clone();
     let service = TowerToHyperService::new(router.layer(axum::Extension(slot)));

@@ -30,16 +30,19 @@ impl ServerState {
     pub(crate) fn resolve(&self, path: &NameOrIdentity) -> Result<Identity, Failure> {
         match path {
             NameOrIdentity::Identity(identity) => Ok(*identity),
-            NameOrIdentity::Name(name) => {
-                self.control.resolve(name.as_str())?.ok_or_else(|| Failure::unresolved(path))
-            }
+            NameOrIdentity::Name(name) => self
+                .control
+                .resolve(name.as_str())?
+                .ok_or_else(|| Failure::unresolved(path)),
         }
     }
 
     /// The record of an existing database.
     pub(crate) fn record(&self, path: &NameOrIdentity) -> Result<DatabaseRecord, Failure> {
         let identity = self.resolve(path)?;
-        self.control.database(&identity)?.ok_or_else(Failure::no_such_database)
+        self.control
+            .database(&identity)?
+            .ok_or_else(Failure::no_such_database)
     }
 
     /// The record of an existing database and the request's body. The body is read to its end before a 404, so that
@@ -54,7 +57,12 @@ impl ServerState {
         match self.record(path) {
             Ok(record) => {
                 let bytes_max = bytes_max.unwrap_or(limits.program_bytes_max);
-                let body = crate::http::body::read(body, bytes_max, limits.body_timeout, &self.buffered_bytes);
+                let body = crate::http::body::read(
+                    body,
+                    bytes_max,
+                    limits.body_timeout,
+                    &self.buffered_bytes,
+                );
                 Ok((record, body.await?))
             }
             Err(failure) => {
@@ -67,7 +75,12 @@ impl ServerState {
     /// The body of a request that uploads a module.
     pub(crate) async fn read_program(&self, body: axum::body::Body) -> Result<Arc<[u8]>, Failure> {
         let limits = &self.config.limits;
-        let program = crate::http::body::read(body, limits.program_bytes_max, limits.body_timeout, &self.buffered_bytes);
+        let program = crate::http::body::read(
+            body,
+            limits.program_bytes_max,
+            limits.body_timeout,
+            &self.buffered_bytes,
+        );
         let program = program.await?;
         Ok(Arc::from(&program[..]))
     }
@@ -80,7 +93,9 @@ impl ServerState {
         let control = self.control.clone();
         match tokio::task::spawn_blocking(move || change(&control)).await {
             Ok(result) => Ok(result?),
-            Err(_) => Err(Failure::internal("the control database stopped; see the server's log [LC0106]")),
+            Err(_) => Err(Failure::internal(
+                "the control database stopped; see the server's log [LC0106]",
+            )),
         }
     }
 }

@@ -10,9 +10,11 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use lightcone_types::Identity;
 use serde_json::{json, Value};
 
-
 fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("clock").as_secs() as i64
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("clock")
+        .as_secs() as i64
 }
 
 fn sign_with(key_directory: &std::path::Path, header: &Header, claims: &Value) -> String {
@@ -22,11 +24,20 @@ fn sign_with(key_directory: &std::path::Path, header: &Header, claims: &Value) -
 }
 
 fn sign(server: &TestServer, claims: &Value) -> String {
-    sign_with(&server.key_directory(), &Header::new(Algorithm::ES256), claims)
+    sign_with(
+        &server.key_directory(),
+        &Header::new(Algorithm::ES256),
+        claims,
+    )
 }
 
 async fn ping(server: &TestServer, token: &str) -> (u16, String) {
-    answer(server.request("GET", "/v1/ping").header("authorization", format!("Bearer {token}"))).await
+    answer(
+        server
+            .request("GET", "/v1/ping")
+            .header("authorization", format!("Bearer {token}")),
+    )
+    .await
 }
 
 fn payload(token: &str) -> String {
@@ -38,7 +49,10 @@ fn payload(token: &str) -> String {
 async fn minted_tokens() {
     let server = TestServer::start().await;
     let user = server.user().await;
-    assert_eq!(user.token.split('.').next(), Some("eyJ0eXAiOiJKV1QiLCJhbGciOiJFUzI1NiJ9"));
+    assert_eq!(
+        user.token.split('.').next(),
+        Some("eyJ0eXAiOiJKV1QiLCJhbGciOiJFUzI1NiJ9")
+    );
     let text = payload(&user.token);
     let claims = json(&text);
     let subject = claims["sub"].as_str().expect("sub");
@@ -51,14 +65,26 @@ async fn minted_tokens() {
     );
     assert_eq!(text, expected);
     assert_eq!(subject.len(), 36);
-    assert_eq!(Identity::from_claims("localhost", subject).to_hex(), user.identity);
+    assert_eq!(
+        Identity::from_claims("localhost", subject).to_hex(),
+        user.identity
+    );
     // The command line decodes the payload with the standard alphabet.
-    assert!(!user.token.split('.').nth(1).expect("payload").contains(['-', '_']));
+    assert!(!user
+        .token
+        .split('.')
+        .nth(1)
+        .expect("payload")
+        .contains(['-', '_']));
     assert_eq!(ping(&server, &user.token).await, (200, String::new()));
 
     let pem = server.send("GET", "/v1/identity/public-key").await;
-    assert_eq!(header(&pem, "content-type"), Some("application/pem-certificate-chain"));
-    let file = std::fs::read_to_string(server.key_directory().join("id_ecdsa.pub")).expect("public key");
+    assert_eq!(
+        header(&pem, "content-type"),
+        Some("application/pem-certificate-chain")
+    );
+    let file =
+        std::fs::read_to_string(server.key_directory().join("id_ecdsa.pub")).expect("public key");
     assert_eq!(pem.text().await.expect("body"), file);
 }
 
@@ -75,26 +101,64 @@ async fn tokens_survive_a_restart() {
 async fn malformed_headers() {
     let server = TestServer::start().await;
     let user = server.user().await;
-    for value in ["", "Bearer", "Bearer ", "Basic abc", &user.token, "Bearer a b"] {
+    for value in [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic abc",
+        &user.token,
+        "Bearer a b",
+    ] {
         for path in ["/v1/ping", "/v1/database/x/identity"] {
             let answer = answer(server.request("GET", path).header("authorization", value)).await;
-            assert_eq!(answer, (400, "Authorization is invalid: malformed token".into()), "{value:?}");
+            assert_eq!(
+                answer,
+                (400, "Authorization is invalid: malformed token".into()),
+                "{value:?}"
+            );
         }
     }
-    let scheme = answer(server.request("GET", "/v1/ping").header("authorization", format!("bEARER {}", user.token)));
+    let scheme = answer(
+        server
+            .request("GET", "/v1/ping")
+            .header("authorization", format!("bEARER {}", user.token)),
+    );
     assert_eq!(scheme.await.0, 200);
     // The header wins over the query parameter; an empty parameter is a token.
     let path = format!("/v1/ping?token={}", user.token);
     assert_eq!(server.ask("GET", &path).await.0, 200);
-    assert_eq!(answer(server.request("GET", &path).header("authorization", "Bearer x")).await.0, 401);
+    assert_eq!(
+        answer(
+            server
+                .request("GET", &path)
+                .header("authorization", "Bearer x")
+        )
+        .await
+        .0,
+        401
+    );
     assert_eq!(server.ask("GET", "/v1/ping?token=").await.0, 401);
-    assert_eq!(server.ask("GET", "/v1/ping?token=0x12").await.0, 200, "a migration token is no credential");
+    assert_eq!(
+        server.ask("GET", "/v1/ping?token=0x12").await.0,
+        200,
+        "a migration token is no credential"
+    );
     for path in ["/v1/identity/websocket-token"] {
-        assert_eq!(server.ask("POST", path).await, (401, "Authorization required".into()));
+        assert_eq!(
+            server.ask("POST", path).await,
+            (401, "Authorization required".into())
+        );
     }
     // A layer that refuses tells no identity.
-    let refused = server.request("GET", "/v1/database/x/identity").header("authorization", "x").send().await;
-    assert_eq!(header(&refused.expect("response"), "spacetime-identity"), None);
+    let refused = server
+        .request("GET", "/v1/database/x/identity")
+        .header("authorization", "x")
+        .send()
+        .await;
+    assert_eq!(
+        header(&refused.expect("response"), "spacetime-identity"),
+        None
+    );
 }
 
 #[tokio::test]
@@ -126,23 +190,54 @@ async fn claim_rules() {
         // Any issuer, when the local key signed it.
         with(json!({ "iss": "https://elsewhere.example" })),
     ] {
-        assert_eq!(ping(&server, &sign(&server, &claims)).await, (200, String::new()), "{claims}");
+        assert_eq!(
+            ping(&server, &sign(&server, &claims)).await,
+            (200, String::new()),
+            "{claims}"
+        );
     }
     for (claims, text) in [
-        (without("sub"), "Invalid token: JSON error: missing field `sub`"),
-        (without("iss"), "Invalid token: JSON error: missing field `iss`"),
-        (without("iat"), "Invalid token: JSON error: missing field `iat`"),
+        (
+            without("sub"),
+            "Invalid token: JSON error: missing field `sub`",
+        ),
+        (
+            without("iss"),
+            "Invalid token: JSON error: missing field `iss`",
+        ),
+        (
+            without("iat"),
+            "Invalid token: JSON error: missing field `iat`",
+        ),
         (with(json!({ "iat": 1.5 })), "Invalid token: JSON error: "),
-        (with(json!({ "exp": now() as f64 + 0.5 })), "Invalid token: JSON error: "),
-        (with(json!({ "exp": now() - 70 })), "Invalid token: ExpiredSignature"),
+        (
+            with(json!({ "exp": now() as f64 + 0.5 })),
+            "Invalid token: JSON error: ",
+        ),
+        (
+            with(json!({ "exp": now() - 70 })),
+            "Invalid token: ExpiredSignature",
+        ),
         (with(json!({ "sub": "" })), "Subject empty"),
-        (with(json!({ "sub": "x".repeat(129) })), "Subject too long: "),
-        (with(json!({ "hex_identity": "c200" })), "Identity mismatch: "),
+        (
+            with(json!({ "sub": "x".repeat(129) })),
+            "Subject too long: ",
+        ),
+        (
+            with(json!({ "hex_identity": "c200" })),
+            "Identity mismatch: ",
+        ),
         // Not the local issuer, so the way over discovery is taken, and its error is told.
-        (with(json!({ "iss": "" })), "Error fetching public key for issuer "),
+        (
+            with(json!({ "iss": "" })),
+            "Error fetching public key for issuer ",
+        ),
     ] {
         let (status, body) = ping(&server, &sign(&server, &claims)).await;
-        assert!(status == 401 && body.starts_with(text), "{claims}: {status} {body}");
+        assert!(
+            status == 401 && body.starts_with(text),
+            "{claims}: {status} {body}"
+        );
     }
 }
 
@@ -151,24 +246,44 @@ async fn forged_tokens() {
     let server = TestServer::start().await;
     let token = server.user().await.token;
     let mut parts: Vec<_> = token.split('.').map(str::to_owned).collect();
-    assert_eq!(ping(&server, "x").await, (401, "Invalid token: InvalidToken".into()));
+    assert_eq!(
+        ping(&server, "x").await,
+        (401, "Invalid token: InvalidToken".into())
+    );
     assert_eq!(ping(&server, "a.b.c").await.0, 401);
     assert_eq!(ping(&server, &"a".repeat(40_000)).await.0, 401);
 
     let signature = parts[2].clone();
     parts[2] = URL_SAFE_NO_PAD.encode([7; 64]);
-    assert_eq!(ping(&server, &parts.join(".")).await, (401, "Invalid token: InvalidSignature".into()));
+    assert_eq!(
+        ping(&server, &parts.join(".")).await,
+        (401, "Invalid token: InvalidSignature".into())
+    );
     parts[2] = signature;
     parts[1] = URL_SAFE_NO_PAD.encode(payload(&token).replace("spacetimedb", "spacetimedc"));
-    assert_eq!(ping(&server, &parts.join(".")).await, (401, "Invalid token: InvalidSignature".into()));
+    assert_eq!(
+        ping(&server, &parts.join(".")).await,
+        (401, "Invalid token: InvalidSignature".into())
+    );
 
     // HMAC over the text of the public key.
     let pem = std::fs::read(server.key_directory().join("id_ecdsa.pub")).expect("public key");
     let claims = json!({ "iss": "localhost", "sub": "alice", "iat": 1 });
-    let forged = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &EncodingKey::from_secret(&pem));
+    let forged = jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        &claims,
+        &EncodingKey::from_secret(&pem),
+    );
     let forged = forged.expect("token");
-    assert_eq!(ping(&server, &forged).await, (401, "Invalid token: InvalidSignature".into()));
-    let none = format!("{}.{}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), URL_SAFE_NO_PAD.encode(claims.to_string()));
+    assert_eq!(
+        ping(&server, &forged).await,
+        (401, "Invalid token: InvalidSignature".into())
+    );
+    let none = format!(
+        "{}.{}.",
+        URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#),
+        URL_SAFE_NO_PAD.encode(claims.to_string())
+    );
     assert_eq!(ping(&server, &none).await.0, 401);
 }
 
@@ -178,8 +293,12 @@ async fn websocket_tokens() {
     let claims = json!({ "iss": "https://elsewhere.example", "sub": "bob", "iat": 1, "zeta": 1, "alpha": "x" });
     let long = sign(&server, &claims);
     let before = now();
-    let (status, body) =
-        answer(server.request("POST", "/v1/identity/websocket-token").bearer_auth(&long)).await;
+    let (status, body) = answer(
+        server
+            .request("POST", "/v1/identity/websocket-token")
+            .bearer_auth(&long),
+    )
+    .await;
     assert_eq!(status, 200);
     let short = json(&body)["token"].as_str().expect("token").to_owned();
     let text = payload(&short);
@@ -193,7 +312,11 @@ async fn websocket_tokens() {
     );
     assert_eq!(text, expected);
     // A short-lived token can be renewed.
-    let renewed = answer(server.request("POST", &format!("/v1/identity/websocket-token?token={short}"))).await;
+    let renewed = answer(server.request(
+        "POST",
+        &format!("/v1/identity/websocket-token?token={short}"),
+    ))
+    .await;
     assert_eq!(renewed.0, 200);
 }
 
@@ -202,12 +325,21 @@ async fn verify() {
     let server = TestServer::start().await;
     let (alice, bob) = (server.user().await, server.user().await);
     let path = format!("/v1/identity/{}/verify", alice.identity);
-    assert_eq!(answer(server.request("GET", &path).bearer_auth(&alice.token)).await, (204, String::new()));
-    assert_eq!(answer(server.request("GET", &path).bearer_auth(&bob.token)).await, (400, String::new()));
+    assert_eq!(
+        answer(server.request("GET", &path).bearer_auth(&alice.token)).await,
+        (204, String::new())
+    );
+    assert_eq!(
+        answer(server.request("GET", &path).bearer_auth(&bob.token)).await,
+        (400, String::new())
+    );
     assert_eq!(server.ask("GET", &path).await.0, 401);
     let prefixed = format!("/v1/identity/0x{}/verify", alice.identity);
     let (status, body) = answer(server.request("GET", &prefixed).bearer_auth(&alice.token)).await;
-    assert!(status == 400 && body.starts_with("Invalid URL: "), "{status} {body}");
+    assert!(
+        status == 400 && body.starts_with("Invalid URL: "),
+        "{status} {body}"
+    );
 }
 
 #[tokio::test]
@@ -215,26 +347,49 @@ async fn anonymous_callers_are_told_who_they_are() {
     let server = TestServer::start().await;
     let response = server.send("GET", "/v1/database/unknown/identity").await;
     assert_eq!(response.status(), 404);
-    let identity = header(&response, "spacetime-identity").expect("identity").to_owned();
-    let token = header(&response, "spacetime-identity-token").expect("token").to_owned();
+    let identity = header(&response, "spacetime-identity")
+        .expect("identity")
+        .to_owned();
+    let token = header(&response, "spacetime-identity-token")
+        .expect("token")
+        .to_owned();
     assert_eq!(response.text().await.expect("body"), "`unknown` not found");
     let path = format!("/v1/identity/{identity}/verify");
-    assert_eq!(answer(server.request("GET", &path).bearer_auth(&token)).await.0, 204);
+    assert_eq!(
+        answer(server.request("GET", &path).bearer_auth(&token))
+            .await
+            .0,
+        204
+    );
     // A presented token comes back as it was.
-    let again = server.request("GET", "/v1/database/bad_name/identity").bearer_auth(&token).send().await;
+    let again = server
+        .request("GET", "/v1/database/bad_name/identity")
+        .bearer_auth(&token)
+        .send()
+        .await;
     let again = again.expect("response");
     assert_eq!(again.status(), 400);
-    assert_eq!(header(&again, "spacetime-identity-token"), Some(token.as_str()));
+    assert_eq!(
+        header(&again, "spacetime-identity-token"),
+        Some(token.as_str())
+    );
 }
 
 /// A token issuer on localhost with one ES256 key, counting the requests to it.
-async fn issuer() -> (String, jsonwebtoken::EncodingKey, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+async fn issuer() -> (
+    String,
+    jsonwebtoken::EncodingKey,
+    std::sync::Arc<std::sync::atomic::AtomicUsize>,
+) {
     use p256::elliptic_curve::sec1::ToSec1Point as _;
     use p256::pkcs8::EncodePrivateKey as _;
     let key = p256::SecretKey::from_slice(&[7; 32]).expect("key");
     let point = key.public_key().to_sec1_point(false);
-    let coordinate = |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(&point.as_bytes()[range]);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let coordinate =
+        |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(&point.as_bytes()[range]);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("bind");
     let base = format!("http://{}", listener.local_addr().expect("address"));
     let discovery = json!({ "issuer": base, "jwks_uri": format!("{base}/keys") }).to_string();
     let keys = json!({ "keys": [{
@@ -256,7 +411,11 @@ async fn issuer() -> (String, jsonwebtoken::EncodingKey, std::sync::Arc<std::syn
         .route("/keys", axum::routing::get(move || async move { keys }));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let pem = key.to_pkcs8_pem(p256::pkcs8::LineEnding::LF).expect("PEM");
-    (base, EncodingKey::from_ec_pem(pem.as_bytes()).expect("key"), asked)
+    (
+        base,
+        EncodingKey::from_ec_pem(pem.as_bytes()).expect("key"),
+        asked,
+    )
 }
 
 #[tokio::test]
@@ -264,24 +423,44 @@ async fn foreign_issuers() {
     let server = TestServer::start().await;
     let (base, key, asked) = issuer().await;
     let token = |issuer: &str, kid: Option<&str>| {
-        let header = Header { kid: kid.map(str::to_owned), ..Header::new(Algorithm::ES256) };
+        let header = Header {
+            kid: kid.map(str::to_owned),
+            ..Header::new(Algorithm::ES256)
+        };
         let claims = json!({ "iss": issuer, "sub": "carol", "iat": 1, "exp": now() + 100 });
         jsonwebtoken::encode(&header, &claims, &key).expect("token")
     };
     for kid in [Some("one"), None] {
-        assert_eq!(ping(&server, &token(&base, kid)).await, (200, String::new()));
+        assert_eq!(
+            ping(&server, &token(&base, kid)).await,
+            (200, String::new())
+        );
     }
-    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1, "keys are remembered");
+    assert_eq!(
+        asked.load(std::sync::atomic::Ordering::Relaxed),
+        1,
+        "keys are remembered"
+    );
     let unknown = ping(&server, &token(&base, Some("two"))).await;
     assert_eq!(unknown, (401, "Specified key ID not found in JWKs".into()));
     // The identity depends on the issuer as it is written.
     let slash = format!("{base}/");
     assert_eq!(ping(&server, &token(&slash, None)).await.0, 200);
-    let response = server.request("GET", "/v1/database/x/identity").bearer_auth(token(&slash, None)).send().await;
+    let response = server
+        .request("GET", "/v1/database/x/identity")
+        .bearer_auth(token(&slash, None))
+        .send()
+        .await;
     let identity = Identity::from_claims(&slash, "carol").to_hex();
-    assert_eq!(header(&response.expect("response"), "spacetime-identity"), Some(identity.as_str()));
+    assert_eq!(
+        header(&response.expect("response"), "spacetime-identity"),
+        Some(identity.as_str())
+    );
     // A token of the local issuer never leads to a request.
-    assert_eq!(ping(&server, &token("localhost", None)).await, (401, "Invalid token: InvalidSignature".into()));
+    assert_eq!(
+        ping(&server, &token("localhost", None)).await,
+        (401, "Invalid token: InvalidSignature".into())
+    );
     let gone = "http://127.0.0.1:9";
     let expected = format!("Error fetching public key for issuer {gone}");
     assert_eq!(ping(&server, &token(gone, None)).await, (401, expected));

@@ -8,20 +8,33 @@ use common::{answer, config, header, json, TestServer};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-
 #[tokio::test]
 async fn unknown_paths_and_wrong_methods() {
     let server = TestServer::start().await;
-    for path in ["/", "/v1", "/v1/identity/", "/v2/ping", "/v1/database/x/pre-publish", "/v1/database/x/nothing"] {
+    for path in [
+        "/",
+        "/v1",
+        "/v1/identity/",
+        "/v2/ping",
+        "/v1/database/x/pre-publish",
+        "/v1/database/x/nothing",
+    ] {
         let response = server.send("GET", path).await;
         assert_eq!(response.status(), 404, "{path}");
-        assert_eq!(header(&response, "access-control-allow-origin"), None, "{path}");
+        assert_eq!(
+            header(&response, "access-control-allow-origin"),
+            None,
+            "{path}"
+        );
         assert_eq!(header(&response, "spacetime-identity"), None, "{path}");
         assert_eq!(response.text().await.expect("body"), "");
     }
     let response = server.send("PATCH", "/v1/database/x").await;
     assert_eq!(response.status(), 405);
-    let mut allow: Vec<_> = header(&response, "allow").expect("allow").split(',').collect();
+    let mut allow: Vec<_> = header(&response, "allow")
+        .expect("allow")
+        .split(',')
+        .collect();
     allow.sort_unstable();
     assert_eq!(allow, ["DELETE", "GET", "HEAD", "PUT"]);
     assert!(header(&response, "spacetime-identity").is_some());
@@ -34,7 +47,12 @@ async fn unknown_paths_and_wrong_methods() {
 #[tokio::test]
 async fn cross_origin() {
     let server = TestServer::start().await;
-    for path in ["/v1/ping", "/v1/database/x/call/f", "/v1/identity/websocket-token", "/v1/database/x/route/a"] {
+    for path in [
+        "/v1/ping",
+        "/v1/database/x/call/f",
+        "/v1/identity/websocket-token",
+        "/v1/database/x/route/a",
+    ] {
         let preflight = server
             .request("OPTIONS", path)
             .header("origin", "http://example.com")
@@ -44,17 +62,31 @@ async fn cross_origin() {
             .expect("response");
         assert_eq!(preflight.status(), 200, "{path}");
         assert_eq!(header(&preflight, "access-control-allow-origin"), Some("*"));
-        assert_eq!(header(&preflight, "access-control-allow-methods"), Some("*"));
-        assert_eq!(header(&preflight, "access-control-allow-headers"), Some("authorization,accept,content-type"));
+        assert_eq!(
+            header(&preflight, "access-control-allow-methods"),
+            Some("*")
+        );
+        assert_eq!(
+            header(&preflight, "access-control-allow-headers"),
+            Some("authorization,accept,content-type")
+        );
         let vary = "origin, access-control-request-method, access-control-request-headers";
         assert_eq!(header(&preflight, "vary"), Some(vary));
         assert_eq!(header(&preflight, "spacetime-identity"), None);
         assert_eq!(preflight.text().await.expect("body"), "");
     }
-    let refused = server.request("GET", "/v1/ping").header("authorization", "x").send().await.expect("response");
+    let refused = server
+        .request("GET", "/v1/ping")
+        .header("authorization", "x")
+        .send()
+        .await
+        .expect("response");
     assert_eq!(refused.status(), 400);
     assert_eq!(header(&refused, "access-control-allow-origin"), Some("*"));
-    assert_eq!(header(&refused, "content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        header(&refused, "content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     assert_eq!(server.ask("OPTIONS", "/v1/nothing").await.0, 404);
 }
 
@@ -65,37 +97,80 @@ async fn small_routes() {
     assert_eq!(server.ask("HEAD", "/v1/health").await, (200, String::new()));
     let health = server.send("GET", "/v1/health").await;
     assert_eq!(header(&health, "content-type"), Some("application/json"));
-    assert_eq!(json(&health.text().await.expect("body"))["schedulable"], true);
+    assert_eq!(
+        json(&health.text().await.expect("body"))["schedulable"],
+        true
+    );
     let discovery = server.ask("GET", "/v1/prometheus/sd_config").await;
-    assert_eq!(discovery, (200, r#"[{"targets":["node:80"],"labels":{}}]"#.into()));
+    assert_eq!(
+        discovery,
+        (200, r#"[{"targets":["node:80"],"labels":{}}]"#.into())
+    );
     let metrics = server.send("GET", "/v1/metrics").await;
-    assert_eq!(header(&metrics, "content-type"), Some("text/plain; charset=utf-8"));
-    assert!(metrics.text().await.expect("body").contains("\nlightcone_connections_total "));
+    assert_eq!(
+        header(&metrics, "content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    assert!(metrics
+        .text()
+        .await
+        .expect("body")
+        .contains("\nlightcone_connections_total "));
     let user = server.user().await;
     let energy = format!("/v1/energy/{}", user.identity);
-    assert_eq!(server.ask("GET", &energy).await, (200, r#"{"balance":"0"}"#.into()));
-    assert_eq!(server.ask("PUT", &energy).await, (401, "Authorization required".into()));
-    assert_eq!(answer(server.request("PUT", &energy).bearer_auth(&user.token)).await, (401, String::new()));
-    let refill = server.request("POST", &format!("{energy}?amount=x")).bearer_auth(&user.token);
+    assert_eq!(
+        server.ask("GET", &energy).await,
+        (200, r#"{"balance":"0"}"#.into())
+    );
+    assert_eq!(
+        server.ask("PUT", &energy).await,
+        (401, "Authorization required".into())
+    );
+    assert_eq!(
+        answer(server.request("PUT", &energy).bearer_auth(&user.token)).await,
+        (401, String::new())
+    );
+    let refill = server
+        .request("POST", &format!("{energy}?amount=x"))
+        .bearer_auth(&user.token);
     assert_eq!(answer(refill).await, (400, String::new()));
-    for path in ["/internal/heap", "/internal/heap/settings", "/internal/task-dump"] {
+    for path in [
+        "/internal/heap",
+        "/internal/heap/settings",
+        "/internal/task-dump",
+    ] {
         let response = server.send("GET", path).await;
         assert_eq!(response.status(), 501, "{path}");
         assert_eq!(header(&response, "access-control-allow-origin"), None);
     }
-    for (method, path) in [("GET", "/v1/database/x/route"), ("PURGE", "/v1/database/x/route/a/b"), ("POST", "/v1/mcp")] {
+    for (method, path) in [
+        ("GET", "/v1/database/x/route"),
+        ("PURGE", "/v1/database/x/route/a/b"),
+        ("POST", "/v1/mcp"),
+    ] {
         let (status, body) = server.ask(method, path).await;
-        assert!(status == 501 && body.contains("[LC03"), "{path}: {status} {body}");
+        assert!(
+            status == 501 && body.contains("[LC03"),
+            "{path}: {status} {body}"
+        );
     }
 }
 
 #[tokio::test]
 async fn http2_without_tls() {
     let server = TestServer::start().await;
-    let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connect");
-    stream.write_all(b"PRI * HTTP/2.0\r\n").await.expect("write");
+    let mut stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n")
+        .await
+        .expect("write");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    stream.write_all(b"\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.expect("write");
+    stream
+        .write_all(b"\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .await
+        .expect("write");
     let mut frame = [0; 9];
     stream.read_exact(&mut frame).await.expect("settings");
     assert_eq!(frame[3], 4, "the first frame is SETTINGS");
@@ -104,13 +179,22 @@ async fn http2_without_tls() {
 #[tokio::test]
 async fn too_many_connections() {
     let server = TestServer::start_with(config("[limits]\nconnections-max = 2")).await;
-    let first = tokio::net::TcpStream::connect(server.address).await.expect("connect");
-    let second = tokio::net::TcpStream::connect(server.address).await.expect("connect");
+    let first = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
+    let second = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let mut third = tokio::net::TcpStream::connect(server.address).await.expect("connect");
+    let mut third = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
     let mut text = String::new();
     third.read_to_string(&mut text).await.expect("answer");
-    assert!(text.starts_with("HTTP/1.1 503 ") && text.contains("[LC0116]"), "{text}");
+    assert!(
+        text.starts_with("HTTP/1.1 503 ") && text.contains("[LC0116]"),
+        "{text}"
+    );
     drop((first, second));
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(server.ask("GET", "/v1/ping").await.0, 200);
@@ -121,17 +205,23 @@ async fn slow_clients_are_cut_off() {
     let text = "[limits]\nheader-timeout = \"200ms\"\nbody-timeout = \"200ms\"";
     let server = TestServer::start_with(config(text)).await;
     for start in ["", "P", "PRI * HT", "GET /v1/ping HTTP/1.1\r\nhost: x\r\n"] {
-        let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connect");
+        let mut stream = tokio::net::TcpStream::connect(server.address)
+            .await
+            .expect("connect");
         stream.write_all(start.as_bytes()).await.expect("write");
         let mut rest = Vec::new();
         let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
         end.expect("the server ends the connection").ok();
     }
-    let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("connect");
+    let mut stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
     let start = "POST /v1/database HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc";
     stream.write_all(start.as_bytes()).await.expect("write");
     let mut answer = vec![0; 1024];
-    let count = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut answer)).await.expect("in time");
+    let count = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut answer))
+        .await
+        .expect("in time");
     let answer = String::from_utf8_lossy(&answer[..count.expect("answer")]).into_owned();
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
@@ -141,19 +231,32 @@ async fn the_default_configuration_is_written() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let options = || {
         let address = "127.0.0.1:0".parse().expect("address");
-        let mut options = lightcone_server::ServerOptions::new(address, dir.path().join("data"), common::fake::engines());
+        let mut options = lightcone_server::ServerOptions::new(
+            address,
+            dir.path().join("data"),
+            common::fake::engines(),
+        );
         options.jwt_key_dir = Some(dir.path().join("keys"));
         options
     };
-    let handle = lightcone_server::Server::bind(options()).await.expect("start");
+    let handle = lightcone_server::Server::bind(options())
+        .await
+        .expect("start");
     let text = std::fs::read_to_string(dir.path().join("data/config.toml")).expect("config.toml");
     assert_eq!(text, lightcone_server::config::DEFAULT_CONFIG);
-    let second = lightcone_server::Server::bind(options()).await.err().expect("locked");
-    assert!(second.to_string().starts_with("cannot take lock on database; spacetime.pid already exists"));
+    let second = lightcone_server::Server::bind(options())
+        .await
+        .err()
+        .expect("locked");
+    assert!(second
+        .to_string()
+        .starts_with("cannot take lock on database; spacetime.pid already exists"));
     handle.shutdown().await;
     // Everything is released.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let handle = lightcone_server::Server::bind(options()).await.expect("start again");
+    let handle = lightcone_server::Server::bind(options())
+        .await
+        .expect("start again");
     handle.shutdown().await;
     let mut without_keys = options();
     without_keys.jwt_key_dir = None;

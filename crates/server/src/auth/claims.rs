@@ -92,7 +92,9 @@ impl UnverifiedClaims {
 pub(super) fn now_seconds() -> i64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+        .map_or(0, |since| {
+            i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+        })
 }
 
 fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
@@ -154,7 +156,11 @@ impl Claims {
 
     pub(super) fn reissued(&self, lifetime_seconds: i64) -> Claims {
         let now = now_seconds();
-        Claims { issued_at: now, expires_at: Some(now + lifetime_seconds), ..self.clone() }
+        Claims {
+            issued_at: now,
+            expires_at: Some(now + lifetime_seconds),
+            ..self.clone()
+        }
     }
 
     pub fn identity(&self) -> Identity {
@@ -169,10 +175,17 @@ impl Claims {
         members.insert("iss".into(), self.issuer.clone().into());
         members.insert("aud".into(), self.audience.clone().into());
         members.insert("iat".into(), self.issued_at.into());
-        members.insert("exp".into(), self.expires_at.map_or(Value::Null, Value::from));
+        members.insert(
+            "exp".into(),
+            self.expires_at.map_or(Value::Null, Value::from),
+        );
         let mut extra: Vec<_> = self.extra.iter().collect();
         extra.sort_by(|a, b| a.0.cmp(b.0));
-        members.extend(extra.into_iter().map(|(name, value)| (name.clone(), value.clone())));
+        members.extend(
+            extra
+                .into_iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
         Value::Object(members).to_string()
     }
 }

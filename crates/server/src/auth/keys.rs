@@ -5,7 +5,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jsonwebtoken::{DecodingKey, EncodingKey};
-use p256::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
+use p256::pkcs8::{
+    DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
+    LineEnding,
+};
 
 use crate::error::Error;
 
@@ -19,7 +22,10 @@ pub struct KeyPaths {
 impl KeyPaths {
     /// `id_ecdsa` and `id_ecdsa.pub` in a directory.
     pub fn in_directory(directory: &Path) -> KeyPaths {
-        KeyPaths { private: directory.join("id_ecdsa"), public: directory.join("id_ecdsa.pub") }
+        KeyPaths {
+            private: directory.join("id_ecdsa"),
+            public: directory.join("id_ecdsa.pub"),
+        }
     }
 }
 
@@ -37,18 +43,27 @@ impl KeyPair {
         if missing(&paths.private) && missing(&paths.public) {
             create(paths)?;
         }
-        let public_error =
-            |reason: String| Error::PublicKey { path: paths.public.clone(), reason };
-        let private_error =
-            |reason: String| Error::PrivateKey { path: paths.private.clone(), reason };
-        let public_pem = fs::read_to_string(&paths.public).map_err(|error| public_error(error.to_string()))?;
-        let private_pem = fs::read_to_string(&paths.private).map_err(|error| private_error(error.to_string()))?;
-        let public =
-            p256::PublicKey::from_public_key_pem(&public_pem).map_err(|error| public_error(error.to_string()))?;
-        let private =
-            p256::SecretKey::from_pkcs8_pem(&private_pem).map_err(|error| private_error(error.to_string()))?;
+        let public_error = |reason: String| Error::PublicKey {
+            path: paths.public.clone(),
+            reason,
+        };
+        let private_error = |reason: String| Error::PrivateKey {
+            path: paths.private.clone(),
+            reason,
+        };
+        let public_pem =
+            fs::read_to_string(&paths.public).map_err(|error| public_error(error.to_string()))?;
+        let private_pem =
+            fs::read_to_string(&paths.private).map_err(|error| private_error(error.to_string()))?;
+        let public = p256::PublicKey::from_public_key_pem(&public_pem)
+            .map_err(|error| public_error(error.to_string()))?;
+        let private = p256::SecretKey::from_pkcs8_pem(&private_pem)
+            .map_err(|error| private_error(error.to_string()))?;
         if private.public_key() != public {
-            return Err(Error::KeyPairMismatch { public: paths.public.clone(), private: paths.private.clone() });
+            return Err(Error::KeyPairMismatch {
+                public: paths.public.clone(),
+                private: paths.private.clone(),
+            });
         }
         Ok(KeyPair {
             encoding: EncodingKey::from_ec_pem(private_pem.as_bytes())
@@ -81,13 +96,22 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
     };
     let private_pem = private
         .to_pkcs8_pem(LineEnding::LF)
-        .map_err(|error| Error::PrivateKey { path: paths.private.clone(), reason: error.to_string() })?;
+        .map_err(|error| Error::PrivateKey {
+            path: paths.private.clone(),
+            reason: error.to_string(),
+        })?;
     let public_pem = private
         .public_key()
         .to_public_key_pem(LineEnding::LF)
-        .map_err(|error| Error::PublicKey { path: paths.public.clone(), reason: error.to_string() })?;
+        .map_err(|error| Error::PublicKey {
+            path: paths.public.clone(),
+            reason: error.to_string(),
+        })?;
     for path in [&paths.private, &paths.public] {
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        if let Some(parent) = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
             fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
     }
@@ -98,7 +122,11 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };
@@ -116,7 +144,9 @@ mod tests {
         let first = KeyPair::load_or_create(&paths).expect("create");
         let private = fs::read_to_string(&paths.private).expect("private");
         assert!(private.starts_with("-----BEGIN PRIVATE KEY-----\n"));
-        assert!(first.public_pem().starts_with(b"-----BEGIN PUBLIC KEY-----\n"));
+        assert!(first
+            .public_pem()
+            .starts_with(b"-----BEGIN PUBLIC KEY-----\n"));
         let second = KeyPair::load_or_create(&paths).expect("load");
         assert_eq!(first.public_pem(), second.public_pem());
     }
@@ -127,20 +157,41 @@ mod tests {
         let paths = KeyPaths::in_directory(dir.path());
         KeyPair::load_or_create(&paths).expect("create");
         fs::remove_file(&paths.public).expect("remove");
-        let message = KeyPair::load_or_create(&paths).err().expect("no public key").to_string();
-        assert!(message.starts_with("Unable to read public key for JWT token verification"), "{message}");
+        let message = KeyPair::load_or_create(&paths)
+            .err()
+            .expect("no public key")
+            .to_string();
+        assert!(
+            message.starts_with("Unable to read public key for JWT token verification"),
+            "{message}"
+        );
         fs::rename(&paths.private, &paths.public).expect("rename");
-        let message = KeyPair::load_or_create(&paths).err().expect("no private key").to_string();
-        assert!(message.starts_with("Unable to read private key for JWT token signing"), "{message}");
+        let message = KeyPair::load_or_create(&paths)
+            .err()
+            .expect("no private key")
+            .to_string();
+        assert!(
+            message.starts_with("Unable to read private key for JWT token signing"),
+            "{message}"
+        );
     }
 
     #[test]
     fn keys_of_different_pairs_are_refused() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        let (a, b) = (KeyPaths::in_directory(&dir.path().join("a")), KeyPaths::in_directory(&dir.path().join("b")));
+        let (a, b) = (
+            KeyPaths::in_directory(&dir.path().join("a")),
+            KeyPaths::in_directory(&dir.path().join("b")),
+        );
         KeyPair::load_or_create(&a).expect("a");
         KeyPair::load_or_create(&b).expect("b");
-        let mixed = KeyPaths { private: a.private, public: b.public };
-        assert!(matches!(KeyPair::load_or_create(&mixed), Err(Error::KeyPairMismatch { .. })));
+        let mixed = KeyPaths {
+            private: a.private,
+            public: b.public,
+        };
+        assert!(matches!(
+            KeyPair::load_or_create(&mixed),
+            Err(Error::KeyPairMismatch { .. })
+        ));
     }
 }

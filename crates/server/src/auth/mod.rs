@@ -32,7 +32,9 @@ pub struct Caller {
 // Tokens must not reach a log.
 impl std::fmt::Debug for Caller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Caller").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("Caller")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,7 +47,11 @@ pub struct Authority {
 
 impl Authority {
     pub fn new(keys: KeyPair, oidc: OidcClient, foreign_issuers: ForeignIssuers) -> Authority {
-        Authority { keys, oidc, foreign_issuers }
+        Authority {
+            keys,
+            oidc,
+            foreign_issuers,
+        }
     }
 
     /// The bytes of the public key file.
@@ -60,7 +66,11 @@ impl Authority {
     }
 
     /// A token for the same identity that lives for `lifetime_seconds` and that this server signed (06 §5.2).
-    pub fn mint_short_lived(&self, caller: &Caller, lifetime_seconds: i64) -> Result<Caller, TokenError> {
+    pub fn mint_short_lived(
+        &self,
+        caller: &Caller,
+        lifetime_seconds: i64,
+    ) -> Result<Caller, TokenError> {
         self.sign(caller.claims.reissued(lifetime_seconds))
     }
 
@@ -68,7 +78,12 @@ impl Authority {
         let payload = claims.to_json();
         let token = token::sign(&payload, &self.keys)?;
         let identity = claims.identity();
-        Ok(Caller { identity, claims, token: token.into(), jwt_payload: payload.into() })
+        Ok(Caller {
+            identity,
+            claims,
+            token: token.into(),
+            jwt_payload: payload.into(),
+        })
     }
 
     /// Checks a presented token in the order of 06 §3.4.
@@ -84,7 +99,11 @@ impl Authority {
         if !self.foreign_issuers.permits(&issuer) {
             return Err(TokenError::IssuerKey(issuer));
         }
-        let key_set = self.oidc.keys_of(&issuer).await.ok_or_else(|| TokenError::IssuerKey(issuer.clone()))?;
+        let key_set = self
+            .oidc
+            .keys_of(&issuer)
+            .await
+            .ok_or_else(|| TokenError::IssuerKey(issuer.clone()))?;
         token::verify_with_key_set(text, &key_set, &issuer)
     }
 }

@@ -108,18 +108,29 @@ impl OidcClient {
 
 impl Inner {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {
-        self.issuers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.issuers
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn remember(&self, issuer: &str, keys: Option<Arc<JwkSet>>) {
         let mut issuers = self.lock();
         if issuers.len() >= ISSUERS_MAX && !issuers.contains_key(issuer) {
-            issuers.retain(|_, entry| entry.keys.is_some() && entry.fetched_at.elapsed() < EXPIRE_AFTER);
+            issuers.retain(|_, entry| {
+                entry.keys.is_some() && entry.fetched_at.elapsed() < EXPIRE_AFTER
+            });
             if issuers.len() >= ISSUERS_MAX {
                 issuers.clear();
             }
         }
-        issuers.insert(issuer.to_owned(), Entry { keys, fetched_at: Instant::now(), refreshing: false });
+        issuers.insert(
+            issuer.to_owned(),
+            Entry {
+                keys,
+                fetched_at: Instant::now(),
+                refreshing: false,
+            },
+        );
     }
 
     async fn fetch(&self, issuer: &str) -> Option<Arc<JwkSet>> {
@@ -143,10 +154,14 @@ impl Inner {
         if !(base.starts_with("https://") || base.starts_with("http://")) {
             return Err("the issuer is not an http or https address".into());
         }
-        let discovery = self.get(&format!("{base}/.well-known/openid-configuration")).await?;
-        let discovery: Discovery = serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
+        let discovery = self
+            .get(&format!("{base}/.well-known/openid-configuration"))
+            .await?;
+        let discovery: Discovery =
+            serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
         let key_set = self.get(&discovery.jwks_uri).await?;
-        let key_set: JwkSet = serde_json::from_slice(&key_set).map_err(|error| error.to_string())?;
+        let key_set: JwkSet =
+            serde_json::from_slice(&key_set).map_err(|error| error.to_string())?;
         if key_set.keys.len() > KEYS_MAX {
             return Err(format!("more than {KEYS_MAX} keys"));
         }
@@ -157,8 +172,15 @@ impl Inner {
     }
 
     async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
-        let response = self.http.get(url).send().await.map_err(|error| error.to_string())?;
-        let response = response.error_for_status().map_err(|error| error.to_string())?;
+        let response = self
+            .http
+            .get(url)
+            .send()
+            .await
+            .map_err(|error| error.to_string())?;
+        let response = response
+            .error_for_status()
+            .map_err(|error| error.to_string())?;
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {

@@ -15,9 +15,14 @@ const HEADER: &str = r#"{"typ":"JWT","alg":"ES256"}"#;
 
 /// The payload text is signed as it is, so that its bytes are known.
 pub(super) fn sign(payload: &str, keys: &KeyPair) -> Result<String, TokenError> {
-    let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(HEADER), URL_SAFE_NO_PAD.encode(payload));
-    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), keys.encoding_key(), Algorithm::ES256)
-        .map_err(|error| TokenError::Signing(error.to_string()))?;
+    let message = format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(HEADER),
+        URL_SAFE_NO_PAD.encode(payload)
+    );
+    let signature =
+        jsonwebtoken::crypto::sign(message.as_bytes(), keys.encoding_key(), Algorithm::ES256)
+            .map_err(|error| TokenError::Signing(error.to_string()))?;
     Ok(format!("{message}.{signature}"))
 }
 
@@ -28,7 +33,11 @@ pub(super) fn verify(token: &str, key: &DecodingKey) -> Result<Caller, TokenErro
 }
 
 /// Verifies with an issuer's published keys (06 §3.4 step 3).
-pub(super) fn verify_with_key_set(token: &str, keys: &JwkSet, issuer: &str) -> Result<Caller, TokenError> {
+pub(super) fn verify_with_key_set(
+    token: &str,
+    keys: &JwkSet,
+    issuer: &str,
+) -> Result<Caller, TokenError> {
     let header = header_of(token)?;
     if !matches!(header.alg, Algorithm::ES256 | Algorithm::RS256) {
         return Err(TokenError::Invalid("InvalidAlgorithm".into()));
@@ -73,7 +82,12 @@ fn verify_with_key(
     algorithm: Algorithm,
 ) -> Result<Caller, TokenError> {
     // A listed algorithm that does not fit the key is a signature that does not fit (06 §3.4, HS256).
-    if header.alg != algorithm && matches!(header.alg, Algorithm::ES256 | Algorithm::RS256 | Algorithm::HS256) {
+    if header.alg != algorithm
+        && matches!(
+            header.alg,
+            Algorithm::ES256 | Algorithm::RS256 | Algorithm::HS256
+        )
+    {
         return Err(TokenError::Invalid("InvalidSignature".into()));
     }
     // Only the signature is checked here; the claims have rules of their own.
@@ -82,13 +96,26 @@ fn verify_with_key(
     validation.validate_exp = false;
     validation.validate_nbf = false;
     validation.validate_aud = false;
-    let data = jsonwebtoken::decode::<RawClaims>(token, key, &validation).map_err(|error| match error.kind() {
-        ErrorKind::Base64(_) => TokenError::Invalid("InvalidSignature".into()),
-        _ => TokenError::invalid(error),
-    })?;
+    let data =
+        jsonwebtoken::decode::<RawClaims>(token, key, &validation).map_err(|error| match error
+            .kind()
+        {
+            ErrorKind::Base64(_) => TokenError::Invalid("InvalidSignature".into()),
+            _ => TokenError::invalid(error),
+        })?;
     let claims = data.claims.check()?;
-    let payload = token.split('.').nth(1).ok_or_else(|| TokenError::Invalid("InvalidToken".into()))?;
-    let payload = URL_SAFE_NO_PAD.decode(payload).map_err(TokenError::invalid)?;
+    let payload = token
+        .split('.')
+        .nth(1)
+        .ok_or_else(|| TokenError::Invalid("InvalidToken".into()))?;
+    let payload = URL_SAFE_NO_PAD
+        .decode(payload)
+        .map_err(TokenError::invalid)?;
     let payload = String::from_utf8(payload).map_err(TokenError::invalid)?;
-    Ok(Caller { identity: claims.identity(), claims, token: token.into(), jwt_payload: payload.into() })
+    Ok(Caller {
+        identity: claims.identity(),
+        claims,
+        token: token.into(),
+        jwt_payload: payload.into(),
+    })
 }

@@ -40,11 +40,19 @@ pub(crate) async fn read(
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     let mut length = 0;
-    while let Some(frame) = tokio::time::timeout(pause_max, body.frame()).await.map_err(|_| stalled())? {
+    while let Some(frame) = tokio::time::timeout(pause_max, body.frame())
+        .await
+        .map_err(|_| stalled())?
+    {
         let frame = frame.map_err(|error| {
-            Failure::bad_request(format!("Failed to buffer the request body: {}", super::reply::error_chain(&error)))
+            Failure::bad_request(format!(
+                "Failed to buffer the request body: {}",
+                super::reply::error_chain(&error)
+            ))
         })?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         length += data.len();
         if length > bytes_max {
             return Err(Failure::text(
@@ -65,8 +73,15 @@ pub(crate) async fn read(
         }
         rest.extend_from_slice(&data);
     }
-    let bytes = if rest.is_empty() { first } else { rest.freeze() };
-    Ok(Buffered { bytes, _charge: charge })
+    let bytes = if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    };
+    Ok(Buffered {
+        bytes,
+        _charge: charge,
+    })
 }
 
 /// Reads a body to its end and forgets it, so that a client that is still sending sees the answer (06 §1.1).
@@ -81,5 +96,8 @@ pub(crate) async fn drain(mut body: Body, bytes_max: usize, pause_max: Duration)
 }
 
 fn stalled() -> Failure {
-    Failure::text(StatusCode::REQUEST_TIMEOUT, "Failed to buffer the request body: the client stopped sending [LC0110]")
+    Failure::text(
+        StatusCode::REQUEST_TIMEOUT,
+        "Failed to buffer the request body: the client stopped sending [LC0110]",
+    )
 }

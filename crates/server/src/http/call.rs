@@ -16,11 +16,15 @@ use crate::database::{CallArgs, CallError, CallOutcome, Caller};
 use crate::state::ServerState;
 
 pub(super) const ENERGY_USED: HeaderName = HeaderName::from_static("spacetime-energy-used");
-pub(super) const EXECUTION_MICROS: HeaderName = HeaderName::from_static("spacetime-execution-duration-micros");
+pub(super) const EXECUTION_MICROS: HeaderName =
+    HeaderName::from_static("spacetime-execution-duration-micros");
 
 impl From<&auth::Caller> for Caller {
     fn from(caller: &auth::Caller) -> Self {
-        Caller { identity: caller.identity, jwt_payload: caller.jwt_payload.clone() }
+        Caller {
+            identity: caller.identity,
+            jwt_payload: caller.jwt_payload.clone(),
+        }
     }
 }
 
@@ -32,9 +36,15 @@ pub(super) async fn call(
     headers: HeaderMap,
     request_body: Body,
 ) -> Reply {
-    let (record, args) = state.record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX)).await?;
+    let (record, args) = state
+        .record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX))
+        .await?;
     match headers.get(header::CONTENT_TYPE) {
-        None => return Err(Failure::bad_request("Header of type `content-type` was missing")),
+        None => {
+            return Err(Failure::bad_request(
+                "Header of type `content-type` was missing",
+            ))
+        }
         Some(value) if value.as_bytes().eq_ignore_ascii_case(b"application/json") => {}
         Some(_) => {
             return Err(Failure::text(
@@ -45,10 +55,19 @@ pub(super) async fn call(
     }
     let args = String::from_utf8(args.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let running = state
+        .databases
+        .get(&record)
+        .await
+        .map_err(Failure::internal)?;
     let caller = Caller::from(&caller);
     // Runs to its end even if the client goes away.
-    let call = tokio::spawn(async move { running.handle.call(caller, &function, CallArgs::Json(args)).await });
+    let call = tokio::spawn(async move {
+        running
+            .handle
+            .call(caller, &function, CallArgs::Json(args))
+            .await
+    });
     match tokio::time::timeout(state.config.limits.request_timeout, call).await {
         Ok(Ok(Ok(outcome))) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
         Ok(Ok(Err(error))) => Ok(refused(error)),
@@ -63,8 +82,12 @@ pub(super) async fn call(
 fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response {
     let mut response = reply::text(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(ENERGY_USED, HeaderValue::from(outcome.energy_used));
-    response.headers_mut().insert(EXECUTION_MICROS, HeaderValue::from(outcome.execution_us));
+    response
+        .headers_mut()
+        .insert(ENERGY_USED, HeaderValue::from(outcome.energy_used));
+    response
+        .headers_mut()
+        .insert(EXECUTION_MICROS, HeaderValue::from(outcome.execution_us));
     response
 }
 
@@ -77,14 +100,20 @@ fn refused(error: CallError) -> Response {
     let text = |status, text: String| Failure::text(status, text).into_response();
     match error {
         CallError::UserError { message, outcome } => finished(reducer_failed(), message, &outcome),
-        CallError::Fatal { outcome } => {
-            finished(reducer_failed(), "The instance encountered a fatal error.".into(), &outcome)
-        }
-        CallError::TimedOut { outcome } => {
-            finished(StatusCode::PAYMENT_REQUIRED, "Module energy budget exhausted.".into(), &outcome)
-        }
+        CallError::Fatal { outcome } => finished(
+            reducer_failed(),
+            "The instance encountered a fatal error.".into(),
+            &outcome,
+        ),
+        CallError::TimedOut { outcome } => finished(
+            StatusCode::PAYMENT_REQUIRED,
+            "Module energy budget exhausted.".into(),
+            &outcome,
+        ),
         CallError::ConnectRejected(message) => text(StatusCode::FORBIDDEN, message),
-        CallError::InvalidArguments(message) | CallError::Lifecycle(message) => text(StatusCode::BAD_REQUEST, message),
+        CallError::InvalidArguments(message) | CallError::Lifecycle(message) => {
+            text(StatusCode::BAD_REQUEST, message)
+        }
         CallError::NoSuchFunction => text(StatusCode::NOT_FOUND, "No such procedure".into()),
         CallError::ModuleGone => text(StatusCode::NOT_FOUND, "no such module".into()),
         CallError::WorkerFailed(message) => text(

@@ -9,15 +9,27 @@ use super::reply;
 
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     let preflight = request.method() == Method::OPTIONS;
-    let mut response = if preflight { reply::empty(StatusCode::OK) } else { next.run(request).await };
+    let mut response = if preflight {
+        reply::empty(StatusCode::OK)
+    } else {
+        next.run(request).await
+    };
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
     headers.append(
         header::VARY,
-        HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers"),
+        HeaderValue::from_static(
+            "origin, access-control-request-method, access-control-request-headers",
+        ),
     );
     if preflight {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("*"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static("*"),
+        );
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
             HeaderValue::from_static("authorization,accept,content-type"),

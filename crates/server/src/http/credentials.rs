@@ -30,22 +30,34 @@ fn presented(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, Failure> 
         let token = value.to_str().ok().and_then(bearer);
         return match token {
             Some(token) => Ok(Some(token.to_owned())),
-            None => Err(Failure::bad_request("Authorization is invalid: malformed token")),
+            None => Err(Failure::bad_request(
+                "Authorization is invalid: malformed token",
+            )),
         };
     }
-    let Some(query) = uri.query() else { return Ok(None) };
+    let Some(query) = uri.query() else {
+        return Ok(None);
+    };
     // A migration token of publish has the same parameter name and always starts with 0x (06 §5.3).
-    Ok(Query::parse(query).text("token")?.filter(|token| !token.starts_with("0x")).map(str::to_owned))
+    Ok(Query::parse(query)
+        .text("token")?
+        .filter(|token| !token.starts_with("0x"))
+        .map(str::to_owned))
 }
 
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
-    let well_formed = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && !token.contains(' ');
+    let well_formed =
+        scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && !token.contains(' ');
     well_formed.then_some(token)
 }
 
-async fn check(state: &ServerState, headers: &HeaderMap, uri: &Uri) -> Result<Option<Caller>, Failure> {
+async fn check(
+    state: &ServerState,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Option<Caller>, Failure> {
     match presented(headers, uri)? {
         Some(token) => Ok(Some(state.authority.validate(&token).await?)),
         None => Ok(None),
@@ -53,7 +65,11 @@ async fn check(state: &ServerState, headers: &HeaderMap, uri: &Uri) -> Result<Op
 }
 
 /// Routes where a caller without credentials gets a fresh identity; every response tells who the caller was.
-pub(crate) async fn anonymous(State(state): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn anonymous(
+    State(state): State<Arc<ServerState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let caller = match check(&state, request.headers(), request.uri()).await {
         Ok(Some(caller)) => Ok(caller),
         Ok(None) => state.authority.mint_anonymous().map_err(Failure::from),
@@ -77,19 +93,29 @@ pub(crate) async fn anonymous(State(state): State<Arc<ServerState>>, mut request
 }
 
 /// Routes that need credentials.
-pub(crate) async fn required(State(state): State<Arc<ServerState>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn required(
+    State(state): State<Arc<ServerState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     match check(&state, request.headers(), request.uri()).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Ok(None) => Failure::text(StatusCode::UNAUTHORIZED, "Authorization required").into_response(),
+        Ok(None) => {
+            Failure::text(StatusCode::UNAUTHORIZED, "Authorization required").into_response()
+        }
         Err(failure) => failure.into_response(),
     }
 }
 
 /// Routes where credentials are optional but must be right when there are some.
-pub(crate) async fn optional(State(state): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
+pub(crate) async fn optional(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     match check(&state, request.headers(), request.uri()).await {
         Ok(_) => next.run(request).await,
         Err(failure) => failure.into_response(),
@@ -97,7 +123,11 @@ pub(crate) async fn optional(State(state): State<Arc<ServerState>>, request: Req
 }
 
 /// For routes whose methods differ in what they need.
-pub(super) async fn require(state: &ServerState, headers: &HeaderMap, uri: &Uri) -> Result<Caller, Failure> {
+pub(super) async fn require(
+    state: &ServerState,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Caller, Failure> {
     let caller = check(state, headers, uri).await?;
     caller.ok_or_else(|| Failure::text(StatusCode::UNAUTHORIZED, "Authorization required"))
 }

@@ -13,7 +13,10 @@ use super::reply::{self, Reply};
 use crate::state::ServerState;
 
 /// GET `/v1/database/:n` (06 §5.6).
-pub(super) async fn info(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+pub(super) async fn info(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+) -> Reply {
     let record = state.record(&path)?;
     let host_type = format!("{:?}", record.host_type);
     let identity_form = |identity: &lightcone_types::Identity| {
@@ -30,7 +33,10 @@ pub(super) async fn info(State(state): State<Arc<ServerState>>, DatabasePath(pat
 }
 
 /// GET `/v1/database/:n/identity` (06 §5.9): an identity is echoed, whether or not it has a database.
-pub(super) async fn identity(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+pub(super) async fn identity(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+) -> Reply {
     Ok(reply::text(state.resolve(&path)?.to_hex()))
 }
 
@@ -44,13 +50,24 @@ pub(super) async fn schema(
     let version = query
         .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
         .ok_or_else(|| wrong("missing field `version`".into()))?;
-    let running = state.databases.get(&record).await.map_err(reply::Failure::internal)?;
-    Ok(reply::json(running.handle.module_def().schema_json(version)))
+    let running = state
+        .databases
+        .get(&record)
+        .await
+        .map_err(reply::Failure::internal)?;
+    Ok(reply::json(
+        running.handle.module_def().schema_json(version),
+    ))
 }
 
 /// GET `/v1/database/:n/unstable/timestamp` (06 §5.17).
-pub(super) async fn timestamp(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+pub(super) async fn timestamp(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+) -> Reply {
     state.record(&path)?;
     let micros: Value = Timestamp::now().micros().into();
-    Ok(reply::json_value(&json!({ "__timestamp_micros_since_unix_epoch__": micros })))
+    Ok(reply::json_value(
+        &json!({ "__timestamp_micros_since_unix_epoch__": micros }),
+    ))
 }

@@ -16,30 +16,50 @@ const WEBSOCKET_TOKEN_SECONDS: i64 = 60;
 
 pub(super) async fn create(State(state): State<Arc<ServerState>>) -> Reply {
     let caller = state.authority.mint_anonymous()?;
-    Ok(reply::json_value(&json!({ "identity": caller.identity.to_hex(), "token": &*caller.token })))
+    Ok(reply::json_value(
+        &json!({ "identity": caller.identity.to_hex(), "token": &*caller.token }),
+    ))
 }
 
 pub(super) async fn public_key(State(state): State<Arc<ServerState>>) -> Reply {
     let content_type = HeaderValue::from_static("application/pem-certificate-chain");
-    Ok(reply::with_type(content_type, state.authority.public_key_pem().to_vec()))
+    Ok(reply::with_type(
+        content_type,
+        state.authority.public_key_pem().to_vec(),
+    ))
 }
 
 pub(super) async fn websocket_token(
     State(state): State<Arc<ServerState>>,
     Extension(caller): Extension<Caller>,
 ) -> Reply {
-    let short = state.authority.mint_short_lived(&caller, WEBSOCKET_TOKEN_SECONDS)?;
+    let short = state
+        .authority
+        .mint_short_lived(&caller, WEBSOCKET_TOKEN_SECONDS)?;
     Ok(reply::json_value(&json!({ "token": &*short.token })))
 }
 
-pub(super) async fn verify(IdentityPath(identity): IdentityPath, Extension(caller): Extension<Caller>) -> Reply {
-    let status = if caller.identity == identity { StatusCode::NO_CONTENT } else { StatusCode::BAD_REQUEST };
+pub(super) async fn verify(
+    IdentityPath(identity): IdentityPath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let status = if caller.identity == identity {
+        StatusCode::NO_CONTENT
+    } else {
+        StatusCode::BAD_REQUEST
+    };
     Ok(reply::empty(status))
 }
 
-pub(super) async fn databases(State(state): State<Arc<ServerState>>, IdentityPath(owner): IdentityPath) -> Reply {
+pub(super) async fn databases(
+    State(state): State<Arc<ServerState>>,
+    IdentityPath(owner): IdentityPath,
+) -> Reply {
     let records = state.control.databases()?;
-    let identities: Vec<_> =
-        records.iter().filter(|record| record.owner == owner).map(|record| record.identity.to_hex()).collect();
+    let identities: Vec<_> = records
+        .iter()
+        .filter(|record| record.owner == owner)
+        .map(|record| record.identity.to_hex())
+        .collect();
     Ok(reply::json_value(&json!({ "identities": identities })))
 }

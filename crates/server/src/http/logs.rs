@@ -30,7 +30,11 @@ pub(super) async fn logs(
     let num_lines = query.number::<u32>("num_lines")?;
     let follow = query.boolean("follow")?.unwrap_or(false);
     require_owner(&record, &caller, Action::ViewLogs)?;
-    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let running = state
+        .databases
+        .get(&record)
+        .await
+        .map_err(Failure::internal)?;
     let handle = running.handle;
     let body = if follow {
         let live = handle.logs().subscribe();
@@ -45,15 +49,25 @@ pub(super) async fn logs(
         Body::from(tail(handle, num_lines).await?)
     };
     let mut response = reply::with_type(HeaderValue::from_static("application/x-ndjson"), body);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
 
-async fn tail(handle: crate::database::DatabaseHandle, num_lines: Option<u32>) -> Result<Vec<u8>, Failure> {
+async fn tail(
+    handle: crate::database::DatabaseHandle,
+    num_lines: Option<u32>,
+) -> Result<Vec<u8>, Failure> {
     // Reads a file.
     tokio::task::spawn_blocking(move || handle.logs().tail(num_lines))
         .await
-        .map_err(|_| Failure::text(axum::http::StatusCode::SERVICE_UNAVAILABLE, "Logs are temporarily not available"))
+        .map_err(|_| {
+            Failure::text(
+                axum::http::StatusCode::SERVICE_UNAVAILABLE,
+                "Logs are temporarily not available",
+            )
+        })
 }
 
 /// `first`, then live records until the module ends. Records that a slow reader missed are skipped.
@@ -64,20 +78,29 @@ fn follow_stream(
     // A record that was written between the subscription and the reading of the tail is in both.
     let overlap = first.clone();
     let start = (!first.is_empty()).then(|| Bytes::from(first));
-    stream::unfold((start, live, overlap), |(start, mut live, mut overlap)| async move {
-        if let Some(first) = start {
-            return Some((Ok(first), (None, live, overlap)));
-        }
-        loop {
-            match live.recv().await {
-                Ok(record) if overlap.split_inclusive(|byte| *byte == b'\n').any(|line| line == record) => continue,
-                Ok(record) => {
-                    overlap = Vec::new();
-                    return Some((Ok(record), (None, live, overlap)));
-                }
-                Err(RecvError::Lagged(_)) => continue,
-                Err(RecvError::Closed) => return None,
+    stream::unfold(
+        (start, live, overlap),
+        |(start, mut live, mut overlap)| async move {
+            if let Some(first) = start {
+                return Some((Ok(first), (None, live, overlap)));
             }
-        }
-    })
+            loop {
+                match live.recv().await {
+                    Ok(record)
+                        if overlap
+                            .split_inclusive(|byte| *byte == b'\n')
+                            .any(|line| line == record) =>
+                    {
+                        continue
+                    }
+                    Ok(record) => {
+                        overlap = Vec::new();
+                        return Some((Ok(record), (None, live, overlap)));
+                    }
+                    Err(RecvError::Lagged(_)) => continue,
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        },
+    )
 }

@@ -29,7 +29,10 @@ pub(super) async fn health(State(state): State<Arc<ServerState>>) -> Reply {
 }
 
 pub(super) async fn metrics(State(state): State<Arc<ServerState>>) -> Reply {
-    Ok(reply::text(crate::metrics::render(&state.counters, &state.databases.all_running())))
+    Ok(reply::text(crate::metrics::render(
+        &state.counters,
+        &state.databases.all_running(),
+    )))
 }
 
 pub(super) async fn prometheus_discovery() -> Reply {
@@ -59,14 +62,18 @@ pub(super) async fn add_energy(
 ) -> Reply {
     super::credentials::require(&state, &headers, &uri).await?;
     match query.text("amount")? {
-        Some(amount) if amount.parse::<u128>().is_err() => Err(Failure::empty(StatusCode::BAD_REQUEST)),
+        Some(amount) if amount.parse::<u128>().is_err() => {
+            Err(Failure::empty(StatusCode::BAD_REQUEST))
+        }
         Some(_) => Err(Failure::empty(StatusCode::UNAUTHORIZED)),
         None => Ok(reply::json(r#"{"balance":"0"}"#)),
     }
 }
 
 pub(super) async fn mcp(Extension(_): Extension<Caller>) -> Reply {
-    not_supported("the MCP endpoint is not supported yet; use the plain routes below /v1/database [LC0381]")
+    not_supported(
+        "the MCP endpoint is not supported yet; use the plain routes below /v1/database [LC0381]",
+    )
 }
 
 pub(super) async fn module_route() -> Reply {

@@ -33,25 +33,42 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
         .route("/v1/database", post(publish::create))
         .route(
             "/v1/database/{database}",
-            put(publish::publish).get(database::info).delete(publish::delete),
+            put(publish::publish)
+                .get(database::info)
+                .delete(publish::delete),
         )
-        .route("/v1/database/{database}/pre_publish", post(publish::pre_publish))
+        .route(
+            "/v1/database/{database}/pre_publish",
+            post(publish::pre_publish),
+        )
         .route("/v1/database/{database}/reset", put(publish::reset))
         .route("/v1/database/{database}/lock", post(publish::lock))
         .route("/v1/database/{database}/unlock", post(publish::unlock))
-        .route("/v1/database/{database}/names", get(names::list).post(names::add).put(names::replace))
+        .route(
+            "/v1/database/{database}/names",
+            get(names::list).post(names::add).put(names::replace),
+        )
         .route("/v1/database/{database}/identity", get(database::identity))
         .route("/v1/database/{database}/call/{function}", post(call::call))
         .route("/v1/database/{database}/schema", get(database::schema))
         .route("/v1/database/{database}/logs", get(logs::logs))
         .route("/v1/database/{database}/sql", post(sql::sql))
-        .route("/v1/database/{database}/subscribe", get(crate::ws::subscribe))
-        .route("/v1/database/{database}/unstable/timestamp", get(database::timestamp))
+        .route(
+            "/v1/database/{database}/subscribe",
+            get(crate::ws::subscribe),
+        )
+        .route(
+            "/v1/database/{database}/unstable/timestamp",
+            get(database::timestamp),
+        )
         .route("/v1/database/{database}/mcp", post(misc::mcp))
         .route("/v1/mcp", post(misc::mcp))
         .route_layer(from_fn_with_state(state.clone(), credentials::anonymous));
     let required = Router::new()
-        .route("/v1/identity/websocket-token", post(identity::websocket_token))
+        .route(
+            "/v1/identity/websocket-token",
+            post(identity::websocket_token),
+        )
         .route("/v1/identity/{identity}/verify", get(identity::verify))
         .route_layer(from_fn_with_state(state.clone(), credentials::required));
     let optional = Router::new()
@@ -60,18 +77,36 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
     let open = Router::new()
         .route("/v1/identity", post(identity::create))
         .route("/v1/identity/public-key", get(identity::public_key))
-        .route("/v1/identity/{identity}/databases", get(identity::databases))
+        .route(
+            "/v1/identity/{identity}/databases",
+            get(identity::databases),
+        )
         .route("/v1/database/{database}/route", any(misc::module_route))
         .route("/v1/database/{database}/route/", any(misc::module_route))
-        .route("/v1/database/{database}/route/{*path}", any(misc::module_route))
-        .route("/v1/energy/{identity}", get(misc::energy).put(misc::set_energy).post(misc::add_energy))
+        .route(
+            "/v1/database/{database}/route/{*path}",
+            any(misc::module_route),
+        )
+        .route(
+            "/v1/energy/{identity}",
+            get(misc::energy)
+                .put(misc::set_energy)
+                .post(misc::add_energy),
+        )
         .route("/v1/health", get(misc::health))
         .route("/v1/metrics", get(misc::metrics))
         .route("/v1/prometheus/sd_config", get(misc::prometheus_discovery));
-    let public = anonymous.merge(required).merge(optional).merge(open).route_layer(from_fn(cors::layer));
+    let public = anonymous
+        .merge(required)
+        .merge(optional)
+        .merge(open)
+        .route_layer(from_fn(cors::layer));
     let internal = Router::new()
         .route("/internal/heap", get(misc::diagnostics))
-        .route("/internal/heap/settings", get(misc::diagnostics).post(misc::diagnostics))
+        .route(
+            "/internal/heap/settings",
+            get(misc::diagnostics).post(misc::diagnostics),
+        )
         .route("/internal/task-dump", get(misc::diagnostics));
     public.merge(internal).with_state(state)
 }

@@ -28,9 +28,14 @@ pub(super) fn registrable(name: DatabaseName) -> Result<DatabaseName, Failure> {
     Ok(name)
 }
 
-pub(super) async fn list(State(state): State<Arc<ServerState>>, DatabasePath(path): DatabasePath) -> Reply {
+pub(super) async fn list(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+) -> Reply {
     let record = state.record(&path)?;
-    Ok(reply::json_value(&json!({ "names": state.control.names_of(&record.identity)? })))
+    Ok(reply::json_value(
+        &json!({ "names": state.control.names_of(&record.identity)? }),
+    ))
 }
 
 pub(super) async fn add(
@@ -39,11 +44,14 @@ pub(super) async fn add(
     Extension(caller): Extension<Caller>,
     request_body: Body,
 ) -> Reply {
-    let record = state.record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX)).await?;
+    let record = state
+        .record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX))
+        .await?;
     let (record, text) = record;
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let name = DatabaseName::parse(&text).map_err(|error| Failure::bad_request(error.to_string()))?;
+    let name =
+        DatabaseName::parse(&text).map_err(|error| Failure::bad_request(error.to_string()))?;
     let name = registrable(name)?;
     // Stricter than the reference, which lets anyone add names to any database (06 §8).
     if record.owner != caller.identity {
@@ -56,14 +64,20 @@ pub(super) async fn add(
         return Err(too_many());
     }
     let (database, owner, registered) = (record.identity, caller.identity, name.clone());
-    match state.control(move |control| control.register_name(&registered, &owner, &database)).await? {
+    match state
+        .control(move |control| control.register_name(&registered, &owner, &database))
+        .await?
+    {
         Registration::Done => Ok(reply::json_value(
             &json!({ "Success": { "domain": name.as_str(), "database_identity": record.identity.to_hex() } }),
         )),
-        Registration::PermissionDenied(name) => {
-            Err(Failure::json(StatusCode::UNAUTHORIZED, json!({ "PermissionDenied": { "domain": name } })))
-        }
-        Registration::InUse(name) => Err(Failure::internal(format!("record with the name {name} already exists"))),
+        Registration::PermissionDenied(name) => Err(Failure::json(
+            StatusCode::UNAUTHORIZED,
+            json!({ "PermissionDenied": { "domain": name } }),
+        )),
+        Registration::InUse(name) => Err(Failure::internal(format!(
+            "record with the name {name} already exists"
+        ))),
     }
 }
 
@@ -74,7 +88,9 @@ pub(super) async fn replace(
     headers: HeaderMap,
     request_body: Body,
 ) -> Reply {
-    let (record, text) = state.record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX)).await?;
+    let (record, text) = state
+        .record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX))
+        .await?;
     if !is_json(&headers) {
         return Err(Failure::text(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -87,21 +103,29 @@ pub(super) async fn replace(
         return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
     }
     let (database, owner) = (record.identity, caller.identity);
-    match state.control(move |control| control.replace_names(&names, &owner, &database)).await? {
+    match state
+        .control(move |control| control.replace_names(&names, &owner, &database))
+        .await?
+    {
         Registration::Done => Ok(reply::json("\"Success\"")),
-        Registration::PermissionDenied(name) => {
-            Err(Failure::json(StatusCode::UNAUTHORIZED, json!({ "PermissionDenied": { "domain": name } })))
-        }
+        Registration::PermissionDenied(name) => Err(Failure::json(
+            StatusCode::UNAUTHORIZED,
+            json!({ "PermissionDenied": { "domain": name } }),
+        )),
         Registration::InUse(name) => {
             let text = format!("Cannot rename to {name} because it already is in use.");
-            Err(Failure::json(StatusCode::BAD_REQUEST, json!({ "OtherError": text })))
+            Err(Failure::json(
+                StatusCode::BAD_REQUEST,
+                json!({ "OtherError": text }),
+            ))
         }
     }
 }
 
 fn parse_names(text: &[u8]) -> Result<Vec<DatabaseName>, Failure> {
-    let value: serde_json::Value = serde_json::from_slice(text)
-        .map_err(|error| Failure::bad_request(format!("Failed to parse the request body as JSON: {error}")))?;
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
+        Failure::bad_request(format!("Failed to parse the request body as JSON: {error}"))
+    })?;
     let texts: Vec<String> = serde_json::from_value(value).map_err(|error| {
         let text = format!("Failed to deserialize the JSON body into the target type: {error}");
         Failure::text(StatusCode::UNPROCESSABLE_ENTITY, text)
@@ -113,7 +137,9 @@ fn parse_names(text: &[u8]) -> Result<Vec<DatabaseName>, Failure> {
         .into_iter()
         .map(|text| match DatabaseName::parse(&text) {
             Ok(name) => registrable(name),
-            Err(error) => Err(Failure::bad_request(format!("Error parsing `{text}`: {error}"))),
+            Err(error) => Err(Failure::bad_request(format!(
+                "Error parsing `{text}`: {error}"
+            ))),
         })
         .collect()
 }
@@ -124,7 +150,18 @@ fn too_many() -> Failure {
 
 /// `application/json` or `application/…+json`, parameters allowed.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
-    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let Some(value) = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
+    let essence = value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
 }

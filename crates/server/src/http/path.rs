@@ -20,7 +20,10 @@ async fn parameter(parts: &mut Parts, name: &str) -> Result<String, Failure> {
     let parameters = RawPathParams::from_request_parts(parts, &())
         .await
         .map_err(|error| Failure::bad_request(format!("Invalid URL: {}", error.body_text())))?;
-    let value = parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+    let value = parameters
+        .iter()
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned());
     value.ok_or_else(|| Failure::bad_request(format!("Invalid URL: no `{name}`")))
 }
 
@@ -30,7 +33,9 @@ impl<S: Sync> FromRequestParts<S> for DatabasePath {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let text = parameter(parts, "database").await?;
         let parsed = NameOrIdentity::parse(&text);
-        parsed.map(DatabasePath).map_err(|error| Failure::bad_request(format!("Invalid URL: {error}")))
+        parsed
+            .map(DatabasePath)
+            .map_err(|error| Failure::bad_request(format!("Invalid URL: {error}")))
     }
 }
 

@@ -47,7 +47,11 @@ impl Action {
     }
 }
 
-pub(super) fn require_owner(record: &DatabaseRecord, caller: &Caller, action: Action) -> Result<(), Failure> {
+pub(super) fn require_owner(
+    record: &DatabaseRecord,
+    caller: &Caller,
+    action: Action,
+) -> Result<(), Failure> {
     if record.owner == caller.identity {
         return Ok(());
     }
@@ -79,12 +83,20 @@ struct Parameters {
 }
 
 fn host_type(query: &Query) -> Result<HostType, Failure> {
-    Ok(query.word("host_type", &[("Wasm", HostType::Wasm), ("Js", HostType::Js)])?.unwrap_or_default())
+    Ok(query
+        .word(
+            "host_type",
+            &[("Wasm", HostType::Wasm), ("Js", HostType::Js)],
+        )?
+        .unwrap_or_default())
 }
 
 impl Parameters {
     fn parse(query: &Query) -> Result<Parameters, Failure> {
-        let policies = [("Compatible", Policy::Compatible), ("BreakClients", Policy::BreakClients)];
+        let policies = [
+            ("Compatible", Policy::Compatible),
+            ("BreakClients", Policy::BreakClients),
+        ];
         let organization = match (query.text("organization")?, query.text("org")?) {
             (Some(_), Some(_)) => return Err(wrong("duplicate field `organization`".into())),
             (organization, alias) => organization.or(alias),
@@ -94,9 +106,14 @@ impl Parameters {
         Ok(Parameters {
             host_type: host_type(query)?,
             clear: query.boolean("clear")?.unwrap_or(false),
-            policy: query.word("policy", &policies)?.unwrap_or(Policy::Compatible),
+            policy: query
+                .word("policy", &policies)?
+                .unwrap_or(Policy::Compatible),
             migration_token: migration_token
-                .map(|text| Hash::from_json_u256(text).ok_or_else(|| wrong(format!("`{text}` is not a hash"))))
+                .map(|text| {
+                    Hash::from_json_u256(text)
+                        .ok_or_else(|| wrong(format!("`{text}` is not a hash")))
+                })
                 .transpose()?,
             num_replicas: query.number("num_replicas")?,
             parent: query.text("parent")?.map(str::to_owned),
@@ -115,7 +132,11 @@ impl Parameters {
         }
         if let Some(organization) = &self.organization {
             if let NameOrIdentity::Name(name) = parse_reference(organization)? {
-                if state.control.owner_of_top_level_domain(name.as_str())?.is_none() {
+                if state
+                    .control
+                    .owner_of_top_level_domain(name.as_str())?
+                    .is_none()
+                {
                     return Err(Failure::unknown_name(name.as_str()));
                 }
             }
@@ -126,9 +147,9 @@ impl Parameters {
 
 fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
     match num_replicas {
-        Some(n) if n > REPLICAS_MAX => {
-            Err(Failure::bad_request(format!("Replication factor {n} out of bounds")))
-        }
+        Some(n) if n > REPLICAS_MAX => Err(Failure::bad_request(format!(
+            "Replication factor {n} out of bounds"
+        ))),
         _ => Ok(()),
     }
 }
@@ -179,7 +200,9 @@ pub(super) async fn create(
     let parameters = Parameters::parse(&query)?;
     let program = state.read_program(request_body).await?;
     if parameters.clear {
-        return Err(Failure::bad_request("Clear database requires database name or identity"));
+        return Err(Failure::bad_request(
+            "Clear database requires database name or identity",
+        ));
     }
     creation_guard(&state, &caller)?;
     let identity = state.authority.mint_anonymous()?.identity;
@@ -201,14 +224,26 @@ pub(super) async fn publish(
         NameOrIdentity::Name(name) => state.control.resolve(name.as_str())?,
     };
     if parameters.clear {
-        let record = known.map(|identity| state.control.database(&identity)).transpose()?.flatten();
+        let record = known
+            .map(|identity| state.control.database(&identity))
+            .transpose()?
+            .flatten();
         if let Some(record) = record {
             if parameters.parent.is_some() {
-                return Err(Failure::bad_request("Setting the parent of an existing database is not supported"));
+                return Err(Failure::bad_request(
+                    "Setting the parent of an existing database is not supported",
+                ));
             }
             check_replicas(parameters.num_replicas)?;
             publish_guard(&state, &caller)?;
-            let identity = reset_database(&state, &caller, record.identity, parameters.host_type, program).await?;
+            let identity = reset_database(
+                &state,
+                &caller,
+                record.identity,
+                parameters.host_type,
+                program,
+            )
+            .await?;
             return Ok(success(path.name(), &identity, "updated"));
         }
     }
@@ -220,7 +255,10 @@ pub(super) async fn publish(
             let name = registrable(name.clone())?;
             let identity = state.authority.mint_anonymous()?.identity;
             let (registered, owner) = (name.clone(), caller.identity);
-            match state.control(move |control| control.register_name(&registered, &owner, &identity)).await? {
+            match state
+                .control(move |control| control.register_name(&registered, &owner, &identity))
+                .await?
+            {
                 Registration::Done => identity,
                 Registration::PermissionDenied(name) => {
                     let body = json!({ "PermissionDenied": { "name": name } });
@@ -231,7 +269,15 @@ pub(super) async fn publish(
             }
         }
     };
-    create_or_update(state, caller, parameters, path.name().cloned(), identity, program).await
+    create_or_update(
+        state,
+        caller,
+        parameters,
+        path.name().cloned(),
+        identity,
+        program,
+    )
+    .await
 }
 
 async fn create_or_update(
@@ -260,7 +306,15 @@ async fn create_or_update(
             }
             None => {
                 creation_guard(&state, &caller)?;
-                create_database(&state, &caller, identity, name.as_ref(), parameters.host_type, program).await?;
+                create_database(
+                    &state,
+                    &caller,
+                    identity,
+                    name.as_ref(),
+                    parameters.host_type,
+                    program,
+                )
+                .await?;
                 "created"
             }
         };
@@ -301,8 +355,14 @@ async fn create_database(
         initial_program: Hash::keccak256(&program),
         replica_id: state.control(|control| control.next_replica_id()).await?,
     };
-    let handle = state.databases.create(&record, program).await.map_err(Failure::internal)?;
-    let inserted = state.control(move |control| control.insert_database(record)).await?;
+    let handle = state
+        .databases
+        .create(&record, program)
+        .await
+        .map_err(Failure::internal)?;
+    let inserted = state
+        .control(move |control| control.insert_database(record))
+        .await?;
     state.databases.insert(inserted.identity, handle);
     tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
     Ok(())
@@ -314,10 +374,17 @@ async fn update_database(
     parameters: &Parameters,
     program: Arc<[u8]>,
 ) -> Result<(), Failure> {
-    let running = state.databases.get_locked(&record).await.map_err(Failure::internal)?;
+    let running = state
+        .databases
+        .get_locked(&record)
+        .await
+        .map_err(Failure::internal)?;
     if parameters.policy == Policy::BreakClients {
-        let expected =
-            migration_token(record.identity, running.handle.program_hash(), Hash::keccak256(&program));
+        let expected = migration_token(
+            record.identity,
+            running.handle.program_hash(),
+            Hash::keccak256(&program),
+        );
         if parameters.migration_token != Some(expected) {
             return Err(Failure::bad_request(
                 "Failed to create or update the database: \
@@ -329,9 +396,13 @@ async fn update_database(
     match tokio::time::timeout(parameters.confirmation_timeout.max(UPDATE_TIME_MIN), update).await {
         Ok(Ok(_)) => {}
         Ok(Err(UpdateError::Rejected(list))) => {
-            return Err(Failure::bad_request(format!("Database update rejected: {list}")))
+            return Err(Failure::bad_request(format!(
+                "Database update rejected: {list}"
+            )))
         }
-        Ok(Err(UpdateError::Module(text) | UpdateError::Database(text))) => return Err(Failure::internal(text)),
+        Ok(Err(UpdateError::Module(text) | UpdateError::Database(text))) => {
+            return Err(Failure::internal(text))
+        }
         Err(_) => {
             return Err(Failure::text(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -341,7 +412,9 @@ async fn update_database(
     }
     if record.host_type != parameters.host_type {
         record.host_type = parameters.host_type;
-        state.control(move |control| control.update_database(&record)).await?;
+        state
+            .control(move |control| control.update_database(&record))
+            .await?;
     }
     Ok(())
 }
@@ -360,7 +433,10 @@ async fn reset_database(
     let (state, caller) = (state.clone(), caller.clone());
     let task = tokio::spawn(async move {
         let _lock = state.databases.lock(&identity).await;
-        let old = state.control.database(&identity)?.ok_or_else(Failure::no_such_database)?;
+        let old = state
+            .control
+            .database(&identity)?
+            .ok_or_else(Failure::no_such_database)?;
         require_owner(&old, &caller, Action::Reset)?;
         if state.control.is_locked(&identity)? {
             return Err(Failure::text(
@@ -375,9 +451,15 @@ async fn reset_database(
             ..old.clone()
         };
         // The old database runs untouched until the new one is complete.
-        let handle = state.databases.create(&new, program).await.map_err(Failure::internal)?;
+        let handle = state
+            .databases
+            .create(&new, program)
+            .await
+            .map_err(Failure::internal)?;
         let stored = new.clone();
-        state.control(move |control| control.update_database(&stored)).await?;
+        state
+            .control(move |control| control.update_database(&stored))
+            .await?;
         state.databases.remove(&old).await;
         state.databases.insert(identity, handle);
         tracing::info!(database = %identity, "database reset");
@@ -400,7 +482,11 @@ pub(super) async fn reset(
     require_owner(&record, &caller, Action::Reset)?;
     publish_guard(&state, &caller)?;
     let (host_type, program) = if program.is_empty() {
-        let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+        let running = state
+            .databases
+            .get(&record)
+            .await
+            .map_err(Failure::internal)?;
         (record.host_type, running.handle.program())
     } else {
         (host_type, Arc::from(&program[..]))
@@ -420,21 +506,31 @@ pub(super) async fn pre_publish(
     let (record, program) = state.record_or_drain(&path, request_body, None).await?;
     let host_type = host_type(&query)?;
     // The command line sends the second name, which the reference ignores (06 §8).
-    let styles = [("AnsiColor", PlanStyle::AnsiColor), ("NoColor", PlanStyle::NoColor)];
+    let styles = [
+        ("AnsiColor", PlanStyle::AnsiColor),
+        ("NoColor", PlanStyle::NoColor),
+    ];
     let style = match query.word("style", &styles)? {
         Some(style) => style,
-        None => query.word("pretty_print_style", &styles)?.unwrap_or_default(),
+        None => query
+            .word("pretty_print_style", &styles)?
+            .unwrap_or_default(),
     };
     require_owner(&record, &caller, Action::Update)?;
     publish_guard(&state, &caller)?;
-    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let running = state
+        .databases
+        .get(&record)
+        .await
+        .map_err(Failure::internal)?;
     let new_hash = Hash::keccak256(&program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
     let program: Arc<[u8]> = Arc::from(&program[..]);
-    let plan = tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))
-        .await
-        .map_err(|_| stopped())?
-        .map_err(|error| Failure::internal(super::error_chain(&error)))?;
+    let plan =
+        tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))
+            .await
+            .map_err(|_| stopped())?
+            .map_err(|error| Failure::internal(super::error_chain(&error)))?;
     Ok(reply::json_value(&match plan.differences {
         Some(reason) => json!({
             "ManualMigrate": { "reason": reason, "major_version_upgrade": plan.major_version_upgrade }
@@ -469,7 +565,9 @@ pub(super) async fn delete(
                 "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
             ));
         }
-        state.control(move |control| control.delete_database(&identity)).await?;
+        state
+            .control(move |control| control.delete_database(&identity))
+            .await?;
         state.databases.remove(&record).await;
         tracing::info!(database = %identity, "database deleted");
         Ok(reply::empty(StatusCode::OK))
@@ -495,9 +593,16 @@ pub(super) async fn unlock(
     set_lock(&state, &path, &caller, false).await
 }
 
-async fn set_lock(state: &ServerState, path: &NameOrIdentity, caller: &Caller, locked: bool) -> Reply {
+async fn set_lock(
+    state: &ServerState,
+    path: &NameOrIdentity,
+    caller: &Caller,
+    locked: bool,
+) -> Reply {
     let record = state.record(path)?;
     require_owner(&record, caller, Action::Delete)?;
-    state.control(move |control| control.set_lock(&record.identity, locked)).await?;
+    state
+        .control(move |control| control.set_lock(&record.identity, locked))
+        .await?;
     Ok(reply::empty(StatusCode::OK))
 }

@@ -29,7 +29,11 @@ impl Query {
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
-        let mut values = self.parameters.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let mut values = self
+            .parameters
+            .iter()
+            .filter(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str());
         let first = values.next();
         if values.next().is_some() {
             return Err(wrong(format!("duplicate field `{name}`")));
@@ -49,20 +53,30 @@ impl Query {
         &self,
         name: &str,
     ) -> Result<Option<T>, Failure> {
-        self.parsed(name, |text| text.parse().map_err(|error: T::Err| error.to_string()))
+        self.parsed(name, |text| {
+            text.parse().map_err(|error: T::Err| error.to_string())
+        })
     }
 
     /// One of a fixed set of words, case-sensitive.
-    pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Failure> {
+    pub(crate) fn word<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, Failure> {
         self.parsed(name, |text| {
-            words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
-                let list: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-                let expected = match list.as_slice() {
-                    [one, other] => format!("{one} or {other}"),
-                    several => format!("one of {}", several.join(", ")),
-                };
-                format!("unknown variant `{text}`, expected {expected}")
-            })
+            words
+                .iter()
+                .find(|(word, _)| *word == text)
+                .map(|(_, value)| *value)
+                .ok_or_else(|| {
+                    let list: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+                    let expected = match list.as_slice() {
+                        [one, other] => format!("{one} or {other}"),
+                        several => format!("one of {}", several.join(", ")),
+                    };
+                    format!("unknown variant `{text}`, expected {expected}")
+                })
         })
     }
 
@@ -71,7 +85,9 @@ impl Query {
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, Failure> {
-        self.text(name)?.map(|text| parse(text).map_err(wrong)).transpose()
+        self.text(name)?
+            .map(|text| parse(text).map_err(wrong))
+            .transpose()
     }
 }
 
@@ -87,7 +103,10 @@ fn decode(text: &str) -> String {
         rest = tail;
         match byte {
             b'+' => bytes.push(b' '),
-            b'%' => match (tail.first().and_then(hex_digit), tail.get(1).and_then(hex_digit)) {
+            b'%' => match (
+                tail.first().and_then(hex_digit),
+                tail.get(1).and_then(hex_digit),
+            ) {
                 (Some(high), Some(low)) => {
                     bytes.push(high << 4 | low);
                     rest = &tail[2..];
@@ -128,7 +147,10 @@ mod tests {
         assert_eq!(query.number::<u32>("n").expect("n"), Some(7));
         assert!(query.number::<u32>("n2").is_err());
         assert!(query.boolean("a").is_err());
-        assert_eq!(query.word("w", &[("Wasm", 1), ("Js", 2)]).expect("w"), Some(2));
+        assert_eq!(
+            query.word("w", &[("Wasm", 1), ("Js", 2)]).expect("w"),
+            Some(2)
+        );
         assert!(query.word("w", &[("Wasm", 1), ("js", 2)]).is_err());
         let failure = query.text("d").expect_err("twice");
         assert_eq!(failure.into_response().status(), 400);

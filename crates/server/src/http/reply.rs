@@ -25,15 +25,30 @@ pub(crate) type Reply = Result<Response, Failure>;
 
 impl Failure {
     pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Failure {
-        Failure { status, content_type: Some(TEXT), body: body.into(), headers: Vec::new() }
+        Failure {
+            status,
+            content_type: Some(TEXT),
+            body: body.into(),
+            headers: Vec::new(),
+        }
     }
 
     pub(crate) fn json(status: StatusCode, body: Value) -> Failure {
-        Failure { status, content_type: Some(JSON), body: body.to_string(), headers: Vec::new() }
+        Failure {
+            status,
+            content_type: Some(JSON),
+            body: body.to_string(),
+            headers: Vec::new(),
+        }
     }
 
     pub(crate) fn empty(status: StatusCode) -> Failure {
-        Failure { status, content_type: None, body: String::new(), headers: Vec::new() }
+        Failure {
+            status,
+            content_type: None,
+            body: String::new(),
+            headers: Vec::new(),
+        }
     }
 
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Failure {
@@ -70,7 +85,9 @@ impl IntoResponse for Failure {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = self.status;
         if let Some(content_type) = self.content_type {
-            response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+            response
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, content_type);
         }
         response.headers_mut().extend(self.headers);
         response
@@ -112,7 +129,9 @@ pub(crate) fn json_value(value: &Value) -> Response {
 
 pub(crate) fn with_type(content_type: HeaderValue, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     response
 }
 

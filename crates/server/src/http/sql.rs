@@ -23,17 +23,27 @@ pub(super) async fn sql(
     Extension(caller): Extension<auth::Caller>,
     request_body: Body,
 ) -> Reply {
-    let (record, text) = state.record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX)).await?;
+    let (record, text) = state
+        .record_or_drain(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX))
+        .await?;
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let running = state
+        .databases
+        .get(&record)
+        .await
+        .map_err(Failure::internal)?;
     let caller = Caller::from(&caller);
     let run = tokio::spawn(async move { running.handle.sql(caller, text, confirmed).await });
     let outcome = match tokio::time::timeout(state.config.limits.request_timeout, run).await {
         Ok(Ok(Ok(outcome))) => outcome,
         Ok(Ok(Err(error))) => return Err(refused(error)),
-        Ok(Err(_)) => return Err(Failure::internal("the query stopped; see the server's log [LC0120]")),
+        Ok(Err(_)) => {
+            return Err(Failure::internal(
+                "the query stopped; see the server's log [LC0120]",
+            ))
+        }
         Err(_) => {
             return Err(Failure::text(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -52,7 +62,9 @@ pub(super) async fn sql(
         outcome.stats.rows_updated,
     );
     let mut response = reply::json(body);
-    response.headers_mut().insert(EXECUTION_MICROS, HeaderValue::from(outcome.duration_us));
+    response
+        .headers_mut()
+        .insert(EXECUTION_MICROS, HeaderValue::from(outcome.duration_us));
     Ok(response)
 }
 

@@ -23,7 +23,8 @@ use super::frame::{self, ClosePayload, Event, FrameReader};
 use crate::auth::Caller;
 use crate::budget::Charge;
 use crate::database::{
-    ConnectError, ConnectRequest, MessageBatch, Outgoing, OutgoingReceiver, RequestSender, SubmitError,
+    ConnectError, ConnectRequest, MessageBatch, Outgoing, OutgoingReceiver, RequestSender,
+    SubmitError,
 };
 use crate::databases::Running;
 use crate::metrics::{add, DatabaseCounters, Gauge};
@@ -94,12 +95,22 @@ struct Control {
 
 impl Shared {
     fn control(&self, change: impl FnOnce(&mut Control)) {
-        change(&mut self.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        change(
+            &mut self
+                .control
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
         self.wake_writer.notify_one();
     }
 
     fn take_control(&self) -> Control {
-        std::mem::take(&mut self.control.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        std::mem::take(
+            &mut self
+                .control
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
     }
 
     fn close(&self, payload: ClosePayload) {
@@ -112,8 +123,13 @@ impl Shared {
 
 /// Waits for the upgrade, connects to the database and serves the client to its end.
 pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUpgrade) {
-    let Ok(Ok(upgraded)) = tokio::time::timeout(state.config.limits.header_timeout, upgrade).await else { return };
-    let Ok(parts) = hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<TcpStream>>(upgraded) else {
+    let Ok(Ok(upgraded)) = tokio::time::timeout(state.config.limits.header_timeout, upgrade).await
+    else {
+        return;
+    };
+    let Ok(parts) =
+        hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<TcpStream>>(upgraded)
+    else {
         tracing::error!("an upgraded connection is not a TCP stream");
         return;
     };
@@ -181,8 +197,14 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         if end == End::CloseSent {
             if shared.closed_by_client.load(Relaxed) {
                 end = End::CloseReceived;
-            } else if let Ok(after) = tokio::time::timeout(settings.close_handshake_timeout, &mut reader).await {
-                end = if after == End::CloseReceived { End::CloseSent } else { after };
+            } else if let Ok(after) =
+                tokio::time::timeout(settings.close_handshake_timeout, &mut reader).await
+            {
+                end = if after == End::CloseReceived {
+                    End::CloseSent
+                } else {
+                    after
+                };
             }
         }
         end
@@ -190,7 +212,10 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
     let (ended, cause) = match end {
         End::CloseReceived => (&counters.clients_closed, &counters.disconnects_client_close),
         End::CloseSent => (&counters.clients_closed, &counters.disconnects_server_close),
-        End::Idle => (&counters.clients_idle_timed_out, &counters.disconnects_error),
+        End::Idle => (
+            &counters.clients_idle_timed_out,
+            &counters.disconnects_error,
+        ),
         End::Gone | End::Dropped => (&counters.clients_aborted, &counters.disconnects_error),
     };
     add(ended, 1);
@@ -221,12 +246,17 @@ impl Reader<'_> {
                         closing = !self.submit(payload).await;
                     }
                     Ok(Some(Event::Text)) if !closing => {
-                        let reason = format!("{} websocket does not support text messages", self.protocol.name());
+                        let reason = format!(
+                            "{} websocket does not support text messages",
+                            self.protocol.name()
+                        );
                         self.shared.close(ClosePayload::Reason(1011, reason));
                         closing = true;
                     }
                     Ok(Some(Event::Binary(_) | Event::Text)) => {}
-                    Ok(Some(Event::Ping(payload))) => self.shared.control(|control| control.pong = Some(payload)),
+                    Ok(Some(Event::Ping(payload))) => {
+                        self.shared.control(|control| control.pong = Some(payload))
+                    }
                     Ok(Some(Event::Pong)) => self.shared.ping_pending.store(false, Relaxed),
                     Ok(Some(Event::Close(payload))) => {
                         self.shared.closed_by_client.store(true, Relaxed);
@@ -249,7 +279,8 @@ impl Reader<'_> {
                 add(&self.counters.request_bytes, bytes);
             }
             if !self.charge.hold(self.frames.pending_bytes()) && !closing {
-                self.shared.close(ClosePayload::Reason(1013, "too many requests".into()));
+                self.shared
+                    .close(ClosePayload::Reason(1013, "too many requests".into()));
                 closing = true;
             }
 
@@ -322,7 +353,9 @@ impl Writer<'_> {
                 then = queue.take(item);
                 while matches!(then, Then::Continue) && !queue.is_full() {
                     // Whether nothing is there or the connection is over, the next `recv` will tell.
-                    let Some(item) = self.outgoing.try_recv() else { break };
+                    let Some(item) = self.outgoing.try_recv() else {
+                        break;
+                    };
                     then = queue.take(Some(item));
                 }
                 for batch in queue.batches {
@@ -479,7 +512,9 @@ impl Queue {
                 }
                 Then::Continue
             }
-            Some(Outgoing::Close { code, reason }) => Then::Close(ClosePayload::Reason(code, reason)),
+            Some(Outgoing::Close { code, reason }) => {
+                Then::Close(ClosePayload::Reason(code, reason))
+            }
             None => Then::Drop,
         }
     }

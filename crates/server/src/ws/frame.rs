@@ -67,7 +67,11 @@ struct Header {
 
 impl FrameReader {
     pub fn new(received: &[u8], message_bytes_max: usize) -> FrameReader {
-        FrameReader { buffer: BytesMut::from(received), message_bytes_max, partial: None }
+        FrameReader {
+            buffer: BytesMut::from(received),
+            message_bytes_max,
+            partial: None,
+        }
     }
 
     /// Where received bytes are to be appended.
@@ -83,7 +87,9 @@ impl FrameReader {
     /// The next complete message or control frame, or `None` until more bytes are there.
     pub fn next_event(&mut self) -> Result<Option<Event>, FrameError> {
         loop {
-            let Some(header) = self.header()? else { return Ok(None) };
+            let Some(header) = self.header()? else {
+                return Ok(None);
+            };
             if self.buffer.len() - header.header_bytes < header.payload_bytes {
                 return Ok(None);
             }
@@ -125,7 +131,9 @@ impl FrameReader {
     /// Reads and checks the header of the next frame; everything that can be refused is refused here, before its
     /// payload has arrived.
     fn header(&self) -> Result<Option<Header>, FrameError> {
-        let [first, second, ..] = self.buffer[..] else { return Ok(None) };
+        let [first, second, ..] = self.buffer[..] else {
+            return Ok(None);
+        };
         let (fin, opcode) = (first & 0x80 != 0, first & 0x0f);
         if first & 0x70 != 0 {
             return Err(FrameError::ReservedBits);
@@ -166,8 +174,16 @@ impl FrameReader {
             }
             _ => return Err(FrameError::Opcode),
         }
-        let Some(mask) = rest[length_bytes..].first_chunk::<4>() else { return Ok(None) };
-        Ok(Some(Header { fin, opcode, mask: *mask, header_bytes: 2 + length_bytes + 4, payload_bytes }))
+        let Some(mask) = rest[length_bytes..].first_chunk::<4>() else {
+            return Ok(None);
+        };
+        Ok(Some(Header {
+            fin,
+            opcode,
+            mask: *mask,
+            header_bytes: 2 + length_bytes + 4,
+            payload_bytes,
+        }))
     }
 }
 
@@ -196,7 +212,9 @@ fn control(opcode: u8, payload: BytesMut) -> Result<Event, FrameError> {
 
 /// Eight bytes at a time; the compiler widens it further.
 fn unmask(payload: &mut [u8], mask: [u8; 4]) {
-    let wide = u64::from_ne_bytes([mask[0], mask[1], mask[2], mask[3], mask[0], mask[1], mask[2], mask[3]]);
+    let wide = u64::from_ne_bytes([
+        mask[0], mask[1], mask[2], mask[3], mask[0], mask[1], mask[2], mask[3],
+    ]);
     let (words, tail) = payload.as_chunks_mut::<8>();
     for word in words {
         *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
@@ -221,8 +239,18 @@ pub(super) fn put_header(out: &mut Vec<u8>, fin: bool, opcode: u8, payload_bytes
 }
 
 /// Appends the header of fragment `index` of a message; see [`put_header`].
-pub(super) fn put_fragment_header(out: &mut Vec<u8>, index: usize, last: bool, payload_bytes: usize) {
-    put_header(out, last, if index == 0 { BINARY } else { CONTINUATION }, payload_bytes);
+pub(super) fn put_fragment_header(
+    out: &mut Vec<u8>,
+    index: usize,
+    last: bool,
+    payload_bytes: usize,
+) {
+    put_header(
+        out,
+        last,
+        if index == 0 { BINARY } else { CONTINUATION },
+        payload_bytes,
+    );
 }
 
 /// Appends a control frame.
@@ -262,11 +290,20 @@ mod tests {
         put_header(&mut frame, fin, opcode, payload.len());
         frame[1] |= 0x80;
         frame.extend_from_slice(&mask);
-        frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
+        frame.extend(
+            payload
+                .iter()
+                .zip(mask.iter().cycle())
+                .map(|(byte, key)| byte ^ key),
+        );
         frame
     }
 
-    fn read_all(bytes: &[u8], step: usize, message_bytes_max: usize) -> Result<Vec<Event>, FrameError> {
+    fn read_all(
+        bytes: &[u8],
+        step: usize,
+        message_bytes_max: usize,
+    ) -> Result<Vec<Event>, FrameError> {
         let mut reader = FrameReader::new(&[], message_bytes_max);
         let mut events = Vec::new();
         for chunk in bytes.chunks(step.max(1)) {
@@ -283,10 +320,17 @@ mod tests {
     /// RFC 6455 §5.7.
     #[test]
     fn examples_of_the_standard() {
-        let hello = [0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58];
+        let hello = [
+            0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58,
+        ];
         assert_eq!(read_all(&hello, 1, 100), Ok(vec![Event::Text]));
-        let ping = [0x89, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58];
-        assert_eq!(read_all(&ping, 100, 100), Ok(vec![Event::Ping(Bytes::from_static(b"Hello"))]));
+        let ping = [
+            0x89, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58,
+        ];
+        assert_eq!(
+            read_all(&ping, 100, 100),
+            Ok(vec![Event::Ping(Bytes::from_static(b"Hello"))])
+        );
         let mut out = Vec::new();
         put_header(&mut out, true, BINARY, 256);
         assert_eq!(out, [0x82, 0x7e, 0x01, 0x00]);
@@ -303,15 +347,32 @@ mod tests {
             (client_frame(true, 3, MASK, b""), FrameError::Opcode),
             (client_frame(true, 11, MASK, b""), FrameError::Opcode),
             (client_frame(false, PING, MASK, b""), FrameError::Control),
-            (client_frame(true, PING, MASK, &[0; 126]), FrameError::Control),
-            (client_frame(true, CONTINUATION, MASK, b""), FrameError::Fragmentation),
             (
-                [client_frame(false, BINARY, MASK, b"a"), client_frame(true, BINARY, MASK, b"b")].concat(),
+                client_frame(true, PING, MASK, &[0; 126]),
+                FrameError::Control,
+            ),
+            (
+                client_frame(true, CONTINUATION, MASK, b""),
                 FrameError::Fragmentation,
             ),
-            (client_frame(true, BINARY, MASK, &[0; 101]), FrameError::TooLong),
             (
-                [client_frame(false, BINARY, MASK, &[0; 60]), client_frame(true, 0, MASK, &[0; 41])].concat(),
+                [
+                    client_frame(false, BINARY, MASK, b"a"),
+                    client_frame(true, BINARY, MASK, b"b"),
+                ]
+                .concat(),
+                FrameError::Fragmentation,
+            ),
+            (
+                client_frame(true, BINARY, MASK, &[0; 101]),
+                FrameError::TooLong,
+            ),
+            (
+                [
+                    client_frame(false, BINARY, MASK, &[0; 60]),
+                    client_frame(true, 0, MASK, &[0; 41]),
+                ]
+                .concat(),
                 FrameError::TooLong,
             ),
             (client_frame(true, TEXT, MASK, &[0xff]), FrameError::Utf8),

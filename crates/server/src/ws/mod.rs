@@ -28,12 +28,14 @@ struct Parameters {
 
 impl Parameters {
     fn parse(query: &Query) -> Result<Parameters, Failure> {
-        let compressions =
-            [Compression::None, Compression::Brotli, Compression::Gzip].map(|each| (each.query_value(), each));
+        let compressions = [Compression::None, Compression::Brotli, Compression::Gzip]
+            .map(|each| (each.query_value(), each));
         // Accepted because clients send it; it only ever meant something in version 1.
         query.boolean("light")?;
         Ok(Parameters {
-            compression: query.word("compression", &compressions)?.unwrap_or(Compression::Brotli),
+            compression: query
+                .word("compression", &compressions)?
+                .unwrap_or(Compression::Brotli),
             confirmed: query.boolean("confirmed")?.unwrap_or(true),
             connection_id: query.parsed("connection_id", |text| {
                 ConnectionId::from_hex(text).map_err(|error| error.to_string())
@@ -55,7 +57,9 @@ pub(crate) async fn subscribe(
     let accept = check_upgrade(request.headers())?;
     let connection_id = match parameters.connection_id {
         Some(id) if id.is_zero() => {
-            return Err(Failure::bad_request("Invalid connection ID: the all-zeros ConnectionId is reserved."))
+            return Err(Failure::bad_request(
+                "Invalid connection ID: the all-zeros ConnectionId is reserved.",
+            ))
         }
         Some(id) => id,
         None => random_connection_id(),
@@ -64,7 +68,11 @@ pub(crate) async fn subscribe(
     let offers = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
     let protocol = Protocol::select(offers.iter().filter_map(|value| value.to_str().ok()))
         .ok_or_else(|| Failure::bad_request("no valid protocol selected"))?;
-    let running = state.databases.get(&record).await.map_err(Failure::internal)?;
+    let running = state
+        .databases
+        .get(&record)
+        .await
+        .map_err(Failure::internal)?;
 
     let upgrade = hyper::upgrade::on(&mut request);
     let client = connection::Client {
@@ -84,7 +92,10 @@ pub(crate) async fn subscribe(
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol.token()));
+    headers.insert(
+        header::SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static(protocol.token()),
+    );
     Ok(response)
 }
 
@@ -100,23 +111,39 @@ fn random_connection_id() -> ConnectionId {
 /// Checks the upgrade headers and answers the value of `Sec-WebSocket-Accept`.
 fn check_upgrade(headers: &HeaderMap) -> Result<HeaderValue, Failure> {
     let has_token = |name, token: &str| {
-        let mut values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.any(|value: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+        let mut values = headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        values.any(|value: &str| {
+            value
+                .split(',')
+                .any(|part| part.trim().eq_ignore_ascii_case(token))
+        })
     };
     if !has_token(header::CONNECTION, "upgrade") || !has_token(header::UPGRADE, "websocket") {
-        let failure =
-            Failure::text(StatusCode::UPGRADE_REQUIRED, "This service requires use of the websocket protocol");
+        let failure = Failure::text(
+            StatusCode::UPGRADE_REQUIRED,
+            "This service requires use of the websocket protocol",
+        );
         return Err(failure
             .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
             .with_header(header::UPGRADE, HeaderValue::from_static("websocket")));
     }
-    if headers.get(header::SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes) != Some(b"13") {
-        return Err(Failure::bad_request("`Sec-WebSocket-Version` header did not include '13'"));
+    if headers
+        .get(header::SEC_WEBSOCKET_VERSION)
+        .map(HeaderValue::as_bytes)
+        != Some(b"13")
+    {
+        return Err(Failure::bad_request(
+            "`Sec-WebSocket-Version` header did not include '13'",
+        ));
     }
     let key = headers
         .get(header::SEC_WEBSOCKET_KEY)
         .ok_or_else(|| Failure::bad_request("`Sec-WebSocket-Key` header missing"))?;
-    HeaderValue::from_str(&accept_value(key.as_bytes())).map_err(|error| wrong_query(error.to_string()))
+    HeaderValue::from_str(&accept_value(key.as_bytes()))
+        .map_err(|error| wrong_query(error.to_string()))
 }
 
 /// RFC 6455 §4.2.2.
@@ -132,6 +159,9 @@ mod tests {
     /// RFC 6455 §1.3.
     #[test]
     fn accept() {
-        assert_eq!(super::accept_value(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(
+            super::accept_value(b"dGhlIHNhbXBsZSBub25jZQ=="),
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
     }
 }

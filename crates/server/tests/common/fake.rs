@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ReducerCall, ReducerOutcome,
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ReducerCall,
+    ReducerOutcome,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
-    RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10,
-    RawTableDefV10, RawUniqueConstraintData,
+    RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
+    RawReducerDefV10, RawTableDefV10, RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
@@ -20,7 +21,10 @@ use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
 pub fn engines() -> Engines {
-    Engines { wasm: Arc::new(FakeEngine), js: None }
+    Engines {
+        wasm: Arc::new(FakeEngine),
+        js: None,
+    }
 }
 
 pub struct FakeEngine;
@@ -39,12 +43,22 @@ impl ModuleEngine for FakeEngine {
         "fake"
     }
 
-    fn load(&self, program: &[u8], _: &InstanceOptions) -> Result<Box<dyn LoadedModule>, HostError> {
-        let words: Vec<String> = String::from_utf8_lossy(program).split_whitespace().map(str::to_owned).collect();
+    fn load(
+        &self,
+        program: &[u8],
+        _: &InstanceOptions,
+    ) -> Result<Box<dyn LoadedModule>, HostError> {
+        let words: Vec<String> = String::from_utf8_lossy(program)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
         if words.first().map(String::as_str) != Some("module") {
             return Err(HostError::Compile("the first word is not `module`".into()));
         }
-        Ok(Box::new(FakeModule { definition: definition(&words), words }))
+        Ok(Box::new(FakeModule {
+            definition: definition(&words),
+            words,
+        }))
     }
 }
 
@@ -54,12 +68,18 @@ impl LoadedModule for FakeModule {
     }
 
     fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        Ok(Box::new(FakeInstance { words: self.words.clone() }))
+        Ok(Box::new(FakeInstance {
+            words: self.words.clone(),
+        }))
     }
 }
 
 impl ModuleInstance for FakeInstance {
-    fn call_reducer(&mut self, datastore: &mut Option<Box<Datastore>>, call: &ReducerCall<'_>) -> ReducerOutcome {
+    fn call_reducer(
+        &mut self,
+        datastore: &mut Option<Box<Datastore>>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
         let has = |word: &str| self.words.iter().any(|each| each == word);
         match &**call.name {
             "init" if has("fail-init") => ReducerOutcome::UserError("init does not want to".into()),
@@ -76,8 +96,12 @@ impl ModuleInstance for FakeInstance {
                 let text = call.args.get(4..).unwrap_or_default();
                 ReducerOutcome::UserError(String::from_utf8_lossy(text).into_owned())
             }
-            "panic" => ReducerOutcome::Fatal { message: "what really happened".into() },
-            "slow" => ReducerOutcome::TimedOut { message: "call_ms_max".into() },
+            "panic" => ReducerOutcome::Fatal {
+                message: "what really happened".into(),
+            },
+            "slow" => ReducerOutcome::TimedOut {
+                message: "call_ms_max".into(),
+            },
             _ => ReducerOutcome::Ok,
         }
     }
@@ -88,7 +112,8 @@ impl ModuleInstance for FakeInstance {
 }
 
 fn definition(words: &[String]) -> Vec<u8> {
-    let person = || AlgebraicType::product([("id", AlgebraicType::U32), ("name", AlgebraicType::String)]);
+    let person =
+        || AlgebraicType::product([("id", AlgebraicType::U32), ("name", AlgebraicType::String)]);
     let product = |fields: &[(&'static str, AlgebraicType)]| -> ProductType {
         match AlgebraicType::product(fields.iter().cloned()) {
             AlgebraicType::Product(product) => product,
@@ -102,19 +127,24 @@ fn definition(words: &[String]) -> Vec<u8> {
         ok_return_type: AlgebraicType::unit(),
         err_return_type: AlgebraicType::String,
     };
-    let (open, private) = (FunctionVisibility::ClientCallable, FunctionVisibility::Private);
+    let (open, private) = (
+        FunctionVisibility::ClientCallable,
+        FunctionVisibility::Private,
+    );
     let table = |name: &str, type_ref| RawTableDefV10 {
         source_name: name.into(),
         product_type_ref: TypeRef(type_ref),
         primary_key: vec![ColId(0)],
         indexes: vec![RawIndexDefV10 {
-            source_name: None,
+            source_name: Some(format!("{name}_id_idx_btree")),
             accessor_name: None,
             algorithm: RawIndexAlgorithm::BTree(vec![ColId(0)]),
         }],
         constraints: vec![RawConstraintDefV10 {
             source_name: None,
-            data: RawConstraintData::Unique(RawUniqueConstraintData { columns: vec![ColId(0)] }),
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: vec![ColId(0)],
+            }),
         }],
         sequences: vec![],
         table_type: TableKind::User,
@@ -138,13 +168,20 @@ fn definition(words: &[String]) -> Vec<u8> {
         Section::Reducers(vec![
             reducer("init", product(&[]), private),
             reducer("on_connect", product(&[]), private),
-            reducer("add", product(&[("id", AlgebraicType::U32), ("name", AlgebraicType::String)]), open),
+            reducer(
+                "add",
+                product(&[("id", AlgebraicType::U32), ("name", AlgebraicType::String)]),
+                open,
+            ),
             reducer("fail", product(&[("message", AlgebraicType::String)]), open),
             reducer("panic", product(&[]), open),
             reducer("slow", product(&[]), open),
             reducer("hidden", product(&[]), private),
         ]),
-        Section::LifeCycleReducers(vec![lifecycle(Lifecycle::Init, "init"), lifecycle(Lifecycle::OnConnect, "on_connect")]),
+        Section::LifeCycleReducers(vec![
+            lifecycle(Lifecycle::Init, "init"),
+            lifecycle(Lifecycle::OnConnect, "on_connect"),
+        ]),
     ];
     RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
 }

@@ -76,7 +76,8 @@ impl TestServer {
     pub async fn user(&self) -> User {
         let response = self.send("POST", "/v1/identity").await;
         assert_eq!(response.status(), 200);
-        let body: serde_json::Value = serde_json::from_str(&response.text().await.expect("body")).expect("JSON");
+        let body: serde_json::Value =
+            serde_json::from_str(&response.text().await.expect("body")).expect("JSON");
         User {
             identity: body["identity"].as_str().expect("identity").to_owned(),
             token: body["token"].as_str().expect("token").to_owned(),
@@ -91,7 +92,10 @@ impl TestServer {
 
 pub async fn answer(request: RequestBuilder) -> (u16, String) {
     let response = request.send().await.expect("response");
-    (response.status().as_u16(), response.text().await.expect("body"))
+    (
+        response.status().as_u16(),
+        response.text().await.expect("body"),
+    )
 }
 
 pub fn json(text: &str) -> serde_json::Value {
@@ -99,5 +103,8 @@ pub fn json(text: &str) -> serde_json::Value {
 }
 
 pub fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
-    response.headers().get(name).map(|value| value.to_str().expect("text"))
+    response
+        .headers()
+        .get(name)
+        .map(|value| value.to_str().expect("text"))
 }

@@ -1,0 +1,635 @@
+//! The WebSocket endpoint (chapter 05 §2, §3, §8, §11).
+
+mod common;
+
+use std::time::Duration;
+
+use common::{answer, config, header, json, TestServer, User};
+use futures_util::{SinkExt as _, StreamExt as _};
+use lightcone_types::bsatn::Encode as _;
+use lightcone_types::{ConnectionId, Identity};
+use lightcone_wire::{payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+async fn publish(server: &TestServer, program: &'static str) -> User {
+    let user = server.user().await;
+    let request = server
+        .request("PUT", "/v1/database/a")
+        .bearer_auth(&user.token)
+        .body(program);
+    let (status, body) = answer(request).await;
+    assert_eq!(status, 200, "{body}");
+    user
+}
+
+async fn connect(
+    server: &TestServer,
+    query: &str,
+    protocols: &'static str,
+) -> Result<Socket, WsError> {
+    let url = format!("ws://{}/v1/database/a/subscribe{query}", server.address);
+    let mut request = url.into_client_request().expect("request");
+    request
+        .headers_mut()
+        .insert("sec-websocket-protocol", protocols.parse().expect("header"));
+    tokio_tungstenite::connect_async(request)
+        .await
+        .map(|(socket, _)| socket)
+}
+
+async fn next(socket: &mut Socket) -> Option<Result<Message, WsError>> {
+    loop {
+        match tokio::time::timeout(Duration::from_secs(10), socket.next())
+            .await
+            .expect("in time")
+        {
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            other => return other,
+        }
+    }
+}
+
+async fn messages(socket: &mut Socket, protocol: Protocol) -> Vec<ServerMessage> {
+    match next(socket).await {
+        Some(Ok(Message::Binary(bytes))) => {
+            let body = payload::decode_body(&bytes, 64 << 20).expect("payload");
+            payload::decode_messages(protocol, &body).expect("messages")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn call(request_id: u32, reducer: &str, args: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ClientMessage::CallReducer {
+        request_id,
+        reducer,
+        args,
+    }
+    .encode(&mut bytes);
+    bytes
+}
+
+fn person(id: u32, name: &str) -> Vec<u8> {
+    let mut row = id.to_vec();
+    name.to_owned().encode(&mut row);
+    row
+}
+
+const V2: &str = "v2.bsatn.spacetimedb";
+const BOTH: &str = "v2.bsatn.spacetimedb, v3.bsatn.spacetimedb";
+
+/// The table of 05 §2.6, every row with all later ones wrong too.
+#[tokio::test(flavor = "multi_thread")]
+async fn order_of_the_handshake_checks() {
+    let server = TestServer::start().await;
+    publish(&server, "module").await;
+    let nobody = Identity::from_claims("localhost", "nobody").to_hex();
+    struct Case<'a> {
+        path: &'a str,
+        query: &'a str,
+        headers: &'a [(&'a str, &'a str)],
+        status: u16,
+        body: &'a str,
+    }
+    const UPGRADE: &[(&str, &str)] = &[
+        ("connection", "keep-alive, Upgrade"),
+        ("upgrade", "WebSocket"),
+    ];
+    const VERSION: (&str, &str) = ("sec-websocket-version", "13");
+    const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    let zero = "connection_id=00000000000000000000000000000000";
+    let with = |more: &[(&'static str, &'static str)]| [UPGRADE, more].concat();
+    let (no_version, no_key, complete) = (with(&[]), with(&[VERSION]), with(&[VERSION, KEY]));
+    let text_protocol = with(&[
+        VERSION,
+        KEY,
+        (
+            "sec-websocket-protocol",
+            "v1.json.spacetimedb, V2.bsatn.spacetimedb",
+        ),
+    ]);
+    let cases = [
+        Case {
+            path: "B_",
+            query: "token=x&light=1",
+            headers: &[("authorization", "x")],
+            status: 400,
+            body: "Authorization is invalid: malformed token",
+        },
+        Case {
+            path: "B_",
+            query: "token=x&light=1",
+            headers: &[],
+            status: 401,
+            body: "Invalid token: InvalidToken",
+        },
+        Case {
+            path: "b_",
+            query: "light=1",
+            headers: &[],
+            status: 400,
+            body: "Invalid URL: invalid characters in database name",
+        },
+        Case {
+            path: "b",
+            query: "light=1",
+            headers: &[],
+            status: 400,
+            body: "Failed to deserialize query string: ",
+        },
+        Case {
+            path: "b",
+            query: "compression=gzip",
+            headers: &[],
+            status: 400,
+            body: "Failed to deserialize",
+        },
+        Case {
+            path: "b",
+            query: "connection_id=0x12",
+            headers: &[],
+            status: 400,
+            body: "Failed to deserialize",
+        },
+        Case {
+            path: "b",
+            query: "confirmed=true&confirmed=true",
+            headers: &[],
+            status: 400,
+            body: "Failed to ",
+        },
+        Case {
+            path: "b",
+            query: zero,
+            headers: &[],
+            status: 426,
+            body: "This service requires use of the websocket protocol",
+        },
+        Case {
+            path: "b",
+            query: zero,
+            headers: &no_version,
+            status: 400,
+            body: "`Sec-WebSocket-Version` header did not include '13'",
+        },
+        Case {
+            path: "b",
+            query: zero,
+            headers: &no_key,
+            status: 400,
+            body: "`Sec-WebSocket-Key` header missing",
+        },
+        Case {
+            path: "b",
+            query: zero,
+            headers: &complete,
+            status: 400,
+            body: "Invalid connection ID: the all-zeros ConnectionId is reserved.",
+        },
+        Case {
+            path: "b",
+            query: "",
+            headers: &complete,
+            status: 404,
+            body: "`b` not found",
+        },
+        Case {
+            path: &nobody,
+            query: "",
+            headers: &complete,
+            status: 404,
+            body: "No such database.",
+        },
+        Case {
+            path: "a",
+            query: "",
+            headers: &complete,
+            status: 400,
+            body: "no valid protocol selected",
+        },
+        Case {
+            path: "a",
+            query: "",
+            headers: &text_protocol,
+            status: 400,
+            body: "no valid protocol selected",
+        },
+    ];
+    for case in cases {
+        let mut request = server.request(
+            "GET",
+            &format!("/v1/database/{}/subscribe?{}", case.path, case.query),
+        );
+        for (name, value) in case.headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.send().await.expect("response");
+        let status = response.status().as_u16();
+        if status == 426 {
+            assert_eq!(header(&response, "upgrade"), Some("websocket"));
+            assert_eq!(header(&response, "connection"), Some("upgrade"));
+        }
+        let body = response.text().await.expect("body");
+        assert!(
+            status == case.status && body.starts_with(case.body),
+            "{}?{}: {status} {body}",
+            case.path,
+            case.query
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accepted_handshakes() {
+    let server = TestServer::start().await;
+    let user = publish(&server, "module").await;
+    for (offered, selected) in [
+        (vec![V2], V2),
+        (vec![BOTH], "v3.bsatn.spacetimedb"),
+        (
+            vec!["v1.json.spacetimedb", "v3.bsatn.spacetimedb"],
+            "v3.bsatn.spacetimedb",
+        ),
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.expect("connect");
+        let offers: String = offered
+            .iter()
+            .map(|offer| format!("Sec-WebSocket-Protocol: {offer}\r\n"))
+            .collect();
+        let request = format!(
+            "GET /v1/database/a/subscribe?light=true&unknown=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer {}\r\n{offers}\r\n",
+            user.token
+        );
+        stream.write_all(request.as_bytes()).await.expect("write");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.expect("head"));
+        }
+        let head = String::from_utf8(head).expect("UTF-8").to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 101 "), "{head}");
+        for line in [
+            "connection: upgrade",
+            "upgrade: websocket",
+            &"sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_ascii_lowercase(),
+            &format!("sec-websocket-protocol: {selected}"),
+            &format!("spacetime-identity: {}", user.identity),
+        ] {
+            assert!(
+                head.contains(&format!("\r\n{line}\r\n")),
+                "{line} in {head}"
+            );
+        }
+        assert!(!head.contains("sec-websocket-extensions"), "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn first_message_and_calls() {
+    let server = TestServer::start().await;
+    let user = publish(&server, "module").await;
+    for (protocols, protocol) in [(V2, Protocol::V2), (BOTH, Protocol::V3)] {
+        let id = ConnectionId(7 + protocol as u128);
+        let query = format!(
+            "?connection_id={}&token={}&compression=None",
+            id.to_hex(),
+            user.token
+        );
+        let mut socket = connect(&server, &query, protocols)
+            .await
+            .expect("connected");
+        // Sent before the module has accepted the client.
+        for request_id in 0..3 {
+            let row = person(request_id + protocol as u32 * 10, "x");
+            socket
+                .send(Message::Binary(call(request_id, "add", &row).into()))
+                .await
+                .expect("send");
+        }
+        let mut received = Vec::new();
+        while received.len() < 4 {
+            let more = messages(&mut socket, protocol).await;
+            assert!(protocol == Protocol::V3 || more.len() == 1);
+            received.extend(more);
+        }
+        match &received[0] {
+            ServerMessage::InitialConnection {
+                identity,
+                connection_id,
+                token,
+            } => {
+                assert_eq!(identity.to_hex(), user.identity);
+                assert_eq!(*connection_id, id);
+                assert_eq!(**token, *user.token);
+            }
+            other => panic!("{other:?}"),
+        }
+        for (expected, message) in received[1..].iter().enumerate() {
+            match message {
+                ServerMessage::ReducerResult {
+                    request_id, result, ..
+                } => {
+                    assert_eq!(*request_id, expected as u32);
+                    assert!(
+                        matches!(result, ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty),
+                        "{result:?}"
+                    );
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        // The connection is a row while it lives.
+        let count = || async {
+            let request = server
+                .request("POST", "/v1/database/a/sql")
+                .bearer_auth(&user.token);
+            let rows =
+                json(&answer(request.body("SELECT * FROM st_client")).await.1)[0]["rows"].clone();
+            rows.as_array()
+                .expect("rows")
+                .iter()
+                .filter(|row| row[1] == json(&id.0.to_string()))
+                .count()
+        };
+        assert_eq!(count().await, 1);
+        socket.close(None).await.expect("close");
+        match next(&mut socket).await {
+            None | Some(Ok(Message::Close(None))) => {}
+            other => panic!("{other:?}"),
+        }
+        tokio::time::timeout(Duration::from_secs(5), async { while count().await > 0 {} })
+            .await
+            .expect("disconnected");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anonymous_clients_get_a_lasting_token() {
+    let server = TestServer::start().await;
+    publish(&server, "module").await;
+    let mut socket = connect(&server, "", BOTH).await.expect("connected");
+    match messages(&mut socket, Protocol::V3).await.remove(0) {
+        ServerMessage::InitialConnection {
+            identity,
+            token,
+            connection_id,
+        } => {
+            assert!(!connection_id.is_zero());
+            let path = format!("/v1/identity/{identity}/verify");
+            assert_eq!(
+                answer(server.request("GET", &path).bearer_auth(&*token))
+                    .await
+                    .0,
+                204
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn close_reason(socket: &mut Socket) -> (CloseCode, String) {
+    loop {
+        match next(socket).await {
+            Some(Ok(Message::Close(Some(frame)))) => return (frame.code, frame.reason.to_string()),
+            Some(Ok(Message::Binary(_))) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// 05 §3.6 and §8.
+#[tokio::test(flavor = "multi_thread")]
+async fn close_codes() {
+    let server = TestServer::start().await;
+    let user = publish(&server, "module").await;
+    let two_bytes = call(0, "add", &[])[..3].to_vec();
+    for (message, reason) in [
+        (
+            Message::Binary(vec![9].into()),
+            "unknown tag 0x9 for sum type ClientMessage",
+        ),
+        (
+            Message::Binary(two_bytes.into()),
+            "data too short for u32: Expected 4, given 2",
+        ),
+        (
+            Message::Binary(vec![].into()),
+            "v3 websocket binary payload must contain at least one v2 client message",
+        ),
+        (
+            Message::Text("{}".into()),
+            "v3 websocket does not support text messages",
+        ),
+    ] {
+        let mut socket = connect(&server, "", BOTH).await.expect("connected");
+        socket.send(message).await.expect("send");
+        assert_eq!(
+            close_reason(&mut socket).await,
+            (CloseCode::Error, reason.to_owned())
+        );
+        assert!(next(&mut socket).await.is_none());
+    }
+    // The client's own Close is echoed.
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    let frame = tokio_tungstenite::tungstenite::protocol::CloseFrame {
+        code: CloseCode::Library(4001),
+        reason: "bye".into(),
+    };
+    socket.close(Some(frame)).await.expect("close");
+    assert_eq!(
+        close_reason(&mut socket).await,
+        (CloseCode::Library(4001), "bye".to_owned())
+    );
+    // Deletion and clearing end clients, updates do not.
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    messages(&mut socket, Protocol::V2).await;
+    let put = |query: &str, program: &'static str| {
+        answer(
+            server
+                .request("PUT", &format!("/v1/database/a{query}"))
+                .bearer_auth(&user.token)
+                .body(program),
+        )
+    };
+    assert_eq!(put("", "module two").await.0, 200);
+    socket
+        .send(Message::Binary(call(1, "add", &person(99, "x")).into()))
+        .await
+        .expect("send");
+    assert!(matches!(
+        messages(&mut socket, Protocol::V2).await[0],
+        ServerMessage::ReducerResult { .. }
+    ));
+    assert_eq!(put("?clear=true", "module three").await.0, 200);
+    assert_eq!(
+        close_reason(&mut socket).await,
+        (CloseCode::Away, "module exited".to_owned())
+    );
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    messages(&mut socket, Protocol::V2).await;
+    server.stop().await;
+    assert_eq!(
+        close_reason(&mut socket).await,
+        (CloseCode::Away, "module exited".to_owned())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_by_the_module() {
+    let server = TestServer::start().await;
+    publish(&server, "module refuse").await;
+    let mut socket = connect(&server, "", V2)
+        .await
+        .expect("the upgrade succeeds");
+    match next(&mut socket).await {
+        None | Some(Err(_)) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn broken_frames_are_dropped() {
+    let server = TestServer::start_with(config("[limits]\nmessage-bytes-max = 1000")).await;
+    publish(&server, "module").await;
+    let mut too_long = vec![0x82, 0xfe];
+    too_long.extend_from_slice(&1001u16.to_be_bytes());
+    for bytes in [
+        vec![0x82, 0x01, 0x00],
+        vec![0xc2, 0x80, 0, 0, 0, 0],
+        vec![0x83, 0x80, 0, 0, 0, 0],
+        too_long,
+    ] {
+        let mut socket = connect(&server, "", V2).await.expect("connected");
+        messages(&mut socket, Protocol::V2).await;
+        let MaybeTlsStream::Plain(stream) = socket.get_mut() else {
+            panic!("no TLS here")
+        };
+        stream.write_all(&bytes).await.expect("write");
+        match next(&mut socket).await {
+            None | Some(Err(_)) => {}
+            other => panic!("{bytes:?}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_answers_come_in_fragments_and_many_clients_work() {
+    let server = TestServer::start().await;
+    publish(&server, "module").await;
+    let mut socket = connect(&server, "?compression=None", BOTH)
+        .await
+        .expect("connected");
+    messages(&mut socket, Protocol::V3).await;
+    // The error text comes back whole: 3 MB, more than a fragment.
+    let text = "x".repeat(3_000_000);
+    let mut args = Vec::new();
+    text.encode(&mut args);
+    socket
+        .send(Message::Binary(call(5, "fail", &args).into()))
+        .await
+        .expect("send");
+    match messages(&mut socket, Protocol::V3).await.remove(0) {
+        ServerMessage::ReducerResult {
+            request_id: 5,
+            result: ReducerOutcome::Err(error),
+            ..
+        } => {
+            assert_eq!(error.len(), 3_000_004);
+        }
+        other => panic!("{other:?}"),
+    }
+    let clients = (0..20u32).map(|client| {
+        let url = format!(
+            "ws://{}/v1/database/a/subscribe?compression=None",
+            server.address
+        );
+        tokio::spawn(async move {
+            let mut request = url.into_client_request().expect("request");
+            request
+                .headers_mut()
+                .insert("sec-websocket-protocol", BOTH.parse().expect("header"));
+            let mut socket = tokio_tungstenite::connect_async(request)
+                .await
+                .expect("connected")
+                .0;
+            let batch: Vec<u8> = (0..40)
+                .flat_map(|n| call(n, "add", &person(client * 1000 + n, "name")))
+                .collect();
+            socket
+                .send(Message::Binary(batch.into()))
+                .await
+                .expect("send");
+            let mut received = 0;
+            while received < 41 {
+                received += messages(&mut socket, Protocol::V3).await.len();
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.expect("client");
+    }
+    let rows = answer(
+        server
+            .request("POST", "/v1/database/a/sql")
+            .body("SELECT COUNT(*) AS n FROM person"),
+    )
+    .await;
+    assert_eq!(json(&rows.1)[0]["rows"][0][0], 800, "{}", rows.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keep_alive() {
+    let text = "[websocket]\nping-interval = \"100ms\"\nidle-timeout = \"400ms\"";
+    let server = TestServer::start_with(config(text)).await;
+    publish(&server, "module").await;
+    // A client that answers Pings lives on.
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    let mut pings = 0;
+    let lives = async {
+        while let Some(Ok(message)) = socket.next().await {
+            pings += usize::from(message.is_ping());
+            if pings == 10 {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), lives)
+        .await
+        .expect("pings keep coming");
+    assert_eq!(pings, 10);
+    // Its own Pings are answered with their payload.
+    socket
+        .send(Message::Ping(vec![1, 2].into()))
+        .await
+        .expect("ping");
+    let pong = async {
+        while let Some(Ok(message)) = socket.next().await {
+            if message == Message::Pong(vec![1, 2].into()) {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(5), pong)
+        .await
+        .expect("in time"));
+    // One that is silent is dropped, without a Close.
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    let MaybeTlsStream::Plain(stream) = socket.get_mut() else {
+        panic!("no TLS here")
+    };
+    let mut bytes = Vec::new();
+    let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes)).await;
+    end.expect("dropped").ok();
+    let pings = bytes.windows(2).filter(|frame| *frame == [0x89, 0]).count();
+    assert_eq!(pings, 1, "no second Ping before the first is answered");
+}
