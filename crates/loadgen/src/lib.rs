@@ -14,6 +14,7 @@
 
 pub mod client;
 mod error;
+pub mod ledger;
 pub mod load;
 pub mod measure;
 pub mod options;

@@ -9,6 +9,7 @@ use lightcone_wire::{
 };
 use mio::net::TcpStream;
 
+use crate::ledger::Ledger;
 use crate::measure::Interval;
 use crate::websocket::{
     append_binary, append_close, append_pong, Event, FrameReader, Masks, Progress,
@@ -70,6 +71,7 @@ struct Slot {
     request_id: u32,
     under_way: bool,
     started_ns: u64,
+    pair: (u32, u32),
 }
 
 /// The slots of a connection.
@@ -97,28 +99,35 @@ impl Slots {
     }
 
     #[inline]
-    fn start(&mut self, started_ns: u64) -> Option<u32> {
+    fn start(&mut self, started_ns: u64, pair: (u32, u32)) -> Option<u32> {
         let number = self.free.pop()?;
         let slot = &mut self.slots[number as usize];
         slot.request_id = slot.request_id.wrapping_add(self.mask + 1);
         slot.under_way = true;
         slot.started_ns = started_ns;
+        slot.pair = pair;
         Some(slot.request_id)
     }
 
     #[inline]
-    fn finish(&mut self, request_id: u32) -> Result<u64, Error> {
+    fn finish(&mut self, request_id: u32) -> Result<Slot, Error> {
         let number = request_id & self.mask;
         match self.slots.get_mut(number as usize) {
             Some(slot) if slot.under_way && slot.request_id == request_id => {
                 slot.under_way = false;
                 self.free.push(number);
-                Ok(slot.started_ns)
+                Ok(*slot)
             }
             _ => Err(Error::Protocol(format!(
                 "it answered request {request_id}, which is not under way"
             ))),
         }
+    }
+
+    /// The transfers of all calls under way.
+    fn pairs_under_way(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let under_way = self.slots.iter().filter(|slot| slot.under_way);
+        under_way.map(|slot| slot.pair)
     }
 
     fn under_way(&self) -> usize {
@@ -210,6 +219,13 @@ impl LoadConnection {
         }
     }
 
+    /// Notes the transfers of calls that wait for their answer as unknown.
+    pub fn note_unknown(&self, ledger: &mut Ledger) {
+        if let Role::Caller { slots, .. } = &self.role {
+            slots.pairs_under_way().for_each(|pair| ledger.lose(pair));
+        }
+    }
+
     /// Calls that could still be started, those queued counted as started.
     #[inline]
     pub fn free(&self) -> usize {
@@ -250,10 +266,10 @@ impl LoadConnection {
                 let payload_bytes = frame.len() * call_bytes;
                 append_binary(&mut self.out, &mut self.masks, payload_bytes, |out| {
                     for &started_ns in frame {
-                        let request_id = slots
-                            .start(started_ns)
-                            .expect("no more calls are queued than places are free");
                         let ends = next_pair(&workload.pairs, pair, interval);
+                        let request_id = slots
+                            .start(started_ns, ends)
+                            .expect("no more calls are queued than places are free");
                         workload.template.append(out, request_id, ends);
                     }
                 });
@@ -297,6 +313,7 @@ impl LoadConnection {
         clock: impl Fn() -> u64,
         in_window: impl Fn(u64) -> bool,
         interval: &mut Interval,
+        mut ledger: Option<&mut Ledger>,
     ) -> Result<(), Error> {
         loop {
             let (role, out, masks) = (&mut self.role, &mut self.out, &mut self.masks);
@@ -306,8 +323,12 @@ impl LoadConnection {
                 match event {
                     Event::Message(payload) => {
                         let now_ns = *now.get_or_insert_with(&clock);
-                        let measured = in_window(now_ns).then_some(&mut *interval);
-                        on_message(role, payload, now_ns, measured)?;
+                        let mut tally = Tally {
+                            now_ns,
+                            interval: in_window(now_ns).then_some(&mut *interval),
+                            ledger: ledger.as_deref_mut(),
+                        };
+                        on_message(role, payload, &mut tally)?;
                     }
                     Event::Ping(payload) => append_pong(out, masks, payload),
                     Event::Close(how) => return Err(Error::Closed(how)),
@@ -356,13 +377,30 @@ const RESULT_HEAD_BYTES: usize = 1 + 4 + 8;
 /// The rest of an `Ok` without return value and updates.
 const OK_WITHOUT_UPDATE: [u8; 9] = [0; 9];
 
-/// Handles the messages of a payload. `measured` is where they count, if they do.
-fn on_message(
-    role: &mut Role,
-    payload: &[u8],
+/// Where answers are counted.
+struct Tally<'a> {
+    /// When they arrived.
     now_ns: u64,
-    mut measured: Option<&mut Interval>,
-) -> Result<(), Error> {
+    /// Inside the measured window.
+    interval: Option<&'a mut Interval>,
+    /// With the strict check.
+    ledger: Option<&'a mut Ledger>,
+}
+
+impl Tally<'_> {
+    #[inline]
+    fn succeed(&mut self, slot: Slot) {
+        if let Some(interval) = &mut self.interval {
+            interval.succeed(self.now_ns.saturating_sub(slot.started_ns));
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.acknowledge(slot.pair);
+        }
+    }
+}
+
+/// Handles the messages of a payload.
+fn on_message(role: &mut Role, payload: &[u8], tally: &mut Tally<'_>) -> Result<(), Error> {
     let (&tag, mut body) = payload
         .split_first()
         .ok_or_else(|| Error::Protocol("it sent an empty payload".into()))?;
@@ -383,15 +421,12 @@ fn on_message(
             };
             if let Some(rest) = rest {
                 let request_id = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-                let started_ns = slots.finish(request_id)?;
-                if let Some(interval) = &mut measured {
-                    interval.succeed(now_ns.saturating_sub(started_ns));
-                }
+                tally.succeed(slots.finish(request_id)?);
                 body = rest;
                 continue;
             }
         }
-        body = on_other_message(role, body, now_ns, measured.as_deref_mut())?;
+        body = on_other_message(role, body, tally)?;
     }
     Ok(())
 }
@@ -401,8 +436,7 @@ fn on_message(
 fn on_other_message<'a>(
     role: &mut Role,
     body: &'a [u8],
-    now_ns: u64,
-    measured: Option<&mut Interval>,
+    tally: &mut Tally<'_>,
 ) -> Result<&'a [u8], Error> {
     let mut reader = Reader::new(body);
     match skip_server_message(&mut reader)? {
@@ -417,21 +451,20 @@ fn on_other_message<'a>(
             else {
                 return Err(Error::Protocol("it answered a call nobody made".into()));
             };
-            let started_ns = slots.finish(request_id)?;
-            if let Some(interval) = measured {
-                match result {
-                    ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty => {
-                        interval.succeed(now_ns.saturating_sub(started_ns));
-                    }
-                    ReducerOutcome::Err(bytes) => {
-                        interval.refused.add(&ReducerOutcome::error_text(&bytes), 1);
-                    }
-                    ReducerOutcome::InternalError(text) => interval.failed.add(&text, 1),
+            let slot = slots.finish(request_id)?;
+            match (result, &mut tally.interval) {
+                (ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty, _) => tally.succeed(slot),
+                (ReducerOutcome::Err(bytes), Some(interval)) => {
+                    interval.refused.add(&ReducerOutcome::error_text(&bytes), 1);
                 }
+                (ReducerOutcome::InternalError(text), Some(interval)) => {
+                    interval.failed.add(&text, 1);
+                }
+                (ReducerOutcome::Err(_) | ReducerOutcome::InternalError(_), None) => {}
             }
         }
         ServerMessageKind::TransactionUpdate { rows } => {
-            if let Some(interval) = measured {
+            if let Some(interval) = &mut tally.interval {
                 interval.updates += 1;
                 interval.update_rows += rows;
             }
@@ -464,17 +497,17 @@ mod tests {
     #[test]
     fn slots_notice_answers_that_do_not_fit() {
         let mut slots = Slots::new(3);
-        let first = slots.start(10).unwrap();
-        let second = slots.start(20).unwrap();
-        slots.start(30).unwrap();
-        assert_eq!((slots.start(40), slots.under_way()), (None, 3));
-        assert_eq!(slots.finish(second).unwrap(), 20);
+        let first = slots.start(10, (0, 1)).unwrap();
+        let second = slots.start(20, (0, 1)).unwrap();
+        slots.start(30, (0, 1)).unwrap();
+        assert_eq!((slots.start(40, (0, 1)), slots.under_way()), (None, 3));
+        assert_eq!(slots.finish(second).unwrap().started_ns, 20);
         assert!(slots.finish(second).is_err(), "answered twice");
-        let again = slots.start(50).unwrap();
+        let again = slots.start(50, (0, 1)).unwrap();
         assert_ne!(again, second, "ids of one slot differ");
         assert!(slots.finish(second).is_err(), "late answer to an old call");
         assert!(slots.finish(3).is_err(), "a slot that does not exist");
-        assert_eq!(slots.finish(first).unwrap(), 10);
+        assert_eq!(slots.finish(first).unwrap().started_ns, 10);
     }
 
     #[test]
@@ -487,7 +520,9 @@ mod tests {
         let Role::Caller { slots, .. } = &mut role else {
             unreachable!()
         };
-        let ids: Vec<u32> = (0..4).map(|_| slots.start(1_000).unwrap()).collect();
+        let ids: Vec<u32> = (0..4)
+            .map(|_| slots.start(1_000, (0, 1)).unwrap())
+            .collect();
         let mut payload = vec![0];
         lightcone_wire::server::reducer_result_ok(&mut payload, ids[0], timestamp, &[]);
         lightcone_wire::server::reducer_result_err(
@@ -503,14 +538,23 @@ mod tests {
             timestamp,
             "no such reducer",
         );
-        let mut interval = Interval::default();
-        on_message(&mut role, &payload, 4_000_000, Some(&mut interval)).unwrap();
+        let (mut interval, mut ledger) = (Interval::default(), Ledger::new(2, 1));
+        let mut tally = Tally {
+            now_ns: 4_000_000,
+            interval: Some(&mut interval),
+            ledger: Some(&mut ledger),
+        };
+        on_message(&mut role, &payload, &mut tally).unwrap();
+        assert!(
+            on_message(&mut role, &payload, &mut tally).is_err(),
+            "again"
+        );
+        assert!(on_message(&mut role, &[], &mut tally).is_err());
+        assert!(on_message(&mut role, &[2, 1], &mut tally).is_err());
         assert_eq!(interval.succeeded(), 2);
         assert_eq!(interval.refused.0["insufficient_funds"], 1);
         assert_eq!(interval.failed.0["no such reducer"], 1);
         assert_eq!(interval.max_ms(), 3.999);
-        assert!(on_message(&mut role, &payload, 0, None).is_err(), "again");
-        assert!(on_message(&mut role, &[], 0, None).is_err());
-        assert!(on_message(&mut role, &[2, 1], 0, None).is_err());
+        ledger.check(&[10, 10], &[8, 12]).unwrap();
     }
 }

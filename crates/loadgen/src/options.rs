@@ -99,6 +99,10 @@ pub struct Options {
     /// After the run, check that the sum of the balances is accounts × initial balance.
     #[arg(long)]
     pub verify: bool,
+    /// Read all balances before and after the run, and check each account against the transfers
+    /// that were acknowledged.
+    #[arg(long)]
+    pub verify_strict: bool,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,

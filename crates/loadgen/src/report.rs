@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde_json::{json, Value};
 
+use crate::ledger::Ledger;
 use crate::measure::Interval;
 use crate::subscribe::Verification;
 
@@ -85,6 +86,10 @@ pub struct Report {
     pub server: Option<ServerUse>,
     pub subscriptions: Option<Subscriptions>,
     pub verification: Option<Verification>,
+    /// With `--verify-strict`: what was acknowledged, and the outcome of the check. A caller
+    /// that kills the server reads the balances after its restart and checks the ledger itself.
+    pub ledger: Option<Ledger>,
+    pub strict: Option<Result<(), String>>,
 }
 
 const PERCENTILES: [(&str, f64); 4] =
@@ -107,9 +112,8 @@ impl Report {
 
     /// True unless a verification was asked for and failed.
     pub fn is_verified(&self) -> bool {
-        self.verification
-            .as_ref()
-            .is_none_or(|verification| verification.ok)
+        let sum_ok = self.verification.as_ref().is_none_or(|sum| sum.ok);
+        sum_ok && self.strict.as_ref().is_none_or(Result::is_ok)
     }
 
     /// All figures.
@@ -138,6 +142,10 @@ impl Report {
             "server": self.server,
             "subscriptions": self.subscriptions,
             "verification": self.verification,
+            "strict": self.strict.as_ref().map(|outcome| match outcome {
+                Ok(()) => "passed",
+                Err(error) => error.as_str(),
+            }),
             "series": self.series,
         })
     }
@@ -262,6 +270,12 @@ impl Display for Report {
                 ),
             )?;
         }
+        if let Some(outcome) = &self.strict {
+            match outcome {
+                Ok(()) => table.row("strict check", format_args!("passed"))?,
+                Err(error) => table.row("strict check", format_args!("FAILED: {error}"))?,
+            }
+        }
         Ok(())
     }
 }
@@ -310,6 +324,8 @@ mod tests {
             }),
             subscriptions: None,
             verification: None,
+            ledger: None,
+            strict: None,
         };
         let text = report.to_string();
         for line in [

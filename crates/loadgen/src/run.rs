@@ -4,6 +4,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, Endpoint};
+use crate::ledger::Ledger;
 use crate::load::{CallTemplate, LoadConnection, Workload};
 use crate::measure::Interval;
 use crate::process::{own_cpu, Usage};
@@ -79,11 +80,20 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, 
         endpoint.address
     ));
 
+    let before = match options.verify_strict {
+        true => Some(subscribe::read_balances(&endpoint, options.accounts)?),
+        false => None,
+    };
     let mut report = drive(options, &workload, groups, progress)?;
     if let Some(mut subscriptions) = subscriptions {
         subscriptions.updates = report.total.updates;
         subscriptions.update_rows = report.total.update_rows;
         report.subscriptions = Some(subscriptions);
+    }
+    if let (Some(before), Some(ledger)) = (&before, &report.ledger) {
+        let outcome = subscribe::read_balances(&endpoint, options.accounts)
+            .and_then(|after| ledger.check(before, &after));
+        report.strict = Some(outcome.map_err(|error| error.to_string()));
     }
     if options.verify {
         report.verification = Some(subscribe::verify(&endpoint, options.initial_balance)?);
@@ -209,9 +219,11 @@ fn drive(
                 first_call_ns: call_every_ns.unwrap_or(0.0) * number as f64 / threads,
             };
             let sender = sender.clone();
+            let ledger =
+                (options.verify_strict).then(|| Ledger::new(options.accounts, options.amount));
             scope.spawn(move || {
                 std::thread::sleep(base.saturating_duration_since(Instant::now()));
-                worker::run(connections, workload, schedule, &sender);
+                worker::run(connections, workload, schedule, ledger, &sender);
             });
         }
         drop(sender);
@@ -224,7 +236,7 @@ fn drive(
                 Sample::take(options.server_pid)
             })
         });
-        let (total, series) = collect(&receiver, threads as usize, progress)?;
+        let (total, series, ledger) = collect(&receiver, threads as usize, progress)?;
         let ended_early = Instant::now() < window_end;
         drop(run_ended);
         let [before, after] = sampler.join().expect("sampling does not panic");
@@ -232,7 +244,10 @@ fn drive(
             true => (after.at - before.at).as_secs_f64().max(0.001),
             false => options.seconds,
         };
-        Ok(report(seconds, total, series, before, after))
+        Ok(Report {
+            ledger,
+            ..report(seconds, total, series, before, after)
+        })
     })
 }
 
@@ -241,10 +256,11 @@ fn collect(
     updates: &Receiver<Update>,
     workers: usize,
     progress: &mut dyn FnMut(&str),
-) -> Result<(Interval, Vec<SecondPoint>), Error> {
+) -> Result<(Interval, Vec<SecondPoint>, Option<Ledger>), Error> {
     let mut total = Interval::default();
     let mut seconds: Vec<(usize, Interval)> = Vec::new();
     let mut series = Vec::new();
+    let mut ledger: Option<Ledger> = None;
     let mut running = workers;
     while running > 0 {
         match updates.recv() {
@@ -263,8 +279,12 @@ fn collect(
                     seconds[second].1 = Interval::default();
                 }
             }
-            Ok(Update::Done(interval)) => {
+            Ok(Update::Done(interval, part)) => {
                 total.add(&*interval?);
+                match (&mut ledger, part) {
+                    (Some(ledger), Some(part)) => ledger.add(&part),
+                    (ledger, part) => *ledger = part.map(|part| *part),
+                }
                 running -= 1;
             }
             Err(_) => break,
@@ -274,7 +294,7 @@ fn collect(
     for (_, interval) in &seconds {
         total.add(interval);
     }
-    Ok((total, series))
+    Ok((total, series, ledger))
 }
 
 fn report(
@@ -308,5 +328,7 @@ fn report(
         server,
         subscriptions: None,
         verification: None,
+        ledger: None,
+        strict: None,
     }
 }

@@ -1,6 +1,6 @@
 //! Requests outside the measured load: many small subscriptions, seeding, verification.
 
-use lightcone_types::Encode;
+use lightcone_types::{Encode, Reader};
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage};
 
 use crate::client::{Client, Endpoint};
@@ -8,8 +8,7 @@ use crate::Error;
 
 /// Queries subscribed at once, so that neither side has to buffer many.
 const BATCH: usize = 256;
-/// Row of `accounts`: id and balance.
-const ACCOUNT_BYTES: usize = 4 + 8;
+const READING: &str = "reading the accounts";
 
 /// Subscribes to single accounts, each in a query set of its own.
 pub fn subscribe_to_accounts(client: &mut Client, ids: &[u32]) -> Result<(), Error> {
@@ -99,8 +98,8 @@ fn number_or_text<S: serde::Serializer>(sum: &i128, serializer: S) -> Result<S::
     }
 }
 
-/// Reads all accounts and adds up their balances (spec 09 §5.8).
-pub fn verify(endpoint: &Endpoint, initial_balance: i64) -> Result<Verification, Error> {
+/// Reads all accounts, sorted by id.
+pub fn read_accounts(endpoint: &Endpoint) -> Result<Vec<(u32, i64)>, Error> {
     let mut client = Client::open(endpoint, 0)?;
     let request_id = client.request_id();
     client.send(&[ClientMessage::OneOffQuery {
@@ -109,25 +108,48 @@ pub fn verify(endpoint: &Endpoint, initial_balance: i64) -> Result<Verification,
     }])?;
     let rows = loop {
         if let ServerMessage::OneOffQueryResult { result, .. } = client.receive()? {
-            break result.map_err(|error| failed("reading the accounts", error))?;
+            break result.map_err(|error| failed(READING, error))?;
         }
     };
     client.close();
-    let (mut accounts, mut changed, mut total) = (0, 0, 0i128);
-    for row in rows.tables.iter().flat_map(|table| table.rows.iter()) {
-        let balance = match row.split_last_chunk::<8>() {
-            Some((_, balance)) if row.len() == ACCOUNT_BYTES => i64::from_le_bytes(*balance),
-            _ => {
-                return Err(failed(
-                    "reading the accounts",
-                    format!("a row has {} bytes instead of 12", row.len()),
-                ))
-            }
-        };
-        accounts += 1;
-        changed += u64::from(balance != initial_balance);
-        total += i128::from(balance);
+    let rows = rows.tables.iter().flat_map(|table| table.rows.iter());
+    let mut accounts = rows.map(account).collect::<Result<Vec<_>, Error>>()?;
+    accounts.sort_unstable();
+    Ok(accounts)
+}
+
+fn account(row: &[u8]) -> Result<(u32, i64), Error> {
+    let mut reader = Reader::new(row);
+    let account = (reader.read_u32()?, reader.read_i64()?);
+    if !reader.is_empty() {
+        let detail = format!("a row has {} bytes instead of 12", row.len());
+        return Err(failed(READING, detail));
     }
+    Ok(account)
+}
+
+/// Reads the balances of accounts 0 to `accounts` - 1; there must be no others.
+pub fn read_balances(endpoint: &Endpoint, accounts: u32) -> Result<Vec<i64>, Error> {
+    let rows = read_accounts(endpoint)?;
+    let ids_fit = rows.iter().map(|(id, _)| *id).eq(0..accounts);
+    if !ids_fit {
+        let detail = format!(
+            "the table does not hold accounts 0 to {}, but {} rows; seed it (--seed)",
+            accounts - 1,
+            rows.len()
+        );
+        return Err(failed(READING, detail));
+    }
+    Ok(rows.into_iter().map(|(_, balance)| balance).collect())
+}
+
+/// Adds up all balances (spec 09 §5.8).
+pub fn verify(endpoint: &Endpoint, initial_balance: i64) -> Result<Verification, Error> {
+    let rows = read_accounts(endpoint)?;
+    let accounts = rows.len() as u64;
+    let total = rows.iter().map(|(_, balance)| i128::from(*balance)).sum();
+    let is_changed = |&&(_, balance): &&(u32, i64)| balance != initial_balance;
+    let changed = rows.iter().filter(is_changed).count() as u64;
     let expected = i128::from(accounts) * i128::from(initial_balance);
     Ok(Verification {
         ok: accounts > 0 && total == expected && changed > 0,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 
+use crate::ledger::Ledger;
 use crate::load::{LoadConnection, Workload};
 use crate::measure::Interval;
 use crate::Error;
@@ -49,7 +50,7 @@ pub enum Update {
     /// The counts of the n-th second of the window, from 0.
     Second(usize, Box<Interval>),
     /// The worker has ended; the counts since the last full second.
-    Done(Result<Box<Interval>, Error>),
+    Done(Result<Box<Interval>, Error>, Option<Box<Ledger>>),
 }
 
 /// Drives the connections until the end of the window and the last answer.
@@ -57,13 +58,20 @@ pub fn run(
     connections: Vec<LoadConnection>,
     workload: &Workload,
     schedule: Schedule,
+    ledger: Option<Ledger>,
     updates: &Sender<Update>,
 ) {
-    let result = Worker::new(connections, workload, schedule)
-        .and_then(|worker| worker.run(updates))
-        .map(Box::new);
+    let done = match Worker::new(connections, workload, schedule, ledger) {
+        Ok(mut worker) => {
+            let result = worker.run(updates);
+            worker.finish();
+            let interval = Box::new(worker.interval);
+            Update::Done(result.map(|()| interval), worker.ledger.map(Box::new))
+        }
+        Err(error) => Update::Done(Err(error), None),
+    };
     // Nobody listens when the run was given up.
-    let _ = updates.send(Update::Done(result));
+    let _ = updates.send(done);
 }
 
 struct Worker<'a> {
@@ -75,6 +83,7 @@ struct Worker<'a> {
     workload: &'a Workload,
     schedule: Schedule,
     interval: Interval,
+    ledger: Option<Ledger>,
     buffer: Vec<u8>,
     pacer: Option<Pacer>,
 }
@@ -84,6 +93,7 @@ impl<'a> Worker<'a> {
         connections: Vec<LoadConnection>,
         workload: &'a Workload,
         schedule: Schedule,
+        ledger: Option<Ledger>,
     ) -> Result<Self, Error> {
         let poll = Poll::new().map_err(Error::io("creating an event loop"))?;
         let callers = connections.iter().filter(|one| one.is_caller()).count();
@@ -111,12 +121,13 @@ impl<'a> Worker<'a> {
             workload,
             schedule,
             interval: Interval::default(),
+            ledger,
             buffer: vec![0; BUFFER_BYTES],
             pacer,
         })
     }
 
-    fn run(mut self, updates: &Sender<Update>) -> Result<Interval, Error> {
+    fn run(&mut self, updates: &Sender<Update>) -> Result<(), Error> {
         let mut events = Events::with_capacity(1024);
         let mut seconds = 0;
         let end_ns = self.schedule.window_end_ns;
@@ -162,8 +173,7 @@ impl<'a> Worker<'a> {
                 });
             }
         }
-        self.finish();
-        Ok(self.interval)
+        Ok(())
     }
 
     /// After the window: all answers are there, or have been awaited long enough.
@@ -179,8 +189,16 @@ impl<'a> Worker<'a> {
             self.interval.unsent += pacer.due_before(self.schedule.window_end_ns);
         }
         for connection in std::mem::take(&mut self.connections).into_iter().flatten() {
-            self.interval.unanswered += connection.under_way() as u64;
+            self.give_up(&connection);
             connection.close();
+        }
+    }
+
+    /// Counts the calls of a connection that will not be answered any more.
+    fn give_up(&mut self, connection: &LoadConnection) {
+        self.interval.unanswered += connection.under_way() as u64;
+        if let Some(ledger) = &mut self.ledger {
+            connection.note_unknown(ledger);
         }
     }
 
@@ -204,7 +222,7 @@ impl<'a> Worker<'a> {
             Ok(()) => self.connections[number] = Some(connection),
             Err(error) => {
                 self.interval.disconnects.add(&error.to_string(), 1);
-                self.interval.unanswered += connection.under_way() as u64;
+                self.give_up(&connection);
                 self.callers -= usize::from(connection.is_caller());
             }
         }
@@ -227,6 +245,7 @@ impl<'a> Worker<'a> {
                 || schedule.now_ns(),
                 |now_ns| schedule.in_window(now_ns),
                 &mut self.interval,
+                self.ledger.as_mut(),
             )?;
             if self.pacer.is_none() && connection.free() > 0 {
                 let now_ns = self.schedule.now_ns();

@@ -43,12 +43,14 @@ fn closed_loop_with_verification() {
         let report = try_run(
             &mock,
             &format!(
-                "{SHORT} --seed --verify --in-flight 10 --protocol {version} --threads {threads}"
+                "{SHORT} --seed --verify --verify-strict --in-flight 10 --protocol {version} --threads {threads}"
             ),
         )
         .unwrap();
         assert!(report.is_clean() && report.is_verified(), "{report}");
         assert_eq!(mock.burst_calls_max(), burst_calls, "calls in one message");
+        assert_eq!(report.strict, Some(Ok(())));
+        assert_eq!(report.ledger.as_ref().unwrap().unknown_transfers(), 0);
         let verification = report.verification.as_ref().unwrap();
         assert_eq!(verification.accounts, 1000);
         assert!(verification.changed > 500);
@@ -133,6 +135,17 @@ fn subscribers_count_updates() {
     assert_eq!(subscriptions.update_rows, 2 * subscriptions.updates);
 }
 
+/// A server that acknowledges without doing.
+#[test]
+fn the_strict_check_finds_lost_transfers() {
+    let mock = Mock::start();
+    let arguments = "--database forgets --seed --verify-strict --seconds 0.2 --connections 2";
+    let report = try_run(&mock, arguments).unwrap();
+    assert!(!report.is_verified());
+    let text = report.strict.unwrap().unwrap_err();
+    assert!(text.contains("accounts are wrong; account "), "{text}");
+}
+
 #[test]
 fn failures_are_explained() {
     let mock = Mock::start();
@@ -178,7 +191,7 @@ fn a_closing_server_ends_the_run() {
     let start = std::time::Instant::now();
     let report = try_run(
         &mock,
-        "--database closes --seed --seconds 30 --connections 2",
+        "--database closes --seed --verify-strict --seconds 30 --connections 2",
     );
     let report = report.unwrap();
     assert!(
@@ -188,4 +201,8 @@ fn a_closing_server_ends_the_run() {
     let closed = "the server closed the connection: 1001 module exited [LC0692]";
     assert!(report.total.disconnects.0.contains_key(closed), "{report}");
     assert!(report.total.unanswered > 0 && !report.is_clean());
+    let ledger = report.ledger.unwrap();
+    assert_eq!(ledger.unknown_transfers(), report.total.unanswered);
+    // The mock forgets nothing: its accounts can still be checked.
+    assert_eq!(report.strict, Some(Ok(())));
 }

@@ -114,13 +114,15 @@ async fn serve(stream: TcpStream, bank: Arc<Mutex<Bank>>, changes: Changes) {
         let payloads = tokio::select! {
             message = socket.next() => match message {
                 Some(Ok(Message::Binary(payload))) => {
-                    if database == "closes" && bank.lock().unwrap().calls > 500 {
+                    let is_query = payload[0] == 2;
+                    if database == "closes" && !is_query && bank.lock().unwrap().calls > 500 {
                         let reason = "module exited".into();
                         let frame = CloseFrame { code: CloseCode::Away, reason };
                         let _ = socket.close(Some(frame)).await;
                         return;
                     }
-                    answers(protocol, &payload, &bank, &changes, &mut subscribed)
+                    let forgets = database == "forgets";
+                    answers(protocol, &payload, &bank, &changes, &mut subscribed, forgets)
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 _ => return,
@@ -146,6 +148,7 @@ fn answers(
     bank: &Mutex<Bank>,
     changes: &Changes,
     subscribed: &mut HashSet<u32>,
+    forgets: bool,
 ) -> Vec<Vec<u8>> {
     let mut bank = bank.lock().unwrap();
     let mut payloads = vec![];
@@ -178,7 +181,7 @@ fn answers(
                 request_id,
                 reducer,
                 args,
-            } => call(out, &mut bank, changes, request_id, reducer, args),
+            } => call(out, &mut bank, changes, request_id, reducer, args, forgets),
             other => panic!("unexpected {other:?}"),
         }
     }
@@ -192,6 +195,7 @@ fn call(
     request_id: u32,
     reducer: &str,
     args: &[u8],
+    forgets: bool,
 ) {
     let mut args = Reader::new(args);
     match reducer {
@@ -209,6 +213,7 @@ fn call(
                 server::reducer_result_err(out, request_id, TIMESTAMP, "insufficient_funds");
                 return;
             }
+            let amount = if forgets { 0 } else { amount };
             for (id, change) in [(ends[0], -amount), (ends[1], amount)] {
                 let balance = bank.balances.get_mut(&id).unwrap();
                 let old = *balance;
