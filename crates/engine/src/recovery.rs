@@ -143,7 +143,7 @@ impl Replayer {
             let (length, found) = match group.kind {
                 GroupKind::DeleteByKey => {
                     let index = table.identity_index().ok_or("a key without unique index")?;
-                    let length = index.point_len(rest).map_err(|error| error.to_string())?;
+                    let length = index.point_len(table.layout(), rest).map_err(|error| error.to_string())?;
                     let mut found = None;
                     index
                         .for_point(table.rows(), table.layout(), &rest[..length], |id| found = Some(id))

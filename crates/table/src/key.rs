@@ -59,14 +59,34 @@ fn encode(
         T::I256 => signed(reader, out, 32)?,
         T::F32 => {
             let value = f32::from_bits(reader.read_u32()?);
-            let bits = (if value.is_nan() { f32::NAN } else { value + 0.0 }).to_bits() & !nan_sign_32(value);
-            let folded = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
+            let bits = (if value.is_nan() {
+                f32::NAN
+            } else {
+                value + 0.0
+            })
+            .to_bits()
+                & !nan_sign_32(value);
+            let folded = if bits >> 31 == 1 {
+                !bits
+            } else {
+                bits | 1 << 31
+            };
             out.extend_from_slice(&folded.to_be_bytes());
         }
         T::F64 => {
             let value = f64::from_bits(reader.read_u64()?);
-            let bits = (if value.is_nan() { f64::NAN } else { value + 0.0 }).to_bits() & !nan_sign_64(value);
-            let folded = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+            let bits = (if value.is_nan() {
+                f64::NAN
+            } else {
+                value + 0.0
+            })
+            .to_bits()
+                & !nan_sign_64(value);
+            let folded = if bits >> 63 == 1 {
+                !bits
+            } else {
+                bits | 1 << 63
+            };
             out.extend_from_slice(&folded.to_be_bytes());
         }
         T::String => escaped(reader.read_str()?.as_bytes(), out),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lightcone_types::bsatn::{DecodeError, Reader};
-use lightcone_types::{AlgebraicType, Typespace};
+use lightcone_types::AlgebraicType;
 
 /// How the encoding of one type is walked. Adjacent parts in which every bit pattern is valid are merged.
 #[derive(Debug, Clone)]
@@ -88,9 +88,7 @@ impl Shape {
             Shape::Bool => 1,
             Shape::String | Shape::Array { .. } => 4,
             Shape::Product(parts) => parts.iter().map(Shape::bytes_min).sum(),
-            Shape::Sum(variants) => {
-                1 + variants.iter().map(Shape::bytes_min).min().unwrap_or(0)
-            }
+            Shape::Sum(variants) => 1 + variants.iter().map(Shape::bytes_min).min().unwrap_or(0),
         }
     }
 
@@ -131,9 +129,8 @@ impl Shape {
 
     /// The length of the value at the start of `bytes`, which were checked when they were stored.
     fn stored_len(&self, bytes: &[u8]) -> usize {
-        let count = |bytes: &[u8]| {
-            u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize
-        };
+        let count =
+            |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
         match self {
             Shape::Plain(size) => *size,
             Shape::Bool => 1,
@@ -261,6 +258,16 @@ impl RowLayout {
         }
     }
 
+    /// Checks one value of `column` at the start of `bytes` and returns its length.
+    ///
+    /// # Errors
+    /// As 01 §1.5.1.
+    pub fn check_column(&self, column: usize, bytes: &[u8]) -> Result<usize, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        self.shapes[column].check(&mut reader)?;
+        Ok(bytes.len() - reader.remaining().len())
+    }
+
     fn check_row(&self, bytes: &[u8]) -> Result<usize, DecodeError> {
         let mut reader = Reader::new(bytes);
         for shape in &self.shapes {
@@ -268,14 +275,4 @@ impl RowLayout {
         }
         Ok(bytes.len() - reader.remaining().len())
     }
-}
-
-/// Checks one value of `ty` at the start of `bytes` and returns its length.
-///
-/// # Errors
-/// As 01 §1.5.1.
-pub(crate) fn check_value(ty: &AlgebraicType, bytes: &[u8]) -> Result<usize, DecodeError> {
-    let mut reader = Reader::new(bytes);
-    lightcone_types::bsatn::validate(&Typespace::default(), ty, &mut reader)?;
-    Ok(bytes.len() - reader.remaining().len())
 }

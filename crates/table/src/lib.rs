@@ -9,6 +9,7 @@ pub mod key;
 mod layout;
 mod page;
 mod rows;
+mod seed;
 mod table;
 
 pub use index::{Index, PointKey};

@@ -128,7 +128,11 @@ impl PageTable {
             let old = &self.pages[index];
             let copy = PageBuffer::zeroed(old.len);
             // SAFETY: both buffers have `old.len` bytes and do not overlap, as `copy` is fresh.
-            unsafe { copy.data.as_ptr().copy_from_nonoverlapping(old.data.as_ptr(), old.len) };
+            unsafe {
+                copy.data
+                    .as_ptr()
+                    .copy_from_nonoverlapping(old.data.as_ptr(), old.len)
+            };
             self.starts[index] = copy.data;
             self.pages[index] = Arc::new(copy);
         }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use lightcone_schema::{TableSchema, TableKind};
-use rustc_hash::FxHasher;
-use std::hash::Hasher;
+use lightcone_schema::{TableKind, TableSchema};
 
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::rows::{bad_page_error, RowId, RowSnapshot, RowStore, ROW_IDS_MAX};
+use crate::seed::Seed;
 use crate::Error;
 
 /// The rows and indexes of one table.
@@ -22,7 +21,7 @@ pub struct Table {
     /// Positions of unique indexes.
     unique: Vec<usize>,
     /// Finds equal rows where no unique index does it (set semantics, 03 §8.4).
-    row_set: Option<HashTable<RowId>>,
+    row_set: Option<RowSet>,
 }
 
 /// What inserting a row did.
@@ -50,10 +49,33 @@ pub struct TableSnapshot {
     pub rows: RowSnapshot,
 }
 
-fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(bytes);
-    hasher.finish()
+/// Row ids by the hash of the whole row.
+#[derive(Default)]
+struct RowSet {
+    ids: HashTable<RowId>,
+    seed: Seed,
+}
+
+impl RowSet {
+    fn find(&self, rows: &RowStore, row: &[u8]) -> Option<RowId> {
+        self.ids
+            .find(self.seed.hash_bytes(row), |&id| rows.get(id) == row)
+            .copied()
+    }
+
+    fn insert(&mut self, rows: &RowStore, id: RowId) {
+        let RowSet { ids, seed } = self;
+        ids.insert_unique(seed.hash_bytes(rows.get(id)), id, |&other| {
+            seed.hash_bytes(rows.get(other))
+        });
+    }
+
+    fn remove(&mut self, rows: &RowStore, id: RowId) {
+        let hash = self.seed.hash_bytes(rows.get(id));
+        if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
+            entry.remove();
+        }
+    }
 }
 
 impl Table {
@@ -62,11 +84,23 @@ impl Table {
         let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
         let layout = Arc::new(RowLayout::new(&types));
         let rows = RowStore::new(&layout);
-        let indexes: Vec<Index> =
-            schema.indexes.iter().map(|i| Index::new(&i.algorithm, i.unique, &layout)).collect();
-        let unique: Vec<usize> = (0..indexes.len()).filter(|&i| indexes[i].is_unique()).collect();
-        let row_set = unique.is_empty().then(HashTable::new);
-        Table { schema, layout, rows, indexes, unique, row_set }
+        let indexes: Vec<Index> = schema
+            .indexes
+            .iter()
+            .map(|i| Index::new(&i.algorithm, i.unique, &layout))
+            .collect();
+        let unique: Vec<usize> = (0..indexes.len())
+            .filter(|&i| indexes[i].is_unique())
+            .collect();
+        let row_set = unique.is_empty().then(RowSet::default);
+        Table {
+            schema,
+            layout,
+            rows,
+            indexes,
+            unique,
+            row_set,
+        }
     }
 
     pub fn is_system(&self) -> bool {
@@ -100,10 +134,14 @@ impl Table {
     /// The visible row that equals `row` byte for byte.
     pub fn find_equal(&self, row: &[u8]) -> Option<RowId> {
         match &self.row_set {
-            Some(set) => set.find(hash_bytes(row), |&id| self.rows.get(id) == row).copied(),
+            Some(set) => set.find(&self.rows, row),
             None => {
-                let index = self.identity_index().expect("a table without row set has a unique index");
-                index.find_row(&self.rows, &self.layout, row).filter(|&id| self.rows.get(id) == row)
+                let index = self
+                    .identity_index()
+                    .expect("a table without row set has a unique index");
+                index
+                    .find_row(&self.rows, &self.layout, row)
+                    .filter(|&id| self.rows.get(id) == row)
             }
         }
     }
@@ -135,10 +173,14 @@ impl Table {
     /// The unique index, other than the one at `known`, in which `row` would meet a row that is not `except`.
     #[inline]
     pub fn conflict(&self, row: &[u8], except: RowId, known: usize) -> Option<usize> {
-        self.unique.iter().copied().filter(|&index| index != known).find(|&index| {
-            let found = self.indexes[index].find_row(&self.rows, &self.layout, row);
-            found.is_some_and(|id| id != except)
-        })
+        self.unique
+            .iter()
+            .copied()
+            .filter(|&index| index != known)
+            .find(|&index| {
+                let found = self.indexes[index].find_row(&self.rows, &self.layout, row);
+                found.is_some_and(|id| id != except)
+            })
     }
 
     /// Replaces the row `id` by `row`, whose unique keys are free or its own. Returns the row's id, which may be new.
@@ -150,7 +192,12 @@ impl Table {
         if self.layout.fixed_size().is_none() || self.row_set.is_some() {
             return self.replace_moving(id, row);
         }
-        let Table { rows, indexes, layout, .. } = self;
+        let Table {
+            rows,
+            indexes,
+            layout,
+            ..
+        } = self;
         let mut changed = 0_u64;
         for (position, index) in indexes.iter_mut().enumerate() {
             if !index.same_key(layout, rows.get(id), row) {
@@ -192,29 +239,42 @@ impl Table {
     }
 
     fn index_row(&mut self, id: RowId) {
-        let Table { rows, indexes, layout, row_set, .. } = self;
+        let Table {
+            rows,
+            indexes,
+            layout,
+            row_set,
+            ..
+        } = self;
         for index in indexes.iter_mut() {
             index.insert(rows, layout, id);
         }
         if let Some(set) = row_set {
-            set.insert_unique(hash_bytes(rows.get(id)), id, |&other| hash_bytes(rows.get(other)));
+            set.insert(rows, id);
         }
     }
 
     fn unindex_row(&mut self, id: RowId) {
-        let Table { rows, indexes, layout, row_set, .. } = self;
+        let Table {
+            rows,
+            indexes,
+            layout,
+            row_set,
+            ..
+        } = self;
         for index in indexes.iter_mut() {
             index.remove(rows, layout, id);
         }
         if let Some(set) = row_set {
-            if let Ok(entry) = set.find_entry(hash_bytes(rows.get(id)), |&other| other == id) {
-                entry.remove();
-            }
+            set.remove(rows, id);
         }
     }
 
     fn full(&self) -> Error {
-        Error::TableFull { table: self.schema.name.clone(), rows_max: ROW_IDS_MAX }
+        Error::TableFull {
+            table: self.schema.name.clone(),
+            rows_max: ROW_IDS_MAX,
+        }
     }
 
     /// Removes all rows.
@@ -222,7 +282,7 @@ impl Table {
         self.rows.clear();
         self.indexes.iter_mut().for_each(Index::clear);
         if let Some(set) = &mut self.row_set {
-            set.clear();
+            *set = RowSet::default();
         }
     }
 
@@ -261,7 +321,14 @@ impl Table {
     /// # Errors
     /// Two rows violate a unique index.
     pub fn build_indexes(&mut self) -> Result<(), Error> {
-        let Table { rows, indexes, layout, row_set, schema, .. } = self;
+        let Table {
+            rows,
+            indexes,
+            layout,
+            row_set,
+            schema,
+            ..
+        } = self;
         let mut clash = None;
         rows.for_each(|id, row| {
             for index in indexes.iter_mut() {
@@ -272,12 +339,19 @@ impl Table {
                 }
             }
             if let Some(set) = row_set {
-                set.insert_unique(hash_bytes(row), id, |&other| hash_bytes(rows.get(other)));
+                // Rows are a set: the writer never stores one twice.
+                match set.find(rows, row) {
+                    Some(_) => drop(clash.get_or_insert(id)),
+                    None => set.insert(rows, id),
+                }
             }
         });
         match clash {
             None => Ok(()),
-            Some(id) => Err(bad_page_error(&schema.name, format!("row {id} violates a unique index"))),
+            Some(id) => Err(bad_page_error(
+                &schema.name,
+                format!("row {id} is there twice or violates a unique index"),
+            )),
         }
     }
 
@@ -285,6 +359,9 @@ impl Table {
     pub fn heap_bytes(&self) -> usize {
         self.rows.heap_bytes()
             + self.indexes.iter().map(Index::heap_bytes).sum::<usize>()
-            + self.row_set.as_ref().map_or(0, HashTable::allocation_size)
+            + self
+                .row_set
+                .as_ref()
+                .map_or(0, |set| set.ids.allocation_size())
     }
 }

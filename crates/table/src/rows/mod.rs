@@ -1,0 +1,215 @@
+//! Row storage: dense pages for rows of one size, slotted pages for all others.
+//!
+//! Page layouts are drawn in `docs/on-disk-formats.md`; a page is written to snapshots exactly as it lies in memory.
+
+mod dense;
+mod slotted;
+
+use self::dense::{dense_rows, DenseRows};
+use self::slotted::{slotted_rows, SlottedRows};
+use crate::layout::RowLayout;
+use crate::page::PageImage;
+use crate::Error;
+
+/// Names a row for as long as it lives in the table.
+pub type RowId = u32;
+
+/// Target size of a page in bytes.
+const PAGE_BYTES: usize = 64 * 1024;
+/// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
+const DENSE_ROW_BYTES_MAX: usize = 4096;
+/// Slots of a slotted page; a row id is `page * SLOTS + slot`.
+const SLOTS: usize = 2048;
+/// The most row ids of a table.
+pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - SLOTS as u32;
+
+/// The rows of one table. Row bytes are valid rows of the table's layout; the caller has checked them.
+pub struct RowStore(Kind);
+
+enum Kind {
+    Dense(DenseRows),
+    Slotted(SlottedRows),
+}
+
+/// A frozen copy of a table's rows; cheap to take, safe to read on another thread.
+pub struct RowSnapshot {
+    layout: SnapshotLayout,
+    pages: Vec<PageImage>,
+    row_count: u64,
+}
+
+enum SnapshotLayout {
+    Dense {
+        row_bytes: usize,
+        rows_per_page: usize,
+    },
+    Slotted,
+}
+
+impl RowStore {
+    pub fn new(layout: &RowLayout) -> RowStore {
+        match layout.fixed_size() {
+            Some(size) if size <= DENSE_ROW_BYTES_MAX => {
+                RowStore(Kind::Dense(DenseRows::new(size)))
+            }
+            _ => RowStore(Kind::Slotted(SlottedRows::default())),
+        }
+    }
+
+    #[inline]
+    pub fn row_count(&self) -> u64 {
+        match &self.0 {
+            Kind::Dense(rows) => rows.live,
+            Kind::Slotted(rows) => rows.live,
+        }
+    }
+
+    /// The bytes of a live row.
+    #[inline]
+    pub fn get(&self, id: RowId) -> &[u8] {
+        match &self.0 {
+            Kind::Dense(rows) => rows.get(id),
+            Kind::Slotted(rows) => rows.get(id),
+        }
+    }
+
+    /// Stores a row.
+    ///
+    /// # Errors
+    /// None of the row ids is free.
+    #[inline]
+    pub fn insert(&mut self, row: &[u8]) -> Option<RowId> {
+        match &mut self.0 {
+            Kind::Dense(rows) => rows.insert(row),
+            Kind::Slotted(rows) => rows.insert(row),
+        }
+    }
+
+    /// Replaces the bytes of a live row; the returned id differs if the row had to move.
+    pub fn replace(&mut self, id: RowId, row: &[u8]) -> Option<RowId> {
+        match &mut self.0 {
+            Kind::Dense(rows) => {
+                rows.get_mut(id).copy_from_slice(row);
+                Some(id)
+            }
+            Kind::Slotted(rows) => rows.replace(id, row),
+        }
+    }
+
+    #[inline]
+    pub fn delete(&mut self, id: RowId) {
+        match &mut self.0 {
+            Kind::Dense(rows) => rows.delete(id),
+            Kind::Slotted(rows) => rows.delete(id),
+        }
+    }
+
+    /// Calls `visit` with every live row.
+    pub fn for_each(&self, mut visit: impl FnMut(RowId, &[u8])) {
+        match &self.0 {
+            Kind::Dense(rows) => {
+                for page in 0..rows.pages.len() {
+                    let base = (page << rows.shift) as RowId;
+                    dense_rows(
+                        rows.pages.bytes(page),
+                        rows.row_bytes,
+                        1 << rows.shift,
+                        |slot, row| {
+                            visit(base + slot as RowId, row);
+                        },
+                    );
+                }
+            }
+            Kind::Slotted(rows) => {
+                for page in 0..rows.pages.len() {
+                    let base = (page * SLOTS) as RowId;
+                    slotted_rows(rows.pages.bytes(page), |slot, row| {
+                        visit(base + slot as RowId, row)
+                    });
+                }
+            }
+        }
+    }
+
+    pub fn clear(&mut self) {
+        match &mut self.0 {
+            Kind::Dense(rows) => *rows = DenseRows::new(rows.row_bytes),
+            Kind::Slotted(rows) => *rows = SlottedRows::default(),
+        }
+    }
+
+    pub fn snapshot(&mut self) -> RowSnapshot {
+        let row_count = self.row_count();
+        match &mut self.0 {
+            Kind::Dense(rows) => RowSnapshot {
+                layout: SnapshotLayout::Dense {
+                    row_bytes: rows.row_bytes,
+                    rows_per_page: 1 << rows.shift,
+                },
+                pages: rows.pages.snapshot(),
+                row_count,
+            },
+            Kind::Slotted(rows) => RowSnapshot {
+                layout: SnapshotLayout::Slotted,
+                pages: rows.pages.snapshot(),
+                row_count,
+            },
+        }
+    }
+
+    /// Appends a page read from a snapshot, after checking that it is a possible page of this table.
+    ///
+    /// # Errors
+    /// What is wrong with the page.
+    pub(crate) fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
+        match &mut self.0 {
+            Kind::Dense(rows) => rows.load_page(image, layout),
+            Kind::Slotted(rows) => rows.load_page(image, layout),
+        }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Kind::Dense(rows) => rows.pages.heap_bytes() + rows.free.capacity() * 4,
+            Kind::Slotted(rows) => rows.pages.heap_bytes() + rows.open.capacity() * 4,
+        }
+    }
+}
+
+impl RowSnapshot {
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    pub fn pages(&self) -> &[PageImage] {
+        &self.pages
+    }
+
+    /// Calls `visit` with every row, until it returns false.
+    pub fn for_each_while(&self, mut visit: impl FnMut(&[u8]) -> bool) {
+        for page in &self.pages {
+            let mut go_on = true;
+            let mut step = |_: usize, row: &[u8]| go_on = go_on && visit(row);
+            match self.layout {
+                SnapshotLayout::Dense {
+                    row_bytes,
+                    rows_per_page,
+                } => {
+                    dense_rows(page.bytes(), row_bytes, rows_per_page, &mut step);
+                }
+                SnapshotLayout::Slotted => slotted_rows(page.bytes(), &mut step),
+            }
+            if !go_on {
+                return;
+            }
+        }
+    }
+}
+
+/// Maps a page error to the crate's error.
+pub(crate) fn bad_page_error(table: &str, detail: String) -> Error {
+    Error::BadPage {
+        table: table.to_owned(),
+        detail,
+    }
+}
