@@ -19,6 +19,7 @@ mod database;
 mod databases;
 mod duration;
 mod error;
+pub mod fuzzing;
 mod http;
 mod metrics;
 mod names;

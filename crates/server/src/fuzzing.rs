@@ -1,0 +1,43 @@
+//! Entries for fuzz targets: any input must be answered without panic.
+
+use crate::ws::frame::FrameReader;
+
+/// Reads WebSocket frames from bytes that arrive in pieces.
+pub fn fuzz_frames(data: &[u8]) {
+    let mut reader = FrameReader::new(&[], 4096);
+    for piece in data.chunks(7) {
+        reader.buffer().extend_from_slice(piece);
+        loop {
+            match reader.next_event() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        assert!(reader.pending_bytes() <= 2 * 4096 + 14, "no more is kept than one message and one frame");
+    }
+}
+
+/// Names, durations, configuration and query strings: everything that is read as text.
+pub fn fuzz_text(text: &str) {
+    let _ = crate::NameOrIdentity::parse(text);
+    let _ = crate::parse_duration(text);
+    let _ = crate::config::Config::parse(text, "config.toml".as_ref());
+    let _ = crate::http::Query::parse(text).text("token");
+    let _ = crate::auth::inspect_unverified(text);
+}
+
+#[cfg(test)]
+mod tests {
+    proptest::proptest! {
+        #[test]
+        fn frames(data in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+            super::fuzz_frames(&data);
+        }
+
+        #[test]
+        fn texts(text in ".{0,80}") {
+            super::fuzz_text(&text);
+        }
+    }
+}
