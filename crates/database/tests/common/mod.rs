@@ -1,0 +1,108 @@
+//! A database in a temporary directory, running a real module, and a client that speaks the protocol's messages.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lightcone_database::{
+    Caller, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, Outgoing, Protocol,
+};
+use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
+use lightcone_types::{ConnectionId, Encode, Identity};
+use lightcone_wire::{ClientMessage, ServerMessage};
+
+/// The module `name`, built by `make modules`.
+pub fn module(name: &str) -> Arc<[u8]> {
+    let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(
+        || {
+            let home = std::env::var_os("HOME").expect("HOME is set");
+            PathBuf::from(home).join(".cache/lightcone/wasm")
+        },
+        PathBuf::from,
+    );
+    let path = directory.join(format!("{name}.wasm"));
+    let bytes = std::fs::read(&path);
+    bytes.unwrap_or_else(|error| panic!("{}: {error}; build the modules first: make modules", path.display())).into()
+}
+
+pub const OWNER: Identity = Identity::from_le_bytes([7; 32]);
+pub const STRANGER: Identity = Identity::from_le_bytes([9; 32]);
+
+pub fn options(directory: &std::path::Path) -> DatabaseOptions {
+    DatabaseOptions {
+        directory: directory.to_owned(),
+        identity: Identity::from_le_bytes([1; 32]),
+        owner: OWNER,
+        in_memory: false,
+        limits: Limits::default(),
+        engines: Engines {
+            wasm: Arc::new(WasmEngine::new(WasmEngineOptions::default()).expect("the engine starts")),
+            js: None,
+        },
+    }
+}
+
+/// Creates a database on a thread that may block.
+pub async fn create(options: DatabaseOptions, module_name: &str) -> DatabaseHandle {
+    let program = module(module_name);
+    let created = tokio::task::spawn_blocking(move || DatabaseHandle::create(options, program, HostKind::Wasm)).await;
+    created.expect("no panic").expect("the module is valid")
+}
+
+pub async fn open(options: DatabaseOptions) -> DatabaseHandle {
+    let opened = tokio::task::spawn_blocking(move || DatabaseHandle::open(options)).await;
+    opened.expect("no panic").expect("the database opens")
+}
+
+pub fn caller(identity: Identity) -> Caller {
+    Caller { identity, jwt_payload: "{}".into() }
+}
+
+/// A connection whose messages are decoded.
+pub struct Client {
+    pub connection: Connection,
+    pending: std::collections::VecDeque<ServerMessage>,
+}
+
+impl Client {
+    pub async fn connect(database: &DatabaseHandle, identity: Identity, id: u128) -> Client {
+        let request = ConnectRequest {
+            identity,
+            connection_id: ConnectionId(id),
+            jwt_payload: "{}".into(),
+            confirmed: true,
+            protocol: Protocol::V3,
+            token: "token".into(),
+        };
+        let connection = database.connect(request).await.expect("accepted");
+        let mut client = Client { connection, pending: Default::default() };
+        assert!(matches!(client.next().await, ServerMessage::InitialConnection { .. }));
+        client
+    }
+
+    /// Sends messages in one payload.
+    pub async fn send(&self, messages: &[ClientMessage<'_>]) {
+        let mut payload = Vec::new();
+        messages.iter().for_each(|message| message.encode(&mut payload));
+        self.connection.sender.submit(Bytes::from(payload)).await.expect("the payload is well formed");
+    }
+
+    pub async fn next(&mut self) -> ServerMessage {
+        while self.pending.is_empty() {
+            let next = tokio::time::timeout(std::time::Duration::from_secs(30), self.connection.outgoing.recv());
+            match next.await.expect("an answer in time").expect("the connection lives") {
+                Outgoing::Messages(batch) => {
+                    let mut start = 0;
+                    for end in batch.ends {
+                        let message = &batch.bytes[start..end as usize];
+                        let decoded = lightcone_wire::payload::decode_messages(Protocol::V2, message);
+                        self.pending.extend(decoded.expect("the server's messages decode"));
+                        start = end as usize;
+                    }
+                }
+                Outgoing::Close { code, reason } => panic!("closed with {code} {reason}"),
+            }
+        }
+        self.pending.pop_front().expect("not empty")
+    }
+}
