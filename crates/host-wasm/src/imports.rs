@@ -52,7 +52,7 @@ fn end_call(trap: HostTrap) -> wasmtime::Error {
     wasmtime::Error::new(trap)
 }
 
-/// The four byte strings of a range scan.
+/// The parameters of a range scan that point into guest memory, as (pointer, length).
 struct RangeArgs {
     prefix: (u32, u32),
     prefix_elems: u32,
@@ -60,9 +60,16 @@ struct RangeArgs {
     rend: (u32, u32),
 }
 
+/// The same, read.
+struct Range<'a> {
+    prefix: &'a [u8],
+    prefix_elems: u16,
+    rstart: &'a [u8],
+    rend: &'a [u8],
+}
+
 impl RangeArgs {
-    /// Prefix, its number of columns, start and end.
-    fn read<'a>(&self, memory: &'a [u8]) -> Result<(&'a [u8], u16, &'a [u8], &'a [u8]), HostTrap> {
+    fn read<'a>(&self, memory: &'a [u8]) -> Result<Range<'a>, HostTrap> {
         let prefix_elems = u16::try_from(self.prefix_elems)
             .map_err(|_| HostTrap::PrefixElems(self.prefix_elems))?;
         let prefix = match prefix_elems {
@@ -71,7 +78,12 @@ impl RangeArgs {
         };
         let rstart = slice(memory, self.rstart.0, self.rstart.1)?;
         let rend = slice(memory, self.rend.0, self.rend.1)?;
-        Ok((prefix, prefix_elems, rstart, rend))
+        Ok(Range {
+            prefix,
+            prefix_elems,
+            rstart,
+            rend,
+        })
     }
 }
 
@@ -156,7 +168,12 @@ fn define_reads(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                     rend: (rend, rend_len),
                 };
                 host_call(&mut caller, |memory, env| {
-                    let (prefix, prefix_elems, rstart, rend) = args.read(memory)?;
+                    let Range {
+                        prefix,
+                        prefix_elems,
+                        rstart,
+                        rend,
+                    } = args.read(memory)?;
                     let iterator =
                         env.index_scan_range(IndexId(index), prefix, prefix_elems, rstart, rend)?;
                     write_u32(memory, out, iterator)?;
@@ -261,7 +278,12 @@ fn define_writes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
                     rend: (rend, rend_len),
                 };
                 host_call(&mut caller, |memory, env| {
-                    let (prefix, prefix_elems, rstart, rend) = args.read(memory)?;
+                    let Range {
+                        prefix,
+                        prefix_elems,
+                        rstart,
+                        rend,
+                    } = args.read(memory)?;
                     let count = env.delete_by_index_range(
                         IndexId(index),
                         prefix,

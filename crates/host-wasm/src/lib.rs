@@ -10,8 +10,8 @@
 //! | wild pointer inside the module | guard pages around a 4 GiB reservation, so no check is paid for |
 //! | wild pointer given to the host | every (pointer, length) is checked; the call traps |
 //! | endless loop | epoch interruption: one process-wide [ticker](ticker) thread, a check per loop turn |
-//! | endless recursion | `stack_bytes_max` |
-//! | endless allocation | `memory_bytes_max`: `memory.grow` answers -1 |
+//! | endless recursion | `stack-bytes-max` |
+//! | endless allocation | `memory-bytes-max`: `memory.grow` answers -1 |
 //! | endless handles, console output | the limits in `HostLimits` |
 //!
 //! After a trap the instance is poisoned and must be replaced: its memory may be half changed.

@@ -141,7 +141,7 @@ fn an_endless_loop_is_stopped() {
         "(if (local.get $id) (then (loop br 0))) (i32.const 0)",
     ));
     let start = std::time::Instant::now();
-    let message = "the call ran too long and was stopped: call_ms_max = 100 [LC0720]".into();
+    let message = "the call ran too long and was stopped: call-ms-max = 100 [LC0720]".into();
     assert_eq!(running.call(1, &[]), ReducerOutcome::TimedOut { message });
     let elapsed = start.elapsed().as_millis();
     assert!((95..5000).contains(&elapsed), "{elapsed} ms");
@@ -170,7 +170,7 @@ fn endless_recursion_is_stopped() {
     ));
     assert_eq!(
         running.trap(0),
-        "the module's call stack is exhausted: stack_bytes_max = 524288 [LC0723]"
+        "the module's call stack is exhausted: stack-bytes-max = 524288 [LC0723]"
     );
 }
 
@@ -180,7 +180,7 @@ fn endless_allocation_is_stopped() {
     let mut running = Running::start(&reducer(BYTES, body));
     let message = running.trap(0);
     assert!(message.starts_with(
-        "the module asked for more memory than it may have: memory_bytes_max = 4194304 [LC0722]"
+        "the module asked for more memory than it may have: memory-bytes-max = 4194304 [LC0722]"
     ));
     assert!(message.contains("`unreachable`"), "{message}");
     // A module that copes with it goes on, and has what it got.

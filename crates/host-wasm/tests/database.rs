@@ -559,7 +559,7 @@ fn iterators_have_limits() {
         .err()
         .unwrap();
     let text = error.downcast_ref::<String>().unwrap();
-    assert!(text.contains("iterators_max = 2 [LC0724]"), "{text}");
+    assert!(text.contains("iterators-max = 2 [LC0724]"), "{text}");
     assert!(running.instance.is_poisoned());
     assert!(
         running.datastore.is_some(),

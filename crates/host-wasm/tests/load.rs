@@ -35,7 +35,7 @@ fn hostile_bytes_are_refused() {
     ] {
         let error = load(bytes).err().unwrap().to_string();
         assert!(
-            error.starts_with("the module could not be compiled: ") && error.ends_with("[LC0301]"),
+            error.starts_with("the module could not be compiled: ") && error.ends_with("[LC0321]"),
             "{error}"
         );
     }
@@ -169,7 +169,7 @@ fn exports_are_checked() {
     );
     assert_eq!(
         refusal(&module(&[IDENTITY, MEMORY, REDUCER])),
-        "the module should export `__describe_module__` as (i32) -> (), but it does not export it [LC0302]"
+        "the module should export `__describe_module__` as (i32) -> (), but it does not export it [LC0322]"
     );
     let error = refusal(&module(&[IDENTITY, MEMORY, DESCRIBE]));
     assert!(
@@ -193,7 +193,7 @@ fn exports_are_checked() {
     ] {
         let error = refusal(&module(&[IDENTITY, MEMORY, DESCRIBE, REDUCER, export]));
         assert!(
-            error.ends_with(&format!("but it exports it as {found} [LC0302]")),
+            error.ends_with(&format!("but it exports it as {found} [LC0322]")),
             "{error}"
         );
     }
@@ -207,7 +207,7 @@ fn exports_are_checked() {
         DESCRIBE,
         REDUCER
     ]))
-    .contains("LC0301"));
+    .contains("LC0321"));
 }
 
 /// Imports for modules that write to the console and to sinks.
@@ -283,7 +283,7 @@ fn setup_can_refuse() {
     );
     assert_eq!(
         refusal(&setup("(i32.const 7)")),
-        "setup function returned the unknown code 7 [LC0305]"
+        "setup function returned the unknown code 7 [LC0325]"
     );
     Running::start(&setup("(i32.const 0)"));
 }
@@ -319,11 +319,11 @@ fn the_load_phase_has_limits() {
     };
     assert_eq!(
         with("__preinit__x", "(loop br 0)"),
-        "the module took too long to load and was stopped: load_ms_max = 100 [LC0721] (in `__preinit__x`)"
+        "the module took too long to load and was stopped: load-ms-max = 100 [LC0721] (in `__preinit__x`)"
     );
     assert_eq!(
         with("_initialize", "call $x"),
-        "the module's call stack is exhausted: stack_bytes_max = 524288 [LC0723] (in `_initialize`)"
+        "the module's call stack is exhausted: stack-bytes-max = 524288 [LC0723] (in `_initialize`)"
     );
     let error = with("__preinit__x", "unreachable");
     assert!(
@@ -353,7 +353,7 @@ fn the_load_phase_has_limits() {
         REDUCER,
     ]));
     assert!(
-        error.contains("memory_bytes_max = 4194304 [LC0722]"),
+        error.contains("memory-bytes-max = 4194304 [LC0722]"),
         "{error}"
     );
     let error = refusal(&module(&[
@@ -363,7 +363,7 @@ fn the_load_phase_has_limits() {
         DESCRIBE,
         REDUCER,
     ]));
-    assert!(error.contains("[LC0303]"), "{error}");
+    assert!(error.contains("[LC0323]"), "{error}");
     let error = refusal(&module(&[
         IDENTITY,
         MEMORY,
@@ -371,7 +371,7 @@ fn the_load_phase_has_limits() {
         REDUCER,
         r#"(data (i32.const 65535) "ab")"#,
     ]));
-    assert!(error.contains("[LC0303]"), "{error}");
+    assert!(error.contains("[LC0323]"), "{error}");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn faults_end_their_call_only() {
         (
             "allocate_without_end",
             &[],
-            "memory_bytes_max = 67108864 [LC0722]",
+            "memory-bytes-max = 67108864 [LC0722]",
         ),
         // The Rust stack of large frames lies at the start of linear memory and runs out first.
         ("overflow_stack", &[], "out of bounds memory access"),
@@ -233,7 +233,7 @@ fn leaked_iterators_end_with_the_call() {
     }
     match database.call("leak_iterators", &101u32.to_le_bytes()) {
         ReducerOutcome::Fatal { message } => assert!(
-            message.contains("iterators_max = 100 [LC0724]"),
+            message.contains("iterators-max = 100 [LC0724]"),
             "{message}"
         ),
         other => panic!("{other:?}"),

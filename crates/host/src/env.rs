@@ -447,7 +447,7 @@ impl HostEnv {
             trace,
         };
         if self.console_bytes > most {
-            let note = format!("further records of this call were dropped: console_call_bytes_max = {most} [LC0725]");
+            let note = format!("further records of this call were dropped: console-call-bytes-max = {most} [LC0725]");
             record = ConsoleRecord {
                 level: ConsoleLevel::Warn,
                 message: &note,
@@ -632,7 +632,7 @@ mod tests {
             env.console_log(2, None, None, 0, b"again", Vec::new);
         }
         assert_eq!(lines.0.lock().unwrap().len(), 10);
-        assert!(lines.0.lock().unwrap()[9].contains("console_call_bytes_max = 1000"));
+        assert!(lines.0.lock().unwrap()[9].contains("console-call-bytes-max = 1000"));
         env.end_call();
         env.console_log(2, None, None, 0, b"next call", Vec::new);
         assert_eq!(lines.0.lock().unwrap().len(), 11);

@@ -99,14 +99,14 @@ impl LimitKind {
     /// The configuration key of the limit.
     pub fn name(self) -> &'static str {
         match self {
-            LimitKind::CallTime => "call_ms_max",
-            LimitKind::LoadTime => "load_ms_max",
-            LimitKind::Memory => "memory_bytes_max",
-            LimitKind::Stack => "stack_bytes_max",
-            LimitKind::Iterators => "iterators_max",
-            LimitKind::IteratorBytes => "iterator_bytes_max",
-            LimitKind::Sources => "sources_max",
-            LimitKind::ConsoleTimers => "console_timers_max",
+            LimitKind::CallTime => "call-ms-max",
+            LimitKind::LoadTime => "load-ms-max",
+            LimitKind::Memory => "memory-bytes-max",
+            LimitKind::Stack => "stack-bytes-max",
+            LimitKind::Iterators => "iterators-max",
+            LimitKind::IteratorBytes => "iterator-bytes-max",
+            LimitKind::Sources => "sources-max",
+            LimitKind::ConsoleTimers => "console-timers-max",
         }
     }
 
@@ -129,10 +129,10 @@ impl LimitKind {
 #[derive(Debug, Error)]
 pub enum HostError {
     /// The engine itself could not be set up.
-    #[error("the module engine could not be set up: {0} [LC0300]")]
+    #[error("the module engine could not be set up: {0} [LC0320]")]
     Engine(String),
     /// The bytes are not a program of this kind.
-    #[error("the module could not be compiled: {0} [LC0301]")]
+    #[error("the module could not be compiled: {0} [LC0321]")]
     Compile(String),
     /// An import-module name starts with `spacetime_` but no version follows (spec 03 §3.2).
     #[error("import module \"{0}\" has malformed version string")]
@@ -164,7 +164,7 @@ pub enum HostError {
     #[error("there should be a memory export called \"memory\" but it does not exist")]
     NoMemory,
     /// An export is missing or has the wrong type.
-    #[error("the module should export `{name}` as {expected}, but it {found} [LC0302]")]
+    #[error("the module should export `{name}` as {expected}, but it {found} [LC0322]")]
     Export {
         /// The export's name.
         name: String,
@@ -174,10 +174,10 @@ pub enum HostError {
         found: String,
     },
     /// The instance could not be made (its memory is larger than allowed, or its data does not fit).
-    #[error("the module could not be instantiated: {0} [LC0303]")]
+    #[error("the module could not be instantiated: {0} [LC0323]")]
     Instantiate(String),
     /// Code of the load phase trapped.
-    #[error("the module failed while loading, in `{export}`: {message} [LC0304]")]
+    #[error("the module failed while loading, in `{export}`: {message} [LC0324]")]
     LoadTrap {
         /// The function that was called.
         export: String,
@@ -196,7 +196,7 @@ pub enum HostError {
     #[error("setup function returned an error: {0}")]
     Setup(String),
     /// `__setup__` returned a code that means nothing.
-    #[error("setup function returned the unknown code {0} [LC0305]")]
+    #[error("setup function returned the unknown code {0} [LC0325]")]
     SetupCode(i32),
 }
 
@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(
             trap.to_string(),
-            "the call ran too long and was stopped: call_ms_max = 10000 [LC0720]"
+            "the call ran too long and was stopped: call-ms-max = 10000 [LC0720]"
         );
         assert_eq!(
             HostTrap::AsyncOnly("procedure_http_request").to_string(),

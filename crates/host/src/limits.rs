@@ -1,6 +1,6 @@
 //! What one module instance may use. Every limit has a name, and the name is in the error that it causes.
 
-/// Limits of one module instance. The names are those of the configuration keys.
+/// Limits of one module instance. A configuration key or an error text writes the same name with dashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostLimits {
     /// Longest time that one reducer call may run, in milliseconds. Measured in ticks of
