@@ -26,7 +26,7 @@ pub enum Error {
     Snapshot(#[from] SnapshotError),
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    #[error("{} holds no published module: the database was never created completely [LC0525]", .0.display())]
+    #[error("{} holds no published module: the database was never created completely [LC0536]", .0.display())]
     Empty(std::path::PathBuf),
     #[error("this server has no JavaScript engine; publish a WebAssembly module [LC0306]")]
     NoJavaScript,

@@ -90,7 +90,7 @@ impl Shared {
     }
 
     pub fn set_read_only(&self, error: &str) {
-        let _ = self.read_only.set(format!("the database is read-only because its log failed: {error} [LC0526]"));
+        let _ = self.read_only.set(format!("the database is read-only because its log failed: {error} [LC0537]"));
     }
 
     /// Lets go of the log, which is about to end.

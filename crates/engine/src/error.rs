@@ -74,12 +74,14 @@ pub enum RecoveryError {
     #[error(transparent)]
     Snapshot(#[from] lightcone_snapshot::SnapshotError),
     /// A record passed its checksum and does not make sense: a bug or a foreign file, never a torn write.
-    #[error("log record {offset}: {detail} [LC0520]")]
+    #[error("log record {offset}: {detail} [LC0530]")]
     Record { offset: u64, detail: String },
-    #[error("snapshot of offset {offset}: {detail} [LC0521]")]
+    #[error("snapshot of offset {offset}: {detail} [LC0531]")]
     Manifest { offset: u64, detail: String },
-    #[error("the log of `{}` starts at offset {log_start}, after the snapshot that ends at {snapshot_end}: records between them are missing [LC0522]", directory.display())]
+    #[error("the log of `{}` starts at offset {log_start}, after the snapshot that ends at {snapshot_end}: records between them are missing [LC0532]", directory.display())]
     Gap { directory: PathBuf, log_start: u64, snapshot_end: u64 },
-    #[error("the catalog of table {} is inconsistent: {detail} [LC0523]", table.0)]
+    #[error("the log of `{}` ends at offset {log_end}, before the snapshot that ends at {snapshot_end}: acknowledged records are missing from the log; restore its newest segments from a backup [LC0534]", directory.display())]
+    LogEndsEarly { directory: PathBuf, log_end: u64, snapshot_end: u64 },
+    #[error("the catalog of table {} is inconsistent: {detail} [LC0533]", table.0)]
     Catalog { table: TableId, detail: String },
 }

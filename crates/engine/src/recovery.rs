@@ -34,13 +34,24 @@ impl Datastore {
         log: &dyn Log,
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
         let mut report = RecoveryReport::default();
-        let mut datastore = Datastore::new();
-        if let Some(snapshot) = snapshots.latest()? {
-            report.snapshot_offset = Some(snapshot.offset);
-            report.next_offset = snapshot.offset;
-            datastore.load_snapshot(&snapshot)?;
-        }
+        let datastore = match load_newest(snapshots)? {
+            Some((datastore, offset)) => {
+                report.snapshot_offset = Some(offset);
+                report.next_offset = offset;
+                datastore
+            }
+            None => Datastore::new(),
+        };
         let tail = log.tail();
+        // A snapshot is published only after its transactions are durable in the log, so the log lost its end: going on
+        // would give their offsets to other transactions, which the next recovery would skip.
+        if tail.next_offset < report.next_offset {
+            return Err(RecoveryError::LogEndsEarly {
+                directory: directory.to_owned(),
+                log_end: tail.next_offset,
+                snapshot_end: report.next_offset,
+            });
+        }
         if tail.oldest_offset > report.next_offset {
             return Err(RecoveryError::Gap {
                 directory: directory.to_owned(),
@@ -59,6 +70,19 @@ impl Datastore {
         report.next_offset = replayer.next_offset;
         Ok((replayer.finish()?, report))
     }
+}
+
+/// The newest snapshot that is intact down to its last page; damaged ones are set aside.
+fn load_newest(snapshots: &mut SnapshotStore) -> Result<Option<(Datastore, u64)>, RecoveryError> {
+    while let Some(snapshot) = snapshots.latest()? {
+        let mut datastore = Datastore::new();
+        match datastore.load_snapshot(&snapshot) {
+            Ok(()) => return Ok(Some((datastore, snapshot.offset))),
+            Err(RecoveryError::Snapshot(error)) if error.is_damage() => snapshots.set_aside(snapshot, error)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 /// Applies log records to a database.

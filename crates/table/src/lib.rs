@@ -34,6 +34,6 @@ pub enum Error {
     #[error("table `{table}` is full: it holds {rows_max} rows [LC0701]")]
     TableFull { table: String, rows_max: u32 },
     /// A page image read from a snapshot does not fit the table.
-    #[error("page image of table `{table}` is invalid: {detail} [LC0524]")]
+    #[error("page image of table `{table}` is invalid: {detail} [LC0535]")]
     BadPage { table: String, detail: String },
 }
