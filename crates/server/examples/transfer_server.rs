@@ -86,26 +86,36 @@ impl TransferInstance {
         row[4..].copy_from_slice(&args[4..12]);
         for id in 0..count {
             row[..4].copy_from_slice(&id.to_le_bytes());
-            datastore.insert(table, &row, &mut self.generated).map_err(|error| error.to_string())?;
+            datastore
+                .insert(table, &row, &mut self.generated)
+                .map_err(|error| error.to_string())?;
         }
         Ok(())
     }
 
     fn transfer(&mut self, datastore: &mut Datastore, args: &[u8]) -> Result<(), String> {
         let table = datastore.table_id_from_name("accounts").ok_or("no table")?;
-        let index = datastore.index_id_from_name("accounts_id_idx_hash").ok_or("no index")?;
+        let index = datastore
+            .index_id_from_name("accounts_id_idx_hash")
+            .ok_or("no index")?;
         let (from, to) = (&args[..4], &args[4..8]);
         let amount = i64::from_le_bytes(*args[8..].first_chunk().ok_or("arguments")?);
         self.source.clear();
         self.destination.clear();
         let text = |error: lightcone_engine::DatastoreError| error.to_string();
-        datastore.index_scan_point(index, from, &mut self.source).map_err(text)?;
-        datastore.index_scan_point(index, to, &mut self.destination).map_err(text)?;
+        datastore
+            .index_scan_point(index, from, &mut self.source)
+            .map_err(text)?;
+        datastore
+            .index_scan_point(index, to, &mut self.destination)
+            .map_err(text)?;
         for (rows, change) in [(&self.source, -amount), (&self.destination, amount)] {
             let mut row = *rows.bytes.first_chunk::<12>().ok_or("account_missing")?;
             let balance = i64::from_le_bytes(*row[4..].first_chunk().expect("eight bytes"));
             row[4..].copy_from_slice(&(balance + change).to_le_bytes());
-            datastore.update(table, index, &row, &mut self.generated).map_err(text)?;
+            datastore
+                .update(table, index, &row, &mut self.generated)
+                .map_err(text)?;
         }
         Ok(())
     }
@@ -137,7 +147,9 @@ fn definition() -> Vec<u8> {
         }],
         constraints: vec![RawConstraintDefV10 {
             source_name: None,
-            data: RawConstraintData::Unique(RawUniqueConstraintData { columns: vec![ColId(0)] }),
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: vec![ColId(0)],
+            }),
         }],
         sequences: vec![],
         table_type: TableKind::User,
@@ -150,8 +162,14 @@ fn definition() -> Vec<u8> {
         Section::Typespace(Typespace { types: vec![row] }),
         Section::Tables(vec![accounts]),
         Section::Reducers(vec![
-            reducer("seed", product(&[("n", id.clone()), ("initial_balance", balance.clone())])),
-            reducer("transfer", product(&[("from", id.clone()), ("to", id), ("amount", balance)])),
+            reducer(
+                "seed",
+                product(&[("n", id.clone()), ("initial_balance", balance.clone())]),
+            ),
+            reducer(
+                "transfer",
+                product(&[("from", id.clone()), ("to", id), ("amount", balance)]),
+            ),
         ]),
     ];
     RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
@@ -160,9 +178,14 @@ fn definition() -> Vec<u8> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let data_dir = arguments.next().ok_or("the first argument is the data directory")?;
+    let data_dir = arguments
+        .next()
+        .ok_or("the first argument is the data directory")?;
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:3000".into());
-    let engines = Engines { wasm: Arc::new(TransferEngine), js: None };
+    let engines = Engines {
+        wasm: Arc::new(TransferEngine),
+        js: None,
+    };
     let mut options = ServerOptions::new(address.parse()?, &data_dir, engines);
     options.jwt_key_dir = Some(std::path::Path::new(&data_dir).join("keys"));
     let handle = Server::bind(options).await?;

@@ -140,7 +140,7 @@ pub struct Limits {
     /// Time a client has to send the head of a request, and to start the next one on a kept-alive connection.
     #[serde(deserialize_with = "crate::duration::deserialize")]
     pub header_timeout: Duration,
-    /// Longest pause inside a request body.
+    /// Longest pause inside a request body, and of a client in taking its answer.
     #[serde(deserialize_with = "crate::duration::deserialize")]
     pub body_timeout: Duration,
     /// Longest time one `call` or `sql` request waits for its answer.

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use lightcone_types::Identity;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::control::{DatabaseRecord, HostType};
+use crate::control::{ControlDb, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, ShutdownReason};
 use crate::metrics::DatabaseCounters;
@@ -18,6 +19,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(3);
 /// How long an ending database may take before its clients are left alone (06 §5.7).
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 const LOCKS: usize = 256;
+/// Most of a stored log that is read.
+const STORED_LOG_BYTES_MAX: u64 = 16 << 20;
+const PROGRAM_FILE: &str = "program";
 
 /// A running database and what the server counts about it.
 #[derive(Clone)]
@@ -26,12 +30,28 @@ pub(crate) struct Running {
     pub counters: Arc<DatabaseCounters>,
 }
 
+/// Why a database does not run.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// It was deleted in this moment, or the server is stopping.
+    Gone,
+    Failed(String),
+}
+
+/// The running databases; after `closed` no more are added.
+#[derive(Default)]
+struct Open {
+    closed: bool,
+    databases: HashMap<Identity, Running>,
+}
+
 pub(crate) struct Databases {
     data_dir: DataDir,
+    control: Arc<ControlDb>,
     in_memory: bool,
     engines: Engines,
     limits: Limits,
-    running: RwLock<HashMap<Identity, Running>>,
+    running: RwLock<Open>,
     failed: RwLock<HashMap<Identity, (Instant, String)>>,
     /// Opening, publishing, resetting and deleting one database exclude each other. Databases share a lock by chance.
     locks: Vec<Mutex<()>>,
@@ -50,12 +70,14 @@ impl HostType {
 impl Databases {
     pub(crate) fn new(
         data_dir: DataDir,
+        control: Arc<ControlDb>,
         in_memory: bool,
         engines: Engines,
         limits: Limits,
     ) -> Databases {
         Databases {
             data_dir,
+            control,
             in_memory,
             engines,
             limits,
@@ -73,48 +95,68 @@ impl Databases {
     }
 
     pub(crate) fn running(&self, identity: &Identity) -> Option<Running> {
-        read(&self.running).get(identity).cloned()
+        read(&self.running).databases.get(identity).cloned()
     }
 
     pub(crate) fn all_running(&self) -> Vec<(Identity, Running)> {
-        let mut all: Vec<_> = read(&self.running)
+        let open = read(&self.running);
+        let mut all: Vec<_> = open
+            .databases
             .iter()
             .map(|(id, running)| (*id, running.clone()))
             .collect();
+        drop(open);
         all.sort_by_key(|(identity, _)| *identity);
         all
     }
 
-    /// The running database of a record, opened if need be. The error is the reason why it cannot run.
-    pub(crate) async fn get(&self, record: &DatabaseRecord) -> Result<Running, String> {
+    /// The running database of a record, opened if need be.
+    pub(crate) async fn get(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
         if let Some(running) = self.running(&record.identity) {
             return Ok(running);
         }
         let _lock = self.lock(&record.identity).await;
-        self.get_locked(record).await
+        // While this waited for the lock, the database may have been deleted or reset.
+        match self.control.database(&record.identity) {
+            Ok(Some(record)) => self.get_locked(&record).await,
+            Ok(None) => Err(OpenError::Gone),
+            Err(error) => Err(OpenError::Failed(error.to_string())),
+        }
     }
 
-    /// As [`Databases::get`], for a caller that holds the lock.
-    pub(crate) async fn get_locked(&self, record: &DatabaseRecord) -> Result<Running, String> {
+    /// As [`Databases::get`], for a caller that holds the lock and has read the record since.
+    pub(crate) async fn get_locked(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
         if let Some(running) = self.running(&record.identity) {
             return Ok(running);
         }
+        if read(&self.running).closed {
+            return Err(OpenError::Gone);
+        }
         if let Some((at, reason)) = read(&self.failed).get(&record.identity) {
             if at.elapsed() < RETRY_AFTER {
-                return Err(reason.clone());
+                return Err(OpenError::Failed(reason.clone()));
             }
         }
         let options = self.options(record);
-        let opened = blocking(move || DatabaseHandle::open(options)).await;
-        match opened {
-            Ok(handle) => {
-                write(&self.failed).remove(&record.identity);
-                Ok(self.insert(record.identity, handle))
+        let kind = record.host_type.kind();
+        let opened = blocking(move || {
+            if options.in_memory {
+                let program =
+                    std::fs::read(options.directory.join(PROGRAM_FILE)).map_err(|error| {
+                        lightcone_database::Error::Other(format!(
+                            "the program of an in-memory database is lost: {error}"
+                        ))
+                    })?;
+                return DatabaseHandle::create(options, program.into(), kind);
             }
+            DatabaseHandle::open(options)
+        });
+        match opened.await {
+            Ok(handle) => Ok(self.insert(record.identity, handle)),
             Err(reason) => {
                 tracing::error!(database = %record.identity, reason, "a database cannot be opened");
                 write(&self.failed).insert(record.identity, (Instant::now(), reason.clone()));
-                Err(reason)
+                Err(OpenError::Failed(reason))
             }
         }
     }
@@ -128,11 +170,58 @@ impl Databases {
         let options = self.options(record);
         let kind = record.host_type.kind();
         let directory = options.directory.clone();
+        let kept = self.in_memory.then(|| program.clone());
         let created = blocking(move || DatabaseHandle::create(options, program, kind)).await;
+        if let (Ok(_), Some(program)) = (&created, kept) {
+            self.keep_program(record, program).await;
+        }
         if created.is_err() {
             remove_directory(directory).await;
         }
         created
+    }
+
+    /// In memory mode, a restarted server starts the databases anew from their programs (07 §11.1).
+    pub(crate) async fn keep_program(&self, record: &DatabaseRecord, program: Arc<[u8]>) {
+        if !self.in_memory {
+            return;
+        }
+        let directory = self.data_dir.replica(record.replica_id);
+        let kept = blocking(move || {
+            std::fs::create_dir_all(&directory)?;
+            std::fs::write(directory.join(PROGRAM_FILE), &program)
+        });
+        if let Err(reason) = kept.await {
+            tracing::warn!(
+                reason,
+                "the program of an in-memory database cannot be kept for a restart"
+            );
+        }
+    }
+
+    /// The end of the newest module log on disk, for a database that does not run.
+    pub(crate) async fn stored_log(
+        &self,
+        record: &DatabaseRecord,
+        num_lines: Option<u32>,
+    ) -> Option<Vec<u8>> {
+        let directory = self.data_dir.replica(record.replica_id).join("module_logs");
+        let read = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<u8>> {
+            let files = std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
+            let newest = files
+                .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+                .max();
+            let mut file = std::fs::File::open(newest.ok_or(std::io::ErrorKind::NotFound)?)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(STORED_LOG_BYTES_MAX)))?;
+            let mut text = Vec::new();
+            file.take(STORED_LOG_BYTES_MAX).read_to_end(&mut text)?;
+            Ok(text)
+        });
+        let text = read.await.ok()?.ok()?;
+        let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
+        let count = num_lines.map_or(lines.len(), |count| count.max(1) as usize);
+        Some(lines[lines.len().saturating_sub(count)..].concat())
     }
 
     /// Makes a created database the running one.
@@ -142,13 +231,20 @@ impl Databases {
             counters: Arc::default(),
         };
         write(&self.failed).remove(&identity);
-        write(&self.running).insert(identity, running.clone());
+        let mut open = write(&self.running);
+        if open.closed {
+            let handle = running.handle.clone();
+            tokio::spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
+        } else {
+            open.databases.insert(identity, running.clone());
+        }
+        drop(open);
         running
     }
 
     /// Ends a database and removes the files of its replica.
     pub(crate) async fn remove(&self, record: &DatabaseRecord) {
-        let running = write(&self.running).remove(&record.identity);
+        let running = write(&self.running).databases.remove(&record.identity);
         write(&self.failed).remove(&record.identity);
         if let Some(running) = running {
             end(&record.identity, running.handle, ShutdownReason::Deleted).await;
@@ -158,7 +254,11 @@ impl Databases {
 
     /// Ends every database, all at once.
     pub(crate) async fn shutdown(&self) {
-        let running = std::mem::take(&mut *write(&self.running));
+        let open = Open {
+            closed: true,
+            databases: HashMap::new(),
+        };
+        let running = std::mem::replace(&mut *write(&self.running), open).databases;
         let mut ending = tokio::task::JoinSet::new();
         for (identity, running) in running {
             ending.spawn(async move {

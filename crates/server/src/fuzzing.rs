@@ -14,7 +14,10 @@ pub fn fuzz_frames(data: &[u8]) {
                 Err(_) => return,
             }
         }
-        assert!(reader.pending_bytes() <= 2 * 4096 + 14, "no more is kept than one message and one frame");
+        assert!(
+            reader.pending_bytes() <= 2 * 4096 + 14,
+            "no more is kept than one message and one frame"
+        );
     }
 }
 

@@ -21,6 +21,7 @@ mod duration;
 mod error;
 pub mod fuzzing;
 mod http;
+mod io;
 mod metrics;
 mod names;
 mod server;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use lightcone_types::Identity;
 
+use crate::database::DatabaseStats;
 use crate::databases::Running;
 
 /// What the server counts about one database.
@@ -242,6 +243,48 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
         stats
             .iter()
             .map(|(identity, stats)| (by_db(identity), stats.log_syncs)),
+    );
+    type ReadStats = fn(&DatabaseStats) -> u64;
+    let more: [(Kind, &str, &str, ReadStats); 3] = [
+        (
+            Gauge,
+            "spacetime_active_queries",
+            "Subscribed queries.",
+            |stats| stats.live_queries,
+        ),
+        (
+            Counter,
+            "lightcone_messages_sent_total",
+            "Server messages queued for clients.",
+            |stats| stats.messages_sent,
+        ),
+        (
+            Counter,
+            "spacetime_client_outgoing_queue_disconnects_total",
+            "Clients cut off because they took their messages too slowly.",
+            |stats| stats.slow_clients_cut,
+        ),
+    ];
+    for (kind, name, help, read) in more {
+        text.family(
+            kind,
+            name,
+            help,
+            stats
+                .iter()
+                .map(|(identity, stats)| (by_db(identity), read(stats))),
+        );
+    }
+    text.family(
+        Gauge,
+        "lightcone_read_only",
+        "1 when the database takes no more writes because its log failed.",
+        databases.iter().map(|(identity, running)| {
+            (
+                by_db(identity),
+                u64::from(running.handle.read_only().is_some()),
+            )
+        }),
     );
     text.0
 }

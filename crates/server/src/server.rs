@@ -21,6 +21,7 @@ use crate::data_dir::DataDir;
 use crate::database::Engines;
 use crate::databases::Databases;
 use crate::error::Error;
+use crate::io::StallGuard;
 use crate::metrics::{add, ServerCounters};
 use crate::state::ServerState;
 
@@ -168,14 +169,23 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             OidcClient::new()?,
             config.auth.foreign_issuers.clone(),
         ),
+        databases: Databases::new(
+            data_dir,
+            control.clone(),
+            options.in_memory,
+            options.engines,
+            limits,
+        ),
         control,
-        databases: Databases::new(data_dir, options.in_memory, options.engines, limits),
         issuer_required_to_publish: options
             .issuer_required_to_publish
             .map(|issuer| issuer.trim_end_matches('/').to_owned())
             .filter(|issuer| !issuer.is_empty()),
         counters: ServerCounters::default(),
         buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
+        compiling: tokio::sync::Semaphore::new(
+            std::thread::available_parallelism().map_or(1, |count| count.get()),
+        ),
         config,
     })
 }
@@ -293,7 +303,10 @@ async fn serve_connection(
     let mut stopping = slot.stopping.clone();
     let mut stopped = slot.clone();
     let service = TowerToHyperService::new(router.layer(axum::Extension(slot)));
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(
+        TokioIo::new(StallGuard::new(stream, state.config.limits.body_timeout)),
+        service,
+    );
     tokio::pin!(connection);
     let mut asked = false;
     loop {

@@ -23,6 +23,8 @@ pub(crate) struct ServerState {
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
     pub buffered_bytes: Arc<ByteBudget>,
+    /// Modules are compiled by so many requests at once as there are CPUs.
+    pub compiling: tokio::sync::Semaphore,
 }
 
 impl ServerState {
@@ -83,6 +85,12 @@ impl ServerState {
         );
         let program = program.await?;
         Ok(Arc::from(&program[..]))
+    }
+
+    /// Waits for the turn to compile a module.
+    pub(crate) async fn compile_permit(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // Never closed, so there always is one.
+        self.compiling.acquire().await.ok()
     }
 
     /// Runs a change of the control database, which waits for the disk, outside the async threads.

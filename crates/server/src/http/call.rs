@@ -55,11 +55,7 @@ pub(super) async fn call(
     }
     let args = String::from_utf8(args.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let running = state
-        .databases
-        .get(&record)
-        .await
-        .map_err(Failure::internal)?;
+    let running = state.databases.get(&record).await?;
     let caller = Caller::from(&caller);
     // Runs to its end even if the client goes away.
     let call = tokio::spawn(async move {

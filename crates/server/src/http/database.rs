@@ -50,11 +50,7 @@ pub(super) async fn schema(
     let version = query
         .word("version", &[("9", RawVersion::V9), ("10", RawVersion::V10)])?
         .ok_or_else(|| wrong("missing field `version`".into()))?;
-    let running = state
-        .databases
-        .get(&record)
-        .await
-        .map_err(reply::Failure::internal)?;
+    let running = state.databases.get(&record).await?;
     Ok(reply::json(
         running.handle.module_def().schema_json(version),
     ))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{header, HeaderValue};
+use axum::response::Response;
 use axum::Extension;
 use bytes::Bytes;
 use futures_util::stream;
@@ -15,6 +16,7 @@ use super::publish::{require_owner, Action};
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
+use crate::databases::OpenError;
 use crate::state::ServerState;
 
 /// Most lines that are sent before the live ones.
@@ -30,11 +32,17 @@ pub(super) async fn logs(
     let num_lines = query.number::<u32>("num_lines")?;
     let follow = query.boolean("follow")?.unwrap_or(false);
     require_owner(&record, &caller, Action::ViewLogs)?;
-    let running = state
-        .databases
-        .get(&record)
-        .await
-        .map_err(Failure::internal)?;
+    let running = match state.databases.get(&record).await {
+        Ok(running) => running,
+        // A database that does not start is just the one whose log is wanted.
+        Err(OpenError::Failed(reason)) if !follow => {
+            return match state.databases.stored_log(&record, num_lines).await {
+                Some(text) => Ok(log_reply(Body::from(text))),
+                None => Err(Failure::internal(reason)),
+            };
+        }
+        Err(error) => return Err(error.into()),
+    };
     let handle = running.handle;
     let body = if follow {
         let live = handle.logs().subscribe();
@@ -48,11 +56,15 @@ pub(super) async fn logs(
     } else {
         Body::from(tail(handle, num_lines).await?)
     };
+    Ok(log_reply(body))
+}
+
+fn log_reply(body: Body) -> Response {
     let mut response = reply::with_type(HeaderValue::from_static("application/x-ndjson"), body);
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    Ok(response)
+    response
 }
 
 async fn tail(

@@ -355,11 +355,13 @@ async fn create_database(
         initial_program: Hash::keccak256(&program),
         replica_id: state.control(|control| control.next_replica_id()).await?,
     };
+    let permit = state.compile_permit().await;
     let handle = state
         .databases
         .create(&record, program)
         .await
         .map_err(Failure::internal)?;
+    drop(permit);
     let inserted = state
         .control(move |control| control.insert_database(record))
         .await?;
@@ -374,11 +376,7 @@ async fn update_database(
     parameters: &Parameters,
     program: Arc<[u8]>,
 ) -> Result<(), Failure> {
-    let running = state
-        .databases
-        .get_locked(&record)
-        .await
-        .map_err(Failure::internal)?;
+    let running = state.databases.get_locked(&record).await?;
     if parameters.policy == Policy::BreakClients {
         let expected = migration_token(
             record.identity,
@@ -392,6 +390,8 @@ async fn update_database(
             ));
         }
     }
+    let _permit = state.compile_permit().await;
+    let kept = program.clone();
     let update = running.handle.update(program, parameters.host_type.kind());
     match tokio::time::timeout(parameters.confirmation_timeout.max(UPDATE_TIME_MIN), update).await {
         Ok(Ok(_)) => {}
@@ -410,6 +410,7 @@ async fn update_database(
             ))
         }
     }
+    state.databases.keep_program(&record, kept).await;
     if record.host_type != parameters.host_type {
         record.host_type = parameters.host_type;
         state
@@ -451,11 +452,13 @@ async fn reset_database(
             ..old.clone()
         };
         // The old database runs untouched until the new one is complete.
+        let permit = state.compile_permit().await;
         let handle = state
             .databases
             .create(&new, program)
             .await
             .map_err(Failure::internal)?;
+        drop(permit);
         let stored = new.clone();
         state
             .control(move |control| control.update_database(&stored))
@@ -482,11 +485,7 @@ pub(super) async fn reset(
     require_owner(&record, &caller, Action::Reset)?;
     publish_guard(&state, &caller)?;
     let (host_type, program) = if program.is_empty() {
-        let running = state
-            .databases
-            .get(&record)
-            .await
-            .map_err(Failure::internal)?;
+        let running = state.databases.get(&record).await?;
         (record.host_type, running.handle.program())
     } else {
         (host_type, Arc::from(&program[..]))
@@ -518,14 +517,11 @@ pub(super) async fn pre_publish(
     };
     require_owner(&record, &caller, Action::Update)?;
     publish_guard(&state, &caller)?;
-    let running = state
-        .databases
-        .get(&record)
-        .await
-        .map_err(Failure::internal)?;
+    let running = state.databases.get(&record).await?;
     let new_hash = Hash::keccak256(&program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
     let program: Arc<[u8]> = Arc::from(&program[..]);
+    let _permit = state.compile_permit().await;
     let plan =
         tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))
             .await

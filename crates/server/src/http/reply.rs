@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use crate::control::ControlError;
+use crate::databases::OpenError;
 use crate::names::NameOrIdentity;
 
 pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -91,6 +92,15 @@ impl IntoResponse for Failure {
         }
         response.headers_mut().extend(self.headers);
         response
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Gone => Failure::no_such_database(),
+            OpenError::Failed(reason) => Failure::internal(reason),
+        }
     }
 }
 

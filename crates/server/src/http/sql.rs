@@ -29,11 +29,7 @@ pub(super) async fn sql(
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let text = String::from_utf8(text.to_vec())
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
-    let running = state
-        .databases
-        .get(&record)
-        .await
-        .map_err(Failure::internal)?;
+    let running = state.databases.get(&record).await?;
     let caller = Caller::from(&caller);
     let run = tokio::spawn(async move { running.handle.sql(caller, text, confirmed).await });
     let outcome = match tokio::time::timeout(state.config.limits.request_timeout, run).await {

@@ -16,7 +16,6 @@ use lightcone_wire::payload::{body_ranges, encode_payload};
 use lightcone_wire::{Compression, CompressionPolicy, Protocol};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::frame::{self, ClosePayload, Event, FrameReader};
@@ -27,6 +26,7 @@ use crate::database::{
     SubmitError,
 };
 use crate::databases::Running;
+use crate::io::StallGuard;
 use crate::metrics::{add, DatabaseCounters, Gauge};
 use crate::server::ConnectionSlot;
 use crate::state::ServerState;
@@ -128,13 +128,13 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         return;
     };
     let Ok(parts) =
-        hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<TcpStream>>(upgraded)
+        hyper_util::server::conn::auto::upgrade::downcast::<TokioIo<StallGuard>>(upgraded)
     else {
         tracing::error!("an upgraded connection is not a TCP stream");
         return;
     };
     let mut slot = client.slot;
-    let (mut stream, received) = (parts.io.into_inner(), parts.read_buf);
+    let (mut stream, received) = (parts.io.into_inner().into_inner(), parts.read_buf);
     let counters = client.running.counters.clone();
     let request = ConnectRequest {
         identity: client.caller.identity,

@@ -68,11 +68,7 @@ pub(crate) async fn subscribe(
     let offers = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
     let protocol = Protocol::select(offers.iter().filter_map(|value| value.to_str().ok()))
         .ok_or_else(|| Failure::bad_request("no valid protocol selected"))?;
-    let running = state
-        .databases
-        .get(&record)
-        .await
-        .map_err(Failure::internal)?;
+    let running = state.databases.get(&record).await?;
 
     let upgrade = hyper::upgrade::on(&mut request);
     let client = connection::Client {
