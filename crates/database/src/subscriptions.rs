@@ -331,25 +331,26 @@ impl Hit {
     fn encode(&mut self, table: &TableQueries, deltas: &DeltaBatch, ops: &[DeltaOp]) {
         let Hit { inserts, deletes, encoded, .. } = self;
         encoded.clear();
-        let rows = |positions: &[u32]| {
-            let positions = positions.to_vec();
-            positions.into_iter().map(|position| deltas.row(&ops[position as usize])).collect::<Vec<_>>()
-        };
         // Lists beyond 4 GiB cannot be: the transaction's own limit is far below.
         if table.is_event {
             let mut list = event_rows(encoded);
-            rows(inserts).into_iter().for_each(|row| list.push(row));
+            inserts.iter().for_each(|position| list.push(deltas.row(&ops[*position as usize])));
             list.finish().expect("a transaction's rows fit a list");
             return;
         }
         let mut entry = persistent_rows(encoded);
         if !inserts.is_empty() {
-            entry.inserts(table.row_size, rows(inserts)).expect("a transaction's rows fit a list");
+            entry.inserts(table.row_size, rows_at(inserts, deltas, ops)).expect("a transaction's rows fit a list");
         }
         if !deletes.is_empty() {
-            entry.deletes(table.row_size, rows(deletes)).expect("a transaction's rows fit a list");
+            entry.deletes(table.row_size, rows_at(deletes, deltas, ops)).expect("a transaction's rows fit a list");
         }
     }
+}
+
+/// The rows at these positions of a transaction's operations.
+fn rows_at<'r>(positions: &'r [u32], deltas: &'r DeltaBatch, ops: &'r [DeltaOp]) -> impl Iterator<Item = &'r [u8]> + Clone {
+    positions.iter().map(move |position| deltas.row(&ops[*position as usize]))
 }
 
 /// Equal values of the column have equal bytes; not so for floats (-0 and +0, the NaNs).
