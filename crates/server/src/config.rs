@@ -125,6 +125,42 @@ pub struct Limits {
     pub call_ms_max: u64,
     /// Most linear memory of one module instance, in bytes.
     pub memory_bytes_max: u64,
+    /// Longest time that loading a module may take, in milliseconds.
+    pub load_ms_max: u64,
+    /// Stack of one module instance, in bytes.
+    pub stack_bytes_max: usize,
+    /// Most function table elements of one module instance.
+    pub table_elements_max: usize,
+    /// Most row iterators that one call may hold open.
+    pub iterators_max: usize,
+    /// Most bytes of rows in the open iterators of one call.
+    pub iterator_bytes_max: usize,
+    /// Most byte sources that one call may hold unread.
+    pub sources_max: usize,
+    /// Most bytes that a module may write into one sink (error texts, its definition).
+    pub sink_bytes_max: usize,
+    /// Most running console timers of one module instance.
+    pub console_timers_max: usize,
+    /// Longest console message in bytes; longer ones are cut.
+    pub console_message_bytes_max: usize,
+    /// Most bytes of console messages of one call.
+    pub console_call_bytes_max: usize,
+    /// Most bytes of old and new rows that one transaction may touch.
+    pub transaction_bytes_max: usize,
+    /// Bytes of received and unprocessed messages of one database; beyond it, clients are read no further.
+    pub inbox_bytes_max: usize,
+    /// Most bytes that wait for one slow client; beyond it, its connection ends.
+    pub outgoing_queue_bytes: usize,
+    /// Most subscribed query sets of one connection.
+    pub query_sets_max: usize,
+    /// Most queries of one query set.
+    pub queries_per_set_max: usize,
+    /// Most log bytes that wait for the disk; beyond it, the database waits.
+    pub log_queue_bytes_max: usize,
+    /// A snapshot is written after so many bytes of log.
+    pub snapshot_log_bytes: u64,
+    /// Snapshots that are kept; older ones are removed, with the log before them.
+    pub snapshots_kept: usize,
     /// Largest WebSocket message a client may send, in bytes.
     pub message_bytes_max: usize,
     /// Most open TCP connections; more are answered 503.
@@ -236,7 +272,26 @@ impl Default for WebSocket {
 
 impl Default for Limits {
     fn default() -> Self {
+        let database = lightcone_database::Limits::default();
         Self {
+            load_ms_max: database.host.load_ms_max,
+            stack_bytes_max: database.host.stack_bytes_max,
+            table_elements_max: database.host.table_elements_max,
+            iterators_max: database.host.iterators_max,
+            iterator_bytes_max: database.host.iterator_bytes_max,
+            sources_max: database.host.sources_max,
+            sink_bytes_max: database.host.sink_bytes_max,
+            console_timers_max: database.host.console_timers_max,
+            console_message_bytes_max: database.host.console_message_bytes_max,
+            console_call_bytes_max: database.host.console_call_bytes_max,
+            transaction_bytes_max: database.transaction_bytes_max,
+            inbox_bytes_max: database.inbox_bytes_max,
+            outgoing_queue_bytes: database.outgoing_bytes_max,
+            query_sets_max: database.query_sets_max,
+            queries_per_set_max: database.queries_per_set_max,
+            log_queue_bytes_max: database.log_queue_bytes_max,
+            snapshot_log_bytes: database.snapshot_log_bytes,
+            snapshots_kept: database.snapshots_kept,
             call_ms_max: 10_000,
             memory_bytes_max: 1 << 30,
             message_bytes_max: 32 * 1024 * 1024,
@@ -279,6 +334,60 @@ impl Config {
         }
         for (name, value) in [
             ("limits.call-ms-max", config.limits.call_ms_max),
+            ("limits.load-ms-max", config.limits.load_ms_max),
+            (
+                "limits.stack-bytes-max",
+                config.limits.stack_bytes_max as u64,
+            ),
+            (
+                "limits.table-elements-max",
+                config.limits.table_elements_max as u64,
+            ),
+            ("limits.iterators-max", config.limits.iterators_max as u64),
+            (
+                "limits.iterator-bytes-max",
+                config.limits.iterator_bytes_max as u64,
+            ),
+            ("limits.sources-max", config.limits.sources_max as u64),
+            ("limits.sink-bytes-max", config.limits.sink_bytes_max as u64),
+            (
+                "limits.console-timers-max",
+                config.limits.console_timers_max as u64,
+            ),
+            (
+                "limits.console-message-bytes-max",
+                config.limits.console_message_bytes_max as u64,
+            ),
+            (
+                "limits.console-call-bytes-max",
+                config.limits.console_call_bytes_max as u64,
+            ),
+            (
+                "limits.transaction-bytes-max",
+                config.limits.transaction_bytes_max as u64,
+            ),
+            (
+                "limits.inbox-bytes-max",
+                config.limits.inbox_bytes_max as u64,
+            ),
+            (
+                "limits.outgoing-queue-bytes",
+                config.limits.outgoing_queue_bytes as u64,
+            ),
+            ("limits.query-sets-max", config.limits.query_sets_max as u64),
+            (
+                "limits.queries-per-set-max",
+                config.limits.queries_per_set_max as u64,
+            ),
+            (
+                "limits.log-queue-bytes-max",
+                config.limits.log_queue_bytes_max as u64,
+            ),
+            (
+                "limits.snapshot-log-bytes",
+                config.limits.snapshot_log_bytes,
+            ),
+            ("limits.snapshots-kept", config.limits.snapshots_kept as u64),
             ("limits.memory-bytes-max", config.limits.memory_bytes_max),
             (
                 "limits.message-bytes-max",

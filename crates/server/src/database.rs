@@ -14,6 +14,24 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.host.call_ms_max = config.limits.call_ms_max;
     limits.host.memory_bytes_max =
         usize::try_from(config.limits.memory_bytes_max).unwrap_or(usize::MAX);
+    limits.host.load_ms_max = config.limits.load_ms_max;
+    limits.host.stack_bytes_max = config.limits.stack_bytes_max;
+    limits.host.table_elements_max = config.limits.table_elements_max;
+    limits.host.iterators_max = config.limits.iterators_max;
+    limits.host.iterator_bytes_max = config.limits.iterator_bytes_max;
+    limits.host.sources_max = config.limits.sources_max;
+    limits.host.sink_bytes_max = config.limits.sink_bytes_max;
+    limits.host.console_timers_max = config.limits.console_timers_max;
+    limits.host.console_message_bytes_max = config.limits.console_message_bytes_max;
+    limits.host.console_call_bytes_max = config.limits.console_call_bytes_max;
+    limits.transaction_bytes_max = config.limits.transaction_bytes_max;
+    limits.inbox_bytes_max = config.limits.inbox_bytes_max;
+    limits.outgoing_bytes_max = config.limits.outgoing_queue_bytes;
+    limits.query_sets_max = config.limits.query_sets_max;
+    limits.queries_per_set_max = config.limits.queries_per_set_max;
+    limits.log_queue_bytes_max = config.limits.log_queue_bytes_max;
+    limits.snapshot_log_bytes = config.limits.snapshot_log_bytes;
+    limits.snapshots_kept = config.limits.snapshots_kept;
     limits.inbox_messages_max = config.websocket.incoming_queue_length;
     limits.outgoing_messages_max = config.limits.outgoing_queue_length;
     limits
