@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Tests of the whole: the built server and command line with the published npm client. Arguments go to vitest, e.g.
+# `tests/e2e/run.sh test/crash.test.ts`. LIGHTCONE_BIN names the `spacetime` to test; without it, it is built.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../../scripts/lib.sh"
+
+need node nodejs
+need npm npm
+if [ -z "${LIGHTCONE_BIN:-}" ]; then
+    need_build_tools
+    (cd "$root" && cargo build --release --package lightcone-cli)
+    export LIGHTCONE_BIN=$CARGO_TARGET_DIR/release/spacetime
+fi
+[ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
+
+cd "$here"
+# Installed anew only when the lock file changed.
+if ! cmp -s package-lock.json node_modules/.installed-lock 2>/dev/null; then
+    npm ci --no-audit --no-fund
+    cp package-lock.json node_modules/.installed-lock
+fi
+npx tsc --noEmit
+exec npx vitest run "$@"
