@@ -71,6 +71,7 @@ impl Datastore {
             self.write_deltas(out);
             self.empty_event_tables(&out.net);
         }
+        out.net.shrink_to(1 << 16);
         self.end_transaction();
         changed
     }
@@ -82,6 +83,8 @@ impl Datastore {
         }
         let slot = self.slot(ST_SEQUENCE_ID).expect("system tables exist");
         let index = self.at(slot).table.schema.indexes[0].id;
+        // A value that was issued and not reserved would be issued again: that must not depend on the size limit.
+        let bytes_max = std::mem::replace(&mut self.transaction_bytes_max, usize::MAX);
         // Saving one sequence never draws from another: rows are updated, not inserted.
         for at in 0..self.tables.len() {
             let Some(state) = &mut self.tables[at] else { continue };
@@ -100,6 +103,7 @@ impl Datastore {
                 let _ = self.update(ST_SEQUENCE_ID, index, &row, &mut Vec::new());
             }
         }
+        self.transaction_bytes_max = bytes_max;
     }
 
     fn collect_net(&self, net: &mut Vec<Net>) {

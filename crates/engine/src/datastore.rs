@@ -13,8 +13,10 @@ use crate::sequence::Sequence;
 use crate::system::{self, SYSTEM_SEQUENCE_FIRST};
 use crate::write::Transaction;
 
-/// Most bytes of old row images and new rows that one transaction may pile up, unless configured.
-const TRANSACTION_BYTES_MAX_DEFAULT: usize = 1 << 30;
+/// Most bytes of old row images, new rows and undo log that one transaction may pile up.
+///
+/// Less than what fits one frame of the log, by some room for what a record has beside the rows.
+const TRANSACTION_BYTES_MAX: usize = lightcone_log::PAYLOAD_BYTES_MAX - (1 << 24);
 
 /// A table with what the engine keeps beside it.
 pub(crate) struct TableState {
@@ -73,7 +75,7 @@ impl Datastore {
             table_names: FxHashMap::default(),
             index_names: FxHashMap::default(),
             transaction: Transaction::default(),
-            transaction_bytes_max: TRANSACTION_BYTES_MAX_DEFAULT,
+            transaction_bytes_max: TRANSACTION_BYTES_MAX,
             sequences_unsaved: false,
         };
         for schema in system::system_tables() {
@@ -82,10 +84,10 @@ impl Datastore {
         datastore
     }
 
-    /// Limits the bytes of changes of one transaction.
+    /// Limits the bytes of changes of one transaction. A record must fit a frame of the log, so the limit is at most
+    /// 16 MiB below that.
     pub fn set_transaction_bytes_max(&mut self, bytes_max: usize) {
-        // Offsets into the transaction's buffers are 32 bits wide.
-        self.transaction_bytes_max = bytes_max.min(u32::MAX as usize / 2);
+        self.transaction_bytes_max = bytes_max.min(TRANSACTION_BYTES_MAX);
     }
 
     /// Registers a table under its ids and names.

@@ -64,19 +64,19 @@ impl Sequence {
         let past = |distance: u128| if span == 0 { distance } else { distance % span };
         match value.checked_add(increment) {
             Some(next) if increment > 0 && next > max => {
-                min.wrapping_add(past((next - max - 1) as u128) as i128)
+                min.wrapping_add(past(next.wrapping_sub(max).wrapping_sub(1) as u128) as i128)
             }
             Some(next) if increment < 0 && next < min => {
-                max.wrapping_sub(past((min - next - 1) as u128) as i128)
+                max.wrapping_sub(past(min.wrapping_sub(next).wrapping_sub(1) as u128) as i128)
             }
             Some(next) => next,
             None if increment > 0 => {
                 let room = max.wrapping_sub(value) as u128;
-                min.wrapping_add(past(increment as u128 - room - 1) as i128)
+                min.wrapping_add(past((increment as u128).wrapping_sub(room).wrapping_sub(1)) as i128)
             }
             None => {
                 let room = value.wrapping_sub(min) as u128;
-                max.wrapping_sub(past(increment.unsigned_abs() - room - 1) as i128)
+                max.wrapping_sub(past(increment.unsigned_abs().wrapping_sub(room).wrapping_sub(1)) as i128)
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct Transaction {
     pub changes: Vec<Change>,
     /// Old images of changed rows.
     pub arena: Vec<u8>,
-    /// Bytes of rows inserted; only for the size limit.
+    /// Bytes of rows inserted; only for the size limit, which counts the undo log too.
     pub inserted_bytes: usize,
     /// Only inserts so far, so no row id occurs twice.
     pub only_inserts: bool,
@@ -53,8 +53,8 @@ impl Transaction {
         self.only_inserts = true;
         self.created_tables.clear();
         // One huge transaction must not pin its memory for ever.
-        self.changes.shrink_to(1 << 20);
-        self.arena.shrink_to(1 << 24);
+        self.changes.shrink_to(1 << 16);
+        self.arena.shrink_to(1 << 20);
         self.row.shrink_to(1 << 20);
     }
 
@@ -132,9 +132,10 @@ impl Datastore {
     }
 
     fn require_room(&self, bytes: usize) -> Result<(), DatastoreError> {
-        let used = self.transaction.arena.len() + self.transaction.inserted_bytes;
+        let Transaction { arena, inserted_bytes, changes, .. } = &self.transaction;
+        let used = arena.len() + inserted_bytes + changes.len() * std::mem::size_of::<Change>();
         let bytes_max = self.transaction_bytes_max;
-        match used + bytes > bytes_max {
+        match used.saturating_add(bytes) > bytes_max {
             true => Err(DatastoreError::TransactionTooLarge { bytes_max }),
             false => Ok(()),
         }
@@ -279,7 +280,7 @@ impl Datastore {
 
     fn give_back(&mut self, mut found: Vec<RowId>) {
         found.clear();
-        found.shrink_to(1 << 20);
+        found.shrink_to(1 << 16);
         self.transaction.found = found;
     }
 
