@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::broadcast::{self, error::RecvError};
 
+use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
-use super::publish::{require_owner, Action};
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;

@@ -9,6 +9,7 @@ mod identity;
 mod logs;
 mod misc;
 mod names;
+mod owner;
 mod path;
 mod publish;
 mod query;
@@ -35,15 +36,15 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
             "/v1/database/{database}",
             put(publish::publish)
                 .get(database::info)
-                .delete(publish::delete),
+                .delete(owner::delete),
         )
         .route(
             "/v1/database/{database}/pre_publish",
             post(publish::pre_publish),
         )
         .route("/v1/database/{database}/reset", put(publish::reset))
-        .route("/v1/database/{database}/lock", post(publish::lock))
-        .route("/v1/database/{database}/unlock", post(publish::unlock))
+        .route("/v1/database/{database}/lock", post(owner::lock))
+        .route("/v1/database/{database}/unlock", post(owner::unlock))
         .route(
             "/v1/database/{database}/names",
             get(names::list).post(names::add).put(names::replace),

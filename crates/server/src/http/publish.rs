@@ -1,4 +1,4 @@
-//! Publishing: create, update, clear; and what else only an owner may do to a database (06 §5.3 to §5.8).
+//! Publishing: create, update, clear (06 §5.3 to §5.5).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
 use super::names::registrable;
+use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
@@ -26,43 +27,6 @@ use crate::state::ServerState;
 const CONFIRMATION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 const CONFIRMATION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 const REPLICAS_MAX: u64 = 255;
-
-/// What a caller wants to do, as the refusal names it (06 §3.7).
-#[derive(Clone, Copy)]
-pub(super) enum Action {
-    Update,
-    Reset,
-    Delete,
-    ViewLogs,
-}
-
-impl Action {
-    fn phrase(self) -> &'static str {
-        match self {
-            Action::Update => "update database",
-            Action::Reset => "reset database",
-            Action::Delete => "delete database",
-            Action::ViewLogs => "view module logs",
-        }
-    }
-}
-
-pub(super) fn require_owner(
-    record: &DatabaseRecord,
-    caller: &Caller,
-    action: Action,
-) -> Result<(), Failure> {
-    if record.owner == caller.identity {
-        return Ok(());
-    }
-    let text = format!(
-        "{} is not authorized to perform action on database {}: {}",
-        caller.identity,
-        record.identity,
-        action.phrase()
-    );
-    Err(Failure::text(StatusCode::FORBIDDEN, text))
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
@@ -323,7 +287,7 @@ async fn create_or_update(
     task.await.unwrap_or_else(|_| Err(stopped()))
 }
 
-fn stopped() -> Failure {
+pub(super) fn stopped() -> Failure {
     Failure::internal("the operation stopped; see the server's log [LC0120]")
 }
 
@@ -540,65 +504,4 @@ pub(super) async fn pre_publish(
             }
         }),
     }))
-}
-
-/// DELETE `/v1/database/:n`.
-pub(super) async fn delete(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
-) -> Reply {
-    let identity = state.resolve(&path)?;
-    let task = tokio::spawn(async move {
-        let _lock = state.databases.lock(&identity).await;
-        let Some(record) = state.control.database(&identity)? else {
-            return Ok(reply::empty(StatusCode::OK));
-        };
-        require_owner(&record, &caller, Action::Delete)?;
-        if state.control.is_locked(&identity)? {
-            return Err(Failure::text(
-                StatusCode::FORBIDDEN,
-                "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
-            ));
-        }
-        state
-            .control(move |control| control.delete_database(&identity))
-            .await?;
-        state.databases.remove(&record).await;
-        tracing::info!(database = %identity, "database deleted");
-        Ok(reply::empty(StatusCode::OK))
-    });
-    task.await.unwrap_or_else(|_| Err(stopped()))
-}
-
-/// POST `/v1/database/:n/lock`.
-pub(super) async fn lock(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
-) -> Reply {
-    set_lock(&state, &path, &caller, true).await
-}
-
-/// POST `/v1/database/:n/unlock`.
-pub(super) async fn unlock(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    Extension(caller): Extension<Caller>,
-) -> Reply {
-    set_lock(&state, &path, &caller, false).await
-}
-
-async fn set_lock(
-    state: &ServerState,
-    path: &NameOrIdentity,
-    caller: &Caller,
-    locked: bool,
-) -> Reply {
-    let record = state.record(path)?;
-    require_owner(&record, caller, Action::Delete)?;
-    state
-        .control(move |control| control.set_lock(&record.identity, locked))
-        .await?;
-    Ok(reply::empty(StatusCode::OK))
 }

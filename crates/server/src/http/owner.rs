@@ -1,0 +1,113 @@
+//! What only the owner of a database may do, and deleting and locking it (06 §3.7, §5.7, §5.8).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::Extension;
+
+use super::path::DatabasePath;
+use super::publish::stopped;
+use super::reply::{self, Failure, Reply};
+use crate::auth::Caller;
+use crate::control::DatabaseRecord;
+use crate::names::NameOrIdentity;
+use crate::state::ServerState;
+
+/// What a caller wants to do, as the refusal names it (06 §3.7).
+#[derive(Clone, Copy)]
+pub(super) enum Action {
+    Update,
+    Reset,
+    Delete,
+    ViewLogs,
+}
+
+impl Action {
+    fn phrase(self) -> &'static str {
+        match self {
+            Action::Update => "update database",
+            Action::Reset => "reset database",
+            Action::Delete => "delete database",
+            Action::ViewLogs => "view module logs",
+        }
+    }
+}
+
+pub(super) fn require_owner(
+    record: &DatabaseRecord,
+    caller: &Caller,
+    action: Action,
+) -> Result<(), Failure> {
+    if record.owner == caller.identity {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is not authorized to perform action on database {}: {}",
+        caller.identity,
+        record.identity,
+        action.phrase()
+    );
+    Err(Failure::text(StatusCode::FORBIDDEN, text))
+}
+
+/// DELETE `/v1/database/:n`.
+pub(super) async fn delete(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    let identity = state.resolve(&path)?;
+    let task = tokio::spawn(async move {
+        let _lock = state.databases.lock(&identity).await;
+        let Some(record) = state.control.database(&identity)? else {
+            return Ok(reply::empty(StatusCode::OK));
+        };
+        require_owner(&record, &caller, Action::Delete)?;
+        if state.control.is_locked(&identity)? {
+            return Err(Failure::text(
+                StatusCode::FORBIDDEN,
+                "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
+            ));
+        }
+        state
+            .control(move |control| control.delete_database(&identity))
+            .await?;
+        state.databases.remove(&record).await;
+        tracing::info!(database = %identity, "database deleted");
+        Ok(reply::empty(StatusCode::OK))
+    });
+    task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// POST `/v1/database/:n/lock`.
+pub(super) async fn lock(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    set_lock(&state, &path, &caller, true).await
+}
+
+/// POST `/v1/database/:n/unlock`.
+pub(super) async fn unlock(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    Extension(caller): Extension<Caller>,
+) -> Reply {
+    set_lock(&state, &path, &caller, false).await
+}
+
+async fn set_lock(
+    state: &ServerState,
+    path: &NameOrIdentity,
+    caller: &Caller,
+    locked: bool,
+) -> Reply {
+    let record = state.record(path)?;
+    require_owner(&record, caller, Action::Delete)?;
+    state
+        .control(move |control| control.set_lock(&record.identity, locked))
+        .await?;
+    Ok(reply::empty(StatusCode::OK))
+}
