@@ -38,5 +38,5 @@ pub use handle::{
 pub use lightcone_wire::Protocol;
 pub use module_log::ModuleLog;
 pub use options::{DatabaseOptions, Engines, HostKind, Limits};
-pub use outgoing::{MessageBatch, Outgoing, OutgoingReceiver};
+pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use sql::{SqlOutcome, SqlStats};

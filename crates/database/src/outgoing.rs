@@ -53,13 +53,16 @@ struct State {
 pub(crate) struct OutgoingQueue {
     state: Mutex<State>,
     ready: Notify,
+    /// Told when the connection is cut, for a connection task that is busy with a socket that takes nothing.
+    cut: Notify,
     messages_max: usize,
     bytes_max: usize,
 }
 
 impl OutgoingQueue {
     pub fn new(messages_max: usize, bytes_max: usize) -> Arc<OutgoingQueue> {
-        Arc::new(OutgoingQueue { state: Mutex::default(), ready: Notify::new(), messages_max, bytes_max })
+        let (ready, cut) = (Notify::new(), Notify::new());
+        Arc::new(OutgoingQueue { state: Mutex::default(), ready, cut, messages_max, bytes_max })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -91,6 +94,9 @@ impl OutgoingQueue {
         }
         drop(state);
         self.ready.notify_one();
+        if overflow {
+            self.cut.notify_one();
+        }
         !overflow
     }
 
@@ -101,6 +107,19 @@ impl OutgoingQueue {
         state.ended = true;
         drop(state);
         self.ready.notify_one();
+        self.cut.notify_one();
+    }
+}
+
+/// Says when a connection is to be dropped, also while its task is busy writing to a client that does not read.
+pub struct CutSignal(Arc<OutgoingQueue>);
+
+impl CutSignal {
+    /// Ends when the connection is cut: whatever was not sent yet is gone. For one waiter.
+    ///
+    /// Cancel safe.
+    pub async fn wait(&self) {
+        self.0.cut.notified().await;
     }
 }
 
@@ -137,6 +156,11 @@ impl OutgoingReceiver {
                 Taken::Nothing => self.queue.ready.notified().await,
             }
         }
+    }
+
+    /// For waiting for the end of a connection beside `recv`.
+    pub fn cut_signal(&self) -> CutSignal {
+        CutSignal(self.queue.clone())
     }
 
     /// The next messages if they are there now.

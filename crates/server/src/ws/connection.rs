@@ -162,6 +162,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
     let settings = &state.config.websocket;
     let shared = Shared::default();
     let (read_half, write_half) = stream.split();
+    let cut = connection.outgoing.cut_signal();
     let reader = Reader {
         frames: FrameReader::new(&received, state.config.limits.message_bytes_max),
         charge: Charge::none(&state.buffered_bytes),
@@ -192,6 +193,8 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
             end = &mut writer => end,
             end = &mut reader => end,
             end = &mut clock => end,
+            // The writer would not notice while it waits for a client that does not read.
+            () = cut.wait() => End::Dropped,
             _ = slot.stopped() => End::Dropped,
         };
         if end == End::CloseSent {
