@@ -1,6 +1,7 @@
 // Connections of the published npm package, as promises.
 
 import type { Identity } from 'spacetimedb';
+import { setGlobalLogLevel } from 'spacetimedb';
 import { WebSocket as UndiciWebSocket } from 'undici';
 import { gunzipSync } from 'node:zlib';
 import { DbConnection as CoverageConnection } from './bindings/coverage';
@@ -9,6 +10,7 @@ import type { Server } from './server';
 
 // Node 20 has no global WebSocket; the package looks for this one.
 Object.assign(globalThis, { WebSocket: globalThis.WebSocket ?? UndiciWebSocket });
+setGlobalLogLevel('error');
 
 type WebSocketFactory = Parameters<ReturnType<typeof TransferConnection.builder>['withWSFn']>[0];
 

@@ -291,9 +291,10 @@ describe('lifecycle', () => {
     await subscribe(watcher.connection, 'SELECT * FROM online', 'SELECT * FROM lifecycle');
     const visitor = await connectCoverage(server, 'all');
     const id = visitor.connection.connectionId.toHexString();
-    const isOnline = () => [...watcher.connection.db.online.iter()].some(r => r.connectionId.toHexString() === id);
-    const clients = async () => (await server.sql('all', 'SELECT * FROM st_client')).filter(row => JSON.stringify(row).includes(BigInt(`0x${id}`).toString()));
-    await until('the visitor is online', isOnline);
+    const isOnline = (who = id) =>
+      [...watcher.connection.db.online.iter()].some(row => row.connectionId.toHexString() === who);
+    const clients = () => server.sql('all', `SELECT * FROM st_client WHERE connection_id = ${BigInt(`0x${id}`)}`);
+    await until('the visitor is online', () => isOnline());
     expect(await clients()).toHaveLength(1);
     visitor.connection.disconnect();
     await visitor.ended;
@@ -302,6 +303,7 @@ describe('lifecycle', () => {
 
     // A client that vanishes without a Close counts as well.
     const raw = await RawClient.connect(server.url, 'all');
+    await until('the other visitor is online', () => isOnline(raw.connectionId));
     raw.socket.terminate();
     await until('both left', () => [...watcher.connection.db.online.iter()].length === 1);
     const events = [...watcher.connection.db.lifecycle.iter()];
