@@ -103,7 +103,8 @@ export class Home {
 
   removeNow(): void {
     for (const child of this.#children) child.kill('SIGKILL');
-    rmSync(this.directory, { recursive: true, force: true });
+    // LIGHTCONE_E2E_KEEP=1 leaves data and configuration for a look.
+    if (!process.env.LIGHTCONE_E2E_KEEP) rmSync(this.directory, { recursive: true, force: true });
     leftovers.delete(this);
   }
 }

@@ -5,6 +5,7 @@
 // those whose answer never came: nothing else is right, to the last unit. (A killed process leaves what it handed to the
 // kernel; that nothing is acknowledged before it is synced to the disk is tested below, in the storage crates.)
 
+import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RawClient } from '../src/raw-client';
 import { Server, sleep, wasm } from '../src/server';
@@ -77,7 +78,9 @@ class Load {
 
 let server: Server;
 beforeAll(async () => {
-  server = await Server.start();
+  // Segments and snapshots many times smaller than usual: kills hit the change of segments, the writing of snapshots, and
+  // recovery from snapshot and log.
+  server = await Server.start('[limits]\nsnapshot-log-bytes = 200000\n[commitlog]\nmax-segment-size = 131072\n');
   await server.publish('bank', wasm('transfer'));
   await server.cliOk('call', 'bank', 'seed', String(ACCOUNTS), String(BALANCE));
 });
@@ -145,6 +148,8 @@ test(
       }
       balances = after;
     }
+    const snapshots = readdirSync(server.home.path('data'), { recursive: true }).filter(path => String(path).includes('snapshots/'));
+    expect(snapshots.length).toBeGreaterThan(0);
     console.log(`${KILLS} kills: ${acknowledged} transfers acknowledged, ${unanswered} unanswered, ${kept} of these kept`);
     expect(acknowledged).toBeGreaterThan(KILLS * 10);
     // Every connection of the runs before has left.
