@@ -1,6 +1,6 @@
 //! The engine: how programs are compiled, and what all instances share.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 
 use lightcone_host::{HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine};
@@ -46,6 +46,8 @@ impl WasmEngine {
             .parallel_compilation(true)
             .epoch_interruption(true)
             .max_wasm_stack(options.stack_bytes_max)
+            // Not used, but it must not be smaller.
+            .async_stack_size(options.stack_bytes_max.max(2 << 20))
             // All that a 32-bit pointer can reach is reserved, with a guard behind for constant offsets: no bounds checks.
             .memory_reservation(4 << 30)
             .memory_guard_size(32 << 20)
@@ -98,22 +100,45 @@ impl ModuleEngine for WasmEngine {
         program: &[u8],
         options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        let module = self.compile(program)?;
-        check::abi_version(
-            check::function_import_modules(&module)
-                .iter()
-                .map(String::as_str),
-        )?;
-        let linked = self
-            .linker
-            .instantiate_pre(&module)
-            .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
-        let steps = check::exports(&module)?;
-        Ok(Box::new(WasmModule::start(
-            linked,
-            steps,
-            self.stack_bytes_max,
-            options,
-        )?))
+        // The threads that call the module were sized for this limit.
+        if options.limits.stack_bytes_max < self.stack_bytes_max {
+            return Err(HostError::Engine(format!(
+                "it was made for stacks of {} bytes, and an instance may have {} only",
+                self.stack_bytes_max, options.limits.stack_bytes_max
+            )));
+        }
+        let module = on_own_stack(self.stack_bytes_max, || {
+            let module = self.compile(program)?;
+            check::abi_version(
+                check::function_import_modules(&module)
+                    .iter()
+                    .map(String::as_str),
+            )?;
+            let linked = self
+                .linker
+                .instantiate_pre(&module)
+                .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
+            let steps = check::exports(&module)?;
+            WasmModule::start(linked, steps, self.stack_bytes_max, options)
+        })?;
+        Ok(Box::new(module))
     }
+}
+
+/// What compiling and the host's side of a call may need besides the guest's stack.
+const HOST_STACK_BYTES: usize = 4 << 20;
+
+/// Runs the load phase on a thread that has the stack for it, whoever asked for it.
+pub(crate) fn on_own_stack<R: Send>(
+    stack_bytes_max: usize,
+    body: impl FnOnce() -> Result<R, HostError> + Send,
+) -> Result<R, HostError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("lc-wasm-load".into())
+            .stack_size(stack_bytes_max.saturating_add(HOST_STACK_BYTES))
+            .spawn_scoped(scope, body)
+            .map_err(|error| HostError::Engine(format!("can't start a thread: {error}")))?;
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }

@@ -12,6 +12,7 @@ use wasmtime::{
 };
 
 use crate::check::LoadSteps;
+use crate::engine::on_own_stack;
 use crate::ticker;
 use crate::trap::{explain, Stopped};
 
@@ -145,8 +146,9 @@ impl LoadedModule for WasmModule {
             instance.adopt(env);
             return Ok(Box::new(instance));
         }
-        let (instance, _) =
-            WasmInstance::start(&self.linked, &self.steps, self.stack_bytes_max, env)?;
+        let (instance, _) = on_own_stack(self.stack_bytes_max, || {
+            WasmInstance::start(&self.linked, &self.steps, self.stack_bytes_max, env)
+        })?;
         Ok(Box::new(instance))
     }
 }

@@ -375,6 +375,51 @@ fn the_load_phase_has_limits() {
 }
 
 #[test]
+fn the_load_phase_brings_its_own_stack() {
+    let recursive = r#"(func $f (param i32) (result i32) (i32.add (call $f (local.get 0)) (i32.const 1)))
+           (func (export "__preinit__1") (drop (call $f (i32.const 0))))"#;
+    let program =
+        wat::parse_str(module(&[IDENTITY, MEMORY, DESCRIBE, REDUCER, recursive])).unwrap();
+    let stack_bytes_max = 16 << 20;
+    let run = move || {
+        let engine = WasmEngine::new(WasmEngineOptions {
+            stack_bytes_max,
+            ..WasmEngineOptions::default()
+        })
+        .unwrap();
+        let limits = HostLimits {
+            stack_bytes_max,
+            ..HostLimits::default()
+        };
+        let deep = engine
+            .load(&program, &config(limits, Arc::default()))
+            .err()
+            .unwrap()
+            .to_string();
+        let shallow = engine
+            .load(&program, &config(HostLimits::default(), Arc::default()))
+            .err()
+            .unwrap()
+            .to_string();
+        (deep, shallow)
+    };
+    let (deep, shallow) = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(run)
+        .unwrap()
+        .join()
+        .unwrap();
+    assert_eq!(
+        deep,
+        "the module's call stack is exhausted: stack-bytes-max = 16777216 [LC0723] (in `__preinit__1`)"
+    );
+    assert!(
+        shallow.contains("made for stacks of 16777216 bytes") && shallow.ends_with("[LC0320]"),
+        "{shallow}"
+    );
+}
+
+#[test]
 fn compiled_code_is_kept_in_the_cache_directory() {
     let directory = tempfile::tempdir().unwrap();
     let options = || WasmEngineOptions {
