@@ -1,12 +1,15 @@
 //! Creating a database, opening one, and starting its threads.
 
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore, ModuleRecord, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_host::{HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT};
+use lightcone_host::{ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT};
 use lightcone_log::{Committer, CommitterOptions, Frame, LocalLog, Log, LogOptions, MemoryLog};
+use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{ConnectionId, Identity, Reader, Timestamp};
 use tokio::sync::mpsc;
@@ -49,7 +52,8 @@ impl DatabaseHandle {
         durable.append(EPOCH, Frame { first_offset: 0, count: 1, payload: &[&records] })?;
         durable.sync()?;
         log.info("Database initialized");
-        Ok(start(options, log, program, datastore, instance, durable))
+        warn_unsupported(&log, &program.def);
+        Ok(start(options, log, program, datastore, instance, durable, 0))
     }
 
     /// Opens a database that was created earlier: recovery, then the disconnects that a crash left out (05 §11).
@@ -75,7 +79,23 @@ impl DatabaseHandle {
         let config = host_config(&options, Some(&log));
         let program = Program::load(&options, &config, record.program.into(), HostKind::from_u8(record.program_kind))?;
         let instance = program.loaded.instantiate(HostEnv::new(config))?;
-        Ok(start(options, log, program, Box::new(datastore), instance, Box::new(durable)))
+        Ok(start(options, log, program, Box::new(datastore), instance, Box::new(durable), report.replayed_bytes))
+    }
+}
+
+/// Says in the module's log what of the module this version does not run.
+pub(crate) fn warn_unsupported(log: &ModuleLog, def: &ModuleDef) {
+    let warn = |text: String| log.host(ConsoleLevel::Warn, None, &text, Timestamp::now());
+    for table in &def.tables {
+        if let Some(schedule) = &table.schedule {
+            warn(format!("scheduled functions are not supported yet: rows of table `{}` will not call `{}` [LC0302]", table.name, schedule.function_name));
+        }
+    }
+    if !def.views.is_empty() {
+        warn(format!("views are not supported yet: {} views of this module cannot be queried [LC0404]", def.views.len()));
+    }
+    if !def.row_level_security.is_empty() {
+        warn("row-level security is not supported yet: only the owner may read the tables of this module [LC0405]".to_owned());
     }
 }
 
@@ -95,7 +115,12 @@ fn host_config(options: &DatabaseOptions, log: Option<&Arc<ModuleLog>>) -> HostC
 }
 
 fn log_options(options: &DatabaseOptions) -> LogOptions {
-    LogOptions { database: options.identity.to_le_bytes(), ..LogOptions::default() }
+    LogOptions {
+        database: options.identity.to_le_bytes(),
+        segment_bytes: options.limits.log_segment_bytes,
+        preallocate: options.limits.log_preallocate,
+        ..LogOptions::default()
+    }
 }
 
 type Initialized = (Box<Datastore>, Box<dyn ModuleInstance>, Vec<u8>);
@@ -159,7 +184,7 @@ fn run_init(owner: Identity, program: &Program, init: usize, instance: &mut dyn 
 }
 
 /// Starts the log, fan-out and writer threads.
-fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datastore: Box<Datastore>, instance: Box<dyn ModuleInstance>, durable: Box<dyn Log>) -> DatabaseHandle {
+fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datastore: Box<Datastore>, instance: Box<dyn ModuleInstance>, durable: Box<dyn Log>, replayed_bytes: u64) -> DatabaseHandle {
     let stack_bytes = options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
@@ -172,7 +197,13 @@ fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datast
     let (fanout_sender, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let fanout = Fanout::new(fanout_inbox, used_sender, next_offset, stats);
-    spawn("fan-out", 2 << 20, move || fanout.run());
+    spawn("fan-out", 2 << 20, move || {
+        let mut fanout = fanout;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) {
+            tracing::error!(panic = panic_text(&panic), "fan-out failed; the database stops [LC0308]");
+            fanout.cut_all();
+        }
+    });
 
     let (events, poisoned) = (fanout_sender.clone(), Arc::downgrade(&shared));
     let on_event = move |event: lightcone_log::CommitEvent| {
@@ -196,15 +227,31 @@ fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datast
         fanout: fanout_sender,
         used_batches,
         next_offset,
+        replayed_bytes,
         state: WriterState::default(),
     };
+    let (failure, stop) = (shared.clone(), writer.fanout.clone());
     spawn("writer", stack_bytes, move || {
-        for (identity, connection_id) in left_over_clients(writer.datastore.as_deref_mut().expect("just put there")) {
-            writer.disconnect(identity, connection_id);
+        let run = move || {
+            for (identity, connection_id) in left_over_clients(writer.datastore.as_deref_mut().expect("just put there")) {
+                writer.disconnect(identity, connection_id);
+            }
+            writer.run();
+        };
+        // A bug must not take the other databases with it: this one stops, and opens again from its log.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+            tracing::error!(database = %failure.options.identity, panic = panic_text(&panic), "the writer failed; the database stops [LC0308]");
+            failure.forget_log();
+            let (done, _) = tokio::sync::oneshot::channel();
+            let _ = stop.send(Message::Stop { code: 1011, reason: "the database failed and restarts [LC0308]".to_owned(), done });
         }
-        writer.run();
     });
     DatabaseHandle { shared }
+}
+
+fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text")
 }
 
 fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) {

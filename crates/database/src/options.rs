@@ -51,6 +51,10 @@ pub struct Limits {
     pub transaction_bytes_max: usize,
     /// Log bytes waiting for the disk. At the limit the writer waits.
     pub log_queue_bytes_max: usize,
+    /// A segment of the log that has reached this size is followed by a new one.
+    pub log_segment_bytes: u64,
+    /// Fill segments with zeros ahead of the writes, which makes syncs faster.
+    pub log_preallocate: bool,
     /// A snapshot is written after so many bytes of log.
     pub snapshot_log_bytes: u64,
     /// Snapshots kept; older ones and the log before the oldest go.
@@ -69,6 +73,8 @@ impl Default for Limits {
             queries_per_set_max: 65_536,
             transaction_bytes_max: 1 << 30,
             log_queue_bytes_max: 64 << 20,
+            log_segment_bytes: 64 << 20,
+            log_preallocate: true,
             snapshot_log_bytes: 256 << 20,
             snapshots_kept: 2,
         }

@@ -247,12 +247,13 @@ impl Default for V8HeapPolicy {
 
 impl Default for Commitlog {
     fn default() -> Self {
+        let database = lightcone_database::Limits::default();
         Self {
             log_format_version: 1,
-            max_segment_size: 1 << 30,
+            max_segment_size: database.log_segment_bytes,
             offset_index_interval_bytes: 4096,
             offset_index_require_segment_fsync: true,
-            preallocate_segments: false,
+            preallocate_segments: database.log_preallocate,
             write_buffer_size: 128 * 1024,
         }
     }
@@ -382,6 +383,10 @@ impl Config {
             (
                 "limits.log-queue-bytes-max",
                 config.limits.log_queue_bytes_max as u64,
+            ),
+            (
+                "commitlog.max-segment-size",
+                config.commitlog.max_segment_size,
             ),
             (
                 "limits.snapshot-log-bytes",

@@ -30,6 +30,8 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.query_sets_max = config.limits.query_sets_max;
     limits.queries_per_set_max = config.limits.queries_per_set_max;
     limits.log_queue_bytes_max = config.limits.log_queue_bytes_max;
+    limits.log_segment_bytes = config.commitlog.max_segment_size;
+    limits.log_preallocate = config.commitlog.preallocate_segments;
     limits.snapshot_log_bytes = config.limits.snapshot_log_bytes;
     limits.snapshots_kept = config.limits.snapshots_kept;
     limits.inbox_messages_max = config.websocket.incoming_queue_length;
