@@ -142,9 +142,9 @@ export class Server {
   }
 
   /** Starts the process without waiting until it listens; for tests that kill it while it recovers. */
-  spawnOnly(): ChildProcess {
+  spawnOnly(...options: string[]): ChildProcess {
     this.output = '';
-    const child = this.home.spawn('start', '--listen-addr', '127.0.0.1:0', '--non-interactive');
+    const child = this.home.spawn('start', '--listen-addr', '127.0.0.1:0', '--non-interactive', ...options);
     child.stdin!.end();
     const collect = (text: string): void => {
       // A test reads the first lines and, when it fails, the last ones.
@@ -157,8 +157,8 @@ export class Server {
   }
 
   /** Starts the process over the data that is there, and waits until it listens. */
-  async launch(): Promise<void> {
-    const child = this.spawnOnly();
+  async launch(...options: string[]): Promise<void> {
+    const child = this.spawnOnly(...options);
     const deadline = Date.now() + 45_000;
     for (;;) {
       const listening = /Starting SpacetimeDB listening on (\S+)/.exec(this.output);
