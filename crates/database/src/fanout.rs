@@ -79,6 +79,9 @@ struct Connection {
     staged: Vec<Item>,
     open: MessageBatch,
     touched: bool,
+    /// Messages and bytes held back until they are durable; bounded like the queue itself.
+    held_messages: usize,
+    held_bytes: usize,
 }
 
 /// Something that waits for an offset.
@@ -116,7 +119,7 @@ impl Fanout {
     }
 
     /// Runs until it is stopped or nobody is left to feed it.
-    pub fn run(mut self) {
+    pub fn run(&mut self) {
         while let Ok(message) = self.inbox.recv() {
             match message {
                 Message::Batch(batch) => self.batch(batch),
@@ -134,6 +137,14 @@ impl Fanout {
                     return;
                 }
             }
+        }
+    }
+
+    /// Ends all connections without a Close frame: fan-out failed, or the writer did.
+    pub fn cut_all(&mut self) {
+        self.waiting.clear();
+        for state in self.connections.values() {
+            state.queue.cut();
         }
     }
 
@@ -161,7 +172,7 @@ impl Fanout {
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
                 queue.push([Item::Messages(hello)]);
-                let state = Connection { queue, confirmed, staged: Vec::new(), open: MessageBatch::default(), touched: false };
+                let state = Connection { queue, confirmed, staged: Vec::new(), open: MessageBatch::default(), touched: false, held_messages: 0, held_bytes: 0 };
                 self.connections.insert(connection, state);
                 // The client may have gone meanwhile; its disconnect follows then.
                 let _ = accepted.send(());
@@ -258,10 +269,14 @@ impl Fanout {
             sent += items.len() as u64;
             if durable || !state.confirmed {
                 self.deliver(connection, items);
-            } else if self.poison.is_some() {
-                state.queue.cut();
-            } else {
+            } else if let Some(error) = &self.poison {
+                state.queue.push([poison_close(error)]);
+            } else if state.hold(&items) {
                 self.waiting.push_back((required_offset, Waiting::Deliver { connection, items }));
+            } else {
+                // As slow as a client that does not read: the disk is behind by more than the bound.
+                state.queue.cut();
+                self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
             }
         }
         self.stats.messages_sent.fetch_add(sent, Ordering::Relaxed);
@@ -278,7 +293,12 @@ impl Fanout {
     fn release(&mut self) {
         while self.waiting.front().is_some_and(|(offset, _)| *offset <= self.durable_offset) {
             match self.waiting.pop_front().expect("just seen").1 {
-                Waiting::Deliver { connection, items } => self.deliver(connection, items),
+                Waiting::Deliver { connection, items } => {
+                    if let Some(state) = self.connections.get_mut(&connection) {
+                        state.let_go(&items);
+                    }
+                    self.deliver(connection, items);
+                }
                 Waiting::Release(action) => action(Ok(())),
             }
         }
@@ -291,7 +311,7 @@ impl Fanout {
             match waiting {
                 Waiting::Deliver { connection, .. } => {
                     if let Some(state) = self.connections.get(&connection) {
-                        state.queue.cut();
+                        state.queue.push([poison_close(&error)]);
                     }
                 }
                 Waiting::Release(action) => action(Err(error.to_string())),
@@ -319,7 +339,33 @@ impl Fanout {
     }
 }
 
+/// How a connection ends whose answers can never be durable.
+fn poison_close(error: &LogError) -> Item {
+    Item::Close { code: 1001, reason: format!("the database is read-only: {error}") }
+}
+
+fn size(items: &[Item]) -> (usize, usize) {
+    items.iter().fold((0, 0), |(messages, bytes), item| match item {
+        Item::Messages(batch) => (messages + batch.ends.len(), bytes + batch.bytes.len()),
+        Item::Deferred(_) | Item::Close { .. } => (messages + 1, bytes),
+    })
+}
+
 impl Connection {
+    /// False if the client would have more held back than its queue may hold.
+    fn hold(&mut self, items: &[Item]) -> bool {
+        let (messages, bytes) = size(items);
+        self.held_messages += messages;
+        self.held_bytes += bytes;
+        self.queue.has_room(self.held_messages, self.held_bytes)
+    }
+
+    fn let_go(&mut self, items: &[Item]) {
+        let (messages, bytes) = size(items);
+        self.held_messages -= messages;
+        self.held_bytes -= bytes;
+    }
+
     fn close_open(&mut self) {
         if !self.open.ends.is_empty() {
             self.staged.push(Item::Messages(std::mem::take(&mut self.open)));

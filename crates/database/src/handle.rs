@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub inbox_messages: Semaphore,
     pub inbox_bytes: Semaphore,
     pub inbox_byte_permits: usize,
+    /// Scans that may run beside the writer at once; more wait.
+    pub scans: Arc<Semaphore>,
     pub runtime: tokio::runtime::Handle,
     pub transactions: AtomicU64,
     pub fanout_stats: Arc<FanoutStats>,
@@ -61,6 +63,7 @@ impl Shared {
             inbox_byte_permits,
             log,
             inbox,
+            scans: Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from))),
             runtime: tokio::runtime::Handle::current(),
             transactions: AtomicU64::new(0),
             fanout_stats,
@@ -286,6 +289,11 @@ impl DatabaseHandle {
         self.shared.send(Item::Replace { program: Box::new(program), reply }).map_err(|()| gone())?;
         result.await.map_err(|_| gone())??;
         Ok(UpdateOutcome::Updated)
+    }
+
+    /// False once the database was stopped or failed; it can be opened again then.
+    pub fn is_running(&self) -> bool {
+        !self.shared.inbox.is_closed()
     }
 
     pub fn logs(&self) -> &ModuleLog {

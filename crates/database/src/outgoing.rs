@@ -100,6 +100,11 @@ impl OutgoingQueue {
         !overflow
     }
 
+    /// Whether so much is within the bounds of the queue.
+    pub fn has_room(&self, messages: usize, bytes: usize) -> bool {
+        messages <= self.messages_max && bytes <= self.bytes_max
+    }
+
     /// Ends the connection without a Close frame.
     pub fn cut(&self) {
         let mut state = self.state();

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreSnapshot, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID,
+    CommitOutput, Datastore, DatastoreError, DatastoreSnapshot, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID,
 };
 use lightcone_host::{
     ConsoleLevel, HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
@@ -63,6 +63,8 @@ pub(crate) struct Writer {
     pub used_batches: Receiver<Box<Batch>>,
     /// Offset of the next transaction.
     pub next_offset: u64,
+    /// Log bytes since the newest snapshot when the database was opened.
+    pub replayed_bytes: u64,
     pub state: WriterState,
 }
 
@@ -77,13 +79,14 @@ pub(crate) struct WriterState {
     watchers: FxHashMap<lightcone_types::TableId, usize>,
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
+    failed: bool,
     stop: Option<(u16, String, oneshot::Sender<()>)>,
 }
 
 impl Writer {
     pub fn run(mut self) {
         let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
-        while self.state.stop.is_none() && self.inbox.blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX) > 0 {
+        while self.state.stop.is_none() && !self.state.failed && self.inbox.blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX) > 0 {
             for item in items.drain(..) {
                 self.item(item);
                 if self.round_is_full() {
@@ -184,8 +187,10 @@ impl Writer {
             std::mem::swap(&mut batch.deltas, &mut state.output.deltas);
             state.output.deltas.clear();
             batch.required_offset = self.next_offset;
-            // Fan-out ends only after the writer.
-            let _ = self.fanout.send(Message::Batch(batch));
+            // Fan-out ends after the writer, unless it failed: then nobody would be answered any more.
+            if self.fanout.send(Message::Batch(batch)).is_err() {
+                self.state.failed = true;
+            }
         }
     }
 
@@ -399,9 +404,14 @@ impl Writer {
             return Answer::Ready(make());
         }
         let (sender, receiver) = oneshot::channel();
-        self.shared.runtime.spawn_blocking(move || {
-            // The connection may be gone by now.
-            let _ = sender.send(make());
+        let scans = self.shared.scans.clone();
+        self.shared.runtime.spawn(async move {
+            let permit = scans.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                // The connection may be gone by now.
+                let _ = sender.send(make());
+                drop(permit);
+            });
         });
         Answer::Deferred(receiver)
     }
@@ -479,8 +489,7 @@ impl Writer {
             }
             let timestamp = Timestamp::now();
             match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
-                ReducerOutcome::Ok => {
-                    self.delete_client_rows(identity, connection_id);
+                ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
                     let ops = self.commit();
                     return self.event(Event::Committed { ops });
                 }
@@ -491,9 +500,16 @@ impl Writer {
             }
         }
         self.datastore().begin();
-        self.delete_client_rows(identity, connection_id);
-        let ops = self.commit();
-        self.event(Event::Committed { ops });
+        match self.delete_client_rows(identity, connection_id) {
+            Ok(()) => {
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
+            }
+            Err(error) => {
+                tracing::error!(database = %self.shared.options.identity, %error, "the rows of a client that left stay until the next start");
+                self.datastore().rollback();
+            }
+        }
     }
 
     fn has_client_row(&mut self, identity: Identity, connection_id: ConnectionId) -> bool {
@@ -501,15 +517,14 @@ impl Writer {
         table.find_equal(&client_row(identity, connection_id)).is_some()
     }
 
-    fn delete_client_rows(&mut self, identity: Identity, connection_id: ConnectionId) {
+    fn delete_client_rows(&mut self, identity: Identity, connection_id: ConnectionId) -> Result<(), DatastoreError> {
         let mut rows = 1_u32.to_vec();
         rows.extend(client_row(identity, connection_id));
         let datastore = self.datastore();
         let index = datastore.schema(ST_CONNECTION_CREDENTIALS_ID).expect("system tables exist").indexes[0].id;
-        let deleted = datastore
-            .delete_all_by_eq(ST_CLIENT_ID, &rows)
-            .and_then(|_| datastore.delete_by_index_point(index, &connection_id.to_vec()));
-        deleted.expect("client rows are small and well formed");
+        datastore.delete_all_by_eq(ST_CLIENT_ID, &rows)?;
+        datastore.delete_by_index_point(index, &connection_id.to_vec())?;
+        Ok(())
     }
 
     // ---- HTTP -----------------------------------------------------------------------------------------------------
@@ -577,6 +592,7 @@ impl Writer {
         self.shared.set_module(module);
         self.instance = instance;
         log.info("Database updated");
+        crate::open::warn_unsupported(&log, self.module.def());
         Ok(())
     }
 
@@ -585,7 +601,7 @@ impl Writer {
         if self.state.snapshot_running || self.shared.options.in_memory || self.shared.read_only().is_some() {
             return;
         }
-        let log_bytes = self.committer.stats().log_bytes;
+        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
         if log_bytes.saturating_sub(self.state.log_bytes_at_snapshot) < limits.snapshot_log_bytes {
             return;
         }

@@ -19,6 +19,8 @@ pub struct RecoveryReport {
     pub snapshot_offset: Option<u64>,
     /// Transactions replayed from the log.
     pub replayed: u64,
+    /// Bytes of their records.
+    pub replayed_bytes: u64,
     /// The offset of the next transaction.
     pub next_offset: u64,
 }
@@ -63,6 +65,7 @@ impl Datastore {
         if tail.next_offset > report.next_offset {
             let mut frames = log.read(report.next_offset)?;
             while let Some(frame) = frames.next()? {
+                report.replayed_bytes += frame.payload.len() as u64;
                 replayer.apply(frame.first_offset, frame.payload)?;
             }
         }
@@ -78,7 +81,9 @@ fn load_newest(snapshots: &mut SnapshotStore) -> Result<Option<(Datastore, u64)>
         let mut datastore = Datastore::new();
         match datastore.load_snapshot(&snapshot) {
             Ok(()) => return Ok(Some((datastore, snapshot.offset))),
-            Err(RecoveryError::Snapshot(error)) if error.is_damage() => snapshots.set_aside(snapshot, error)?,
+            Err(RecoveryError::Snapshot(error)) if error.is_damage() => {
+                snapshots.set_aside(snapshot, error)?
+            }
             Err(error) => return Err(error),
         }
     }
@@ -94,7 +99,10 @@ pub struct Replayer {
 
 impl Replayer {
     pub fn new(datastore: Datastore, next_offset: u64) -> Replayer {
-        Replayer { datastore, next_offset }
+        Replayer {
+            datastore,
+            next_offset,
+        }
     }
 
     /// Applies a payload whose first transaction has the number `first_offset`; transactions that the database holds
@@ -113,7 +121,10 @@ impl Replayer {
                         self.apply_transaction(&groups, offset)?;
                         self.next_offset += 1;
                     } else if offset > self.next_offset {
-                        return Err(wrong(format!("expected transaction {} next", self.next_offset)));
+                        return Err(wrong(format!(
+                            "expected transaction {} next",
+                            self.next_offset
+                        )));
                     }
                     offset += 1;
                 }
@@ -132,16 +143,24 @@ impl Replayer {
         Ok(self.datastore)
     }
 
-    fn apply_transaction(&mut self, groups: &[Group<'_>], offset: u64) -> Result<(), RecoveryError> {
+    fn apply_transaction(
+        &mut self,
+        groups: &[Group<'_>],
+        offset: u64,
+    ) -> Result<(), RecoveryError> {
         // Groups come in order of table ids, so the catalog is complete before the rows of its tables.
         let first_user = groups.partition_point(|group| group.table_id <= SYSTEM_TABLE_ID_MAX);
         let (catalog, user) = groups.split_at(first_user);
         let wrong = |detail: String| RecoveryError::Record { offset, detail };
         self.apply_groups(catalog).map_err(wrong)?;
-        if catalog.iter().any(|group| group.table_id == crate::system::ST_TABLE_ID.0) {
+        if catalog
+            .iter()
+            .any(|group| group.table_id == crate::system::ST_TABLE_ID.0)
+        {
             self.datastore.sync_with_catalog()?;
         }
-        self.apply_groups(user).map_err(|detail| RecoveryError::Record { offset, detail })
+        self.apply_groups(user)
+            .map_err(|detail| RecoveryError::Record { offset, detail })
     }
 
     fn apply_groups(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
@@ -158,7 +177,10 @@ impl Replayer {
     }
 
     fn remove_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
-        if !matches!(group.kind, GroupKind::DeleteByKey | GroupKind::DeleteRow | GroupKind::Put) {
+        if !matches!(
+            group.kind,
+            GroupKind::DeleteByKey | GroupKind::DeleteRow | GroupKind::Put
+        ) {
             return Ok(());
         }
         let (slot, mut rest) = self.start(group)?;
@@ -167,19 +189,29 @@ impl Replayer {
             let (length, found) = match group.kind {
                 GroupKind::DeleteByKey => {
                     let index = table.identity_index().ok_or("a key without unique index")?;
-                    let length = index.point_len(table.layout(), rest).map_err(|error| error.to_string())?;
+                    let length = index
+                        .point_len(table.layout(), rest)
+                        .map_err(|error| error.to_string())?;
                     let mut found = None;
                     index
-                        .for_point(table.rows(), table.layout(), &rest[..length], |id| found = Some(id))
+                        .for_point(table.rows(), table.layout(), &rest[..length], |id| {
+                            found = Some(id)
+                        })
                         .map_err(|error| error.to_string())?;
                     (length, found)
                 }
                 GroupKind::DeleteRow => {
-                    let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+                    let length = table
+                        .layout()
+                        .validate_prefix(rest)
+                        .map_err(|error| error.to_string())?;
                     (length, table.find_equal(&rest[..length]))
                 }
                 _ => {
-                    let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+                    let length = table
+                        .layout()
+                        .validate_prefix(rest)
+                        .map_err(|error| error.to_string())?;
                     let index = table.identity_index().ok_or("a put without unique index")?;
                     let found = index.find_row(table.rows(), table.layout(), &rest[..length]);
                     (length, found)
@@ -188,11 +220,18 @@ impl Replayer {
             match found {
                 // In place where nothing can be in the way: the common case of a log of updates.
                 Some(id) if group.kind == GroupKind::Put && table.indexes().len() == 1 => {
-                    table.replace(id, &rest[..length]).map_err(|error| error.to_string())?;
+                    table
+                        .replace(id, &rest[..length])
+                        .map_err(|error| error.to_string())?;
                 }
                 Some(id) => table.delete(id),
                 None if group.kind == GroupKind::Put => {}
-                None => return Err(format!("table {} has no such row to delete", group.table_id)),
+                None => {
+                    return Err(format!(
+                        "table {} has no such row to delete",
+                        group.table_id
+                    ))
+                }
             }
             rest = &rest[length..];
         }
@@ -208,17 +247,30 @@ impl Replayer {
         if group.kind == GroupKind::Put && table.indexes().len() == 1 {
             // Replaced in place by `remove_rows`; only rows that were not there are left to add.
             for _ in 0..group.row_count {
-                let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
-                table.insert(&rest[..length]).map_err(|error| error.to_string())?;
+                let length = table
+                    .layout()
+                    .validate_prefix(rest)
+                    .map_err(|error| error.to_string())?;
+                table
+                    .insert(&rest[..length])
+                    .map_err(|error| error.to_string())?;
                 rest = &rest[length..];
             }
             return ended(rest);
         }
         for _ in 0..group.row_count {
-            let length = table.layout().validate_prefix(rest).map_err(|error| error.to_string())?;
+            let length = table
+                .layout()
+                .validate_prefix(rest)
+                .map_err(|error| error.to_string())?;
             match table.insert(&rest[..length]) {
                 Ok(Inserted::New(_)) => {}
-                Ok(Inserted::Same(_)) => return Err(format!("table {} holds an inserted row already", group.table_id)),
+                Ok(Inserted::Same(_)) => {
+                    return Err(format!(
+                        "table {} holds an inserted row already",
+                        group.table_id
+                    ))
+                }
                 Err(error) => return Err(format!("table {}: {error}", group.table_id)),
             }
             rest = &rest[length..];
@@ -228,7 +280,10 @@ impl Replayer {
 
     fn start<'g>(&self, group: &Group<'g>) -> Result<(u32, &'g [u8]), String> {
         let slot = self.datastore.slot(TableId(group.table_id));
-        Ok((slot.map_err(|_| format!("table {} does not exist", group.table_id))?, group.rows))
+        Ok((
+            slot.map_err(|_| format!("table {} does not exist", group.table_id))?,
+            group.rows,
+        ))
     }
 }
 
