@@ -87,7 +87,9 @@ impl Datastore {
         let bytes_max = std::mem::replace(&mut self.transaction_bytes_max, usize::MAX);
         // Saving one sequence never draws from another: rows are updated, not inserted.
         for at in 0..self.tables.len() {
-            let Some(state) = &mut self.tables[at] else { continue };
+            let Some(state) = &mut self.tables[at] else {
+                continue;
+            };
             let id = state.table.schema.id;
             let rows: Vec<_> = state
                 .sequences
@@ -110,12 +112,21 @@ impl Datastore {
         let transaction = &self.transaction;
         let changes = &transaction.changes;
         if transaction.only_inserts {
-            net.extend(changes.iter().map(|change| self.net_of(change, ChangeKind::Insert)).map(|n| n.expect("an inserted row is a net insert")));
+            net.extend(
+                changes
+                    .iter()
+                    .map(|change| self.net_of(change, ChangeKind::Insert))
+                    .map(|n| n.expect("an inserted row is a net insert")),
+            );
         } else if changes.len() <= SMALL_CHANGES {
             for (position, first) in changes.iter().enumerate() {
                 let same = |other: &&Change| other.slot == first.slot && other.row == first.row;
                 if !changes[..position].iter().any(|other| same(&other)) {
-                    let last = changes[position..].iter().rev().find(same).expect("the change itself");
+                    let last = changes[position..]
+                        .iter()
+                        .rev()
+                        .find(same)
+                        .expect("the change itself");
                     net.extend(self.net_of(first, last.kind));
                 }
             }
@@ -175,11 +186,18 @@ impl Datastore {
         for item in net.iter_mut().filter(|n| n.kind == NetKind::Put) {
             let table = &self.at(item.slot).table;
             let keeps_key = table.identity_index().is_some_and(|index| {
-                index.same_key(table.layout(), old_row(transaction, item), table.row(item.new))
+                index.same_key(
+                    table.layout(),
+                    old_row(transaction, item),
+                    table.row(item.new),
+                )
             });
             if !keeps_key {
                 item.kind = NetKind::Delete;
-                split.push(Net { kind: NetKind::Insert, ..*item });
+                split.push(Net {
+                    kind: NetKind::Insert,
+                    ..*item
+                });
             }
         }
         if !split.is_empty() {
@@ -190,9 +208,22 @@ impl Datastore {
         let mut cancelled = vec![];
         while start < net.len() {
             let table_id = net[start].table_id;
-            let end = start + net[start..].iter().take_while(|n| n.table_id == table_id).count();
-            let deletes = start + net[start..end].iter().take_while(|n| n.kind == NetKind::Delete).count();
-            let inserts = end - net[start..end].iter().rev().take_while(|n| n.kind == NetKind::Insert).count();
+            let end = start
+                + net[start..]
+                    .iter()
+                    .take_while(|n| n.table_id == table_id)
+                    .count();
+            let deletes = start
+                + net[start..end]
+                    .iter()
+                    .take_while(|n| n.kind == NetKind::Delete)
+                    .count();
+            let inserts = end
+                - net[start..end]
+                    .iter()
+                    .rev()
+                    .take_while(|n| n.kind == NetKind::Insert)
+                    .count();
             if deletes > start && inserts < end {
                 self.cancel_equal(net, start..deletes, inserts..end, &mut cancelled);
             }
@@ -236,7 +267,12 @@ impl Datastore {
     }
 
     fn write_record(&self, out: &mut CommitOutput) {
-        let CommitOutput { records, net, group, .. } = out;
+        let CommitOutput {
+            records,
+            net,
+            group,
+            ..
+        } = out;
         records.push(TRANSACTION);
         let mut groups = net.chunk_by(|a, b| a.table_id == b.table_id && a.kind == b.kind);
         put_varint(records, groups.clone().count() as u64);
@@ -250,7 +286,9 @@ impl Datastore {
                         .identity_index()
                         .expect("rows deleted by key have a unique index")
                         .point_of_row(table.layout(), old_row(&self.transaction, item), group),
-                    GroupKind::DeleteRow => group.extend_from_slice(old_row(&self.transaction, item)),
+                    GroupKind::DeleteRow => {
+                        group.extend_from_slice(old_row(&self.transaction, item))
+                    }
                     GroupKind::Put | GroupKind::Insert | GroupKind::Event => {
                         group.extend_from_slice(table.row(item.new));
                     }
@@ -273,10 +311,15 @@ impl Datastore {
             }
             let table = &state.table;
             if item.kind != NetKind::Insert {
-                out.deltas.push(table.schema.id, DeltaKind::Delete, old_row(&self.transaction, item));
+                out.deltas.push(
+                    table.schema.id,
+                    DeltaKind::Delete,
+                    old_row(&self.transaction, item),
+                );
             }
             if item.kind != NetKind::Delete {
-                out.deltas.push(table.schema.id, DeltaKind::Insert, table.row(item.new));
+                out.deltas
+                    .push(table.schema.id, DeltaKind::Insert, table.row(item.new));
             }
         }
     }

@@ -27,15 +27,28 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
-    pub fn new(schema: Arc<TableSchema>, allocated: impl Fn(&lightcone_schema::SequenceSchema) -> i128) -> TableState {
+    pub fn new(
+        schema: Arc<TableSchema>,
+        allocated: impl Fn(&lightcone_schema::SequenceSchema) -> i128,
+    ) -> TableState {
         let mut sequences: Vec<_> = schema
             .sequences
             .iter()
-            .map(|s| Sequence::new(s.clone(), &schema.columns[usize::from(s.column.0)].ty, allocated(s)))
+            .map(|s| {
+                Sequence::new(
+                    s.clone(),
+                    &schema.columns[usize::from(s.column.0)].ty,
+                    allocated(s),
+                )
+            })
             .collect();
         // Generated values are returned in ascending column order (02 §12).
         sequences.sort_by_key(|s| s.schema.column);
-        TableState { table: Table::new(schema), sequences, watched: false }
+        TableState {
+            table: Table::new(schema),
+            sequences,
+            watched: false,
+        }
     }
 }
 
@@ -97,10 +110,17 @@ impl Datastore {
         put(&mut self.table_slots, schema.id.0 as usize, slot, NO_SLOT);
         self.table_names.insert(schema.name.clone(), schema.id);
         if let Some(accessor) = &schema.accessor {
-            self.table_names.entry(accessor.clone()).or_insert(schema.id);
+            self.table_names
+                .entry(accessor.clone())
+                .or_insert(schema.id);
         }
         for (position, index) in schema.indexes.iter().enumerate() {
-            put(&mut self.index_slots, index.id.0 as usize, (slot, position as u32), (NO_SLOT, 0));
+            put(
+                &mut self.index_slots,
+                index.id.0 as usize,
+                (slot, position as u32),
+                (NO_SLOT, 0),
+            );
             self.index_names.insert(index.name.clone(), index.id);
             if let Some(accessor) = &index.accessor {
                 self.index_names.entry(accessor.clone()).or_insert(index.id);
@@ -112,7 +132,9 @@ impl Datastore {
 
     /// Forgets a table that was added in a transaction that is rolled back, or dropped.
     pub(crate) fn remove_table(&mut self, slot: Slot) {
-        let Some(state) = self.tables[slot as usize].take() else { return };
+        let Some(state) = self.tables[slot as usize].take() else {
+            return;
+        };
         let schema = &state.table.schema;
         self.table_slots[schema.id.0 as usize] = NO_SLOT;
         self.table_names.retain(|_, id| *id != schema.id);
@@ -174,12 +196,16 @@ impl Datastore {
 
     #[inline]
     pub(crate) fn at(&self, slot: Slot) -> &TableState {
-        self.tables[slot as usize].as_ref().expect("slots in use hold tables")
+        self.tables[slot as usize]
+            .as_ref()
+            .expect("slots in use hold tables")
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut TableState {
-        self.tables[slot as usize].as_mut().expect("slots in use hold tables")
+        self.tables[slot as usize]
+            .as_mut()
+            .expect("slots in use hold tables")
     }
 
     pub(crate) fn state(&self, table: TableId) -> Result<&TableState, DatastoreError> {
@@ -216,7 +242,10 @@ impl Datastore {
     /// No transaction; no such table.
     pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
         self.require_transaction()?;
-        self.state(table)?.table.rows().for_each(|_, row| out.push_row(row));
+        self.state(table)?
+            .table
+            .rows()
+            .for_each(|_, row| out.push_row(row));
         out.finish();
         Ok(())
     }
@@ -226,10 +255,17 @@ impl Datastore {
     /// # Errors
     /// No transaction; no such index; the point does not decode.
     #[inline]
-    pub fn index_scan_point(&self, index: IndexId, point: &[u8], out: &mut RowBuffer) -> Result<(), DatastoreError> {
+    pub fn index_scan_point(
+        &self,
+        index: IndexId,
+        point: &[u8],
+        out: &mut RowBuffer,
+    ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let (table, index) = self.index(index)?;
-        index.for_point(table.rows(), table.layout(), point, |id| out.push_row(table.row(id)))?;
+        index.for_point(table.rows(), table.layout(), point, |id| {
+            out.push_row(table.row(id))
+        })?;
         out.finish();
         Ok(())
     }
@@ -249,12 +285,19 @@ impl Datastore {
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let (table, index) = self.index(index)?;
-        index.for_range(prefix, usize::from(prefix_columns), start, end, |id| out.push_row(table.row(id)))?;
+        index.for_range(prefix, usize::from(prefix_columns), start, end, |id| {
+            out.push_row(table.row(id))
+        })?;
         out.finish();
         Ok(())
     }
 
-    pub(crate) fn rows_at_point(&self, index: IndexId, point: &[u8], out: &mut Vec<RowId>) -> Result<Slot, DatastoreError> {
+    pub(crate) fn rows_at_point(
+        &self,
+        index: IndexId,
+        point: &[u8],
+        out: &mut Vec<RowId>,
+    ) -> Result<Slot, DatastoreError> {
         let (slot, _) = self.index_slot(index)?;
         let (table, index) = self.index(index)?;
         index.for_point(table.rows(), table.layout(), point, |id| out.push(id))?;

@@ -53,6 +53,11 @@ impl DeltaBatch {
     pub(crate) fn push(&mut self, table: TableId, kind: DeltaKind, row: &[u8]) {
         let start = u32::try_from(self.bytes.len()).expect("a batch is cut far below 4 GiB");
         self.bytes.extend_from_slice(row);
-        self.ops.push(DeltaOp { table, kind, start, len: row.len() as u32 });
+        self.ops.push(DeltaOp {
+            table,
+            kind,
+            start,
+            len: row.len() as u32,
+        });
     }
 }

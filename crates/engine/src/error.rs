@@ -48,7 +48,9 @@ impl DatastoreError {
             DatastoreError::UniqueAlreadyExists { .. } => 12,
             DatastoreError::IndexNotUnique => 14,
             DatastoreError::NoSuchRow => 15,
-            DatastoreError::TransactionTooLarge { .. } | DatastoreError::TableFull(_) => return None,
+            DatastoreError::TransactionTooLarge { .. } | DatastoreError::TableFull(_) => {
+                return None
+            }
         })
     }
 }
@@ -58,7 +60,9 @@ impl From<TableError> for DatastoreError {
         match error {
             TableError::Decode(error) => DatastoreError::Decode(error),
             TableError::NotOrdered => DatastoreError::WrongIndexAlgorithm,
-            TableError::PrefixTooLong { prefix_columns } => DatastoreError::PrefixTooLong { prefix_columns },
+            TableError::PrefixTooLong { prefix_columns } => {
+                DatastoreError::PrefixTooLong { prefix_columns }
+            }
             full @ (TableError::TableFull { .. } | TableError::BadPage { .. }) => {
                 DatastoreError::TableFull(full.to_string())
             }
@@ -79,9 +83,17 @@ pub enum RecoveryError {
     #[error("snapshot of offset {offset}: {detail} [LC0531]")]
     Manifest { offset: u64, detail: String },
     #[error("the log of `{}` starts at offset {log_start}, after the snapshot that ends at {snapshot_end}: records between them are missing [LC0532]", directory.display())]
-    Gap { directory: PathBuf, log_start: u64, snapshot_end: u64 },
+    Gap {
+        directory: PathBuf,
+        log_start: u64,
+        snapshot_end: u64,
+    },
     #[error("the log of `{}` ends at offset {log_end}, before the snapshot that ends at {snapshot_end}: acknowledged records are missing from the log; restore its newest segments from a backup [LC0534]", directory.display())]
-    LogEndsEarly { directory: PathBuf, log_end: u64, snapshot_end: u64 },
+    LogEndsEarly {
+        directory: PathBuf,
+        log_end: u64,
+        snapshot_end: u64,
+    },
     #[error("the catalog of table {} is inconsistent: {detail} [LC0533]", table.0)]
     Catalog { table: TableId, detail: String },
 }

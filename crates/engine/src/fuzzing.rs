@@ -1,8 +1,8 @@
 //! Entry points for the fuzz targets in `fuzz/`.
 
 use crate::datastore::Datastore;
-use crate::recovery::Replayer;
 use crate::record::Records;
+use crate::recovery::Replayer;
 
 /// Log payloads: decoding ends, and applying never panics.
 pub fn fuzz_log_payload(data: &[u8]) {

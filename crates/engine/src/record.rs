@@ -26,7 +26,9 @@ pub enum GroupKind {
 impl GroupKind {
     fn from_u8(byte: u8) -> Option<GroupKind> {
         use GroupKind::*;
-        [DeleteByKey, DeleteRow, Put, Insert, Event].get(usize::from(byte)).copied()
+        [DeleteByKey, DeleteRow, Put, Insert, Event]
+            .get(usize::from(byte))
+            .copied()
     }
 }
 
@@ -79,16 +81,24 @@ pub struct Records<'a> {
 
 impl<'a> Records<'a> {
     pub fn new(payload: &'a [u8]) -> Records<'a> {
-        Records { payload, position: 0 }
+        Records {
+            payload,
+            position: 0,
+        }
     }
 
     fn error(&self, detail: &'static str) -> RecordError {
-        RecordError { position: self.position, detail }
+        RecordError {
+            position: self.position,
+            detail,
+        }
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], RecordError> {
         let rest = &self.payload[self.position..];
-        let taken = rest.get(..count).ok_or_else(|| self.error("the record ends early"))?;
+        let taken = rest
+            .get(..count)
+            .ok_or_else(|| self.error("the record ends early"))?;
         self.position += count;
         Ok(taken)
     }
@@ -99,7 +109,11 @@ impl<'a> Records<'a> {
             let byte = self.take(1)?[0];
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                return if value <= max { Ok(value) } else { Err(self.error("a number is too large")) };
+                return if value <= max {
+                    Ok(value)
+                } else {
+                    Err(self.error("a number is too large"))
+                };
             }
         }
         Err(self.error("a number does not end"))
@@ -110,10 +124,16 @@ impl<'a> Records<'a> {
         let mut groups = Vec::new();
         for _ in 0..count {
             let table_id = self.varint(u64::from(u32::MAX))? as u32;
-            let kind = GroupKind::from_u8(self.take(1)?[0]).ok_or_else(|| self.error("unknown group kind"))?;
+            let kind = GroupKind::from_u8(self.take(1)?[0])
+                .ok_or_else(|| self.error("unknown group kind"))?;
             let row_count = self.varint(u64::from(u32::MAX))? as u32;
             let bytes = self.varint(u64::from(u32::MAX))? as usize;
-            groups.push(Group { table_id, kind, row_count, rows: self.take(bytes)? });
+            groups.push(Group {
+                table_id,
+                kind,
+                row_count,
+                rows: self.take(bytes)?,
+            });
         }
         Ok(groups)
     }
@@ -128,9 +148,9 @@ impl<'a> Iterator for Records<'a> {
         }
         let record = match self.take(1).map(|bytes| bytes[0]) {
             Ok(TRANSACTION) => self.transaction().map(Record::Transaction),
-            Ok(CLOCK) => self
-                .take(8)
-                .map(|bytes| Record::Clock(i64::from_le_bytes(bytes.try_into().expect("eight bytes")))),
+            Ok(CLOCK) => self.take(8).map(|bytes| {
+                Record::Clock(i64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+            }),
             Ok(_) => Err(self.error("unknown record kind")),
             Err(error) => Err(error),
         };

@@ -23,7 +23,11 @@ pub(crate) struct Sequence {
 impl Sequence {
     pub fn new(schema: SequenceSchema, column: &AlgebraicType, allocated: i128) -> Sequence {
         let in_range = (schema.min_value..=schema.max_value).contains(&allocated);
-        let resume = if allocated == 0 && !in_range { schema.start } else { allocated };
+        let resume = if allocated == 0 && !in_range {
+            schema.start
+        } else {
+            allocated
+        };
         Sequence {
             column_bytes: lightcone_types::bsatn::fixed_size(column).unwrap_or(8),
             value: resume,
@@ -58,7 +62,12 @@ impl Sequence {
     }
 
     fn step(&self, value: i128) -> i128 {
-        let SequenceSchema { min_value: min, max_value: max, increment, .. } = self.schema;
+        let SequenceSchema {
+            min_value: min,
+            max_value: max,
+            increment,
+            ..
+        } = self.schema;
         // Wrapping arithmetic over the distance past an end; the span fits u128 for every min and max.
         let span = (max.wrapping_sub(min) as u128).wrapping_add(1);
         let past = |distance: u128| if span == 0 { distance } else { distance % span };
@@ -72,11 +81,15 @@ impl Sequence {
             Some(next) => next,
             None if increment > 0 => {
                 let room = max.wrapping_sub(value) as u128;
-                min.wrapping_add(past((increment as u128).wrapping_sub(room).wrapping_sub(1)) as i128)
+                min.wrapping_add(
+                    past((increment as u128).wrapping_sub(room).wrapping_sub(1)) as i128
+                )
             }
             None => {
                 let room = value.wrapping_sub(min) as u128;
-                max.wrapping_sub(past(increment.unsigned_abs().wrapping_sub(room).wrapping_sub(1)) as i128)
+                max.wrapping_sub(
+                    past(increment.unsigned_abs().wrapping_sub(room).wrapping_sub(1)) as i128,
+                )
             }
         }
     }

@@ -23,8 +23,18 @@ impl Datastore {
     /// # Panics
     /// Inside a transaction, whose changes are not committed.
     pub fn snapshot(&mut self) -> DatastoreSnapshot {
-        assert!(!self.transaction.open, "a snapshot is taken between transactions");
-        DatastoreSnapshot { tables: self.tables.iter_mut().flatten().map(|state| state.table.snapshot()).collect() }
+        assert!(
+            !self.transaction.open,
+            "a snapshot is taken between transactions"
+        );
+        DatastoreSnapshot {
+            tables: self
+                .tables
+                .iter_mut()
+                .flatten()
+                .map(|state| state.table.snapshot())
+                .collect(),
+        }
     }
 
     /// Freezes the committed rows of one table.
@@ -32,31 +42,51 @@ impl Datastore {
     /// # Panics
     /// Inside a transaction.
     pub fn snapshot_table(&mut self, table: TableId) -> Option<TableSnapshot> {
-        assert!(!self.transaction.open, "a snapshot is taken between transactions");
+        assert!(
+            !self.transaction.open,
+            "a snapshot is taken between transactions"
+        );
         let slot = self.slot(table).ok()?;
         Some(self.at_mut(slot).table.snapshot())
     }
 
     pub(crate) fn load_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), RecoveryError> {
-        let wrong = |detail: String| RecoveryError::Manifest { offset: snapshot.offset, detail };
+        let wrong = |detail: String| RecoveryError::Manifest {
+            offset: snapshot.offset,
+            detail,
+        };
         let tables = decode_manifest(&snapshot.manifest).map_err(wrong)?;
-        let (catalog, user): (Vec<_>, Vec<_>) =
-            tables.into_iter().partition(|(id, _)| id.0 <= SYSTEM_TABLE_ID_MAX);
+        let (catalog, user): (Vec<_>, Vec<_>) = tables
+            .into_iter()
+            .partition(|(id, _)| id.0 <= SYSTEM_TABLE_ID_MAX);
         self.load_tables(snapshot, &catalog)?;
         self.sync_with_catalog()?;
         self.load_tables(snapshot, &user)
     }
 
-    fn load_tables(&mut self, snapshot: &Snapshot, tables: &[(TableId, Vec<ObjectHash>)]) -> Result<(), RecoveryError> {
-        let wrong = |detail: String| RecoveryError::Manifest { offset: snapshot.offset, detail };
+    fn load_tables(
+        &mut self,
+        snapshot: &Snapshot,
+        tables: &[(TableId, Vec<ObjectHash>)],
+    ) -> Result<(), RecoveryError> {
+        let wrong = |detail: String| RecoveryError::Manifest {
+            offset: snapshot.offset,
+            detail,
+        };
         for (id, pages) in tables {
-            let slot = self.slot(*id).map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
+            let slot = self
+                .slot(*id)
+                .map_err(|_| wrong(format!("table {} is not in the catalog", id.0)))?;
             let table = &mut self.at_mut(slot).table;
             for (number, hash) in pages.iter().enumerate() {
                 let page = snapshot.read(hash)?;
-                table.load_page(number, &page).map_err(|error| wrong(error.to_string()))?;
+                table
+                    .load_page(number, &page)
+                    .map_err(|error| wrong(error.to_string()))?;
             }
-            table.build_indexes().map_err(|error| wrong(error.to_string()))?;
+            table
+                .build_indexes()
+                .map_err(|error| wrong(error.to_string()))?;
         }
         Ok(())
     }
@@ -71,7 +101,11 @@ impl DatastoreSnapshot {
     ///
     /// # Errors
     /// Writing failed; the store is as before.
-    pub fn write_to(&self, store: &SnapshotStore, next_offset: u64) -> Result<SnapshotStats, SnapshotError> {
+    pub fn write_to(
+        &self,
+        store: &SnapshotStore,
+        next_offset: u64,
+    ) -> Result<SnapshotStats, SnapshotError> {
         let mut writer = store.begin(next_offset)?;
         let mut manifest = MANIFEST_VERSION.to_vec();
         (self.tables.len() as u32).encode(&mut manifest);
@@ -108,6 +142,9 @@ pub(crate) fn decode_manifest(bytes: &[u8]) -> Result<Vec<(TableId, Vec<ObjectHa
     }
     match reader.remaining().is_empty() {
         true => Ok(tables),
-        false => Err(format!("{} bytes follow the last table", reader.remaining().len())),
+        false => Err(format!(
+            "{} bytes follow the last table",
+            reader.remaining().len()
+        )),
     }
 }

@@ -45,7 +45,12 @@ fn u16_list() -> T {
 }
 
 fn index_algorithm() -> T {
-    T::sum([("Unused", T::U128), ("BTree", u16_list()), ("Direct", T::U16), ("Hash", u16_list())])
+    T::sum([
+        ("Unused", T::U128),
+        ("BTree", u16_list()),
+        ("Direct", T::U16),
+        ("Hash", u16_list()),
+    ])
 }
 
 fn constraint_data() -> T {
@@ -135,7 +140,10 @@ pub fn system_tables() -> Vec<Arc<TableSchema>> {
     let (mut next_index, mut next_constraint) = (1, 1);
     let build = |(position, spec): (usize, Spec)| {
         let joined = |columns: &[u16]| {
-            let names: Vec<_> = columns.iter().map(|&c| spec.columns[usize::from(c)].0).collect();
+            let names: Vec<_> = columns
+                .iter()
+                .map(|&c| spec.columns[usize::from(c)].0)
+                .collect();
             format!("{}_{}", spec.name, names.join("_"))
         };
         let ids = |columns: &[u16]| columns.iter().map(|&c| ColId(c)).collect::<Vec<_>>();
@@ -175,7 +183,11 @@ pub fn system_tables() -> Vec<Arc<TableSchema>> {
             columns: spec
                 .columns
                 .iter()
-                .map(|(name, ty)| ColumnSchema { name: (*name).to_owned(), accessor: None, ty: ty.clone() })
+                .map(|(name, ty)| ColumnSchema {
+                    name: (*name).to_owned(),
+                    accessor: None,
+                    ty: ty.clone(),
+                })
                 .collect(),
             primary_key: spec.primary_key.map(ColId),
             indexes,

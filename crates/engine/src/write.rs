@@ -67,7 +67,13 @@ impl Transaction {
         let old_start = self.arena.len() as u32;
         self.arena.extend_from_slice(old);
         self.only_inserts &= kind == ChangeKind::Insert;
-        self.changes.push(Change { slot, row, kind, old_start, old_len: old.len() as u32 });
+        self.changes.push(Change {
+            slot,
+            row,
+            kind,
+            old_start,
+            old_len: old.len() as u32,
+        });
     }
 }
 
@@ -77,7 +83,10 @@ impl Datastore {
     /// # Panics
     /// If one is open: there is one writer and it runs one call at a time.
     pub fn begin(&mut self) {
-        assert!(!self.transaction.open, "the writer runs one transaction at a time");
+        assert!(
+            !self.transaction.open,
+            "the writer runs one transaction at a time"
+        );
         self.transaction.only_inserts = true;
         self.transaction.open = true;
     }
@@ -132,7 +141,12 @@ impl Datastore {
     }
 
     fn require_room(&self, bytes: usize) -> Result<(), DatastoreError> {
-        let Transaction { arena, inserted_bytes, changes, .. } = &self.transaction;
+        let Transaction {
+            arena,
+            inserted_bytes,
+            changes,
+            ..
+        } = &self.transaction;
         let used = arena.len() + inserted_bytes + changes.len() * std::mem::size_of::<Change>();
         let bytes_max = self.transaction_bytes_max;
         match used.saturating_add(bytes) > bytes_max {
@@ -145,14 +159,26 @@ impl Datastore {
     ///
     /// # Errors
     /// No transaction, no such table, undecodable row, a unique index holds the key. Nothing is changed then.
-    pub fn insert(&mut self, table: TableId, row: &[u8], generated: &mut Vec<u8>) -> Result<(), DatastoreError> {
+    pub fn insert(
+        &mut self,
+        table: TableId,
+        row: &[u8],
+        generated: &mut Vec<u8>,
+    ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
         let slot = self.slot(table)?;
         let length = self.at(slot).table.layout().validate(row)?;
         self.require_room(length)?;
         let row = &row[..length];
-        let Datastore { tables, transaction, sequences_unsaved, .. } = self;
-        let state = tables[slot as usize].as_mut().expect("slots in use hold tables");
+        let Datastore {
+            tables,
+            transaction,
+            sequences_unsaved,
+            ..
+        } = self;
+        let state = tables[slot as usize]
+            .as_mut()
+            .expect("slots in use hold tables");
         let mut scratch = std::mem::take(&mut transaction.row);
         let first_generated = generated.len();
         let row = fill_sequences(state, row, &mut scratch, generated);
@@ -196,8 +222,15 @@ impl Datastore {
             return Err(DatastoreError::IndexNotUnique);
         }
         self.require_room(2 * length)?;
-        let Datastore { tables, transaction, sequences_unsaved, .. } = self;
-        let state = tables[slot as usize].as_mut().expect("slots in use hold tables");
+        let Datastore {
+            tables,
+            transaction,
+            sequences_unsaved,
+            ..
+        } = self;
+        let state = tables[slot as usize]
+            .as_mut()
+            .expect("slots in use hold tables");
         let mut scratch = std::mem::take(&mut transaction.row);
         let first_generated = generated.len();
         let row = fill_sequences(state, &row[..length], &mut scratch, generated);
@@ -214,7 +247,11 @@ impl Datastore {
     ///
     /// # Errors
     /// As the point scan.
-    pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, DatastoreError> {
+    pub fn delete_by_index_point(
+        &mut self,
+        index: IndexId,
+        point: &[u8],
+    ) -> Result<u32, DatastoreError> {
         self.require_transaction()?;
         let mut found = std::mem::take(&mut self.transaction.found);
         let result = self.rows_at_point(index, point, &mut found);
@@ -245,7 +282,9 @@ impl Datastore {
             end,
             |id| found.push(id),
         );
-        let result = result.map_err(DatastoreError::from).and_then(|()| self.delete_rows(slot, &found));
+        let result = result
+            .map_err(DatastoreError::from)
+            .and_then(|()| self.delete_rows(slot, &found));
         self.give_back(found);
         result
     }
@@ -284,11 +323,25 @@ impl Datastore {
         self.transaction.found = found;
     }
 
-    pub(crate) fn delete_rows(&mut self, slot: Slot, rows: &[RowId]) -> Result<u32, DatastoreError> {
-        let bytes = rows.iter().map(|&id| self.at(slot).table.row(id).len()).sum();
+    pub(crate) fn delete_rows(
+        &mut self,
+        slot: Slot,
+        rows: &[RowId],
+    ) -> Result<u32, DatastoreError> {
+        let bytes = rows
+            .iter()
+            .map(|&id| self.at(slot).table.row(id).len())
+            .sum();
         self.require_room(bytes)?;
-        let Datastore { tables, transaction, .. } = self;
-        let table = &mut tables[slot as usize].as_mut().expect("slots in use hold tables").table;
+        let Datastore {
+            tables,
+            transaction,
+            ..
+        } = self;
+        let table = &mut tables[slot as usize]
+            .as_mut()
+            .expect("slots in use hold tables")
+            .table;
         for &id in rows {
             transaction.record(slot, id, ChangeKind::Delete, table.row(id));
             table.delete(id);
@@ -329,9 +382,13 @@ fn fill_sequences<'r>(
     }
     scratch.clear();
     scratch.extend_from_slice(row);
-    let TableState { table, sequences, .. } = state;
+    let TableState {
+        table, sequences, ..
+    } = state;
     for sequence in sequences {
-        let range = table.layout().column_range(scratch, usize::from(sequence.schema.column.0));
+        let range = table
+            .layout()
+            .column_range(scratch, usize::from(sequence.schema.column.0));
         if scratch[range.clone()].iter().any(|&byte| byte != 0) {
             continue;
         }

@@ -8,12 +8,18 @@ use lightcone_types::bsatn::{Decode, Reader};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Hash, Identity, TableId};
 
 fn hex(text: &str) -> Vec<u8> {
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex")).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex"))
+        .collect()
 }
 
 fn assert_row(datastore: &Datastore, table: u32, text: &str) {
     let rows = rows(datastore, TableId(table));
-    assert!(rows.contains(&hex(text)), "table {table} has no row {text}, but {rows:02x?}");
+    assert!(
+        rows.contains(&hex(text)),
+        "table {table} has no row {text}, but {rows:02x?}"
+    );
 }
 
 fn bootstrapped() -> Datastore {
@@ -25,7 +31,11 @@ fn bootstrap_rows() {
     let datastore = bootstrapped();
     let count = |table| rows(&datastore, TableId(table)).len();
     let counts: Vec<_> = (1..=20).map(count).collect();
-    assert_eq!(counts[..5], [20, 74, 7, 29, 25], "tables, columns, sequences, indexes, constraints");
+    assert_eq!(
+        counts[..5],
+        [20, 74, 7, 29, 25],
+        "tables, columns, sequences, indexes, constraints"
+    );
     assert!(counts[5..].iter().all(|&count| count == 0), "no other rows");
 }
 
@@ -43,16 +53,34 @@ fn names(datastore: &Datastore, table: u32, skip: usize) -> Vec<(u32, String)> {
 }
 
 fn numbered(names: &[&str]) -> Vec<(u32, String)> {
-    (1..).zip(names.iter().map(|&name| name.to_owned())).collect()
+    (1..)
+        .zip(names.iter().map(|&name| name.to_owned()))
+        .collect()
 }
 
 #[test]
 fn bootstrap_names_and_ids() {
     let datastore = bootstrapped();
     let tables = [
-        "st_table", "st_column", "st_sequence", "st_index", "st_constraint", "st_module", "st_client", "st_var",
-        "st_scheduled", "st_row_level_security", "st_connection_credentials", "st_view", "st_view_param",
-        "st_view_column", "st_view_sub", "st_view_arg", "st_event_table", "st_table_accessor", "st_index_accessor",
+        "st_table",
+        "st_column",
+        "st_sequence",
+        "st_index",
+        "st_constraint",
+        "st_module",
+        "st_client",
+        "st_var",
+        "st_scheduled",
+        "st_row_level_security",
+        "st_connection_credentials",
+        "st_view",
+        "st_view_param",
+        "st_view_column",
+        "st_view_sub",
+        "st_view_arg",
+        "st_event_table",
+        "st_table_accessor",
+        "st_index_accessor",
         "st_column_accessor",
     ];
     assert_eq!(names(&datastore, 1, 0), numbered(&tables));
@@ -138,7 +166,11 @@ fn bootstrap_names_and_ids() {
         assert_eq!(reader.read_u16(), Ok(0), "column 0");
         let mut numbers = || reader.read_i128().expect("a number");
         let found = [numbers(), numbers(), numbers(), numbers(), numbers()];
-        assert_eq!(found, [1, 4097, 1, i128::MAX, 4096], "increment, start, min, max, allocated");
+        assert_eq!(
+            found,
+            [1, 4097, 1, i128::MAX, 4096],
+            "increment, start, min, max, allocated"
+        );
     }
 }
 
@@ -149,7 +181,9 @@ fn catalog_describes_system_tables() {
     for schema in system_tables() {
         assert_eq!(datastore.schema(schema.id), Some(&schema));
         assert_eq!(datastore.table_id_from_name(&schema.name), Some(schema.id));
-        let columns = rows(&datastore, TableId(2)).into_iter().filter(|row| row[..4] == schema.id.0.to_le_bytes());
+        let columns = rows(&datastore, TableId(2))
+            .into_iter()
+            .filter(|row| row[..4] == schema.id.0.to_le_bytes());
         let mut columns: Vec<_> = columns
             .map(|row| {
                 let reader = &mut Reader::new(&row[4..]);
@@ -160,35 +194,67 @@ fn catalog_describes_system_tables() {
             })
             .collect();
         columns.sort_by_key(|column| column.0);
-        let expected: Vec<_> =
-            (0..).zip(&schema.columns).map(|(n, column)| (n, column.name.clone(), column.ty.clone())).collect();
+        let expected: Vec<_> = (0..)
+            .zip(&schema.columns)
+            .map(|(n, column)| (n, column.name.clone(), column.ty.clone()))
+            .collect();
         assert_eq!(columns, expected);
     }
-    assert_row(&datastore, 1, "020000000900000073745f636f6c756d6e0600000073797374656d060000007075626c696301");
+    assert_row(
+        &datastore,
+        1,
+        "020000000900000073745f636f6c756d6e0600000073797374656d060000007075626c696301",
+    );
 }
 
 #[test]
 fn row_vectors() {
     let at = T::schedule_at();
     let mut datastore = creating(&module(vec![
-        table("person", &[("id", T::U64), ("name", T::String), ("nick", T::option(T::String))])
-            .btree(&[0], true)
-            .primary_key(0)
-            .sequence(0),
+        table(
+            "person",
+            &[
+                ("id", T::U64),
+                ("name", T::String),
+                ("nick", T::option(T::String)),
+            ],
+        )
+        .btree(&[0], true)
+        .primary_key(0)
+        .sequence(0),
         table("q", &[("a", T::U8)]),
-        table("tick", &[("id", T::U64), ("at", at)]).btree(&[0], true).schedule("tick_sched", "run_tick", 1),
+        table("tick", &[("id", T::U64), ("at", at)])
+            .btree(&[0], true)
+            .schedule("tick_sched", "run_tick", 1),
     ]));
-    insert(&mut datastore, "person", &[V::U64(0), "a".into(), V::none()]).expect("inserted");
+    insert(
+        &mut datastore,
+        "person",
+        &[V::U64(0), "a".into(), V::none()],
+    )
+    .expect("inserted");
     datastore.commit(&mut CommitOutput::default());
-    assert_row(&datastore, 1, "0010000006000000706572736f6e0400000075736572060000007075626c696300010000000000");
+    assert_row(
+        &datastore,
+        1,
+        "0010000006000000706572736f6e0400000075736572060000007075626c696300010000000000",
+    );
     assert_row(&datastore, 2, "001000000100040000006e616d650100000004");
     assert_row(
         &datastore,
         2,
         "001000000200040000006e69636b1d00000001020000000004000000736f6d650400040000006e6f6e650200000000",
     );
-    assert_row(&datastore, 4, "001000000010000013000000706572736f6e5f69645f6964785f627472656501010000000000");
-    assert_row(&datastore, 5, "001000000d000000706572736f6e5f69645f6b65790010000001010000000000");
+    assert_row(
+        &datastore,
+        4,
+        "001000000010000013000000706572736f6e5f69645f6964785f627472656501010000000000",
+    );
+    assert_row(
+        &datastore,
+        5,
+        "001000000d000000706572736f6e5f69645f6b65790010000001010000000000",
+    );
     assert_row(
         &datastore,
         3,
@@ -196,13 +262,19 @@ fn row_vectors() {
          000000000001000000000000000000000000000000ffffffffffffffffffffffffffffff7f01100000000000000000000000000000",
     );
     // The vector has table 4098, which is `tick` here too.
-    assert_row(&datastore, 9, "00100000021000000800000072756e5f7469636b0a0000007469636b5f73636865640100");
+    assert_row(
+        &datastore,
+        9,
+        "00100000021000000800000072756e5f7469636b0a0000007469636b5f73636865640100",
+    );
     for (table, text) in [
         (12, "00100000070000006c65616465727300031000000101"),
         (8, "09000000726f775f6c696d6974080500000000000000"),
     ] {
         datastore.begin();
-        datastore.insert(TableId(table), &hex(text), &mut Vec::new()).expect("a row of the table");
+        datastore
+            .insert(TableId(table), &hex(text), &mut Vec::new())
+            .expect("a row of the table");
         datastore.commit(&mut CommitOutput::default());
         assert_row(&datastore, table, text);
     }
@@ -210,11 +282,21 @@ fn row_vectors() {
 
 #[test]
 fn index_row_vectors() {
-    let direct = creating(&module(vec![table("p", &[("id", T::U8), ("slot", T::U8)]).direct(1, false)]));
-    assert_row(&direct, 4, "001000000010000011000000705f736c6f745f6964785f646972656374020100");
+    let direct = creating(&module(vec![
+        table("p", &[("id", T::U8), ("slot", T::U8)]).direct(1, false)
+    ]));
+    assert_row(
+        &direct,
+        4,
+        "001000000010000011000000705f736c6f745f6964785f646972656374020100",
+    );
     let columns = [("id", T::U8), ("slot", T::U8), ("tag", T::U8)];
     let hash = creating(&module(vec![table("p", &columns).hash(&[2], false)]));
-    assert_row(&hash, 4, "00100000001000000e000000705f7461675f6964785f6861736803010000000200");
+    assert_row(
+        &hash,
+        4,
+        "00100000001000000e000000705f7461675f6964785f6861736803010000000200",
+    );
 }
 
 #[test]
@@ -231,7 +313,12 @@ fn ids_of_user_objects() {
     for (name, id) in [("a", 4096), ("b", 4097)] {
         let schema = datastore.schema(TableId(id)).expect("the table exists");
         assert_eq!(
-            (&schema.name[..], schema.indexes[0].id.0, schema.constraints[0].id.0, schema.sequences[0].id.0),
+            (
+                &schema.name[..],
+                schema.indexes[0].id.0,
+                schema.constraints[0].id.0,
+                schema.sequences[0].id.0
+            ),
             (name, id, id, id)
         );
     }
@@ -241,11 +328,14 @@ fn ids_of_user_objects() {
     let mut copy = replayer.finish().expect("a good catalog");
     assert_same(&datastore, &copy);
     copy.begin();
-    copy.create_tables(&module(vec![table("c", &[("x", T::U8)])])).expect("the name is free");
+    copy.create_tables(&module(vec![table("c", &[("x", T::U8)])]))
+        .expect("the name is free");
     assert_eq!(copy.table_id_from_name("c"), Some(TableId(8192)));
     // Without a restart they just go on.
     datastore.begin();
-    datastore.create_tables(&module(vec![table("c", &[("x", T::U8)])])).expect("the name is free");
+    datastore
+        .create_tables(&module(vec![table("c", &[("x", T::U8)])]))
+        .expect("the name is free");
     assert_eq!(datastore.table_id_from_name("c"), Some(TableId(4098)));
 }
 
@@ -256,21 +346,30 @@ fn rolled_back_tables_are_gone() {
     datastore.commit(&mut output);
     let before = state(&datastore);
     datastore.begin();
-    datastore.create_tables(&module(vec![table("c", &[("x", T::U8)]).btree(&[0], true).sequence(0)])).expect("free");
+    datastore
+        .create_tables(&module(vec![table("c", &[("x", T::U8)])
+            .btree(&[0], true)
+            .sequence(0)]))
+        .expect("free");
     insert(&mut datastore, "c", &[V::U8(0)]).expect("inserted");
     let index = index_id(&datastore, "c_x_idx_btree");
     datastore.rollback();
     assert_eq!(datastore.table_id_from_name("c"), None);
     assert_eq!(datastore.index_id_from_name("c_x_idx_btree"), None);
     datastore.begin();
-    assert!(datastore.index_scan_point(index, &[1], &mut Default::default()).is_err());
+    assert!(datastore
+        .index_scan_point(index, &[1], &mut Default::default())
+        .is_err());
     datastore.rollback();
     assert_eq!(state(&datastore), before);
 }
 
 #[test]
 fn accessors_and_canonical_names() {
-    let mut def = module(vec![table("a", &[("x", T::U8)]).btree(&[0], true), table("b", &[("x", T::U8)])]);
+    let mut def = module(vec![
+        table("a", &[("x", T::U8)]).btree(&[0], true),
+        table("b", &[("x", T::U8)]),
+    ]);
     def.tables[0].source_name = "b".into();
     def.tables[0].indexes[0].source_name = "ByX".into();
     def.tables[0].columns[0].source_name = "X".into();
@@ -283,10 +382,22 @@ fn accessors_and_canonical_names() {
     let copy = replayer.finish().expect("a good catalog");
     for datastore in [&datastore, &copy] {
         assert_eq!(datastore.table_id_from_name("a"), Some(TableId(4096)));
-        assert_eq!(datastore.table_id_from_name("b"), Some(TableId(4097)), "canonical names go first");
+        assert_eq!(
+            datastore.table_id_from_name("b"),
+            Some(TableId(4097)),
+            "canonical names go first"
+        );
         assert_eq!(datastore.table_id_from_name("Other"), Some(TableId(4097)));
-        assert_eq!(datastore.index_id_from_name("ByX"), datastore.index_id_from_name("a_x_idx_btree"));
-        assert_eq!(datastore.schema(TableId(4096)).expect("exists").columns[0].accessor.as_deref(), Some("X"));
+        assert_eq!(
+            datastore.index_id_from_name("ByX"),
+            datastore.index_id_from_name("a_x_idx_btree")
+        );
+        assert_eq!(
+            datastore.schema(TableId(4096)).expect("exists").columns[0]
+                .accessor
+                .as_deref(),
+            Some("X")
+        );
     }
     assert_same(&datastore, &copy);
 }
@@ -301,13 +412,17 @@ fn module_record_is_replaced() {
         program_hash: Hash([3; 32]),
         program: vec![4; 100_000],
     };
-    datastore.set_module_record(&record).expect("in a transaction");
+    datastore
+        .set_module_record(&record)
+        .expect("in a transaction");
     datastore.commit(&mut CommitOutput::default());
     assert_eq!(datastore.module_record().as_ref(), Some(&record));
     record.program = vec![5; 10];
     record.program_kind = 1;
     datastore.begin();
-    datastore.set_module_record(&record).expect("in a transaction");
+    datastore
+        .set_module_record(&record)
+        .expect("in a transaction");
     datastore.commit(&mut CommitOutput::default());
     assert_eq!(datastore.module_record().as_ref(), Some(&record));
     assert_eq!(rows(&datastore, TableId(6)).len(), 1);

@@ -12,15 +12,24 @@ use proptest::sample::Index as Pick;
 /// A payload that creates tables of all kinds and fills them.
 fn payload() -> Vec<u8> {
     let mut datastore = creating(&module(vec![
-        table("a", &[("id", T::U32), ("n", T::I64)]).hash(&[0], true).sequence(0),
-        table("b", &[("k", T::U8), ("s", T::String)]).direct(0, true).btree(&[1], false),
+        table("a", &[("id", T::U32), ("n", T::I64)])
+            .hash(&[0], true)
+            .sequence(0),
+        table("b", &[("k", T::U8), ("s", T::String)])
+            .direct(0, true)
+            .btree(&[1], false),
         table("c", &[("x", T::option(T::F64)), ("y", T::Bool)]),
         table("e", &[("x", T::U8)]).event(),
     ]));
     for n in 0..3 {
         insert(&mut datastore, "a", &[V::U32(0), V::I64(n)]).expect("a new key");
         insert(&mut datastore, "b", &[V::U8(n as u8), "text".into()]).expect("a new key");
-        insert(&mut datastore, "c", &[V::some(V::F64(n as f64)), V::Bool(true)]).expect("a new row");
+        insert(
+            &mut datastore,
+            "c",
+            &[V::some(V::F64(n as f64)), V::Bool(true)],
+        )
+        .expect("a new row");
         insert(&mut datastore, "e", &[V::U8(n as u8)]).expect("a new row");
     }
     let mut output = CommitOutput::default();

@@ -16,28 +16,49 @@ use proptest::sample::Index as Pick;
 
 fn def() -> ModuleDef {
     module(vec![
-        table("account", &[("id", T::U32), ("balance", T::I64)]).hash(&[0], true).primary_key(0),
+        table("account", &[("id", T::U32), ("balance", T::I64)])
+            .hash(&[0], true)
+            .primary_key(0),
         // Two sequences, one of them on a narrow column that wraps.
-        table("auto", &[("id", T::U64), ("tag", T::U8), ("name", T::String)])
-            .btree(&[0], true)
-            .primary_key(0)
-            .btree(&[2], false)
-            .sequence(0)
-            .sequence(1),
+        table(
+            "auto",
+            &[("id", T::U64), ("tag", T::U8), ("name", T::String)],
+        )
+        .btree(&[0], true)
+        .primary_key(0)
+        .btree(&[2], false)
+        .sequence(0)
+        .sequence(1),
         // No unique index: rows are a set.
-        table("bag", &[("a", T::U8), ("s", T::String)]).btree(&[0], false).hash(&[1, 0], false),
-        table("event", &[("k", T::U8), ("s", T::String)]).hash(&[0], true).event(),
+        table("bag", &[("a", T::U8), ("s", T::String)])
+            .btree(&[0], false)
+            .hash(&[1, 0], false),
+        table("event", &[("k", T::U8), ("s", T::String)])
+            .hash(&[0], true)
+            .event(),
         table("event_bag", &[("k", T::U8)]).event(),
-        table("float", &[("x", T::F64), ("y", T::U8)]).btree(&[0], true).hash(&[1, 0], true),
+        table("float", &[("x", T::F64), ("y", T::U8)])
+            .btree(&[0], true)
+            .hash(&[1, 0], true),
         table("keyless", &[("a", T::U8), ("b", T::U16)]),
         table("nothing", &[]),
         // A row can be replaced by either key, so its first one may change.
-        table("two", &[("a", T::U8), ("b", T::U8), ("v", T::U16)]).hash(&[0], true).direct(1, true),
-        table("two_text", &[("a", T::U8), ("b", T::String), ("v", T::bytes())])
-            .btree(&[0], true)
-            .btree(&[1], true)
-            .btree(&[2], false),
-        table("text", &[("k", T::String), ("n", T::I32), ("v", T::bytes())]).hash(&[0], true).primary_key(0),
+        table("two", &[("a", T::U8), ("b", T::U8), ("v", T::U16)])
+            .hash(&[0], true)
+            .direct(1, true),
+        table(
+            "two_text",
+            &[("a", T::U8), ("b", T::String), ("v", T::bytes())],
+        )
+        .btree(&[0], true)
+        .btree(&[1], true)
+        .btree(&[2], false),
+        table(
+            "text",
+            &[("k", T::String), ("n", T::I32), ("v", T::bytes())],
+        )
+        .hash(&[0], true)
+        .primary_key(0),
     ])
 }
 
@@ -109,7 +130,8 @@ fn transactions() -> impl Strategy<Value = Vec<Transaction>> {
     let ops = prop::strategy::Union::new(ops);
     // Long transactions take other ways through commit than short ones.
     let ops = prop_oneof![4 => prop::collection::vec(ops.clone(), 0..10), 1 => prop::collection::vec(ops, 10..120)];
-    let transaction = (ops, prop::bool::weighted(0.8)).prop_map(|(ops, commit)| Transaction { ops, commit });
+    let transaction =
+        (ops, prop::bool::weighted(0.8)).prop_map(|(ops, commit)| Transaction { ops, commit });
     prop::collection::vec(transaction, 1..12)
 }
 
@@ -126,7 +148,13 @@ struct ModelTable {
 }
 
 fn same_key(columns: &[usize], bitwise: bool, a: &[V], b: &[V]) -> bool {
-    columns.iter().all(|&c| if bitwise { a[c] == b[c] } else { a[c].value_cmp(&b[c]) == Ordering::Equal })
+    columns.iter().all(|&c| {
+        if bitwise {
+            a[c] == b[c]
+        } else {
+            a[c].value_cmp(&b[c]) == Ordering::Equal
+        }
+    })
 }
 
 impl ModelTable {
@@ -149,10 +177,15 @@ impl ModelTable {
 
     /// Another row than `except` has one of the unique keys, other than in index `known`.
     fn conflict(&self, row: &[V], except: Option<usize>, known: usize) -> bool {
-        self.indexes.iter().enumerate().any(|(number, (columns, unique, bitwise, _))| {
-            let taken = |(n, other): (usize, &Vec<V>)| Some(n) != except && same_key(columns, *bitwise, other, row);
-            *unique && number != known && self.rows.iter().enumerate().any(taken)
-        })
+        self.indexes
+            .iter()
+            .enumerate()
+            .any(|(number, (columns, unique, bitwise, _))| {
+                let taken = |(n, other): (usize, &Vec<V>)| {
+                    Some(n) != except && same_key(columns, *bitwise, other, row)
+                };
+                *unique && number != known && self.rows.iter().enumerate().any(taken)
+            })
     }
 
     fn bytes(&self) -> Vec<Vec<u8>> {
@@ -183,7 +216,12 @@ fn start() -> Run {
         .iter()
         .map(|table| {
             let indexes = table.indexes.iter().map(|index| {
-                let list: Vec<_> = index.algorithm.columns().iter().map(|c| usize::from(c.0)).collect();
+                let list: Vec<_> = index
+                    .algorithm
+                    .columns()
+                    .iter()
+                    .map(|c| usize::from(c.0))
+                    .collect();
                 let ordered = index.algorithm.suffix() != "hash";
                 // The composite hash key with a float in it (01 §1.6.2).
                 let bitwise = table.name == "float" && !ordered;
@@ -194,19 +232,33 @@ fn start() -> Run {
             ModelTable {
                 id,
                 indexes: indexes.collect(),
-                sequences: table.sequences.iter().map(|s| (usize::from(s.column.0), 0)).collect(),
+                sequences: table
+                    .sequences
+                    .iter()
+                    .map(|s| (usize::from(s.column.0), 0))
+                    .collect(),
                 is_event: table.is_event,
                 rows: Vec::new(),
             }
         })
         .collect();
     let committed = tables.iter().map(|t| t.rows.clone()).collect();
-    Run { datastore, tables, committed, issued: 0, payloads: vec![output.records] }
+    Run {
+        datastore,
+        tables,
+        committed,
+        issued: 0,
+        payloads: vec![output.records],
+    }
 }
 
 impl Run {
     fn index_id(&self, table: usize, index: usize) -> lightcone_types::IndexId {
-        self.datastore.schema(self.tables[table].id).expect("the table exists").indexes[index].id
+        self.datastore
+            .schema(self.tables[table].id)
+            .expect("the table exists")
+            .indexes[index]
+            .id
     }
 
     fn op(&mut self, number: usize, op: &Op) {
@@ -221,26 +273,44 @@ impl Run {
                 if model.rows.contains(&values) {
                     assert!(result.is_ok(), "an equal row is there already: {result:?}");
                 } else if model.conflict(&values, None, usize::MAX) {
-                    assert!(matches!(result, Err(DatastoreError::UniqueAlreadyExists { .. })), "{result:?}");
+                    assert!(
+                        matches!(result, Err(DatastoreError::UniqueAlreadyExists { .. })),
+                        "{result:?}"
+                    );
                 } else {
                     assert!(result.is_ok(), "{result:?}");
                     model.rows.push(values);
                 }
-                assert_eq!(generated[1..], if result.is_ok() { expected } else { Vec::new() });
+                assert_eq!(
+                    generated[1..],
+                    if result.is_ok() { expected } else { Vec::new() }
+                );
             }
-            Op::Update(_, _) | Op::DeletePoint(_, _) | Op::DeleteRange(_, _, _) | Op::ScanPoint(_, _) if !has_index => {}
+            Op::Update(_, _)
+            | Op::DeletePoint(_, _)
+            | Op::DeleteRange(_, _, _)
+            | Op::ScanPoint(_, _)
+                if !has_index => {}
             Op::Update(pick, values) => {
                 let index = pick.index(self.tables[number].indexes.len());
                 let index_id = self.index_id(number, index);
                 let mut generated = Vec::new();
-                let result = self.datastore.update(id, index_id, &row(values), &mut generated);
+                let result = self
+                    .datastore
+                    .update(id, index_id, &row(values), &mut generated);
                 let model = &mut self.tables[number];
                 let (columns, unique, bitwise, _) = model.indexes[index].clone();
                 if !unique {
-                    return assert!(matches!(result, Err(DatastoreError::IndexNotUnique)), "{result:?}");
+                    return assert!(
+                        matches!(result, Err(DatastoreError::IndexNotUnique)),
+                        "{result:?}"
+                    );
                 }
                 let (values, expected) = model.fill(values);
-                let found = model.rows.iter().position(|other| same_key(&columns, bitwise, other, &values));
+                let found = model
+                    .rows
+                    .iter()
+                    .position(|other| same_key(&columns, bitwise, other, &values));
                 match (found, model.conflict(&values, found, index)) {
                     (Some(found), false) => {
                         assert!(result.is_ok(), "{result:?}");
@@ -249,9 +319,15 @@ impl Run {
                         return;
                     }
                     (Some(_), true) => {
-                        assert!(matches!(result, Err(DatastoreError::UniqueAlreadyExists { .. })), "{result:?}");
+                        assert!(
+                            matches!(result, Err(DatastoreError::UniqueAlreadyExists { .. })),
+                            "{result:?}"
+                        );
                     }
-                    (None, _) => assert!(matches!(result, Err(DatastoreError::NoSuchRow)), "{result:?}"),
+                    (None, _) => assert!(
+                        matches!(result, Err(DatastoreError::NoSuchRow)),
+                        "{result:?}"
+                    ),
                 }
                 assert!(generated.is_empty());
             }
@@ -262,9 +338,16 @@ impl Run {
                 let (columns, _, bitwise, _) = model.indexes[index].clone();
                 let point: Vec<_> = columns.iter().map(|&c| values[c].clone()).collect();
                 let before = model.rows.len();
-                model.rows.retain(|other| !same_key(&columns, bitwise, other, values));
+                model
+                    .rows
+                    .retain(|other| !same_key(&columns, bitwise, other, values));
                 let expected = (before - model.rows.len()) as u32;
-                assert_eq!(self.datastore.delete_by_index_point(index_id, &row(&point)).ok(), Some(expected));
+                assert_eq!(
+                    self.datastore
+                        .delete_by_index_point(index_id, &row(&point))
+                        .ok(),
+                    Some(expected)
+                );
             }
             Op::DeleteRange(pick, start, end) => {
                 let index = pick.index(self.tables[number].indexes.len());
@@ -277,16 +360,25 @@ impl Run {
                 if columns[0] != 0 {
                     return;
                 }
-                let result =
-                    self.datastore.delete_by_index_range(index_id, &[], 0, &bound(0, start), &bound(1, end));
+                let result = self.datastore.delete_by_index_range(
+                    index_id,
+                    &[],
+                    0,
+                    &bound(0, start),
+                    &bound(1, end),
+                );
                 if !ordered {
                     return assert!(matches!(result, Err(DatastoreError::WrongIndexAlgorithm)));
                 }
                 let model = &mut self.tables[number];
                 let before = model.rows.len();
                 model.rows.retain(|row| {
-                    let from_below = start.as_ref().is_none_or(|s| row[0].value_cmp(s) != Ordering::Less);
-                    let from_above = end.as_ref().is_none_or(|e| row[0].value_cmp(e) == Ordering::Less);
+                    let from_below = start
+                        .as_ref()
+                        .is_none_or(|s| row[0].value_cmp(s) != Ordering::Less);
+                    let from_above = end
+                        .as_ref()
+                        .is_none_or(|e| row[0].value_cmp(e) == Ordering::Less);
                     !(from_below && from_above)
                 });
                 assert_eq!(result.ok(), Some((before - model.rows.len()) as u32));
@@ -298,7 +390,10 @@ impl Run {
                 let mut bytes = (list.len() as u32).to_le_bytes().to_vec();
                 list.iter().for_each(|values| bytes.extend(row(values)));
                 let expected = (before - model.rows.len()) as u32;
-                assert_eq!(self.datastore.delete_all_by_eq(id, &bytes).ok(), Some(expected));
+                assert_eq!(
+                    self.datastore.delete_all_by_eq(id, &bytes).ok(),
+                    Some(expected)
+                );
             }
             Op::Clear => {
                 let expected = std::mem::take(&mut self.tables[number].rows).len() as u64;
@@ -326,7 +421,12 @@ impl Run {
 
     fn check(&self) {
         for model in &self.tables {
-            assert_eq!(rows(&self.datastore, model.id), model.bytes(), "table {}", model.id.0);
+            assert_eq!(
+                rows(&self.datastore, model.id),
+                model.bytes(),
+                "table {}",
+                model.id.0
+            );
         }
     }
 
@@ -337,18 +437,34 @@ impl Run {
         let ops = output.deltas.ops(0..output.deltas.position());
         for (model, before) in self.tables.iter_mut().zip(&mut self.committed) {
             let of_kind = |kind| {
-                let ops = ops.iter().filter(|op| op.table == model.id && op.kind == kind);
+                let ops = ops
+                    .iter()
+                    .filter(|op| op.table == model.id && op.kind == kind);
                 let mut rows: Vec<_> = ops.map(|op| output.deltas.row(op).to_vec()).collect();
                 rows.sort();
                 rows
             };
             let without = |rows: &[Vec<V>], others: &[Vec<V>]| {
-                let mut rows: Vec<_> = rows.iter().filter(|row| !others.contains(row)).map(|r| row(r)).collect();
+                let mut rows: Vec<_> = rows
+                    .iter()
+                    .filter(|row| !others.contains(row))
+                    .map(|r| row(r))
+                    .collect();
                 rows.sort();
                 rows
             };
-            assert_eq!(of_kind(DeltaKind::Insert), without(&model.rows, before), "table {}", model.id.0);
-            assert_eq!(of_kind(DeltaKind::Delete), without(before, &model.rows), "table {}", model.id.0);
+            assert_eq!(
+                of_kind(DeltaKind::Insert),
+                without(&model.rows, before),
+                "table {}",
+                model.id.0
+            );
+            assert_eq!(
+                of_kind(DeltaKind::Delete),
+                without(before, &model.rows),
+                "table {}",
+                model.id.0
+            );
             if model.is_event {
                 model.rows.clear();
             }
@@ -396,7 +512,9 @@ impl Run {
 fn replayed(payloads: &[Vec<u8>]) -> Datastore {
     let mut replayer = Replayer::new(Datastore::new(), 0);
     for (offset, payload) in payloads.iter().enumerate() {
-        replayer.apply(offset as u64, payload).expect("the record fits");
+        replayer
+            .apply(offset as u64, payload)
+            .expect("the record fits");
     }
     replayer.finish().expect("a good catalog")
 }

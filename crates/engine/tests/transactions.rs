@@ -9,9 +9,16 @@ use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, IndexId, TableId}
 
 fn accounts() -> (Datastore, Vec<u8>) {
     let mut datastore = creating(&module(vec![
-        table("account", &[("id", T::U32), ("balance", T::I64)]).hash(&[0], true).primary_key(0),
-        table("auto", &[("a", T::U8), ("id", T::U32)]).sequence(0).sequence(1).btree(&[1], true),
-        table("name", &[("id", T::U32), ("name", T::String)]).btree(&[0], true).btree(&[1, 0], false),
+        table("account", &[("id", T::U32), ("balance", T::I64)])
+            .hash(&[0], true)
+            .primary_key(0),
+        table("auto", &[("a", T::U8), ("id", T::U32)])
+            .sequence(0)
+            .sequence(1)
+            .btree(&[1], true),
+        table("name", &[("id", T::U32), ("name", T::String)])
+            .btree(&[0], true)
+            .btree(&[1, 0], false),
         table("pairs", &[("a", T::U8), ("b", T::U8)]),
     ]));
     let mut output = CommitOutput::default();
@@ -30,9 +37,15 @@ fn groups(
     datastore.commit(&mut output);
     let mut found = Vec::new();
     for record in Records::new(&output.records) {
-        let Ok(Record::Transaction(groups)) = record else { panic!("{record:?}") };
+        let Ok(Record::Transaction(groups)) = record else {
+            panic!("{record:?}")
+        };
         for group in groups {
-            let name = datastore.schema(TableId(group.table_id)).expect("exists").name.clone();
+            let name = datastore
+                .schema(TableId(group.table_id))
+                .expect("exists")
+                .name
+                .clone();
             found.push((name, group.kind, group.row_count));
         }
     }
@@ -56,18 +69,24 @@ fn errors_and_their_numbers() {
         datastore.scan(table, buffer).err(),
         datastore.row_count(table).err(),
         datastore.index_scan_point(index, &[], buffer).err(),
-        datastore.index_scan_range(index, &[], 0, &[], &[], buffer).err(),
+        datastore
+            .index_scan_range(index, &[], 0, &[], &[], buffer)
+            .err(),
         datastore.insert(table, &[], generated).err(),
         datastore.update(table, index, &[], generated).err(),
         datastore.delete_by_index_point(index, &[]).err(),
-        datastore.delete_by_index_range(index, &[], 0, &[], &[]).err(),
+        datastore
+            .delete_by_index_range(index, &[], 0, &[], &[])
+            .err(),
         datastore.delete_all_by_eq(table, &[]).err(),
         datastore.clear(table).err(),
     ] {
         assert_eq!(error.and_then(|error| error.errno()), Some(2));
     }
     datastore.begin();
-    datastore.insert(table, &account(1, 1), generated).expect("a new key");
+    datastore
+        .insert(table, &account(1, 1), generated)
+        .expect("a new key");
     let cases = [
         (datastore.scan(none, buffer).err(), 4),
         (datastore.row_count(none).err(), 4),
@@ -75,31 +94,90 @@ fn errors_and_their_numbers() {
         (datastore.update(none, index, &[], generated).err(), 4),
         (datastore.delete_all_by_eq(none, &[]).err(), 4),
         (datastore.clear(none).err(), 4),
-        (datastore.index_scan_point(IndexId(99), &[], buffer).err(), 5),
-        (datastore.index_scan_range(IndexId(99), &[], 0, &[], &[], buffer).err(), 5),
+        (
+            datastore.index_scan_point(IndexId(99), &[], buffer).err(),
+            5,
+        ),
+        (
+            datastore
+                .index_scan_range(IndexId(99), &[], 0, &[], &[], buffer)
+                .err(),
+            5,
+        ),
         (datastore.delete_by_index_point(IndexId(99), &[]).err(), 5),
-        (datastore.update(table, IndexId(99), &account(1, 1), generated).err(), 5),
-        (datastore.update(table, ordered, &account(1, 1), generated).err(), 5),
-        (datastore.update(table, IndexId(99), &[1], generated).err(), 3),
+        (
+            datastore
+                .update(table, IndexId(99), &account(1, 1), generated)
+                .err(),
+            5,
+        ),
+        (
+            datastore
+                .update(table, ordered, &account(1, 1), generated)
+                .err(),
+            5,
+        ),
+        (
+            datastore.update(table, IndexId(99), &[1], generated).err(),
+            3,
+        ),
         (datastore.insert(table, &[1, 2, 3], generated).err(), 3),
         (datastore.insert(table, &[0; 13], generated).err(), 3),
         (datastore.index_scan_point(index, &[1, 2], buffer).err(), 3),
         (datastore.index_scan_point(index, &[], buffer).err(), 3),
-        (datastore.index_scan_range(index, &[], 0, &[2], &[2], buffer).err(), 10),
-        (datastore.index_scan_range(ordered, &[], 2, &[2], &[2], buffer).err(), 3),
-        (datastore.index_scan_range(ordered, &[], 0, &[], &[2], buffer).err(), 3),
-        (datastore.delete_by_index_range(index, &[], 0, &[2], &[2]).err(), 10),
+        (
+            datastore
+                .index_scan_range(index, &[], 0, &[2], &[2], buffer)
+                .err(),
+            10,
+        ),
+        (
+            datastore
+                .index_scan_range(ordered, &[], 2, &[2], &[2], buffer)
+                .err(),
+            3,
+        ),
+        (
+            datastore
+                .index_scan_range(ordered, &[], 0, &[], &[2], buffer)
+                .err(),
+            3,
+        ),
+        (
+            datastore
+                .delete_by_index_range(index, &[], 0, &[2], &[2])
+                .err(),
+            10,
+        ),
         (datastore.delete_all_by_eq(table, &[1, 0, 0, 0, 1]).err(), 3),
         (datastore.delete_all_by_eq(table, &[255; 4]).err(), 3),
         (datastore.insert(table, &account(1, 2), generated).err(), 12),
-        (datastore.update(table, index, &account(2, 2), generated).err(), 15),
+        (
+            datastore
+                .update(table, index, &account(2, 2), generated)
+                .err(),
+            15,
+        ),
     ];
     for (number, (error, errno)) in cases.into_iter().enumerate() {
-        assert_eq!(error.and_then(|error| error.errno()), Some(errno), "case {number}");
+        assert_eq!(
+            error.and_then(|error| error.errno()),
+            Some(errno),
+            "case {number}"
+        );
     }
     let (name, plain) = (table_id(&datastore, "name"), row(&[V::U32(1), "a".into()]));
-    assert_eq!(datastore.update(name, ordered, &plain, generated).err().and_then(|e| e.errno()), Some(14));
-    assert!(buffer.bytes.is_empty() && generated.is_empty(), "failed calls leave no output");
+    assert_eq!(
+        datastore
+            .update(name, ordered, &plain, generated)
+            .err()
+            .and_then(|e| e.errno()),
+        Some(14)
+    );
+    assert!(
+        buffer.bytes.is_empty() && generated.is_empty(),
+        "failed calls leave no output"
+    );
     assert_eq!(rows(&datastore, table), [account(1, 1)]);
 }
 
@@ -108,7 +186,8 @@ fn unique_message_names_index_and_table() {
     let (mut datastore, _) = accounts();
     datastore.begin();
     insert(&mut datastore, "account", &[V::U32(1), V::I64(1)]).expect("a new key");
-    let error = insert(&mut datastore, "account", &[V::U32(1), V::I64(2)]).expect_err("the key is taken");
+    let error =
+        insert(&mut datastore, "account", &[V::U32(1), V::I64(2)]).expect_err("the key is taken");
     assert!(matches!(&error, E::UniqueAlreadyExists { table, index }
         if table == "account" && index == "account_id_idx_hash"));
 }
@@ -126,18 +205,27 @@ fn net_effect_decides_what_is_logged() {
     });
     assert_eq!(found, [("account".into(), GroupKind::Insert, 40)]);
     let found = groups(&mut datastore, |d| {
-        d.update(table, index, &account(1, 5), none).expect("the key is there");
-        d.update(table, index, &account(2, 5), none).expect("the key is there");
-        d.update(table, index, &account(1, 6), none).expect("the key is there");
+        d.update(table, index, &account(1, 5), none)
+            .expect("the key is there");
+        d.update(table, index, &account(2, 5), none)
+            .expect("the key is there");
+        d.update(table, index, &account(1, 6), none)
+            .expect("the key is there");
     });
     assert_eq!(found, [("account".into(), GroupKind::Put, 2)]);
     let nothing = groups(&mut datastore, |d| {
-        d.update(table, index, &account(1, 9), none).expect("the key is there");
-        d.update(table, index, &account(1, 6), none).expect("the key is there");
-        d.delete_by_index_point(index, &3_u32.to_le_bytes()).expect("a good point");
-        d.insert(table, &account(3, 0), none).expect("the key is free");
-        d.insert(table, &account(100, 0), none).expect("the key is free");
-        d.delete_by_index_point(index, &100_u32.to_le_bytes()).expect("a good point");
+        d.update(table, index, &account(1, 9), none)
+            .expect("the key is there");
+        d.update(table, index, &account(1, 6), none)
+            .expect("the key is there");
+        d.delete_by_index_point(index, &3_u32.to_le_bytes())
+            .expect("a good point");
+        d.insert(table, &account(3, 0), none)
+            .expect("the key is free");
+        d.insert(table, &account(100, 0), none)
+            .expect("the key is free");
+        d.delete_by_index_point(index, &100_u32.to_le_bytes())
+            .expect("a good point");
     });
     assert_eq!(nothing, []);
     // The same through the way of long transactions, with rows that come back in another order.
@@ -150,10 +238,14 @@ fn net_effect_decides_what_is_logged() {
     });
     assert_eq!(nothing, []);
     let found = groups(&mut datastore, |d| {
-        d.delete_by_index_point(index, &3_u32.to_le_bytes()).expect("a good point");
-        d.insert(table, &account(3, 7), none).expect("the key is free");
-        d.insert(table, &account(50, 0), none).expect("the key is free");
-        d.delete_by_index_point(index, &4_u32.to_le_bytes()).expect("a good point");
+        d.delete_by_index_point(index, &3_u32.to_le_bytes())
+            .expect("a good point");
+        d.insert(table, &account(3, 7), none)
+            .expect("the key is free");
+        d.insert(table, &account(50, 0), none)
+            .expect("the key is free");
+        d.delete_by_index_point(index, &4_u32.to_le_bytes())
+            .expect("a good point");
         insert(d, "pairs", &[V::U8(1), V::U8(1)]).expect("a new row");
     });
     let account = |kind| ("account".to_owned(), kind, 1);
@@ -182,21 +274,30 @@ fn only_watched_tables_have_deltas() {
     assert!(datastore.commit(&mut output));
     let ops = output.deltas.ops(0..output.deltas.position());
     assert_eq!(ops.len(), 1);
-    assert_eq!((ops[0].table, output.deltas.row(&ops[0])), (pairs, &[1, 2][..]));
+    assert_eq!(
+        (ops[0].table, output.deltas.row(&ops[0])),
+        (pairs, &[1, 2][..])
+    );
 }
 
 #[test]
 fn generated_values_come_in_column_order() {
     let (mut datastore, _) = accounts();
     datastore.begin();
-    let mut draw = |a, id| insert(&mut datastore, "auto", &[V::U8(a), V::U32(id)]).expect("free keys");
+    let mut draw =
+        |a, id| insert(&mut datastore, "auto", &[V::U8(a), V::U32(id)]).expect("free keys");
     assert_eq!(draw(0, 0), [1, 1, 0, 0, 0]);
     assert_eq!(draw(7, 0), [2, 0, 0, 0]);
     assert_eq!(draw(0, 9), [2]);
     assert_eq!(draw(7, 10), [0; 0]);
-    let (table, index) = (table_id(&datastore, "auto"), index_id(&datastore, "auto_id_idx_btree"));
+    let (table, index) = (
+        table_id(&datastore, "auto"),
+        index_id(&datastore, "auto_id_idx_btree"),
+    );
     let mut generated = Vec::new();
-    datastore.update(table, index, &row(&[V::U8(0), V::U32(9)]), &mut generated).expect("the key is there");
+    datastore
+        .update(table, index, &row(&[V::U8(0), V::U32(9)]), &mut generated)
+        .expect("the key is there");
     assert_eq!(generated, [3], "updates draw too");
 }
 
@@ -216,10 +317,16 @@ fn narrow_sequences_wrap_to_zero() {
 fn sequences_survive_rollback_and_restart() {
     let (mut datastore, first) = accounts();
     datastore.begin();
-    assert_eq!(insert(&mut datastore, "auto", &[V::U8(1), V::U32(0)]).expect("a free key"), [1, 0, 0, 0]);
+    assert_eq!(
+        insert(&mut datastore, "auto", &[V::U8(1), V::U32(0)]).expect("a free key"),
+        [1, 0, 0, 0]
+    );
     datastore.rollback();
     datastore.begin();
-    assert_eq!(insert(&mut datastore, "auto", &[V::U8(1), V::U32(0)]).expect("a free key"), [2, 0, 0, 0]);
+    assert_eq!(
+        insert(&mut datastore, "auto", &[V::U8(1), V::U32(0)]).expect("a free key"),
+        [2, 0, 0, 0]
+    );
     let mut second = CommitOutput::default();
     assert!(datastore.commit(&mut second));
     let restarted = || {
@@ -231,7 +338,10 @@ fn sequences_survive_rollback_and_restart() {
     let mut copy = restarted();
     copy.begin();
     let issued = insert(&mut copy, "auto", &[V::U8(1), V::U32(0)]).expect("a free key");
-    assert_eq!(u32::from_le_bytes(issued[..].try_into().expect("a u32")), 4097);
+    assert_eq!(
+        u32::from_le_bytes(issued[..].try_into().expect("a u32")),
+        4097
+    );
 }
 
 /// The rows that keep sequences are written even where the transaction has no room left.
@@ -254,7 +364,10 @@ fn sequences_are_saved_at_the_size_limit() {
     assert_same(&datastore, &copy);
     copy.begin();
     let issued = insert(&mut copy, "auto", &[V::U8(1), V::U32(0)]).expect("a free key");
-    assert_eq!(u32::from_le_bytes(issued[..].try_into().expect("a u32")), 4097);
+    assert_eq!(
+        u32::from_le_bytes(issued[..].try_into().expect("a u32")),
+        4097
+    );
 }
 
 #[test]
@@ -264,7 +377,9 @@ fn transaction_size_is_limited() {
     let table = table_id(&datastore, "name");
     datastore.begin();
     let large = row(&[V::U32(1), "x".repeat(2_000).into()]);
-    let error = datastore.insert(table, &large, &mut Vec::new()).expect_err("over the limit");
+    let error = datastore
+        .insert(table, &large, &mut Vec::new())
+        .expect_err("over the limit");
     assert!(matches!(error, E::TransactionTooLarge { bytes_max: 1_000 }));
     assert_eq!(error.errno(), None, "the call cannot go on");
     // Neither can many small changes use more memory than that.
@@ -272,20 +387,34 @@ fn transaction_size_is_limited() {
     while insert(&mut datastore, "account", &[V::U32(1), V::I64(0)]).is_ok() {
         changes += 1;
         let index = index_id(&datastore, "account_id_idx_hash");
-        if datastore.delete_by_index_point(index, &1_u32.to_le_bytes()).is_err() {
+        if datastore
+            .delete_by_index_point(index, &1_u32.to_le_bytes())
+            .is_err()
+        {
             break;
         }
         assert!(changes < 1_000);
     }
     datastore.rollback();
-    assert_eq!(rows(&datastore, table_id(&datastore, "account")), [[0; 0]; 0]);
+    assert_eq!(
+        rows(&datastore, table_id(&datastore, "account")),
+        [[0; 0]; 0]
+    );
 }
 
 #[test]
 fn replay_refuses_what_does_not_fit() {
     let (_, first) = accounts();
     let record = |table: u8, kind: u8, count: u8, rows: &[u8]| {
-        let mut bytes = vec![1, 1, 0x80 + (table & 0x7f), 0x20, kind, count, rows.len() as u8];
+        let mut bytes = vec![
+            1,
+            1,
+            0x80 + (table & 0x7f),
+            0x20,
+            kind,
+            count,
+            rows.len() as u8,
+        ];
         bytes.extend_from_slice(rows);
         bytes
     };
@@ -294,13 +423,22 @@ fn replay_refuses_what_does_not_fit() {
     let apply = |payload: &[u8]| {
         let mut replayer = Replayer::new(Datastore::new(), 0);
         replayer.apply(0, &first).expect("the record fits");
-        replayer.apply(1, payload).map_err(|error| error.to_string())
+        replayer
+            .apply(1, payload)
+            .map_err(|error| error.to_string())
     };
     assert_eq!(apply(&good), Ok(()));
-    assert_eq!(apply(&[&good[..], &record(0, 2, 1, &account(1, 2))].concat()), Ok(()), "two records");
+    assert_eq!(
+        apply(&[&good[..], &record(0, 2, 1, &account(1, 2))].concat()),
+        Ok(()),
+        "two records"
+    );
     for (bad, text) in [
         ([&good[..], &good].concat(), "holds an inserted row already"),
-        ([&good[..], &record(0, 3, 1, &account(1, 2))].concat(), "unique index"),
+        (
+            [&good[..], &record(0, 3, 1, &account(1, 2))].concat(),
+            "unique index",
+        ),
         (record(0, 0, 1, &1_u32.to_le_bytes()), "no such row"),
         (record(0, 1, 1, &account(1, 1)), "no such row"),
         (record(99, 3, 1, &account(1, 1)), "does not exist"),
@@ -314,7 +452,10 @@ fn replay_refuses_what_does_not_fit() {
         (record(3, 2, 1, &[1, 1]), "without unique index"),
     ] {
         let error = apply(&bad).expect_err(text);
-        assert!(error.contains(text) && error.starts_with("log record "), "{error}");
+        assert!(
+            error.contains(text) && error.starts_with("log record "),
+            "{error}"
+        );
         assert!(error.ends_with("[LC0530]"), "{error}");
     }
     // Records of transactions that are there already are skipped; gaps are refused.
@@ -335,7 +476,9 @@ fn chunks_end_at_rows() {
         insert(&mut datastore, "account", &[V::U32(id), V::I64(0)]).expect("a new key");
     }
     let mut buffer = RowBuffer::default();
-    datastore.scan(table_id(&datastore, "account"), &mut buffer).expect("in a transaction");
+    datastore
+        .scan(table_id(&datastore, "account"), &mut buffer)
+        .expect("in a transaction");
     assert_eq!(buffer.bytes.len(), 120_000);
     assert_eq!(buffer.chunk_ends.last(), Some(&120_000));
     let mut start = 0;

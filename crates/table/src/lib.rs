@@ -4,6 +4,7 @@
 //! the same bytes, so scans and point reads are memory copies. A [`Table`] knows nothing of transactions: the engine
 //! keeps the undo log and calls the primitive operations here.
 
+mod id_table;
 mod index;
 pub mod key;
 mod layout;

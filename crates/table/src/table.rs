@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
 use lightcone_schema::{TableKind, TableSchema};
 
+use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::rows::{bad_page_error, RowId, RowSnapshot, RowStore, ROW_IDS_MAX};
@@ -52,29 +52,22 @@ pub struct TableSnapshot {
 /// Row ids by the hash of the whole row.
 #[derive(Default)]
 struct RowSet {
-    ids: HashTable<RowId>,
+    ids: IdTable,
     seed: Seed,
 }
 
 impl RowSet {
     fn find(&self, rows: &RowStore, row: &[u8]) -> Option<RowId> {
         self.ids
-            .find(self.seed.hash_bytes(row), |&id| rows.get(id) == row)
-            .copied()
+            .find(self.seed.hash_bytes(row), |id| rows.get(id) == row)
     }
 
     fn insert(&mut self, rows: &RowStore, id: RowId) {
-        let RowSet { ids, seed } = self;
-        ids.insert_unique(seed.hash_bytes(rows.get(id)), id, |&other| {
-            seed.hash_bytes(rows.get(other))
-        });
+        self.ids.insert(self.seed.hash_bytes(rows.get(id)), id);
     }
 
     fn remove(&mut self, rows: &RowStore, id: RowId) {
-        let hash = self.seed.hash_bytes(rows.get(id));
-        if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
-            entry.remove();
-        }
+        self.ids.remove(self.seed.hash_bytes(rows.get(id)), id);
     }
 }
 
@@ -359,9 +352,6 @@ impl Table {
     pub fn heap_bytes(&self) -> usize {
         self.rows.heap_bytes()
             + self.indexes.iter().map(Index::heap_bytes).sum::<usize>()
-            + self
-                .row_set
-                .as_ref()
-                .map_or(0, |set| set.ids.allocation_size())
+            + self.row_set.as_ref().map_or(0, |set| set.ids.heap_bytes())
     }
 }

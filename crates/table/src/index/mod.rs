@@ -2,7 +2,7 @@
 //!
 //! Keys of up to 4, 8 and 16 bytes are integers whose order is the key's byte order; all other keys are byte strings
 //! (see [`crate::key`]). A unique hash index stores row ids only and reads keys from the rows: a lookup needs the row
-//! anyway, and it costs five bytes a slot whatever the key. Indexes that may hold many rows for one key are ordered
+//! anyway, and it costs eight bytes a slot whatever the key. Indexes that may hold many rows for one key are ordered
 //! sets of (key, row id), so removing one of a million equal keys stays logarithmic; for the hash algorithm that is an
 //! implementation detail, range scans on it are refused all the same.
 

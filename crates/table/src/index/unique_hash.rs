@@ -1,9 +1,9 @@
 //! The unique hash index: row ids by the hash of their key; keys are compared in the rows.
 
-use hashbrown::HashTable;
 use lightcone_types::bsatn::DecodeError;
 
 use super::reader::{IntegerColumn, KeyReader};
+use crate::id_table::IdTable;
 use crate::layout::RowLayout;
 use crate::rows::{RowId, RowStore};
 use crate::seed::Seed;
@@ -11,7 +11,7 @@ use crate::seed::Seed;
 /// Row ids by the hash of their key.
 #[derive(Default)]
 pub(super) struct UniqueHash {
-    ids: HashTable<RowId>,
+    ids: IdTable,
     seed: Seed,
 }
 
@@ -32,25 +32,20 @@ fn hash_row(seed: &Seed, reader: &KeyReader, layout: &RowLayout, row: &[u8]) -> 
 
 impl UniqueHash {
     pub fn insert(&mut self, reader: &KeyReader, rows: &RowStore, layout: &RowLayout, id: RowId) {
-        let UniqueHash { ids, seed } = self;
-        let hash = hash_row(seed, reader, layout, rows.get(id));
-        ids.insert_unique(hash, id, |&other| {
-            hash_row(seed, reader, layout, rows.get(other))
-        });
+        let hash = hash_row(&self.seed, reader, layout, rows.get(id));
+        self.ids.insert(hash, id);
     }
 
     pub fn remove(&mut self, reader: &KeyReader, layout: &RowLayout, row: &[u8], id: RowId) {
         let hash = hash_row(&self.seed, reader, layout, row);
-        if let Ok(entry) = self.ids.find_entry(hash, |&other| other == id) {
-            entry.remove();
-        }
+        self.ids.remove(hash, id);
     }
 
     #[inline]
     fn find_integer(&self, column: IntegerColumn, rows: &RowStore, key: u64) -> Option<RowId> {
         let hash = self.seed.hash_integer(key);
-        let same = |&id: &RowId| column.load(&rows.get(id)[column.start..]) == key;
-        self.ids.find(hash, same).copied()
+        let same = |id: RowId| column.load(&rows.get(id)[column.start..]) == key;
+        self.ids.find(hash, same)
     }
 
     fn find_key(
@@ -60,8 +55,8 @@ impl UniqueHash {
         layout: &RowLayout,
         key: &[u8],
     ) -> Option<RowId> {
-        let same = |&id: &RowId| reader.with_row_bytes(layout, rows.get(id), |other| other == key);
-        self.ids.find(self.seed.hash_bytes(key), same).copied()
+        let same = |id: RowId| reader.with_row_bytes(layout, rows.get(id), |other| other == key);
+        self.ids.find(self.seed.hash_bytes(key), same)
     }
 
     #[inline]
@@ -77,14 +72,14 @@ impl UniqueHash {
         }
         if reader.bitwise {
             let hash = hash_row(&self.seed, reader, layout, row);
-            let same = |&id: &RowId| {
+            let same = |id: RowId| {
                 let other = rows.get(id);
                 reader
                     .columns
                     .iter()
                     .all(|&column| layout.column(other, column) == layout.column(row, column))
             };
-            return self.ids.find(hash, same).copied();
+            return self.ids.find(hash, same);
         }
         reader.with_row_bytes(layout, row, |key| self.find_key(reader, rows, layout, key))
     }
@@ -124,7 +119,7 @@ impl UniqueHash {
             hash = self.seed.add_part(hash, part);
             rest = after;
         }
-        let same = |&id: &RowId| {
+        let same = |id: RowId| {
             let row = rows.get(id);
             let mut rest = point;
             // Values delimit themselves, so a column that is a prefix of the rest is the whole value.
@@ -138,7 +133,7 @@ impl UniqueHash {
                 }
             })
         };
-        Ok(self.ids.find(hash, same).copied())
+        Ok(self.ids.find(hash, same))
     }
 
     pub fn len(&self) -> usize {
@@ -146,6 +141,6 @@ impl UniqueHash {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.ids.allocation_size()
+        self.ids.heap_bytes()
     }
 }

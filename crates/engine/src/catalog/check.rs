@@ -1,0 +1,111 @@
+//! What the rest of the engine relies on in a catalog that was read from a disk.
+
+use lightcone_schema::{IndexAlgorithm, TableSchema};
+use lightcone_types::{AlgebraicType, ColId};
+
+/// Ids are given out one by one, so a larger one is nonsense; tables are found by their ids in vectors.
+const ID_MAX: u32 = 1 << 24;
+/// The largest constant part of a row in bytes.
+const FIXED_BYTES_MAX: usize = 1 << 20;
+
+/// Checks a table read from the catalog.
+pub(super) fn check_schema(schema: &TableSchema) -> Result<(), String> {
+    let ids = schema
+        .indexes
+        .iter()
+        .map(|index| index.id.0)
+        .chain([schema.id.0]);
+    if let Some(id) = ids.max().filter(|&id| id > ID_MAX) {
+        return Err(format!("the id {id} is too large"));
+    }
+    let mut fixed_bytes = 0;
+    for column in &schema.columns {
+        fixed_bytes += constant_bytes(&column.ty)
+            .map_err(|error| format!("column `{}` {error}", column.name))?;
+    }
+    if fixed_bytes > FIXED_BYTES_MAX {
+        return Err(format!(
+            "a row has {fixed_bytes} bytes of constant size, the limit is {FIXED_BYTES_MAX}"
+        ));
+    }
+    let column = |column: ColId| {
+        schema
+            .columns
+            .get(usize::from(column.0))
+            .ok_or_else(|| format!("column {} does not exist", column.0))
+    };
+    for index in &schema.indexes {
+        if index.algorithm.columns().is_empty() {
+            return Err(format!("index `{}` has no columns", index.name));
+        }
+        for &position in index.algorithm.columns() {
+            column(position)?;
+        }
+        if let IndexAlgorithm::Direct(position) = index.algorithm {
+            let ty = &column(position)?.ty;
+            let unsigned = matches!(
+                ty,
+                AlgebraicType::U8 | AlgebraicType::U16 | AlgebraicType::U32 | AlgebraicType::U64
+            );
+            if !unsigned && !ty.is_simple_enum() {
+                return Err(format!(
+                    "index `{}` is direct on a column that holds no small number",
+                    index.name
+                ));
+            }
+        }
+    }
+    for sequence in &schema.sequences {
+        let ty = &column(sequence.column)?.ty;
+        if !is_integer(ty) {
+            return Err(format!(
+                "sequence `{}` is on a column that holds no integer",
+                sequence.name
+            ));
+        }
+        let range = sequence.min_value..=sequence.max_value;
+        if range.is_empty() || !range.contains(&sequence.start) {
+            return Err(format!(
+                "sequence `{}` starts outside its range",
+                sequence.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_integer(ty: &AlgebraicType) -> bool {
+    use AlgebraicType as T;
+    matches!(
+        ty,
+        T::I8
+            | T::U8
+            | T::I16
+            | T::U16
+            | T::I32
+            | T::U32
+            | T::I64
+            | T::U64
+            | T::I128
+            | T::U128
+            | T::I256
+            | T::U256
+    )
+}
+
+/// An upper bound of the bytes of a value without its lists; an error if the type holds a reference.
+fn constant_bytes(ty: &AlgebraicType) -> Result<usize, String> {
+    use AlgebraicType as T;
+    fn sum<'t>(mut types: impl Iterator<Item = &'t AlgebraicType>) -> Result<usize, String> {
+        types.try_fold(0, |bytes: usize, ty| {
+            Ok(bytes.saturating_add(constant_bytes(ty)?))
+        })
+    }
+    match ty {
+        T::Ref(_) => Err("has a type that is not resolved".to_owned()),
+        T::Product(product) => sum(product.elements.iter().map(|e| &e.algebraic_type)),
+        T::Sum(variants) => Ok(1 + sum(variants.variants.iter().map(|v| &v.algebraic_type))?),
+        T::Array(element) => constant_bytes(element).map(|_| 4),
+        scalar => Ok(lightcone_types::bsatn::fixed_size(scalar).unwrap_or(4)),
+    }
+}

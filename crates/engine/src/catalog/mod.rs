@@ -1,0 +1,308 @@
+//! The catalog: tables are described by rows of system tables, and built from them again on recovery (02 §10.1, §11).
+
+mod check;
+mod read;
+
+use std::sync::Arc;
+
+use lightcone_schema::{
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, ScheduleSchema,
+    SequenceSchema, TableDef, TableKind, TableSchema,
+};
+use lightcone_types::bsatn::{Encode, Reader};
+use lightcone_types::{
+    ColId, ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId,
+};
+
+use crate::datastore::{Datastore, TableState};
+use crate::error::DatastoreError;
+use crate::system as st;
+
+/// The row of `st_module`: the program this database runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleRecord {
+    pub database_identity: Identity,
+    pub owner_identity: Identity,
+    /// 0 WebAssembly, 1 JavaScript.
+    pub program_kind: u8,
+    pub program_hash: Hash,
+    pub program: Vec<u8>,
+}
+
+/// The constant in `st_module.module_version`.
+const MODULE_VERSION: &str = "0.0.1";
+
+impl ModuleRecord {
+    fn encode(&self) -> Vec<u8> {
+        let mut row = Vec::with_capacity(self.program.len() + 128);
+        row.extend_from_slice(self.database_identity.as_le_bytes());
+        row.extend_from_slice(self.owner_identity.as_le_bytes());
+        self.program_kind.encode(&mut row);
+        row.extend_from_slice(&self.program_hash.0);
+        self.program.encode(&mut row);
+        MODULE_VERSION.encode(&mut row);
+        row
+    }
+
+    fn decode(row: &[u8]) -> Result<ModuleRecord, DecodeError> {
+        let reader = &mut Reader::new(row);
+        let mut bytes32 = || -> Result<[u8; 32], DecodeError> {
+            Ok(reader.read_slice(32)?.try_into().expect("32 bytes"))
+        };
+        let (database, owner) = (bytes32()?, bytes32()?);
+        Ok(ModuleRecord {
+            database_identity: Identity::from_le_bytes(database),
+            owner_identity: Identity::from_le_bytes(owner),
+            program_kind: reader.read_u8()?,
+            program_hash: Hash(reader.read_slice(32)?.try_into().expect("32 bytes")),
+            program: reader.read_bytes()?.to_vec(),
+        })
+    }
+}
+
+/// Fields one behind the other.
+macro_rules! row {
+    ($($field:expr),* $(,)?) => {{
+        let mut row = Vec::new();
+        $( $field.encode(&mut row); )*
+        row
+    }};
+}
+
+pub(crate) fn sequence_row(table: TableId, sequence: &SequenceSchema, allocated: i128) -> Vec<u8> {
+    row![
+        sequence.id.0,
+        sequence.name,
+        table.0,
+        sequence.column.0,
+        sequence.increment,
+        sequence.start,
+        sequence.min_value,
+        sequence.max_value,
+        allocated,
+    ]
+}
+
+fn table_row(schema: &TableSchema) -> Vec<u8> {
+    let primary_key = schema.primary_key.map(|column| vec![column.0]);
+    row![
+        schema.id.0,
+        schema.name,
+        schema.kind.as_str(),
+        schema.access.as_str(),
+        primary_key
+    ]
+}
+
+fn algorithm_bytes(algorithm: &IndexAlgorithm) -> Vec<u8> {
+    let columns = |columns: &[ColId]| columns.iter().map(|c| c.0).collect::<Vec<u16>>();
+    match algorithm {
+        IndexAlgorithm::BTree(list) => row![1_u8, columns(list)],
+        IndexAlgorithm::Direct(column) => row![2_u8, column.0],
+        IndexAlgorithm::Hash(list) => row![3_u8, columns(list)],
+    }
+}
+
+fn index_row(table: TableId, index: &IndexSchema) -> Vec<u8> {
+    let mut row = row![index.id.0, table.0, index.name];
+    row.extend(algorithm_bytes(&index.algorithm));
+    row
+}
+
+fn constraint_row(table: TableId, constraint: &ConstraintSchema) -> Vec<u8> {
+    let columns: Vec<u16> = constraint.columns.iter().map(|c| c.0).collect();
+    row![constraint.id.0, constraint.name, table.0, 1_u8, columns]
+}
+
+impl Datastore {
+    /// Writes the catalog rows of the system tables themselves: the first thing in a new database (02 §11.4).
+    ///
+    /// # Panics
+    /// If the database is not empty.
+    pub fn bootstrap(&mut self) {
+        for schema in st::system_tables() {
+            self.write_catalog_rows(&schema)
+                .expect("the first rows of an empty catalog fit");
+        }
+    }
+
+    fn put(&mut self, table: TableId, row: &[u8]) -> Result<Vec<u8>, DatastoreError> {
+        let mut generated = Vec::new();
+        self.insert(table, row, &mut generated)?;
+        Ok(generated)
+    }
+
+    /// Inserts a row whose id column is zero and returns the id it got.
+    fn put_with_id(&mut self, table: TableId, row: &[u8]) -> Result<u32, DatastoreError> {
+        let generated = self.put(table, row)?;
+        Ok(u32::from_le_bytes(
+            generated[..]
+                .try_into()
+                .expect("one u32 column is generated"),
+        ))
+    }
+
+    fn write_catalog_rows(&mut self, schema: &TableSchema) -> Result<(), DatastoreError> {
+        self.put(st::ST_TABLE_ID, &table_row(schema))?;
+        for (position, column) in schema.columns.iter().enumerate() {
+            let row = row![
+                schema.id.0,
+                position as u16,
+                column.name,
+                column.ty.to_vec()
+            ];
+            self.put(st::ST_COLUMN_ID, &row)?;
+        }
+        for index in &schema.indexes {
+            self.put(st::ST_INDEX_ID, &index_row(schema.id, index))?;
+        }
+        for constraint in &schema.constraints {
+            self.put(st::ST_CONSTRAINT_ID, &constraint_row(schema.id, constraint))?;
+        }
+        for sequence in &schema.sequences {
+            let row = sequence_row(schema.id, sequence, st::SYSTEM_SEQUENCE_FIRST);
+            self.put(st::ST_SEQUENCE_ID, &row)?;
+        }
+        Ok(())
+    }
+
+    /// Creates all tables of a module definition, in order of names (02 §13).
+    ///
+    /// # Errors
+    /// A name is in use: validation and the catalog disagree.
+    pub fn create_tables(&mut self, def: &ModuleDef) -> Result<(), DatastoreError> {
+        for table in &def.tables {
+            self.create_table(table)?;
+        }
+        let rules: Vec<_> = def.row_level_security.clone();
+        for sql in rules {
+            self.put(st::ST_ROW_LEVEL_SECURITY_ID, &row![0_u32, sql])?;
+        }
+        Ok(())
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<TableId, DatastoreError> {
+        let mut schema = TableSchema {
+            id: TableId(0),
+            name: def.name.clone(),
+            accessor: Some(def.source_name.clone()),
+            columns: def
+                .columns
+                .iter()
+                .map(|column| ColumnSchema {
+                    name: column.name.clone(),
+                    accessor: Some(column.source_name.clone()),
+                    ty: column.ty.clone(),
+                })
+                .collect(),
+            primary_key: def.primary_key,
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+            sequences: Vec::new(),
+            schedule: None,
+            access: def.access,
+            kind: TableKind::User,
+            is_event: def.is_event,
+        };
+        schema.id = TableId(self.put_with_id(st::ST_TABLE_ID, &table_row(&schema))?);
+        self.put(
+            st::ST_TABLE_ACCESSOR_ID,
+            &row![schema.name, def.source_name],
+        )?;
+        for (position, column) in def.columns.iter().enumerate() {
+            let row = row![
+                schema.id.0,
+                position as u16,
+                column.name,
+                column.ty.to_vec()
+            ];
+            self.put(st::ST_COLUMN_ID, &row)?;
+            self.put(
+                st::ST_COLUMN_ACCESSOR_ID,
+                &row![schema.name, column.name, column.source_name],
+            )?;
+        }
+        if let Some(schedule) = &def.schedule {
+            let row = row![
+                0_u32,
+                schema.id.0,
+                schedule.function_name,
+                schedule.name,
+                schedule.at_column.0
+            ];
+            schema.schedule = Some(ScheduleSchema {
+                id: ScheduleId(self.put_with_id(st::ST_SCHEDULED_ID, &row)?),
+                name: schedule.name.clone(),
+                function_name: schedule.function_name.clone(),
+                at_column: schedule.at_column,
+            });
+        }
+        if def.is_event {
+            self.put(st::ST_EVENT_TABLE_ID, &row![schema.id.0])?;
+        }
+        for index in &def.indexes {
+            let mut created = IndexSchema {
+                id: IndexId(0),
+                name: index.name.clone(),
+                accessor: Some(index.source_name.clone()),
+                algorithm: index.algorithm.clone(),
+                unique: index.unique,
+            };
+            created.id =
+                IndexId(self.put_with_id(st::ST_INDEX_ID, &index_row(schema.id, &created))?);
+            self.put(
+                st::ST_INDEX_ACCESSOR_ID,
+                &row![index.name, index.source_name],
+            )?;
+            schema.indexes.push(created);
+        }
+        for constraint in &def.constraints {
+            let mut created = ConstraintSchema {
+                id: ConstraintId(0),
+                name: constraint.name.clone(),
+                columns: constraint.columns.clone(),
+            };
+            let row = constraint_row(schema.id, &created);
+            created.id = ConstraintId(self.put_with_id(st::ST_CONSTRAINT_ID, &row)?);
+            schema.constraints.push(created);
+        }
+        for sequence in &def.sequences {
+            let start = sequence.start.unwrap_or(1);
+            let mut created = SequenceSchema {
+                id: SequenceId(0),
+                name: sequence.name.clone(),
+                column: sequence.column,
+                start,
+                min_value: sequence.min_value.unwrap_or(1),
+                max_value: sequence.max_value.unwrap_or(i128::MAX),
+                increment: sequence.increment,
+            };
+            let row = sequence_row(schema.id, &created, start);
+            created.id = SequenceId(self.put_with_id(st::ST_SEQUENCE_ID, &row)?);
+            schema.sequences.push(created);
+        }
+        let id = schema.id;
+        let slot = self.add_table(TableState::new(Arc::new(schema), |sequence| sequence.start));
+        self.transaction.created_tables.push(slot);
+        Ok(id)
+    }
+
+    /// The program this database runs, if it was published.
+    pub fn module_record(&self) -> Option<ModuleRecord> {
+        let mut record = None;
+        let table = &self.state(st::ST_MODULE_ID).ok()?.table;
+        table
+            .rows()
+            .for_each(|_, row| record = ModuleRecord::decode(row).ok());
+        record
+    }
+
+    /// Replaces the program in the open transaction.
+    ///
+    /// # Errors
+    /// No transaction, or the program is over the transaction's size limit.
+    pub fn set_module_record(&mut self, record: &ModuleRecord) -> Result<(), DatastoreError> {
+        self.clear(st::ST_MODULE_ID)?;
+        self.put(st::ST_MODULE_ID, &record.encode()).map(drop)
+    }
+}

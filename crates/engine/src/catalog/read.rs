@@ -1,0 +1,309 @@
+//! Tables built again from the rows of the catalog.
+
+use std::sync::Arc;
+
+use lightcone_schema::{
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
+    TableAccess, TableKind, TableSchema,
+};
+use lightcone_types::bsatn::{Decode, Encode, Reader};
+use lightcone_types::{
+    AlgebraicType, ColId, ConstraintId, DecodeError, IndexId, ScheduleId, SequenceId, TableId,
+};
+
+use super::check::check_schema;
+use crate::datastore::{Datastore, TableState};
+use crate::error::RecoveryError;
+use crate::system::{self as st, SYSTEM_TABLE_ID_MAX};
+
+/// A row read column by column.
+struct Fields<'r>(Reader<'r>);
+
+impl<'r> Fields<'r> {
+    fn id(&mut self) -> Result<u32, DecodeError> {
+        self.0.read_u32()
+    }
+    fn text(&mut self) -> Result<String, DecodeError> {
+        self.0.read_str().map(str::to_owned)
+    }
+    fn column(&mut self) -> Result<ColId, DecodeError> {
+        self.0.read_u16().map(ColId)
+    }
+    fn columns(&mut self) -> Result<Vec<ColId>, DecodeError> {
+        (0..self.0.read_count(2)?).map(|_| self.column()).collect()
+    }
+}
+
+impl Datastore {
+    /// Makes the tables in memory those of the catalog: builds the missing ones, drops the removed ones.
+    pub(crate) fn sync_with_catalog(&mut self) -> Result<(), RecoveryError> {
+        let mut listed = Vec::new();
+        let table = &self
+            .state(st::ST_TABLE_ID)
+            .expect("system tables exist")
+            .table;
+        table.rows().for_each(|_, row| listed.push(row.to_vec()));
+        let mut ids = Vec::with_capacity(listed.len());
+        for row in listed {
+            let id = TableId(u32::from_le_bytes(
+                row[..4].try_into().expect("checked rows start with the id"),
+            ));
+            ids.push(id);
+            if id.0 > SYSTEM_TABLE_ID_MAX && self.slot(id).is_err() {
+                let state = self
+                    .read_table(id, &row)
+                    .map_err(|error| RecoveryError::Catalog {
+                        table: id,
+                        detail: error.to_string(),
+                    })?;
+                self.add_table(state);
+            }
+        }
+        let gone: Vec<_> = self
+            .schemas()
+            .map(|schema| schema.id)
+            .filter(|id| id.0 > SYSTEM_TABLE_ID_MAX && !ids.contains(id))
+            .collect();
+        for id in gone {
+            let slot = self.slot(id).expect("the table was listed");
+            self.remove_table(slot);
+        }
+        Ok(())
+    }
+
+    /// Puts the stored position back into the system tables' own sequences.
+    pub(crate) fn restore_sequences(&mut self) {
+        for slot in 0..self.tables.len() {
+            let Some(state) = &self.tables[slot] else {
+                continue;
+            };
+            let schema = state.table.schema.clone();
+            let stored: Vec<_> = schema
+                .sequences
+                .iter()
+                .map(|s| self.stored_allocation(s.id).unwrap_or(s.start))
+                .collect();
+            let sequences = schema
+                .sequences
+                .iter()
+                .zip(stored)
+                .map(|(sequence, allocated)| {
+                    let column = &schema.columns[usize::from(sequence.column.0)].ty;
+                    crate::sequence::Sequence::new(sequence.clone(), column, allocated)
+                });
+            let mut sequences: Vec<_> = sequences.collect();
+            sequences.sort_by_key(|s| s.schema.column);
+            if let Some(state) = &mut self.tables[slot] {
+                state.sequences = sequences;
+            }
+        }
+        self.sequences_unsaved = false;
+    }
+
+    fn stored_allocation(&self, sequence: SequenceId) -> Option<i128> {
+        let table = &self.state(st::ST_SEQUENCE_ID).ok()?.table;
+        let mut allocated = None;
+        table.rows().for_each(|_, row| {
+            if row[..4] == sequence.0.to_le_bytes() {
+                allocated = row[row.len() - 16..]
+                    .try_into()
+                    .ok()
+                    .map(i128::from_le_bytes);
+            }
+        });
+        allocated
+    }
+
+    /// Rows of a system table as readers over their columns.
+    fn catalog_rows(&self, table: TableId) -> Vec<&[u8]> {
+        let mut rows = Vec::new();
+        let table = &self.state(table).expect("system tables exist").table;
+        let mut ids = Vec::new();
+        table.rows().for_each(|id, _| ids.push(id));
+        rows.extend(ids.into_iter().map(|id| table.row(id)));
+        rows
+    }
+
+    fn read_table(&self, id: TableId, row: &[u8]) -> Result<TableState, DecodeError> {
+        let mut fields = Fields(Reader::new(row));
+        fields.id()?;
+        let name = fields.text()?;
+        let kind = if fields.text()? == TableKind::System.as_str() {
+            TableKind::System
+        } else {
+            TableKind::User
+        };
+        let access = if fields.text()? == TableAccess::Public.as_str() {
+            TableAccess::Public
+        } else {
+            TableAccess::Private
+        };
+        let primary_key = match fields.0.read_u8()? {
+            0 => fields.columns()?.first().copied(),
+            _ => None,
+        };
+        let constraints = self.read_constraints(id)?;
+        let columns = self.read_columns(id, &name)?;
+        let (sequences, allocated): (Vec<_>, Vec<_>) = self.read_sequences(id)?.into_iter().unzip();
+        let is_event = self
+            .catalog_rows(st::ST_EVENT_TABLE_ID)
+            .iter()
+            .any(|row| row[..4] == id.0.to_le_bytes());
+        let schema = TableSchema {
+            id,
+            accessor: self.accessor(st::ST_TABLE_ACCESSOR_ID, &[&name])?,
+            indexes: self.read_indexes(id, &constraints)?,
+            schedule: self.read_schedule(id)?,
+            name,
+            columns,
+            primary_key,
+            constraints,
+            sequences,
+            access,
+            kind,
+            is_event,
+        };
+        check_schema(&schema).map_err(|detail| DecodeError::Other(detail.into()))?;
+        let position = |sequence: &SequenceSchema| schema_position(&schema, sequence);
+        let stored: Vec<i128> = allocated;
+        let shared = Arc::new(schema.clone());
+        Ok(TableState::new(shared, |sequence| {
+            stored[position(sequence)]
+        }))
+    }
+
+    fn read_columns(&self, id: TableId, table: &str) -> Result<Vec<ColumnSchema>, DecodeError> {
+        let mut columns = Vec::new();
+        for row in self.catalog_rows(st::ST_COLUMN_ID) {
+            let mut fields = Fields(Reader::new(row));
+            if fields.id()? != id.0 {
+                continue;
+            }
+            let position = fields.0.read_u16()?;
+            let name = fields.text()?;
+            let ty = AlgebraicType::from_slice(fields.0.read_bytes()?)?;
+            let accessor = self.accessor(st::ST_COLUMN_ACCESSOR_ID, &[table, &name])?;
+            columns.push((position, ColumnSchema { name, accessor, ty }));
+        }
+        columns.sort_by_key(|(position, _)| *position);
+        Ok(columns.into_iter().map(|(_, column)| column).collect())
+    }
+
+    /// The accessor in the last column of the row that starts with these names.
+    fn accessor(&self, table: TableId, names: &[&str]) -> Result<Option<String>, DecodeError> {
+        let key: Vec<u8> = names.iter().flat_map(|name| name.to_vec()).collect();
+        let rows = self.catalog_rows(table);
+        let row = rows.into_iter().find(|row| row.starts_with(&key));
+        row.map(|row| Reader::new(&row[key.len()..]).read_str().map(str::to_owned))
+            .transpose()
+    }
+
+    fn read_constraints(&self, id: TableId) -> Result<Vec<ConstraintSchema>, DecodeError> {
+        let mut constraints = Vec::new();
+        for row in self.catalog_rows(st::ST_CONSTRAINT_ID) {
+            let mut fields = Fields(Reader::new(row));
+            let (constraint, name) = (ConstraintId(fields.id()?), fields.text()?);
+            if fields.id()? == id.0 && fields.0.read_u8()? == 1 {
+                constraints.push(ConstraintSchema {
+                    id: constraint,
+                    name,
+                    columns: fields.columns()?,
+                });
+            }
+        }
+        constraints.sort_by_key(|constraint| constraint.id.0);
+        Ok(constraints)
+    }
+
+    fn read_indexes(
+        &self,
+        id: TableId,
+        constraints: &[ConstraintSchema],
+    ) -> Result<Vec<IndexSchema>, DecodeError> {
+        let mut indexes = Vec::new();
+        for row in self.catalog_rows(st::ST_INDEX_ID) {
+            let mut fields = Fields(Reader::new(row));
+            let (index, table, name) = (IndexId(fields.id()?), fields.id()?, fields.text()?);
+            if table != id.0 {
+                continue;
+            }
+            let algorithm = match fields.0.read_u8()? {
+                1 => IndexAlgorithm::BTree(fields.columns()?),
+                2 => IndexAlgorithm::Direct(fields.column()?),
+                3 => IndexAlgorithm::Hash(fields.columns()?),
+                tag => {
+                    return Err(DecodeError::InvalidTag {
+                        tag,
+                        sum_name: None,
+                    })
+                }
+            };
+            let set = algorithm.column_set();
+            indexes.push(IndexSchema {
+                id: index,
+                accessor: self.accessor(st::ST_INDEX_ACCESSOR_ID, &[&name])?,
+                name,
+                unique: constraints
+                    .iter()
+                    .any(|constraint| constraint.columns == set),
+                algorithm,
+            });
+        }
+        indexes.sort_by_key(|index| index.id.0);
+        Ok(indexes)
+    }
+
+    /// Sequences of a table with their stored positions.
+    fn read_sequences(&self, id: TableId) -> Result<Vec<(SequenceSchema, i128)>, DecodeError> {
+        let mut sequences = Vec::new();
+        for row in self.catalog_rows(st::ST_SEQUENCE_ID) {
+            let mut fields = Fields(Reader::new(row));
+            let (sequence, name, table) = (SequenceId(fields.id()?), fields.text()?, fields.id()?);
+            if table != id.0 {
+                continue;
+            }
+            let column = fields.column()?;
+            let mut number = || fields.0.read_i128();
+            let (increment, start, min_value, max_value) =
+                (number()?, number()?, number()?, number()?);
+            let allocated = number()?;
+            let schema = SequenceSchema {
+                id: sequence,
+                name,
+                column,
+                start,
+                min_value,
+                max_value,
+                increment,
+            };
+            sequences.push((schema, allocated));
+        }
+        sequences.sort_by_key(|(sequence, _)| sequence.id.0);
+        Ok(sequences)
+    }
+
+    fn read_schedule(&self, id: TableId) -> Result<Option<ScheduleSchema>, DecodeError> {
+        for row in self.catalog_rows(st::ST_SCHEDULED_ID) {
+            let mut fields = Fields(Reader::new(row));
+            let (schedule, table) = (ScheduleId(fields.id()?), fields.id()?);
+            if table == id.0 {
+                let (function_name, name) = (fields.text()?, fields.text()?);
+                return Ok(Some(ScheduleSchema {
+                    id: schedule,
+                    name,
+                    function_name,
+                    at_column: fields.column()?,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn schema_position(schema: &TableSchema, sequence: &SequenceSchema) -> usize {
+    schema
+        .sequences
+        .iter()
+        .position(|other| other.id == sequence.id)
+        .expect("the sequence is one of the table")
+}
