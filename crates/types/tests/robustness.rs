@@ -55,6 +55,17 @@ fn huge_counts_do_not_allocate() {
     assert_eq!(Reader::new(&2u32.to_vec()).read_count(0), Ok(2));
 }
 
+/// Found by fuzzing: JSON took an empty array whose element type does not exist, BSATN did not.
+#[test]
+fn empty_arrays_need_an_element_type() {
+    let ty = T::array(T::reference(7));
+    let bsatn = decode_in(Typespace::EMPTY, &ty, &0u32.to_vec()).unwrap_err();
+    let json = json::value_from_json(Typespace::EMPTY, &ty, "[]").unwrap_err();
+    for error in [bsatn.to_string(), json.to_string()] {
+        assert!(error.contains("out of bounds"), "{error}");
+    }
+}
+
 #[test]
 fn nesting_is_limited() {
     let list = Typespace::new(vec![

@@ -48,10 +48,12 @@ pub fn value_from_node(
 ) -> Result<AlgebraicValue, JsonError> {
     use AlgebraicType as T;
     use AlgebraicValue as V;
-    let ty = typespace
-        .follow(ty)
-        .map_err(|e| JsonError::at(node, e.to_string()))?;
-    Ok(match ty {
+    let follow = |ty| {
+        typespace
+            .follow(ty)
+            .map_err(|e| JsonError::at(node, e.to_string()))
+    };
+    Ok(match follow(ty)? {
         T::Ref(_) => unreachable!("follow() ends at another constructor"),
         T::Sum(sum) => return sum_from_node(typespace, sum, node),
         T::Product(product) => V::Product(product_from_node(
@@ -60,8 +62,9 @@ pub fn value_from_node(
             ProductRole::Product,
             node,
         )?),
-        T::Array(element) => match typespace.follow(element) {
-            Ok(T::U8) => V::Bytes(bytes_from_node(node)?),
+        // An empty array, too, must be of a type that exists, as in BSATN.
+        T::Array(element) => match follow(element)? {
+            T::U8 => V::Bytes(bytes_from_node(node)?),
             _ => V::Array(array_from_node(typespace, element, node)?),
         },
         T::String => match &node.kind {
