@@ -1,0 +1,121 @@
+//! Writes the seeds of our own formats: `cargo run --example seeds` in `fuzz/`, after a change of a format.
+//! The other seeds are the byte vectors of the protocols and do not change.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_log::{Frame, LocalLog, Log, LogOptions};
+use lightcone_schema::ModuleDef;
+use lightcone_snapshot::SnapshotStore;
+use lightcone_storage::sim::SimStorage;
+use lightcone_types::TableId;
+
+fn write(target: &str, name: &str, bytes: &[u8]) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("seeds")
+        .join(target);
+    std::fs::create_dir_all(&directory).expect("the seeds can be written");
+    std::fs::write(directory.join(name), bytes).expect("the seeds can be written");
+}
+
+/// The records of a database that gets the catalog, the tables of a module, and a row that is inserted and deleted.
+fn records() -> (Datastore, Vec<Vec<u8>>) {
+    // The smallest module of chapter 02: `person(id: u64 primary key with a sequence, name: string)`.
+    let module =
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds/module_def/minimal"))
+            .expect("the seeds of the protocols are there");
+    let def = ModuleDef::from_bsatn(&module).expect("a vector is valid");
+    let mut datastore = Datastore::new();
+    let mut records = Vec::new();
+    let mut transaction = |datastore: &mut Datastore, change: &dyn Fn(&mut Datastore)| {
+        let mut output = CommitOutput::default();
+        datastore.begin();
+        change(datastore);
+        datastore.commit(&mut output);
+        records.push(output.records);
+    };
+    transaction(&mut datastore, &|datastore| datastore.bootstrap());
+    transaction(&mut datastore, &|datastore| {
+        datastore.create_tables(&def).expect("new tables")
+    });
+    let table: TableId = datastore
+        .table_id_from_name("person")
+        .expect("the module's table");
+    // A row is its columns one after the other; 0 asks the sequence for a number.
+    let row = |id: u64| [&id.to_le_bytes()[..], &5u32.to_le_bytes(), b"Alice"].concat();
+    let narrow = |id: u32| [&id.to_le_bytes()[..], &5u32.to_le_bytes(), b"Alice"].concat();
+    transaction(&mut datastore, &|datastore| {
+        let mut generated = Vec::new();
+        if datastore.insert(table, &narrow(0), &mut generated).is_err() {
+            datastore
+                .insert(table, &row(0), &mut generated)
+                .expect("a row of the table");
+        }
+    });
+    transaction(&mut datastore, &|datastore| {
+        datastore.clear(table).expect("the table is there");
+    });
+    (datastore, records)
+}
+
+fn main() {
+    let (mut datastore, records) = records();
+    for (number, record) in records.iter().enumerate() {
+        write("log_payload", &format!("record{number}"), record);
+    }
+
+    let storage = Arc::new(SimStorage::new(1));
+    let directory = Path::new("log");
+    let options = LogOptions {
+        segment_bytes: 1 << 16,
+        preallocate: false,
+        ..LogOptions::default()
+    };
+    let (mut log, _) =
+        LocalLog::open_on(storage.clone(), directory, options, 1).expect("an empty directory");
+    // The catalog's own rows are long and of no interest here.
+    for (offset, record) in records[1..].iter().enumerate() {
+        let frame = Frame {
+            first_offset: offset as u64,
+            count: 1,
+            payload: &[record],
+        };
+        log.append(1, frame).expect("nothing fails here");
+    }
+    log.sync().expect("nothing fails here");
+    for path in storage.files() {
+        if let Some(bytes) = storage.file(&path) {
+            if path.extension().is_some_and(|e| e != "lock") && bytes.len() > 64 {
+                let end = bytes
+                    .iter()
+                    .rposition(|byte| *byte != 0)
+                    .map_or(0, |last| last + 1);
+                write("log_segment", "transactions", &bytes[..end]);
+            }
+        }
+    }
+
+    let storage = Arc::new(SimStorage::new(2));
+    let store = SnapshotStore::open_on(storage.clone(), Path::new("snapshots"))
+        .expect("an empty directory");
+    datastore
+        .snapshot()
+        .write_to(&store, 4)
+        .expect("nothing fails here");
+    for path in storage.files() {
+        if path.extension().is_some_and(|e| e == "manifest") {
+            write(
+                "snapshot_manifest",
+                "database",
+                &storage.file(&path).expect("a listed file"),
+            );
+        }
+    }
+    let mut store = store;
+    let snapshot = store
+        .latest()
+        .expect("nothing fails here")
+        .expect("the snapshot just written");
+    write("engine_manifest", "database", &snapshot.manifest);
+}
