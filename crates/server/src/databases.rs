@@ -94,8 +94,13 @@ impl Databases {
         self.locks[index].lock().await
     }
 
+    /// The database, unless it is not open or failed; a failed one is opened again from its log.
     pub(crate) fn running(&self, identity: &Identity) -> Option<Running> {
-        read(&self.running).databases.get(identity).cloned()
+        let open = read(&self.running);
+        let running = open.databases.get(identity);
+        running
+            .filter(|running| running.handle.is_running())
+            .cloned()
     }
 
     pub(crate) fn all_running(&self) -> Vec<(Identity, Running)> {
