@@ -121,6 +121,7 @@ impl Command {
 
 /// Parses the process's arguments, runs the command, and reports how it went.
 pub fn main() -> ExitCode {
+    end_quietly_without_readers();
     // The parser wants texts that live as long as the program; this one is made once.
     let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
     let command = Cli::command()
@@ -138,6 +139,19 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// `spacetime sql … | head` ends when `head` has seen enough, as a killed program would, and not with a panic.
+fn end_quietly_without_readers() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload_as_str().unwrap_or_default();
+        if message.starts_with("failed printing to stdout") {
+            // 128 + SIGPIPE, what a shell reports of programs that end so.
+            std::process::exit(141);
+        }
+        report(panic);
+    }));
 }
 
 fn run(cli: Cli) -> Result<()> {

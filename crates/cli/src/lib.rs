@@ -17,6 +17,7 @@ pub mod paths;
 pub mod project;
 pub mod prompt;
 pub mod schema;
+pub mod standalone;
 pub mod table;
 pub mod targets;
 

@@ -1,3 +1,5 @@
 //! The server program `spacetimedb-standalone`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    lightcone_cli::standalone::main()
+}

@@ -12,6 +12,7 @@ use crate::schema::{similar, Function, Schema};
 use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "spacetime call [OPTIONS] [DATABASE] <FUNCTION> [ARGS]...")]
 pub struct Args {
     /// [DATABASE] FUNCTION [ARGUMENTS as JSON]...
     #[arg(

@@ -10,9 +10,10 @@ use crate::schema::Schema;
 use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "spacetime describe --json [OPTIONS] [DATABASE] [reducer|table <NAME>]")]
 pub struct Args {
-    /// [DATABASE] [reducer|table NAME]
-    #[arg(value_name = "DATABASE> [reducer|table NAME", num_args = 0..=3)]
+    /// The database (may be left out in a project with one), then what to describe; everything if that is left out
+    #[arg(value_name = "ARGS", num_args = 0..=3)]
     args: Vec<String>,
     /// Print JSON (the only format there is)
     #[arg(long, required = true)]

@@ -15,9 +15,12 @@ use crate::table;
 use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "spacetime sql [OPTIONS] [DATABASE] <QUERY>\n       spacetime sql --interactive [OPTIONS] [DATABASE]"
+)]
 pub struct Args {
-    /// [DATABASE] QUERY
-    #[arg(value_name = "DATABASE> <QUERY")]
+    /// The database (may be left out in a project with one) and the query
+    #[arg(value_name = "ARGS")]
     args: Vec<String>,
     /// Read queries from the terminal
     #[arg(long)]

@@ -21,9 +21,10 @@ use crate::schema::Schema;
 use crate::targets::{self, Rest};
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "spacetime subscribe [OPTIONS] [DATABASE] <QUERY>...")]
 pub struct Args {
-    /// [DATABASE] QUERY...
-    #[arg(value_name = "DATABASE> <QUERY")]
+    /// The database (may be left out in a project with one) and the queries
+    #[arg(value_name = "ARGS")]
     args: Vec<String>,
     /// End after this many updates
     #[arg(short, long, value_name = "N")]

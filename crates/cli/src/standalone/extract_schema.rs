@@ -1,0 +1,83 @@
+//! `spacetimedb-standalone extract-schema` (07 §11.2).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use lightcone_host::{ConsoleRecord, ConsoleSink, HostLimits, InstanceOptions, ModuleEngine};
+use lightcone_schema::RawModuleDef;
+use lightcone_types::{Decode, Identity};
+
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The compiled module
+    #[arg(value_name = "MODULE")]
+    module: PathBuf,
+    /// What kind of file it is; told by its extension otherwise
+    #[arg(long, value_enum)]
+    host_type: Option<HostType>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum HostType {
+    Wasm,
+    Js,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let by_extension = || match args.module.extension().and_then(|e| e.to_str()) {
+        Some("wasm") => Some(HostType::Wasm),
+        Some("js") => Some(HostType::Js),
+        _ => None,
+    };
+    match args.host_type.or_else(by_extension) {
+        Some(HostType::Wasm) => {}
+        Some(HostType::Js) => {
+            return Err(Error::later(
+                "Running JavaScript modules",
+                "Modules in Rust (WebAssembly) work.",
+            ));
+        }
+        None => {
+            return Err(Error::Usage(format!(
+                "{} is neither .wasm nor .js: say --host-type wasm or --host-type js",
+                args.module.display()
+            )))
+        }
+    }
+    let program = std::fs::read(&args.module).map_err(|e| Error::file("read", &args.module, e))?;
+    println!("{}", describe(&program)?);
+    Ok(())
+}
+
+/// What a module logs while it loads must not mix with its definition.
+struct Stderr;
+
+impl ConsoleSink for Stderr {
+    fn log(&self, record: ConsoleRecord<'_>) {
+        eprintln!("{}", record.message);
+    }
+}
+
+/// Loads a module without any database and returns its definition as JSON.
+fn describe(program: &[u8]) -> Result<String> {
+    let engine = super::start::wasm_engine(None)?;
+    let options = InstanceOptions {
+        database_identity: Identity::ZERO,
+        console: Arc::new(Stderr),
+        limits: HostLimits::default(),
+    };
+    let module = engine
+        .load(program, &options)
+        .map_err(|e| Error::caused("LC0632", "the module cannot be loaded", e))?;
+    let definition = RawModuleDef::from_slice(module.describe()).map_err(|e| {
+        Error::caused(
+            "LC0632",
+            "the module's description of itself cannot be read",
+            e,
+        )
+    })?;
+    Ok(definition.to_json_string())
+}

@@ -1,0 +1,90 @@
+//! The server program `spacetimedb-standalone` (07 §11): its command line.
+
+mod extract_schema;
+mod logging;
+mod ports;
+mod start;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::error::Result;
+
+/// The database server.
+#[derive(Debug, Parser)]
+#[command(
+    name = "spacetimedb-standalone",
+    bin_name = "spacetimedb-standalone",
+    arg_required_else_help = true,
+    subcommand_required = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the server
+    // Scripts put their own options before the user's: the last one counts.
+    #[command(args_override_self = true)]
+    Start(start::Args),
+    /// Print the definition of a module as JSON
+    ExtractSchema(extract_schema::Args),
+}
+
+/// Parses the process's arguments, runs the command, and reports how it went.
+pub fn main() -> ExitCode {
+    // The parser wants texts that live as long as the program; this one is made once.
+    let long_version: &'static str = Box::leak(crate::long_version().into_boxed_str());
+    let command = Cli::command()
+        .version(env!("CARGO_PKG_VERSION"))
+        .long_version(long_version);
+    let cli = match Cli::from_arg_matches(&command.get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let result: Result<()> = match cli.command {
+        Command::Start(args) => start::run(args),
+        Command::ExtractSchema(args) => extract_schema::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint!("{}", error.report());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn repeated_options_are_allowed_and_the_last_one_wins() {
+        let line = "x start --data-dir a --listen-addr 127.0.0.1:1 --data-dir=b -l 127.0.0.1:2 --in-memory --in-memory \
+                    --page_pool_max_size 1GiB --non-interactive";
+        let cli = Cli::try_parse_from(line.split_whitespace()).expect("valid");
+        let Command::Start(args) = cli.command else {
+            panic!("start")
+        };
+        assert_eq!(args.listen_addr, "127.0.0.1:2");
+        assert_eq!(args.data_dir, std::path::Path::new("b"));
+        assert!(
+            Cli::try_parse_from(["x", "start"]).is_err(),
+            "--data-dir is required"
+        );
+        assert!(
+            Cli::try_parse_from("x start --data-dir a --jwt-pub-key-path k".split_whitespace())
+                .is_err(),
+            "the key paths belong together"
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! Is somebody listening already (07 §11.1)?
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// A wanted address as the user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub host: Host,
+    pub port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    Ip(IpAddr),
+    Localhost,
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = |why: &str| {
+            Error::coded(
+                "LC0622",
+                format!(
+                    "`{text}` is not an address to listen on: {why}. It looks like 127.0.0.1:3000."
+                ),
+            )
+        };
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Self {
+                host: Host::Ip(address.ip()),
+                port: address.port(),
+            });
+        }
+        let (host, port) = text
+            .rsplit_once(':')
+            .ok_or_else(|| bad("the port is missing"))?;
+        let port = port
+            .parse()
+            .map_err(|_| bad("the port must be a number from 0 to 65535"))?;
+        if host == "localhost" {
+            return Ok(Self {
+                host: Host::Localhost,
+                port,
+            });
+        }
+        Err(bad("the host must be an IP address or `localhost`"))
+    }
+}
+
+impl Address {
+    pub fn resolve(&self) -> Result<SocketAddr> {
+        let ip = match self.host {
+            Host::Ip(ip) => ip,
+            Host::Localhost => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        Ok(SocketAddr::new(ip, self.port))
+    }
+
+    /// Port 0 lets the system choose a free one.
+    pub fn is_taken(&self, listeners: &[SocketAddr]) -> bool {
+        self.port != 0
+            && listeners
+                .iter()
+                .any(|l| l.port() == self.port && self.conflicts_with(l.ip()))
+    }
+
+    fn conflicts_with(&self, listening: IpAddr) -> bool {
+        use IpAddr::{V4, V6};
+        match self.host {
+            Host::Localhost => listening.is_loopback() || listening.is_unspecified(),
+            Host::Ip(wanted) => match (wanted, listening) {
+                _ if wanted == listening => true,
+                (V4(a), V4(b)) => a.is_unspecified() || b.is_unspecified(),
+                (V6(a), V6(b)) => a.is_unspecified() || b.is_unspecified(),
+                (V4(a), V6(b)) => {
+                    b.is_unspecified()
+                        || (a.is_loopback() && b.is_loopback())
+                        || b == a.to_ipv6_mapped()
+                }
+                (V6(a), V4(b)) => {
+                    a.is_unspecified() || (a == Ipv6Addr::LOCALHOST && b.is_loopback())
+                }
+            },
+        }
+    }
+}
+
+/// Every TCP listener of this machine, as far as the system tells.
+pub(super) fn listeners() -> Vec<SocketAddr> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let mut found = parse(&read("/proc/net/tcp"));
+    found.extend(parse(&read("/proc/net/tcp6")));
+    found
+}
+
+/// Reads the tables of `proc(5)`: after a header, one socket per line, its local address second and its state fourth.
+fn parse(table: &str) -> Vec<SocketAddr> {
+    const LISTEN: &str = "0A";
+    table
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let local = words.nth(1)?;
+            let state = words.nth(1)?;
+            (state == LISTEN).then(|| parse_address(local)).flatten()
+        })
+        .collect()
+}
+
+/// `0100007F:0BB8`: 32-bit words of the address in the machine's byte order, then the port.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let mut bytes = Vec::with_capacity(16);
+    for word in address.as_bytes().chunks(8) {
+        let word = u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?;
+        bytes.extend_from_slice(&word.to_ne_bytes());
+    }
+    let ip = match bytes.len() {
+        4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
+        16 => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(wanted: &str, listening: &str) -> bool {
+        let wanted: Address = wanted.parse().expect(wanted);
+        wanted.is_taken(&[listening.parse().expect(listening)])
+    }
+
+    #[test]
+    fn conflicts_follow_the_chapter() {
+        for (wanted, listening) in [
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("127.0.0.1:1", "0.0.0.0:1"),
+            ("0.0.0.0:1", "127.0.0.1:1"),
+            ("0.0.0.0:1", "[::]:1"),
+            ("127.0.0.1:1", "[::1]:1"),
+            ("10.0.0.1:1", "[::]:1"),
+            ("10.0.0.1:1", "[::ffff:10.0.0.1]:1"),
+            ("[::]:1", "10.0.0.1:1"),
+            ("[::1]:1", "127.0.0.1:1"),
+            ("localhost:1", "[::]:1"),
+            ("localhost:1", "127.0.0.1:1"),
+        ] {
+            assert!(taken(wanted, listening), "{wanted} {listening}");
+        }
+        for (wanted, listening) in [
+            ("127.0.0.1:1", "127.0.0.1:2"),
+            ("127.0.0.1:1", "10.0.0.1:1"),
+            ("10.0.0.1:1", "[::1]:1"),
+            ("[::1]:1", "10.0.0.1:1"),
+            ("localhost:1", "10.0.0.1:1"),
+            ("0.0.0.0:0", "0.0.0.0:0"),
+        ] {
+            assert!(!taken(wanted, listening), "{wanted} {listening}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_checked() {
+        for text in [
+            "",
+            "3000",
+            "host:3000",
+            "localhost:x",
+            "127.0.0.1:70000",
+            "127.0.0.1",
+        ] {
+            let error = text.parse::<Address>().expect_err(text).to_string();
+            assert!(error.contains("[LC0622]"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_listener_of_this_process_is_seen() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        if cfg!(target_os = "linux") {
+            assert!(listeners().contains(&address));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `spacetimedb-standalone start` (07 §11.1).
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lightcone_host::ModuleEngine;
+use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
+use lightcone_server::auth::KeyPaths;
+use lightcone_server::config::Config;
+use lightcone_server::{Engines, Server, ServerOptions};
+
+use super::logging;
+use super::ports::{self, Address};
+use crate::error::{Error, Result};
+use crate::prompt;
+
+/// Where the server listens unless told otherwise: on this machine only.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:3000";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen
+    #[arg(short, long, value_name = "HOST:PORT", default_value = DEFAULT_ADDRESS)]
+    pub listen_addr: String,
+    /// Where everything is kept; created if absent
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: PathBuf,
+    /// The directory of the key pair id_ecdsa, id_ecdsa.pub
+    #[arg(long, hide = true, value_name = "DIR")]
+    jwt_key_dir: Option<PathBuf>,
+    /// The public key that checks tokens
+    #[arg(long, value_name = "FILE", requires = "jwt_priv_key_path")]
+    jwt_pub_key_path: Option<PathBuf>,
+    /// The private key that signs tokens
+    #[arg(long, value_name = "FILE", requires = "jwt_pub_key_path")]
+    jwt_priv_key_path: Option<PathBuf>,
+    /// Keep the contents of databases in memory only
+    #[arg(long)]
+    in_memory: bool,
+    /// Accepted for scripts of the reference server; memory is not pooled here
+    #[arg(long = "page_pool_max_size", value_name = "SIZE", hide = true)]
+    page_pool_max_size: Option<String>,
+    /// Port of the PostgreSQL endpoint (not supported yet)
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..=65534))]
+    pg_port: Option<u16>,
+    /// Accepted for scripts of the reference server; there is no profiler in this one
+    #[arg(long, hide = true)]
+    enable_tracy: bool,
+    /// Fail instead of asking when the port is in use
+    #[arg(long)]
+    non_interactive: bool,
+}
+
+pub fn run(args: Args) -> Result<()> {
+    if args.pg_port.is_some() {
+        return Err(Error::later(
+            "The PostgreSQL endpoint (--pg-port)",
+            "Leave the option out; `spacetime sql` runs queries.",
+        ));
+    }
+    let listen_addr = choose_address(&args)?;
+    let data_dir =
+        std::path::absolute(&args.data_dir).map_err(|e| Error::file("find", &args.data_dir, e))?;
+    std::fs::create_dir_all(&data_dir).map_err(|e| Error::file("create", &data_dir, e))?;
+    let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
+    logging::install(&data_dir, &config)?;
+
+    let program = std::env::current_exe().map_or_else(
+        |_| "spacetimedb-standalone".into(),
+        |p| p.display().to_string(),
+    );
+    println!("lightcone: a database that runs your code");
+    println!("{program} version: {}", env!("CARGO_PKG_VERSION"));
+    println!("{program} path: {program}");
+    println!("database running in data directory {}", data_dir.display());
+
+    let wasm: Arc<dyn ModuleEngine> =
+        Arc::new(wasm_engine(Some(&data_dir.join("cache/wasmtime")))?);
+    let mut options = ServerOptions::new(listen_addr, data_dir, engines(wasm));
+    options.jwt_keys = args
+        .jwt_pub_key_path
+        .zip(args.jwt_priv_key_path)
+        .map(|(public, private)| KeyPaths { private, public });
+    options.jwt_key_dir = args.jwt_key_dir;
+    options.in_memory = args.in_memory;
+    options.config = Some(config);
+    options.issuer_required_to_publish =
+        std::env::var("TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH").ok();
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
+    runtime.block_on(async {
+        let handle = Server::bind(options).await.map_err(starting)?;
+        stop_signal().await;
+        tracing::info!("stopping");
+        handle.shutdown().await;
+        Ok(())
+    })
+}
+
+/// The server's errors carry their own code and advice.
+fn starting(error: lightcone_server::Error) -> Error {
+    Error::plain(error.to_string())
+}
+
+pub(super) fn wasm_engine(code_cache: Option<&Path>) -> Result<WasmEngine> {
+    if let Some(directory) = code_cache {
+        std::fs::create_dir_all(directory).map_err(|e| Error::file("create", directory, e))?;
+    }
+    let options = WasmEngineOptions {
+        code_cache_directory: code_cache.map(Path::to_owned),
+        ..WasmEngineOptions::default()
+    };
+    WasmEngine::new(options)
+        .map_err(|e| Error::caused("LC0620", "cannot set up the WebAssembly engine", e))
+}
+
+fn engines(wasm: Arc<dyn ModuleEngine>) -> Engines {
+    Engines { wasm, js: None }
+}
+
+/// The address to listen on: the wanted one, or another port if that is taken and the user agrees.
+fn choose_address(args: &Args) -> Result<SocketAddr> {
+    let wanted: Address = args.listen_addr.parse()?;
+    let listeners = ports::listeners();
+    if !wanted.is_taken(&listeners) {
+        return wanted.resolve();
+    }
+    let taken = || {
+        Error::coded(
+            "LC0621",
+            format!(
+                "Port {} is already in use. Stop the program that uses it, or choose another one with --listen-addr HOST:PORT.",
+                wanted.port
+            ),
+        )
+    };
+    if args.non_interactive {
+        return Err(taken());
+    }
+    let free = (1..=100)
+        .filter_map(|offset| wanted.port.checked_add(offset))
+        .map(|port| Address {
+            port,
+            ..wanted.clone()
+        })
+        .find(|address| !address.is_taken(&listeners))
+        .ok_or_else(taken)?;
+    let question = format!(
+        "Port {} is already in use. Would you like to use port {} instead?",
+        wanted.port, free.port
+    );
+    if prompt::confirm(&question, false) {
+        free.resolve()
+    } else {
+        Err(taken())
+    }
+}
+
+/// Ctrl-C, or a polite kill.
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{signal, SignalKind};
+        let terminate = async {
+            match signal(SignalKind::terminate()) {
+                Ok(mut signals) => signals.recv().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,303 @@
+//! The two programs together: a real server, a real module (`make modules` builds it), every command.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use common::Home;
+
+/// A server of this workspace on a free port; killed at the end.
+struct Server {
+    process: Child,
+    url: String,
+    /// Keeps reading, so that the server never waits for us.
+    _output: std::thread::JoinHandle<()>,
+}
+
+impl Server {
+    fn start(home: &Home) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+            .args([
+                "start",
+                "--non-interactive",
+                "--listen-addr",
+                "127.0.0.1:0",
+                "--data-dir",
+            ])
+            .arg(home.path("server/data"))
+            .arg("--jwt-key-dir")
+            .arg(home.path("server/keys"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server runs");
+        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let url = loop {
+            let line = lines
+                .next()
+                .expect("the server says where it listens")
+                .expect("text");
+            if let Some((_, address)) = line.split_once("Starting SpacetimeDB listening on ") {
+                break format!("http://{}", address.trim());
+            }
+        };
+        let output = std::thread::spawn(move || lines.for_each(drop));
+        Self {
+            process,
+            url,
+            _output: output,
+        }
+    }
+
+    /// Asks it to stop and returns its status.
+    fn stop(mut self) -> i32 {
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it lives");
+        self.process.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn module(name: &str) -> String {
+    let directory = std::env::var_os("LIGHTCONE_MODULES_WASM_DIR").map_or_else(
+        || {
+            PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
+                .join(".cache/lightcone/wasm")
+        },
+        PathBuf::from,
+    );
+    let path = directory.join(format!("{name}.wasm"));
+    assert!(
+        path.is_file(),
+        "{} is missing; build the modules first: make modules",
+        path.display()
+    );
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn from_publish_to_delete() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let url = server.url.clone();
+    home.run(&["login", "--server-issued-login", &url]).ok();
+    let on = |args: &[&str]| home.run(&[args, &["-s", &url]].concat());
+
+    let out = on(&["publish", "-b", &module("transfer"), "bank"])
+        .ok()
+        .stdout;
+    let identity = out
+        .trim_end()
+        .rsplit_once("identity: ")
+        .expect("the identity at the end")
+        .1
+        .to_owned();
+    assert!(
+        out.contains("Created new database with name: bank, identity: "),
+        "{out}"
+    );
+    on(&["call", "bank", "seed", "10", "1000"]).ok();
+    on(&["call", "bank", "transfer", "3", "4", "50"]).ok();
+    let refused = on(&["call", "bank", "transfer", "3", "4", "99999"]);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("insufficient_funds"),
+        "{refused:#?}"
+    );
+    let rows = on(&["sql", "bank", "SELECT * FROM accounts WHERE id = 3"])
+        .ok()
+        .stdout;
+    assert_eq!(rows, " id | balance \n----+---------\n 3  | 950     \n");
+    let logs = on(&["logs", "bank"]).ok().stdout;
+    assert!(logs.contains("seeded 10 accounts"), "{logs}");
+    assert!(on(&["describe", "--json", "bank", "reducer", "transfer"])
+        .ok()
+        .stdout
+        .contains("\"amount\""));
+    let list = on(&["list"]).ok().stdout;
+    assert!(list.contains("bank") && list.contains(&identity), "{list}");
+
+    // The same module again changes nothing; another one with other tables is refused.
+    assert!(on(&["publish", "-b", &module("transfer"), "bank"])
+        .ok()
+        .stdout
+        .contains("Updated database"));
+    let other = on(&["publish", "-b", &module("coverage"), "bank"]);
+    assert!(
+        other.status == 1 && other.stdout.contains("accounts"),
+        "{other:#?}"
+    );
+    assert!(on(&[
+        "publish",
+        "-y",
+        "--delete-data=on-conflict",
+        "-b",
+        &module("coverage"),
+        "bank"
+    ])
+    .ok()
+    .stdout
+    .contains("Updated"));
+    on(&["call", "bank", "check_numbers"]).ok();
+
+    on(&["lock", "bank"]).ok();
+    let locked = on(&["delete", "bank", "-y"]);
+    assert!(
+        locked.status == 1 && locked.stderr.contains("unlock"),
+        "{locked:#?}"
+    );
+    on(&["unlock", "bank"]).ok();
+    on(&["rename", "--to", "museum", &identity]).ok();
+    on(&["delete", "museum", "-y"]).ok();
+    assert!(on(&["logs", "museum"]).status == 1);
+    assert_eq!(server.stop(), 0, "a polite stop is a success");
+}
+
+#[test]
+fn subscriptions_print_changes() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let url = server.url.clone();
+    home.run(&["login", "--server-issued-login", &url]).ok();
+    let on = |args: &[&str]| home.run(&[args, &["-s", &url]].concat());
+    on(&["publish", "-b", &module("transfer"), "bank"]).ok();
+    on(&["call", "bank", "seed", "3", "10"]).ok();
+
+    let query = "SELECT * FROM accounts WHERE id = 1";
+    let watch = [
+        "subscribe",
+        "bank",
+        query,
+        "--print-initial-update",
+        "-n",
+        "1",
+        "-t",
+        "60",
+    ];
+    let out = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| on(&watch));
+        // The watcher may not be there yet: change the row until it has seen one change.
+        while !watching.is_finished() {
+            on(&["call", "bank", "transfer", "0", "1", "1"]);
+            on(&["call", "bank", "transfer", "1", "0", "1"]);
+        }
+        watching.join().expect("no panic").ok().stdout
+    });
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2, "{out}");
+    assert!(
+        lines[0].starts_with(r#"{"accounts":{"deletes":[],"inserts":[{"id":1,"balance":1"#),
+        "{out}"
+    );
+    assert!(
+        lines[1].contains(r#""deletes":[{"id":1,"#) && lines[1].contains(r#""inserts":[{"id":1,"#),
+        "{out}"
+    );
+
+    let late = on(&["subscribe", "bank", query, "-n", "1", "-t", "1"]);
+    assert!(
+        late.stderr
+            .contains("subscription timed out after 1s after receiving 0/1 updates"),
+        "{late:#?}"
+    );
+    on(&["subscribe", "bank", query, "-t", "1"]).ok();
+    let wrong = on(&["subscribe", "bank", "SELECT * FROM nothing"]);
+    assert!(
+        wrong.status == 1
+            && wrong
+                .stderr
+                .contains("encountered error in initial subscribe: "),
+        "{wrong:#?}"
+    );
+}
+
+#[test]
+fn a_stranger_may_not_change_or_read_logs() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let url = server.url.clone();
+    home.run(&["login", "--server-issued-login", &url]).ok();
+    home.run(&["publish", "-s", &url, "-b", &module("transfer"), "bank"])
+        .ok();
+    home.run(&["login", "--server-issued-login", &url]).ok();
+    for command in [
+        ["logs", "bank"].as_slice(),
+        &["delete", "bank", "-y"],
+        &["publish", "-y", "bank", "-b", &module("transfer")],
+        &["lock", "bank"],
+    ] {
+        let outcome = home.run(&[command, &["-s", &url]].concat());
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        assert!(
+            outcome.stderr.contains("not authorized") || outcome.stderr.contains("owner"),
+            "{outcome:#?}"
+        );
+    }
+}
+
+#[test]
+fn two_servers_do_not_share_a_directory_and_ports_are_checked() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let start = |address: &str| {
+        Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+            .args([
+                "start",
+                "--non-interactive",
+                "--listen-addr",
+                address,
+                "--data-dir",
+            ])
+            .arg(home.path("server/data"))
+            .arg("--jwt-key-dir")
+            .arg(home.path("server/keys"))
+            .output()
+            .expect("it runs")
+    };
+    let same_data = start("127.0.0.1:0");
+    assert_eq!(same_data.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&same_data.stderr).into_owned();
+    assert!(
+        text.contains("cannot take lock on database; spacetime.pid already exists"),
+        "{text}"
+    );
+    let same_port = start(server.url.strip_prefix("http://").expect("http"));
+    let text = String::from_utf8_lossy(&same_port.stderr).into_owned();
+    assert!(
+        same_port.status.code() == Some(1)
+            && text.contains("is already in use")
+            && text.contains("[LC0621]"),
+        "{text}"
+    );
+}
+
+#[test]
+fn modules_describe_themselves() {
+    for name in ["transfer", "coverage"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+            .args(["extract-schema", &module(name)])
+            .output()
+            .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && text.starts_with("{\"V10\":{\"sections\":["),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1);
+    }
+    let home = Home::new();
+    home.write("bad.wasm", "no wasm at all");
+    let output = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+        .arg("extract-schema")
+        .arg(home.path("bad.wasm"))
+        .output()
+        .expect("it runs");
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("[LC0632]"));
+}
