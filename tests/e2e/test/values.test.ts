@@ -2,9 +2,10 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Timestamp } from 'spacetimedb';
+import { RawClient } from '../src/raw-client';
 import { connectCoverage, subscribe, type Connected } from '../src/sdk';
 import { Server, wasm } from '../src/server';
-import type { DbConnection as Coverage } from '../src/bindings/coverage';
+import { tables, type DbConnection as Coverage } from '../src/bindings/coverage';
 
 let server: Server;
 let client: Connected<Coverage>;
@@ -101,6 +102,58 @@ test('arguments of every kind arrive as they were sent', async () => {
     `true -9223372036854775808 340282366920938463463374607431768211455 quote " and \u{1F680} [0, 255] ` +
       `Point { x: -1, y: 2 } Green Label("l") None ${client.identity.toHexString()} 2023-11-14T22:13:20`
   );
+});
+
+test('typed queries of every literal', async () => {
+  await client.connection.reducers.checkNumbers({});
+  await client.connection.reducers.checkSpecials({});
+  await client.connection.reducers.checkShapes({});
+  await client.connection.reducers.addPlain({ left: -1, right: "it's" });
+  const watcher = await connectCoverage(server, 'all');
+  await subscribe(watcher.connection, 'SELECT * FROM every_special');
+  const [special] = [...watcher.connection.db.everySpecial.iter()];
+  const top = (1n << 256n) - 1n;
+  const queries: [string, number, { toSql(): string }][] = [
+    ['number', 1, tables.everyNumber.where(r => r.u8Value.eq(255))],
+    ['64 bits', 1, tables.everyNumber.where(r => r.u64Value.eq((1n << 64n) - 1n))],
+    ['256 bits', 1, tables.everyNumber.where(r => r.u256Value.eq(top))],
+    ['negative', 1, tables.everyNumber.where(r => r.i128Value.eq(-(1n << 127n)))],
+    ['bool', 1, tables.everyNumber.where(r => r.flag.eq(true))],
+    ['two', 1, tables.everyNumber.where(r => r.flag.eq(true).and(r.id.eq(1)))],
+    ['two that exclude each other', 0, tables.everyNumber.where(r => r.flag.eq(true)).where(r => r.id.eq(0))],
+    ['either', 2, tables.everyNumber.where(r => r.id.eq(0).or(r.id.eq(1)))],
+    ['smaller', 1, tables.everyNumber.where(r => r.i32Value.lt(0))],
+    ['text', 1, tables.plainSet.where(r => r.right.eq("it's"))],
+    ['identity', 1, tables.everySpecial.where(r => r.identity.eq(client.identity))],
+    ['connection', 1, tables.everySpecial.where(r => r.connectionId.eq(special.connectionId))],
+    ['timestamp', 1, tables.everySpecial.where(r => r.timestamp.eq(special.timestamp))],
+    ['uuid', 1, tables.everySpecial.where(r => r.uuid.eq(special.uuid))],
+  ];
+  const raw = await RawClient.connect(server.url, 'all');
+  for (const [what, rows, query] of queries) {
+    const sql = query.toSql();
+    const answer = await raw.query(sql);
+    expect(answer.error, `${what}: ${sql}`).toBeUndefined();
+    expect(answer.tables![0].rows, `${what}: ${sql}`).toHaveLength(rows);
+    await subscribe(watcher.connection, sql);
+  }
+  await raw.close();
+  watcher.connection.disconnect();
+});
+
+test('subscribeToAllTables', async () => {
+  const all = await connectCoverage(server, 'all');
+  await new Promise<void>((resolve, reject) =>
+    all.connection
+      .subscriptionBuilder()
+      .onApplied(() => resolve())
+      .onError(context => reject(context.event))
+      .subscribeToAllTables()
+  );
+  expect(all.connection.db.everyNumber.count()).toBe(2n);
+  expect(all.connection.db.everyShape.count()).toBe(3n);
+  expect(all.connection.db.online.count()).toBeGreaterThan(0n);
+  all.connection.disconnect();
 });
 
 test.each([
