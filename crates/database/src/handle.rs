@@ -181,6 +181,8 @@ impl DatabaseHandle {
             protocol: request.protocol,
             queries_per_set_max: limits.queries_per_set_max,
         };
+        // Made first: if this call is given up while it waits, dropping the connection tells the writer.
+        let accepted_connection = Connection::new(shared.clone(), queue.clone(), connection, sender);
         let (reply, accepted) = oneshot::channel();
         let item = Item::Connect {
             connection,
@@ -189,14 +191,13 @@ impl DatabaseHandle {
             jwt_payload: request.jwt_payload,
             token: request.token,
             confirmed: request.confirmed,
-            queue: queue.clone(),
+            queue,
             reply,
         };
         shared.send(item).map_err(|()| ConnectError::Closed)?;
         let registered = accepted.await.map_err(|_| ConnectError::Closed)??;
-        let connection = Connection::new(shared.clone(), queue, connection, sender);
         registered.await.map_err(|_| ConnectError::Closed)?;
-        Ok(connection)
+        Ok(accepted_connection)
     }
 
     /// Calls a function over HTTP, inside a connection of its own (06 §5.11). Returns when the result is durable.

@@ -114,7 +114,7 @@ impl Writer {
                     self.event(Event::Connected { connection, queue, identity: sender.identity, connection_id, token, confirmed, accepted });
                     receiver
                 });
-                // A caller who went away drops his connection, whose disconnect follows.
+                // A caller who went away dropped his connection, whose disconnect follows.
                 let _ = reply.send(result.map_err(|refused| ConnectError::Rejected(refused.text())));
             }
             Item::Disconnect { connection } => self.disconnect_client(connection),
