@@ -11,7 +11,7 @@ use spacetimedb_sdk::{
 };
 
 /// How long a test waits for what must happen. Generous: the machine may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 fn cache() -> PathBuf {
     std::env::var_os("XDG_CACHE_HOME")
