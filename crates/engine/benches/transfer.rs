@@ -108,7 +108,7 @@ impl Bench {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 7;
         self.seed ^= self.seed << 17;
-        ((self.seed >> 32) * u64::from(end) >> 32) as u32
+        (((self.seed >> 32) * u64::from(end)) >> 32) as u32
     }
 
     fn seed_accounts(&mut self, count: u32) {

@@ -68,7 +68,7 @@ proptest! {
                     for row in rows(&datastore, schema.id) {
                         let _ = datastore.insert(schema.id, &row, &mut Vec::new());
                     }
-                    let zeros = vec![0; 64];
+                    let zeros = [0; 64];
                     for length in 0..64 {
                         let _ = datastore.insert(schema.id, &zeros[..length], &mut Vec::new());
                     }

@@ -520,7 +520,7 @@ fn replayed(payloads: &[Vec<u8>]) -> Datastore {
 }
 
 proptest! {
-    #![proptest_config(config(120))]
+    #![proptest_config(config(50))]
 
     #[test]
     fn behaves_like_a_naive_database(transactions in transactions()) {
