@@ -31,17 +31,28 @@ impl CatalogView {
         }
         let mut views = FxHashMap::default();
         for view in &def.views {
-            let access = if view.is_public { TableAccess::Public } else { TableAccess::Private };
+            let access = if view.is_public {
+                TableAccess::Public
+            } else {
+                TableAccess::Private
+            };
             views.insert(view.name.clone(), access);
             views.entry(view.source_name.clone()).or_insert(access);
         }
-        CatalogView { schemas, by_name, views, row_level_security: !def.row_level_security.is_empty() }
+        CatalogView {
+            schemas,
+            by_name,
+            views,
+            row_level_security: !def.row_level_security.is_empty(),
+        }
     }
 }
 
 impl Catalog for CatalogView {
     fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        self.by_name.get(name).map(|&position| self.schemas[position].clone())
+        self.by_name
+            .get(name)
+            .map(|&position| self.schemas[position].clone())
     }
 
     fn view_access(&self, name: &str) -> Option<TableAccess> {

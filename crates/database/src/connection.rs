@@ -43,10 +43,23 @@ pub struct RequestSender {
 pub(crate) const INBOX_PERMIT_BYTES: usize = 1024;
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, queue: Arc<OutgoingQueue>, key: u64, sender: Sender) -> Connection {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        queue: Arc<OutgoingQueue>,
+        key: u64,
+        sender: Sender,
+    ) -> Connection {
         Connection {
-            outgoing: OutgoingReceiver { queue: queue.clone(), deferred: None },
-            sender: RequestSender { shared, queue, key, sender },
+            outgoing: OutgoingReceiver {
+                queue: queue.clone(),
+                deferred: None,
+            },
+            sender: RequestSender {
+                shared,
+                queue,
+                key,
+                sender,
+            },
         }
     }
 }
@@ -60,15 +73,25 @@ impl RequestSender {
     /// A message does not decode (those before it are executed), or the database is gone.
     pub async fn submit(&self, payload: Bytes) -> Result<(), SubmitError> {
         let shared = &self.shared;
-        let byte_permits = (payload.len() / INBOX_PERMIT_BYTES + 1).min(shared.inbox_byte_permits) as u32;
-        let permits = (shared.inbox_messages.acquire().await, shared.inbox_bytes.acquire_many(byte_permits).await);
-        let (Ok(message), Ok(bytes)) = permits else { return Err(SubmitError::Closed) };
+        let byte_permits =
+            (payload.len() / INBOX_PERMIT_BYTES + 1).min(shared.inbox_byte_permits) as u32;
+        let permits = (
+            shared.inbox_messages.acquire().await,
+            shared.inbox_bytes.acquire_many(byte_permits).await,
+        );
+        let (Ok(message), Ok(bytes)) = permits else {
+            return Err(SubmitError::Closed);
+        };
         message.forget();
         bytes.forget();
         let module = shared.module();
         let mut decoded = decode(&module, &self.sender, payload, Timestamp::now());
         let malformed = decoded.malformed.take();
-        let item = Item::Requests { connection: self.key, decoded, byte_permits };
+        let item = Item::Requests {
+            connection: self.key,
+            decoded,
+            byte_permits,
+        };
         shared.send(item).map_err(|()| SubmitError::Closed)?;
         match malformed {
             Some(text) => Err(SubmitError::Malformed(text)),
@@ -81,6 +104,8 @@ impl Drop for RequestSender {
     fn drop(&mut self) {
         self.queue.cut();
         // If the database is gone, there is nothing left to tell.
-        let _ = self.shared.send(Item::Disconnect { connection: self.key });
+        let _ = self.shared.send(Item::Disconnect {
+            connection: self.key,
+        });
     }
 }

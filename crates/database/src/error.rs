@@ -19,7 +19,11 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error("{action} {}: {source}", path.display())]
-    Io { action: &'static str, path: std::path::PathBuf, source: std::io::Error },
+    Io {
+        action: &'static str,
+        path: std::path::PathBuf,
+        source: std::io::Error,
+    },
     #[error(transparent)]
     Log(#[from] LogError),
     #[error(transparent)]
@@ -59,9 +63,16 @@ pub enum SubmitError {
 #[derive(Debug)]
 pub enum CallError {
     ConnectRejected(String),
-    UserError { message: String, outcome: CallOutcome },
-    Fatal { outcome: CallOutcome },
-    TimedOut { outcome: CallOutcome },
+    UserError {
+        message: String,
+        outcome: CallOutcome,
+    },
+    Fatal {
+        outcome: CallOutcome,
+    },
+    TimedOut {
+        outcome: CallOutcome,
+    },
     InvalidArguments(String),
     Lifecycle(String),
     NoSuchFunction,

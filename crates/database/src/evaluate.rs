@@ -16,7 +16,10 @@ const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
 pub(crate) enum Source {
     /// Concatenated rows.
     Rows { rows: Rows, table_is_empty: bool },
-    Scan { table: TableSnapshot, plan: Arc<SelectPlan> },
+    Scan {
+        table: TableSnapshot,
+        plan: Arc<SelectPlan>,
+    },
 }
 
 /// Concatenated rows with their boundaries.
@@ -46,15 +49,28 @@ impl Rows {
 pub(crate) fn find(datastore: &mut Datastore, plan: &Arc<SelectPlan>) -> Source {
     let id = plan.table.id;
     let Some(table) = datastore.table(id) else {
-        return Source::Rows { rows: Rows::default(), table_is_empty: true };
+        return Source::Rows {
+            rows: Rows::default(),
+            table_is_empty: true,
+        };
     };
     let table_is_empty = table.rows().row_count() == 0;
-    let never = plan.predicate.as_ref().is_some_and(|predicate| predicate.is_never());
+    let never = plan
+        .predicate
+        .as_ref()
+        .is_some_and(|predicate| predicate.is_never());
     if table_is_empty || never {
-        return Source::Rows { rows: Rows::default(), table_is_empty };
+        return Source::Rows {
+            rows: Rows::default(),
+            table_is_empty,
+        };
     }
     let mut rows = Rows::default();
-    let keep = |row: &[u8]| plan.predicate.as_ref().is_none_or(|p| p.matches(table.layout(), row));
+    let keep = |row: &[u8]| {
+        plan.predicate
+            .as_ref()
+            .is_none_or(|p| p.matches(table.layout(), row))
+    };
     if let Some((position, point)) = usable_index(plan, &table.schema.indexes) {
         let index = &table.indexes()[position];
         let found = index.for_point(table.rows(), table.layout(), &point, |id| {
@@ -64,7 +80,10 @@ pub(crate) fn find(datastore: &mut Datastore, plan: &Arc<SelectPlan>) -> Source 
             }
         });
         if found.is_ok() {
-            return Source::Rows { rows, table_is_empty };
+            return Source::Rows {
+                rows,
+                table_is_empty,
+            };
         }
     }
     if table.rows().row_count() <= SCAN_ON_WRITER_ROWS_MAX {
@@ -73,18 +92,37 @@ pub(crate) fn find(datastore: &mut Datastore, plan: &Arc<SelectPlan>) -> Source 
                 rows.push(row);
             }
         });
-        return Source::Rows { rows, table_is_empty };
+        return Source::Rows {
+            rows,
+            table_is_empty,
+        };
     }
-    let table = datastore.snapshot_table(id).expect("the table was just there");
-    Source::Scan { table, plan: plan.clone() }
+    let table = datastore
+        .snapshot_table(id)
+        .expect("the table was just there");
+    Source::Scan {
+        table,
+        plan: plan.clone(),
+    }
 }
 
 /// An index all of whose columns the plan fixes, with the point to look up.
 fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
-    let value = |column: &ColId| plan.equalities.iter().find(|(c, _)| c == column).map(|(_, value)| value);
+    let value = |column: &ColId| {
+        plan.equalities
+            .iter()
+            .find(|(c, _)| c == column)
+            .map(|(_, value)| value)
+    };
     indexes.iter().enumerate().find_map(|(position, index)| {
         let values: Option<Vec<_>> = index.algorithm.columns().iter().map(value).collect();
-        Some((position, values?.into_iter().flat_map(|value| value.iter().copied()).collect()))
+        Some((
+            position,
+            values?
+                .into_iter()
+                .flat_map(|value| value.iter().copied())
+                .collect(),
+        ))
     })
 }
 
@@ -99,7 +137,11 @@ pub(crate) fn scan(table: &TableSnapshot, plan: &SelectPlan, mut visit: impl FnM
 
 impl Source {
     /// Appends the row list of the result, and says whether the query's table was empty.
-    pub fn write_row_list(&self, plan: &SelectPlan, out: &mut Vec<u8>) -> Result<(), lightcone_wire::Error> {
+    pub fn write_row_list(
+        &self,
+        plan: &SelectPlan,
+        out: &mut Vec<u8>,
+    ) -> Result<(), lightcone_wire::Error> {
         let size = row_size(plan);
         match self {
             Source::Rows { rows, .. } => row_list(out, size, rows.iter()).map(drop),
@@ -120,13 +162,23 @@ impl Source {
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
     pub fn table_is_empty(&self) -> bool {
-        matches!(self, Source::Rows { table_is_empty: true, .. })
+        matches!(
+            self,
+            Source::Rows {
+                table_is_empty: true,
+                ..
+            }
+        )
     }
 }
 
 /// What is known of the size of a plan's rows.
 pub(crate) fn row_size(plan: &SelectPlan) -> RowSize {
-    let types: Option<usize> =
-        plan.table.columns.iter().map(|column| lightcone_types::bsatn::fixed_size(&column.ty)).sum();
+    let types: Option<usize> = plan
+        .table
+        .columns
+        .iter()
+        .map(|column| lightcone_types::bsatn::fixed_size(&column.ty))
+        .sum();
     RowSize::new(types)
 }

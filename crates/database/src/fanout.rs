@@ -35,17 +35,51 @@ pub(crate) enum Answer {
 
 /// What happened on the writer, in order.
 pub(crate) enum Event {
-    Connected { connection: u64, queue: Arc<OutgoingQueue>, identity: Identity, connection_id: ConnectionId, token: Arc<str>, confirmed: bool, accepted: oneshot::Sender<()> },
-    Disconnected { connection: u64 },
+    Connected {
+        connection: u64,
+        queue: Arc<OutgoingQueue>,
+        identity: Identity,
+        connection_id: ConnectionId,
+        token: Arc<str>,
+        confirmed: bool,
+        accepted: oneshot::Sender<()>,
+    },
+    Disconnected {
+        connection: u64,
+    },
     /// A reducer call of a connection; its changes, if any, are in this range of the batch's deltas.
-    Called { connection: u64, request_id: u32, timestamp: Timestamp, result: CallResult, ops: Range<usize> },
+    Called {
+        connection: u64,
+        request_id: u32,
+        timestamp: Timestamp,
+        result: CallResult,
+        ops: Range<usize>,
+    },
     /// A transaction that no connection called.
-    Committed { ops: Range<usize> },
-    Subscribed { connection: u64, query_set_id: u32, caller: Identity, plans: Vec<Arc<SelectPlan>>, answer: Answer },
-    Unsubscribed { connection: u64, query_set_id: u32, answer: Answer },
-    Answered { connection: u64, answer: Answer },
+    Committed {
+        ops: Range<usize>,
+    },
+    Subscribed {
+        connection: u64,
+        query_set_id: u32,
+        caller: Identity,
+        plans: Vec<Arc<SelectPlan>>,
+        answer: Answer,
+    },
+    Unsubscribed {
+        connection: u64,
+        query_set_id: u32,
+        answer: Answer,
+    },
+    Answered {
+        connection: u64,
+        answer: Answer,
+    },
     /// Runs once everything before it is durable (or at once if `confirmed` is false).
-    Release { confirmed: bool, action: Box<dyn FnOnce(Result<(), String>) + Send> },
+    Release {
+        confirmed: bool,
+        action: Box<dyn FnOnce(Result<(), String>) + Send>,
+    },
 }
 
 /// All that one round of the writer did. Sent to fan-out and given back for reuse.
@@ -61,7 +95,11 @@ pub(crate) enum Message {
     Batch(Box<Batch>),
     Log(CommitEvent),
     /// Ends every connection with this code and reason, and fan-out itself.
-    Stop { code: u16, reason: String, done: oneshot::Sender<()> },
+    Stop {
+        code: u16,
+        reason: String,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// Numbers that others may read at any time.
@@ -104,7 +142,12 @@ pub(crate) struct Fanout {
 }
 
 impl Fanout {
-    pub fn new(inbox: Receiver<Message>, used_batches: SyncSender<Box<Batch>>, durable_offset: u64, stats: Arc<FanoutStats>) -> Fanout {
+    pub fn new(
+        inbox: Receiver<Message>,
+        used_batches: SyncSender<Box<Batch>>,
+        durable_offset: u64,
+        stats: Arc<FanoutStats>,
+    ) -> Fanout {
         Fanout {
             inbox,
             used_batches,
@@ -149,12 +192,18 @@ impl Fanout {
     }
 
     fn batch(&mut self, mut batch: Box<Batch>) {
-        let Batch { events, deltas, required_offset } = &mut *batch;
+        let Batch {
+            events,
+            deltas,
+            required_offset,
+        } = &mut *batch;
         for event in events.drain(..) {
             self.event(event, deltas, *required_offset);
         }
         self.finish_batch(*required_offset);
-        self.stats.live_queries.store(self.subscriptions.query_count() as u64, Ordering::Relaxed);
+        self.stats
+            .live_queries
+            .store(self.subscriptions.query_count() as u64, Ordering::Relaxed);
         deltas.clear();
         // If the writer has enough spare batches, this one is freed.
         let _ = self.used_batches.try_send(batch);
@@ -162,27 +211,60 @@ impl Fanout {
 
     fn event(&mut self, event: Event, deltas: &DeltaBatch, required_offset: u64) {
         match event {
-            Event::Called { connection, request_id, timestamp, result, ops } => {
+            Event::Called {
+                connection,
+                request_id,
+                timestamp,
+                result,
+                ops,
+            } => {
                 self.called(connection, request_id, timestamp, &result, deltas, ops);
             }
             Event::Committed { ops } => self.update(deltas, ops, None),
-            Event::Connected { connection, queue, identity, connection_id, token, confirmed, accepted } => {
+            Event::Connected {
+                connection,
+                queue,
+                identity,
+                connection_id,
+                token,
+                confirmed,
+                accepted,
+            } => {
                 let mut hello = MessageBatch::default();
                 server::initial_connection(&mut hello.bytes, identity, connection_id, &token);
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
                 queue.push([Item::Messages(hello)]);
-                let state = Connection { queue, confirmed, staged: Vec::new(), open: MessageBatch::default(), touched: false, held_messages: 0, held_bytes: 0 };
+                let state = Connection {
+                    queue,
+                    confirmed,
+                    staged: Vec::new(),
+                    open: MessageBatch::default(),
+                    touched: false,
+                    held_messages: 0,
+                    held_bytes: 0,
+                };
                 self.connections.insert(connection, state);
                 // The client may have gone meanwhile; its disconnect follows then.
                 let _ = accepted.send(());
             }
             Event::Disconnected { connection } => self.forget(connection),
-            Event::Subscribed { connection, query_set_id, caller, plans, answer } => {
-                self.subscriptions.subscribe(connection, query_set_id, &plans, &caller);
+            Event::Subscribed {
+                connection,
+                query_set_id,
+                caller,
+                plans,
+                answer,
+            } => {
+                self.subscriptions
+                    .subscribe(connection, query_set_id, &plans, &caller);
                 self.stage_answer(connection, answer);
             }
-            Event::Unsubscribed { connection, query_set_id, answer } => {
+            Event::Unsubscribed {
+                connection,
+                query_set_id,
+                answer,
+            } => {
                 self.subscriptions.unsubscribe(connection, query_set_id);
                 self.stage_answer(connection, answer);
             }
@@ -193,33 +275,52 @@ impl Fanout {
                 } else if let Some(error) = &self.poison {
                     action(Err(error.to_string()));
                 } else {
-                    self.waiting.push_back((required_offset, Waiting::Release(action)));
+                    self.waiting
+                        .push_back((required_offset, Waiting::Release(action)));
                 }
             }
         }
     }
 
-    fn called(&mut self, connection: u64, request_id: u32, timestamp: Timestamp, result: &CallResult, deltas: &DeltaBatch, ops: Range<usize>) {
+    fn called(
+        &mut self,
+        connection: u64,
+        request_id: u32,
+        timestamp: Timestamp,
+        result: &CallResult,
+        deltas: &DeltaBatch,
+        ops: Range<usize>,
+    ) {
         let committed = matches!(result, CallResult::Committed);
         if committed && !ops.is_empty() {
             return self.update(deltas, ops, Some((connection, request_id, timestamp)));
         }
         self.stage(connection, |out| match result {
             CallResult::Committed => server::reducer_result_ok_empty(out, request_id, timestamp),
-            CallResult::UserError(text) => server::reducer_result_err(out, request_id, timestamp, text),
-            CallResult::InternalError(text) => server::reducer_result_internal_error(out, request_id, timestamp, text),
+            CallResult::UserError(text) => {
+                server::reducer_result_err(out, request_id, timestamp, text)
+            }
+            CallResult::InternalError(text) => {
+                server::reducer_result_internal_error(out, request_id, timestamp, text)
+            }
         });
     }
 
     /// Sends a transaction's updates; the caller gets its own inside its result (05 §6.3).
-    fn update(&mut self, deltas: &DeltaBatch, ops: Range<usize>, caller: Option<(u64, u32, Timestamp)>) {
+    fn update(
+        &mut self,
+        deltas: &DeltaBatch,
+        ops: Range<usize>,
+        caller: Option<(u64, u32, Timestamp)>,
+    ) {
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
         let mut answered = false;
         subscriptions.evaluate(deltas, deltas.ops(ops), |update| match caller {
             Some((connection, request_id, timestamp)) if connection == update.connection => {
                 answered = true;
                 self.stage(connection, |out| {
-                    server::reducer_result_ok(out, request_id, timestamp, &[]).encoded(update.sets, update.set_count);
+                    server::reducer_result_ok(out, request_id, timestamp, &[])
+                        .encoded(update.sets, update.set_count);
                 });
             }
             _ => self.stage(update.connection, |out| {
@@ -228,12 +329,16 @@ impl Fanout {
         });
         self.subscriptions = subscriptions;
         if let (Some((connection, request_id, timestamp)), false) = (caller, answered) {
-            self.stage(connection, |out| server::reducer_result_ok_empty(out, request_id, timestamp));
+            self.stage(connection, |out| {
+                server::reducer_result_ok_empty(out, request_id, timestamp)
+            });
         }
     }
 
     fn stage(&mut self, connection: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(state) = self.connections.get_mut(&connection) else { return };
+        let Some(state) = self.connections.get_mut(&connection) else {
+            return;
+        };
         write(&mut state.open.bytes);
         state.open.end_message();
         if !state.touched {
@@ -246,7 +351,9 @@ impl Fanout {
         match answer {
             Answer::Ready(message) => self.stage(connection, |out| out.extend_from_slice(&message)),
             Answer::Deferred(receiver) => {
-                let Some(state) = self.connections.get_mut(&connection) else { return };
+                let Some(state) = self.connections.get_mut(&connection) else {
+                    return;
+                };
                 state.close_open();
                 state.staged.push(Item::Deferred(receiver));
                 if !state.touched {
@@ -262,7 +369,9 @@ impl Fanout {
         let durable = self.durable_offset >= required_offset;
         let mut sent = 0;
         for connection in std::mem::take(&mut self.touched) {
-            let Some(state) = self.connections.get_mut(&connection) else { continue };
+            let Some(state) = self.connections.get_mut(&connection) else {
+                continue;
+            };
             state.touched = false;
             state.close_open();
             let items = std::mem::take(&mut state.staged);
@@ -272,7 +381,8 @@ impl Fanout {
             } else if let Some(error) = &self.poison {
                 state.queue.push([poison_close(error)]);
             } else if state.hold(&items) {
-                self.waiting.push_back((required_offset, Waiting::Deliver { connection, items }));
+                self.waiting
+                    .push_back((required_offset, Waiting::Deliver { connection, items }));
             } else {
                 // As slow as a client that does not read: the disk is behind by more than the bound.
                 state.queue.cut();
@@ -291,7 +401,11 @@ impl Fanout {
     }
 
     fn release(&mut self) {
-        while self.waiting.front().is_some_and(|(offset, _)| *offset <= self.durable_offset) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|(offset, _)| *offset <= self.durable_offset)
+        {
             match self.waiting.pop_front().expect("just seen").1 {
                 Waiting::Deliver { connection, items } => {
                     if let Some(state) = self.connections.get_mut(&connection) {
@@ -330,25 +444,35 @@ impl Fanout {
     fn stop(&mut self, code: u16, reason: &str) {
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             if let Waiting::Release(action) = waiting {
-                action(Err("the database was stopped before the result was durable".to_owned()));
+                action(Err(
+                    "the database was stopped before the result was durable".to_owned(),
+                ));
             }
         }
         for state in self.connections.values() {
-            state.queue.push([Item::Close { code, reason: reason.to_owned() }]);
+            state.queue.push([Item::Close {
+                code,
+                reason: reason.to_owned(),
+            }]);
         }
     }
 }
 
 /// How a connection ends whose answers can never be durable.
 fn poison_close(error: &LogError) -> Item {
-    Item::Close { code: 1001, reason: format!("the database is read-only: {error}") }
+    Item::Close {
+        code: 1001,
+        reason: format!("the database is read-only: {error}"),
+    }
 }
 
 fn size(items: &[Item]) -> (usize, usize) {
-    items.iter().fold((0, 0), |(messages, bytes), item| match item {
-        Item::Messages(batch) => (messages + batch.ends.len(), bytes + batch.bytes.len()),
-        Item::Deferred(_) | Item::Close { .. } => (messages + 1, bytes),
-    })
+    items
+        .iter()
+        .fold((0, 0), |(messages, bytes), item| match item {
+            Item::Messages(batch) => (messages + batch.ends.len(), bytes + batch.bytes.len()),
+            Item::Deferred(_) | Item::Close { .. } => (messages + 1, bytes),
+        })
 }
 
 impl Connection {
@@ -368,7 +492,8 @@ impl Connection {
 
     fn close_open(&mut self) {
         if !self.open.ends.is_empty() {
-            self.staged.push(Item::Messages(std::mem::take(&mut self.open)));
+            self.staged
+                .push(Item::Messages(std::mem::take(&mut self.open)));
         }
     }
 }

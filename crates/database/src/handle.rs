@@ -45,7 +45,9 @@ pub(crate) struct CommitterView {
 
 impl CommitterView {
     pub fn wait_durable(&self, offset: u64) -> Result<(), String> {
-        self.committer.wait_durable(offset).map_err(|error| error.to_string())
+        self.committer
+            .wait_durable(offset)
+            .map_err(|error| error.to_string())
     }
 
     pub fn trim(&self, before_offset: u64) {
@@ -54,16 +56,29 @@ impl CommitterView {
 }
 
 impl Shared {
-    pub fn new(options: DatabaseOptions, log: Arc<ModuleLog>, inbox: mpsc::UnboundedSender<Item>, module: Arc<Module>, fanout_stats: Arc<FanoutStats>) -> Shared {
+    pub fn new(
+        options: DatabaseOptions,
+        log: Arc<ModuleLog>,
+        inbox: mpsc::UnboundedSender<Item>,
+        module: Arc<Module>,
+        fanout_stats: Arc<FanoutStats>,
+    ) -> Shared {
         let limits = &options.limits;
-        let inbox_byte_permits = (limits.inbox_bytes_max / INBOX_PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS / 2);
+        let inbox_byte_permits =
+            (limits.inbox_bytes_max / INBOX_PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS / 2);
         Shared {
-            inbox_messages: Semaphore::new(limits.inbox_messages_max.clamp(1, Semaphore::MAX_PERMITS / 2)),
+            inbox_messages: Semaphore::new(
+                limits
+                    .inbox_messages_max
+                    .clamp(1, Semaphore::MAX_PERMITS / 2),
+            ),
             inbox_bytes: Semaphore::new(inbox_byte_permits),
             inbox_byte_permits,
             log,
             inbox,
-            scans: Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from))),
+            scans: Arc::new(Semaphore::new(
+                std::thread::available_parallelism().map_or(2, usize::from),
+            )),
             runtime: tokio::runtime::Handle::current(),
             transactions: AtomicU64::new(0),
             fanout_stats,
@@ -76,11 +91,17 @@ impl Shared {
     }
 
     pub fn module(&self) -> Arc<Module> {
-        self.module.read().expect("no code panics while it holds the module").clone()
+        self.module
+            .read()
+            .expect("no code panics while it holds the module")
+            .clone()
     }
 
     pub fn set_module(&self, module: Arc<Module>) {
-        *self.module.write().expect("no code panics while it holds the module") = module;
+        *self
+            .module
+            .write()
+            .expect("no code panics while it holds the module") = module;
     }
 
     pub fn send(&self, item: Item) -> Result<(), ()> {
@@ -93,16 +114,23 @@ impl Shared {
     }
 
     pub fn set_read_only(&self, error: &str) {
-        let _ = self.read_only.set(format!("the database is read-only because its log failed: {error} [LC0537]"));
+        let _ = self.read_only.set(format!(
+            "the database is read-only because its log failed: {error} [LC0537]"
+        ));
     }
 
     /// Lets go of the log, which is about to end.
     pub fn forget_log(&self) {
-        *self.log_stats.lock().expect("no code panics while it holds the statistics") = None;
+        *self
+            .log_stats
+            .lock()
+            .expect("no code panics while it holds the statistics") = None;
     }
 
     pub fn committer_view(&self, committer: &Arc<Committer>) -> CommitterView {
-        CommitterView { committer: committer.clone() }
+        CommitterView {
+            committer: committer.clone(),
+        }
     }
 }
 
@@ -182,7 +210,8 @@ impl DatabaseHandle {
             queries_per_set_max: limits.queries_per_set_max,
         };
         // Made first: if this call is given up while it waits, dropping the connection tells the writer.
-        let accepted_connection = Connection::new(shared.clone(), queue.clone(), connection, sender);
+        let accepted_connection =
+            Connection::new(shared.clone(), queue.clone(), connection, sender);
         let (reply, accepted) = oneshot::channel();
         let item = Item::Connect {
             connection,
@@ -204,7 +233,12 @@ impl DatabaseHandle {
     ///
     /// # Errors
     /// As 06 §5.11.
-    pub async fn call(&self, caller: Caller, function: &str, args: CallArgs) -> Result<CallOutcome, CallError> {
+    pub async fn call(
+        &self,
+        caller: Caller,
+        function: &str,
+        args: CallArgs,
+    ) -> Result<CallOutcome, CallError> {
         let shared = &self.shared;
         let module = shared.module();
         let is_owner = caller.identity == shared.options.owner;
@@ -214,7 +248,12 @@ impl DatabaseHandle {
                 return Err(CallError::Lifecycle(refusal.message));
             }
             Err(refusal) => {
-                shared.log.host(ConsoleLevel::Error, Some(function), &refusal.log, Timestamp::now());
+                shared.log.host(
+                    ConsoleLevel::Error,
+                    Some(function),
+                    &refusal.log,
+                    Timestamp::now(),
+                );
                 return Err(match module.def().procedure(function) {
                     Some(_) => CallError::NotSupported(PROCEDURES_UNSUPPORTED.to_owned()),
                     None => CallError::NoSuchFunction,
@@ -222,8 +261,17 @@ impl DatabaseHandle {
             }
         };
         let CallArgs::Json(text) = args;
-        let args = lightcone_types::json::args_from_json(&reducer.params_typespace, &reducer.params, function, &text)
-            .map_err(|error| CallError::InvalidArguments(format!("invalid arguments for reducer {function}: {error}")))?;
+        let args = lightcone_types::json::args_from_json(
+            &reducer.params_typespace,
+            &reducer.params,
+            function,
+            &text,
+        )
+        .map_err(|error| {
+            CallError::InvalidArguments(format!(
+                "invalid arguments for reducer {function}: {error}"
+            ))
+        })?;
         let (reply, result) = oneshot::channel();
         let item = Item::Call {
             caller,
@@ -258,12 +306,16 @@ impl DatabaseHandle {
     /// # Errors
     /// The program is no module.
     pub fn plan_update(&self, program: &[u8], kind: HostKind) -> Result<UpdatePlan, Error> {
-        let config = HostConfig { console: Arc::new(NullConsole), ..self.shared.host_config() };
+        let config = HostConfig {
+            console: Arc::new(NullConsole),
+            ..self.shared.host_config()
+        };
         let program = Program::load(&self.shared.options, &config, program.into(), kind)?;
         let current = self.shared.module();
         Ok(UpdatePlan {
             differences: differences(current.def(), &program.def),
-            major_version_upgrade: current.def().version == RawVersion::V9 && program.def.version == RawVersion::V10,
+            major_version_upgrade: current.def().version == RawVersion::V9
+                && program.def.version == RawVersion::V10,
         })
     }
 
@@ -271,23 +323,39 @@ impl DatabaseHandle {
     ///
     /// # Errors
     /// The program is no module, its schema differs, or the log failed. The old program keeps running.
-    pub async fn update(&self, program: Arc<[u8]>, kind: HostKind) -> Result<UpdateOutcome, UpdateError> {
+    pub async fn update(
+        &self,
+        program: Arc<[u8]>,
+        kind: HostKind,
+    ) -> Result<UpdateOutcome, UpdateError> {
         if Hash::keccak256(&program) == self.program_hash() {
             return Ok(UpdateOutcome::Unchanged);
         }
         let shared = self.shared.clone();
-        let loaded = tokio::task::spawn_blocking(move || Program::load(&shared.options, &shared.host_config(), program, kind)).await;
+        let loaded = tokio::task::spawn_blocking(move || {
+            Program::load(&shared.options, &shared.host_config(), program, kind)
+        })
+        .await;
         let program = match loaded {
             Ok(Ok(program)) => program,
             Ok(Err(error)) => return Err(UpdateError::Module(error.to_string())),
-            Err(error) => return Err(UpdateError::Database(format!("loading the module failed: {error}"))),
+            Err(error) => {
+                return Err(UpdateError::Database(format!(
+                    "loading the module failed: {error}"
+                )))
+            }
         };
         if let Some(text) = differences(self.shared.module().def(), &program.def) {
             return Err(UpdateError::Rejected(text));
         }
         let (reply, result) = oneshot::channel();
         let gone = || UpdateError::Database("no such module".to_owned());
-        self.shared.send(Item::Replace { program: Box::new(program), reply }).map_err(|()| gone())?;
+        self.shared
+            .send(Item::Replace {
+                program: Box::new(program),
+                reply,
+            })
+            .map_err(|()| gone())?;
         result.await.map_err(|_| gone())??;
         Ok(UpdateOutcome::Updated)
     }
@@ -310,14 +378,23 @@ impl DatabaseHandle {
     pub async fn shutdown(self, reason: ShutdownReason) {
         tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
         let (done, wait) = oneshot::channel();
-        let item = Item::Stop { code: 1001, reason: "module exited".to_owned(), done };
+        let item = Item::Stop {
+            code: 1001,
+            reason: "module exited".to_owned(),
+            done,
+        };
         if self.shared.send(item).is_ok() {
             let _ = wait.await;
         }
     }
 
     pub fn stats(&self) -> DatabaseStats {
-        let log_stats = self.shared.log_stats.lock().expect("no code panics while it holds the statistics").clone();
+        let log_stats = self
+            .shared
+            .log_stats
+            .lock()
+            .expect("no code panics while it holds the statistics")
+            .clone();
         let log = log_stats.map(|read| read()).unwrap_or_default();
         let fanout = &self.shared.fanout_stats;
         DatabaseStats {

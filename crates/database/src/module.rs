@@ -21,14 +21,26 @@ pub(crate) struct Program {
 
 impl Program {
     /// Compiles, loads and validates. Runs module code, under limits; takes as long as compiling takes.
-    pub fn load(options: &DatabaseOptions, instance: &InstanceOptions, bytes: Arc<[u8]>, kind: HostKind) -> Result<Program, Error> {
+    pub fn load(
+        options: &DatabaseOptions,
+        instance: &InstanceOptions,
+        bytes: Arc<[u8]>,
+        kind: HostKind,
+    ) -> Result<Program, Error> {
         let engine = match kind {
             HostKind::Wasm => &options.engines.wasm,
             HostKind::Js => options.engines.js.as_ref().ok_or(Error::NoJavaScript)?,
         };
         let loaded = engine.load(&bytes, instance)?;
-        let def = ModuleDef::from_bsatn(loaded.describe()).map_err(|error| Error::Module(error.to_string()))?;
-        Ok(Program { hash: Hash::keccak256(&bytes), bytes, kind, loaded, def: Arc::new(def) })
+        let def = ModuleDef::from_bsatn(loaded.describe())
+            .map_err(|error| Error::Module(error.to_string()))?;
+        Ok(Program {
+            hash: Hash::keccak256(&bytes),
+            bytes,
+            kind,
+            loaded,
+            def: Arc::new(def),
+        })
     }
 }
 
@@ -44,8 +56,18 @@ pub(crate) struct Module {
 
 impl Module {
     pub fn new(version: u64, program: Program, catalog: CatalogView) -> Module {
-        let reducer_names = program.def.reducers.iter().map(|reducer| reducer.name.as_str().into()).collect();
-        Module { version, program, reducer_names, catalog }
+        let reducer_names = program
+            .def
+            .reducers
+            .iter()
+            .map(|reducer| reducer.name.as_str().into())
+            .collect();
+        Module {
+            version,
+            program,
+            reducer_names,
+            catalog,
+        }
     }
 
     pub fn def(&self) -> &Arc<ModuleDef> {

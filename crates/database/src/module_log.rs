@@ -34,21 +34,39 @@ struct State {
 
 impl ModuleLog {
     pub(crate) fn new(directory: PathBuf) -> ModuleLog {
-        ModuleLog { directory, state: Mutex::default(), live: broadcast::channel(LIVE_RECORDS_MAX).0 }
+        ModuleLog {
+            directory,
+            state: Mutex::default(),
+            live: broadcast::channel(LIVE_RECORDS_MAX).0,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no code panics while it holds the log")
+        self.state
+            .lock()
+            .expect("no code panics while it holds the log")
     }
 
     /// The last `num_lines` lines (at least one; all if none) of today's file, or of the newest there is.
     pub fn tail(&self, num_lines: Option<u32>) -> Vec<u8> {
-        let Some(path) = self.newest() else { return Vec::new() };
-        let Ok(text) = read_end(&path) else { return Vec::new() };
+        let Some(path) = self.newest() else {
+            return Vec::new();
+        };
+        let Ok(text) = read_end(&path) else {
+            return Vec::new();
+        };
         let Some(count) = num_lines else { return text };
         let count = count.max(1) as usize;
-        let starts = text.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-        let start = starts.filter(|start| *start < text.len()).nth(count - 1).unwrap_or(0);
+        let starts = text
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, byte)| **byte == b'\n')
+            .map(|(at, _)| at + 1);
+        let start = starts
+            .filter(|start| *start < text.len())
+            .nth(count - 1)
+            .unwrap_or(0);
         text[start..].to_vec()
     }
 
@@ -59,7 +77,10 @@ impl ModuleLog {
 
     fn newest(&self) -> Option<PathBuf> {
         let entries = std::fs::read_dir(&self.directory).ok()?;
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|e| e == "log")).max()
+        entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|e| e == "log"))
+            .max()
     }
 
     /// Writes a record. A full disk loses module logs, never transactions.
@@ -88,7 +109,13 @@ impl ModuleLog {
     }
 
     /// A record the host makes about a function, or about the database if there is none.
-    pub(crate) fn host(&self, level: ConsoleLevel, function: Option<&str>, message: &str, ts: Timestamp) {
+    pub(crate) fn host(
+        &self,
+        level: ConsoleLevel,
+        function: Option<&str>,
+        message: &str,
+        ts: Timestamp,
+    ) {
         self.write(&ConsoleRecord {
             level,
             ts,
@@ -114,8 +141,12 @@ impl ConsoleSink for ModuleLog {
 
 fn open_file(directory: &Path, ts: Timestamp) -> Option<File> {
     let date = ts.to_rfc3339().chars().take(10).collect::<String>();
-    let opened = std::fs::create_dir_all(directory)
-        .and_then(|()| OpenOptions::new().create(true).append(true).open(directory.join(format!("{date}.log"))));
+    let opened = std::fs::create_dir_all(directory).and_then(|()| {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join(format!("{date}.log")))
+    });
     match opened {
         Ok(file) => Some(file),
         Err(error) => {
@@ -135,7 +166,10 @@ fn read_end(path: &Path) -> std::io::Result<Vec<u8>> {
     }
     file.take(TAIL_BYTES_MAX).read_to_end(&mut text)?;
     if length > TAIL_BYTES_MAX {
-        let first_line = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
+        let first_line = text
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(text.len(), |at| at + 1);
         text.drain(..first_line);
     }
     Ok(text)

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::Arc;
 
-use lightcone_engine::{CommitOutput, Datastore, ModuleRecord, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
-use lightcone_host::{ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT};
+use lightcone_engine::{
+    CommitOutput, Datastore, ModuleRecord, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID,
+};
+use lightcone_host::{
+    ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome,
+    FATAL_ERROR_TEXT,
+};
 use lightcone_log::{Committer, CommitterOptions, Frame, LocalLog, Log, LogOptions, MemoryLog};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
@@ -36,7 +41,11 @@ impl DatabaseHandle {
     ///
     /// # Errors
     /// The program is no module, its `init` reducer fails, or writing fails. Nothing is left behind then.
-    pub fn create(options: DatabaseOptions, program: Arc<[u8]>, kind: HostKind) -> Result<DatabaseHandle, Error> {
+    pub fn create(
+        options: DatabaseOptions,
+        program: Arc<[u8]>,
+        kind: HostKind,
+    ) -> Result<DatabaseHandle, Error> {
         let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
         let silent = host_config(&options, None);
         let program = Program::load(&options, &silent, program, kind)?;
@@ -47,13 +56,24 @@ impl DatabaseHandle {
         let (datastore, instance, records) = initialize(&options, &program, &config, Some(&log))?;
         let mut durable: Box<dyn Log> = match options.in_memory {
             true => Box::new(MemoryLog::new()),
-            false => Box::new(LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?.0),
+            false => Box::new(
+                LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?.0,
+            ),
         };
-        durable.append(EPOCH, Frame { first_offset: 0, count: 1, payload: &[&records] })?;
+        durable.append(
+            EPOCH,
+            Frame {
+                first_offset: 0,
+                count: 1,
+                payload: &[&records],
+            },
+        )?;
         durable.sync()?;
         log.info("Database initialized");
         warn_unsupported(&log, &program.def);
-        Ok(start(options, log, program, datastore, instance, durable, 0))
+        Ok(start(
+            options, log, program, datastore, instance, durable, 0,
+        ))
     }
 
     /// Opens a database that was created earlier: recovery, then the disconnects that a crash left out (05 §11).
@@ -63,23 +83,40 @@ impl DatabaseHandle {
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
         let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
-        let (durable, recovery) = LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?;
+        let (durable, recovery) =
+            LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
         }
         let started = std::time::Instant::now();
         let mut snapshots = SnapshotStore::open(&options.directory.join("snapshots"))?;
-        let (mut datastore, report) = Datastore::recover(&options.directory, &mut snapshots, &durable)?;
+        let (mut datastore, report) =
+            Datastore::recover(&options.directory, &mut snapshots, &durable)?;
         for problem in snapshots.problems() {
             tracing::warn!(database = %options.identity, %problem, "a damaged snapshot was set aside");
         }
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = started.elapsed().as_millis() as u64, "recovered");
         datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
-        let record = datastore.module_record().ok_or_else(|| Error::Empty(options.directory.clone()))?;
+        let record = datastore
+            .module_record()
+            .ok_or_else(|| Error::Empty(options.directory.clone()))?;
         let config = host_config(&options, Some(&log));
-        let program = Program::load(&options, &config, record.program.into(), HostKind::from_u8(record.program_kind))?;
+        let program = Program::load(
+            &options,
+            &config,
+            record.program.into(),
+            HostKind::from_u8(record.program_kind),
+        )?;
         let instance = program.loaded.instantiate(HostEnv::new(config))?;
-        Ok(start(options, log, program, Box::new(datastore), instance, Box::new(durable), report.replayed_bytes))
+        Ok(start(
+            options,
+            log,
+            program,
+            Box::new(datastore),
+            instance,
+            Box::new(durable),
+            report.replayed_bytes,
+        ))
     }
 }
 
@@ -92,7 +129,10 @@ pub(crate) fn warn_unsupported(log: &ModuleLog, def: &ModuleDef) {
         }
     }
     if !def.views.is_empty() {
-        warn(format!("views are not supported yet: {} views of this module cannot be queried [LC0404]", def.views.len()));
+        warn(format!(
+            "views are not supported yet: {} views of this module cannot be queried [LC0404]",
+            def.views.len()
+        ));
     }
     if !def.row_level_security.is_empty() {
         warn("row-level security is not supported yet: only the owner may read the tables of this module [LC0405]".to_owned());
@@ -100,7 +140,11 @@ pub(crate) fn warn_unsupported(log: &ModuleLog, def: &ModuleDef) {
 }
 
 fn make_directory(directory: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(directory).map_err(|source| Error::Io { action: "cannot create", path: PathBuf::from(directory), source })
+    std::fs::create_dir_all(directory).map_err(|source| Error::Io {
+        action: "cannot create",
+        path: PathBuf::from(directory),
+        source,
+    })
 }
 
 fn host_config(options: &DatabaseOptions, log: Option<&Arc<ModuleLog>>) -> HostConfig {
@@ -126,7 +170,12 @@ fn log_options(options: &DatabaseOptions) -> LogOptions {
 type Initialized = (Box<Datastore>, Box<dyn ModuleInstance>, Vec<u8>);
 
 /// The creating transaction: catalog, tables, program, `init`. Returns its log record.
-fn initialize(options: &DatabaseOptions, program: &Program, config: &HostConfig, log: Option<&ModuleLog>) -> Result<Initialized, Error> {
+fn initialize(
+    options: &DatabaseOptions,
+    program: &Program,
+    config: &HostConfig,
+    log: Option<&ModuleLog>,
+) -> Result<Initialized, Error> {
     let say = |text: &str| {
         if let Some(log) = log {
             log.info(text);
@@ -153,7 +202,13 @@ fn initialize(options: &DatabaseOptions, program: &Program, config: &HostConfig,
     let mut datastore = Some(datastore);
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");
-        run_init(options.owner, program, init, instance.as_mut(), &mut datastore)?;
+        run_init(
+            options.owner,
+            program,
+            init,
+            instance.as_mut(),
+            &mut datastore,
+        )?;
     }
     let mut datastore = datastore.expect("the module gave the datastore back");
     let mut output = CommitOutput::default();
@@ -162,7 +217,13 @@ fn initialize(options: &DatabaseOptions, program: &Program, config: &HostConfig,
     Ok((datastore, instance, output.records))
 }
 
-fn run_init(owner: Identity, program: &Program, init: usize, instance: &mut dyn ModuleInstance, datastore: &mut Option<Box<Datastore>>) -> Result<(), Error> {
+fn run_init(
+    owner: Identity,
+    program: &Program,
+    init: usize,
+    instance: &mut dyn ModuleInstance,
+    datastore: &mut Option<Box<Datastore>>,
+) -> Result<(), Error> {
     let name: Arc<str> = program.def.reducers[init].name.as_str().into();
     let call = ReducerCall {
         id: init as u32,
@@ -184,15 +245,32 @@ fn run_init(owner: Identity, program: &Program, init: usize, instance: &mut dyn 
 }
 
 /// Starts the log, fan-out and writer threads.
-fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datastore: Box<Datastore>, instance: Box<dyn ModuleInstance>, durable: Box<dyn Log>, replayed_bytes: u64) -> DatabaseHandle {
+fn start(
+    options: DatabaseOptions,
+    log: Arc<ModuleLog>,
+    program: Program,
+    datastore: Box<Datastore>,
+    instance: Box<dyn ModuleInstance>,
+    durable: Box<dyn Log>,
+    replayed_bytes: u64,
+) -> DatabaseHandle {
     let stack_bytes = options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     let next_offset = durable.tail().next_offset;
     let catalog = CatalogView::new(&datastore, &program.def);
     let module = Arc::new(Module::new(0, program, catalog));
     let (inbox_sender, inbox) = mpsc::unbounded_channel();
     let stats = Arc::new(FanoutStats::default());
-    let committer_options = CommitterOptions { queue_bytes_max: options.limits.log_queue_bytes_max, ..CommitterOptions::default() };
-    let shared = Arc::new(Shared::new(options, log, inbox_sender, module.clone(), stats.clone()));
+    let committer_options = CommitterOptions {
+        queue_bytes_max: options.limits.log_queue_bytes_max,
+        ..CommitterOptions::default()
+    };
+    let shared = Arc::new(Shared::new(
+        options,
+        log,
+        inbox_sender,
+        module.clone(),
+        stats.clone(),
+    ));
 
     let (fanout_sender, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
@@ -200,22 +278,32 @@ fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datast
     spawn("fan-out", 2 << 20, move || {
         let mut fanout = fanout;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) {
-            tracing::error!(panic = panic_text(&panic), "fan-out failed; the database stops [LC0308]");
+            tracing::error!(
+                panic = panic_text(&panic),
+                "fan-out failed; the database stops [LC0308]"
+            );
             fanout.cut_all();
         }
     });
 
     let (events, poisoned) = (fanout_sender.clone(), Arc::downgrade(&shared));
     let on_event = move |event: lightcone_log::CommitEvent| {
-        if let (lightcone_log::CommitEvent::Poisoned { error }, Some(shared)) = (&event, poisoned.upgrade()) {
+        if let (lightcone_log::CommitEvent::Poisoned { error }, Some(shared)) =
+            (&event, poisoned.upgrade())
+        {
             shared.set_read_only(&error.to_string());
         }
         // Fan-out ends after the log.
         let _ = events.send(Message::Log(event));
     };
-    let committer = Arc::new(Committer::spawn(durable, committer_options, Box::new(on_event)));
+    let committer = Arc::new(Committer::spawn(
+        durable,
+        committer_options,
+        Box::new(on_event),
+    ));
     let reader = committer.clone();
-    *shared.log_stats.lock().expect("nobody else holds it yet") = Some(Arc::new(move || reader.stats()));
+    *shared.log_stats.lock().expect("nobody else holds it yet") =
+        Some(Arc::new(move || reader.stats()));
 
     let mut writer = Writer {
         shared: shared.clone(),
@@ -233,7 +321,9 @@ fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datast
     let (failure, stop) = (shared.clone(), writer.fanout.clone());
     spawn("writer", stack_bytes, move || {
         let run = move || {
-            for (identity, connection_id) in left_over_clients(writer.datastore.as_deref_mut().expect("just put there")) {
+            for (identity, connection_id) in
+                left_over_clients(writer.datastore.as_deref_mut().expect("just put there"))
+            {
                 writer.disconnect(identity, connection_id);
             }
             writer.run();
@@ -243,7 +333,11 @@ fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datast
             tracing::error!(database = %failure.options.identity, panic = panic_text(&panic), "the writer failed; the database stops [LC0308]");
             failure.forget_log();
             let (done, _) = tokio::sync::oneshot::channel();
-            let _ = stop.send(Message::Stop { code: 1011, reason: "the database failed and restarts [LC0308]".to_owned(), done });
+            let _ = stop.send(Message::Stop {
+                code: 1011,
+                reason: "the database failed and restarts [LC0308]".to_owned(),
+                done,
+            });
         }
     });
     DatabaseHandle { shared }
@@ -251,7 +345,8 @@ fn start(options: DatabaseOptions, log: Arc<ModuleLog>, program: Program, datast
 
 fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no text")
 }
 
 fn spawn(name: &str, stack_bytes: usize, body: impl FnOnce() + Send + 'static) {
@@ -268,9 +363,20 @@ fn left_over_clients(datastore: &mut Datastore) -> Vec<(Identity, ConnectionId)>
     let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
     table.rows().for_each(|_, row| {
         let reader = &mut Reader::new(row);
-        let identity: [u8; 32] = reader.read_slice(32).ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-        let connection: [u8; 16] = reader.read_slice(16).ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-        clients.push((Identity::from_le_bytes(identity), ConnectionId::from_le_bytes(connection)));
+        let identity: [u8; 32] = reader
+            .read_slice(32)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .unwrap_or_default();
+        let connection: [u8; 16] = reader
+            .read_slice(16)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .unwrap_or_default();
+        clients.push((
+            Identity::from_le_bytes(identity),
+            ConnectionId::from_le_bytes(connection),
+        ));
     });
     debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
     clients

@@ -21,7 +21,10 @@ impl MessageBatch {
     }
 
     pub(crate) fn of(message: Vec<u8>) -> MessageBatch {
-        MessageBatch { ends: vec![message.len() as u32], bytes: message }
+        MessageBatch {
+            ends: vec![message.len() as u32],
+            bytes: message,
+        }
     }
 }
 
@@ -37,7 +40,10 @@ pub(crate) enum Item {
     Messages(MessageBatch),
     /// One message that another thread is still making; everything behind it waits (05 §10).
     Deferred(oneshot::Receiver<Vec<u8>>),
-    Close { code: u16, reason: String },
+    Close {
+        code: u16,
+        reason: String,
+    },
 }
 
 #[derive(Default)]
@@ -62,11 +68,19 @@ pub(crate) struct OutgoingQueue {
 impl OutgoingQueue {
     pub fn new(messages_max: usize, bytes_max: usize) -> Arc<OutgoingQueue> {
         let (ready, cut) = (Notify::new(), Notify::new());
-        Arc::new(OutgoingQueue { state: Mutex::default(), ready, cut, messages_max, bytes_max })
+        Arc::new(OutgoingQueue {
+            state: Mutex::default(),
+            ready,
+            cut,
+            messages_max,
+            bytes_max,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no code panics while it holds the queue")
+        self.state
+            .lock()
+            .expect("no code panics while it holds the queue")
     }
 
     /// Appends items. A queue over its bounds is cut: the client is too slow and loses its connection.
@@ -155,7 +169,9 @@ impl OutgoingReceiver {
             }
             match self.take() {
                 Taken::Item(Item::Messages(batch)) => return Some(Outgoing::Messages(batch)),
-                Taken::Item(Item::Close { code, reason }) => return Some(Outgoing::Close { code, reason }),
+                Taken::Item(Item::Close { code, reason }) => {
+                    return Some(Outgoing::Close { code, reason })
+                }
                 Taken::Item(Item::Deferred(receiver)) => self.deferred = Some(receiver),
                 Taken::Ended => return None,
                 Taken::Nothing => self.queue.ready.notified().await,

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lightcone_query::{compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText};
+use lightcone_query::{
+    compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText,
+};
 use lightcone_schema::{ReducerDef, Visibility};
 use lightcone_types::{Identity, Timestamp};
 use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
@@ -14,13 +16,36 @@ use crate::module::Module;
 /// One client message, resolved against a version of the module.
 pub(crate) enum Request {
     /// The arguments are at this place of the payload.
-    Call { request_id: u32, reducer: u32, args: Range<u32> },
+    Call {
+        request_id: u32,
+        reducer: u32,
+        args: Range<u32>,
+    },
     /// A call that does not reach the module.
-    RejectedCall { request_id: u32, message: String, log: String, function: String },
-    Subscribe { request_id: u32, query_set_id: u32, plans: Result<Vec<Arc<SelectPlan>>, String> },
-    Unsubscribe { request_id: u32, query_set_id: u32, send_dropped_rows: bool },
-    OneOff { request_id: u32, plan: Result<Arc<SelectPlan>, String> },
-    Procedure { request_id: u32, message: String },
+    RejectedCall {
+        request_id: u32,
+        message: String,
+        log: String,
+        function: String,
+    },
+    Subscribe {
+        request_id: u32,
+        query_set_id: u32,
+        plans: Result<Vec<Arc<SelectPlan>>, String>,
+    },
+    Unsubscribe {
+        request_id: u32,
+        query_set_id: u32,
+        send_dropped_rows: bool,
+    },
+    OneOff {
+        request_id: u32,
+        plan: Result<Arc<SelectPlan>, String>,
+    },
+    Procedure {
+        request_id: u32,
+        message: String,
+    },
 }
 
 /// Who sends.
@@ -34,7 +59,10 @@ pub(crate) struct Sender {
 
 impl Sender {
     fn caller(&self) -> lightcone_query::Caller {
-        lightcone_query::Caller { identity: self.identity, is_owner: self.is_owner }
+        lightcone_query::Caller {
+            identity: self.identity,
+            is_owner: self.is_owner,
+        }
     }
 }
 
@@ -49,7 +77,12 @@ pub(crate) struct Decoded {
 }
 
 /// Decodes a payload. Messages before a malformed one are kept: they are handled (05 §3.3).
-pub(crate) fn decode(module: &Module, sender: &Sender, payload: Bytes, timestamp: Timestamp) -> Decoded {
+pub(crate) fn decode(
+    module: &Module,
+    sender: &Sender,
+    payload: Bytes,
+    timestamp: Timestamp,
+) -> Decoded {
     let mut requests = Vec::with_capacity(1 + payload.len() / 48);
     let mut malformed = None;
     let base = payload.as_ptr() as usize;
@@ -62,45 +95,88 @@ pub(crate) fn decode(module: &Module, sender: &Sender, payload: Bytes, timestamp
             }
         }
     }
-    Decoded { version: module.version, timestamp, payload, requests, malformed }
+    Decoded {
+        version: module.version,
+        timestamp,
+        payload,
+        requests,
+        malformed,
+    }
 }
 
 fn resolve(module: &Module, sender: &Sender, message: ClientMessage<'_>, base: usize) -> Request {
     match message {
-        ClientMessage::CallReducer { request_id, reducer, args } => {
-            match resolve_call(module, sender.is_owner, reducer, args) {
-                Ok(id) => {
-                    let start = (args.as_ptr() as usize - base) as u32;
-                    Request::Call { request_id, reducer: id, args: start..start + args.len() as u32 }
-                }
-                Err(CallRefusal { message, log }) => {
-                    Request::RejectedCall { request_id, message, log, function: reducer.to_owned() }
+        ClientMessage::CallReducer {
+            request_id,
+            reducer,
+            args,
+        } => match resolve_call(module, sender.is_owner, reducer, args) {
+            Ok(id) => {
+                let start = (args.as_ptr() as usize - base) as u32;
+                Request::Call {
+                    request_id,
+                    reducer: id,
+                    args: start..start + args.len() as u32,
                 }
             }
-        }
-        ClientMessage::CallProcedure { request_id, procedure, .. } => {
+            Err(CallRefusal { message, log }) => Request::RejectedCall {
+                request_id,
+                message,
+                log,
+                function: reducer.to_owned(),
+            },
+        },
+        ClientMessage::CallProcedure {
+            request_id,
+            procedure,
+            ..
+        } => {
             let message = match module.def().procedure(procedure) {
                 Some(_) => PROCEDURES_UNSUPPORTED.to_owned(),
                 None => "No such procedure".to_owned(),
             };
-            Request::Procedure { request_id, message }
+            Request::Procedure {
+                request_id,
+                message,
+            }
         }
-        ClientMessage::Subscribe { request_id, query_set_id, query_strings } => {
+        ClientMessage::Subscribe {
+            request_id,
+            query_set_id,
+            query_strings,
+        } => {
             let plans = compile_set(module, sender, &query_strings);
-            Request::Subscribe { request_id, query_set_id, plans }
+            Request::Subscribe {
+                request_id,
+                query_set_id,
+                plans,
+            }
         }
-        ClientMessage::Unsubscribe { request_id, query_set_id, send_dropped_rows } => {
-            Request::Unsubscribe { request_id, query_set_id, send_dropped_rows }
-        }
-        ClientMessage::OneOffQuery { request_id, query_string } => {
+        ClientMessage::Unsubscribe {
+            request_id,
+            query_set_id,
+            send_dropped_rows,
+        } => Request::Unsubscribe {
+            request_id,
+            query_set_id,
+            send_dropped_rows,
+        },
+        ClientMessage::OneOffQuery {
+            request_id,
+            query_string,
+        } => {
             let plan = compile_subscription(query_string, &module.catalog, &sender.caller());
-            Request::OneOff { request_id, plan: plan.map(Arc::new).map_err(|error| error.to_string()) }
+            Request::OneOff {
+                request_id,
+                plan: plan.map(Arc::new).map_err(|error| error.to_string()),
+            }
         }
     }
 }
 
 /// What a call of a procedure is answered.
-pub(crate) const PROCEDURES_UNSUPPORTED: &str = "procedures are not supported yet; call a reducer [LC0301]";
+pub(crate) const PROCEDURES_UNSUPPORTED: &str =
+    "procedures are not supported yet; call a reducer [LC0301]";
 
 /// Why a call does not reach the module: for the caller, and for the module's log.
 pub(crate) struct CallRefusal {
@@ -110,20 +186,31 @@ pub(crate) struct CallRefusal {
 
 /// Steps 1 and 2 of 05 §6.3: the reducer's id, if the caller may call it with these arguments.
 #[inline]
-pub(crate) fn resolve_call(module: &Module, is_owner: bool, name: &str, args: &[u8]) -> Result<u32, CallRefusal> {
+pub(crate) fn resolve_call(
+    module: &Module,
+    is_owner: bool,
+    name: &str,
+    args: &[u8],
+) -> Result<u32, CallRefusal> {
     let (id, reducer) = find_reducer(module, is_owner, name)?;
     match reducer.validate_args(args) {
         Ok(_) => Ok(id as u32),
         Err(error) => Err(CallRefusal {
             message: format!("invalid arguments for reducer {name}: {error}"),
-            log: format!("External attempt to call reducer \"{name}\" failed, invalid arguments.\n{error}"),
+            log: format!(
+                "External attempt to call reducer \"{name}\" failed, invalid arguments.\n{error}"
+            ),
         }),
     }
 }
 
 /// The reducer of this name, if the caller may call it.
 #[inline]
-pub(crate) fn find_reducer<'m>(module: &'m Module, is_owner: bool, name: &str) -> Result<(usize, &'m ReducerDef), CallRefusal> {
+pub(crate) fn find_reducer<'m>(
+    module: &'m Module,
+    is_owner: bool,
+    name: &str,
+) -> Result<(usize, &'m ReducerDef), CallRefusal> {
     match module.def().reducer(name) {
         Some((_, reducer)) if reducer.lifecycle.is_some() => {
             let lifecycle = reducer.lifecycle.expect("just checked");
@@ -139,7 +226,11 @@ pub(crate) fn find_reducer<'m>(module: &'m Module, is_owner: bool, name: &str) -
 }
 
 /// Compiles the queries of a set, without repetitions of the same text (05 §7.1).
-fn compile_set(module: &Module, sender: &Sender, texts: &[&str]) -> Result<Vec<Arc<SelectPlan>>, String> {
+fn compile_set(
+    module: &Module,
+    sender: &Sender,
+    texts: &[&str],
+) -> Result<Vec<Arc<SelectPlan>>, String> {
     let caller = sender.caller();
     let mut plans: Vec<Arc<SelectPlan>> = Vec::with_capacity(texts.len());
     let mut seen = rustc_hash::FxHashSet::default();
@@ -148,7 +239,10 @@ fn compile_set(module: &Module, sender: &Sender, texts: &[&str]) -> Result<Vec<A
             return Ok(());
         }
         if plans.len() == sender.queries_per_set_max {
-            return Err(format!("a query set holds at most {} queries [LC0703]", sender.queries_per_set_max));
+            return Err(format!(
+                "a query set holds at most {} queries [LC0703]",
+                sender.queries_per_set_max
+            ));
         }
         let plan = compile_subscription(text, &module.catalog, &caller).and_then(|plan| {
             lightcone_query::admit_subscription(&plan)?;
@@ -162,7 +256,9 @@ fn compile_set(module: &Module, sender: &Sender, texts: &[&str]) -> Result<Vec<A
         Ok(())
     };
     for text in texts {
-        match read_subscribe_text(text).map_err(|error| format!("{error}, executing: `{}`", text.trim()))? {
+        match read_subscribe_text(text)
+            .map_err(|error| format!("{error}, executing: `{}`", text.trim()))?
+        {
             SubscribeText::Query(text) => add(text, true)?,
             SubscribeText::AllTables => {
                 for text in expand_subscribe_all(&module.catalog.schemas, &caller) {

@@ -38,25 +38,48 @@ impl DatabaseHandle {
     ///
     /// # Errors
     /// As 06 §5.14.
-    pub async fn sql(&self, caller: Caller, text: String, confirmed: bool) -> Result<SqlOutcome, SqlError> {
+    pub async fn sql(
+        &self,
+        caller: Caller,
+        text: String,
+        confirmed: bool,
+    ) -> Result<SqlOutcome, SqlError> {
         let started = Instant::now();
         let shared = &self.shared;
         let module = shared.module();
-        let rights = lightcone_query::Caller { identity: caller.identity, is_owner: caller.identity == shared.options.owner };
-        let Statement::Select(plan) = compile_statement(&text, &module.catalog, &rights).map_err(|error| SqlError::Query(error.to_string()))?;
+        let rights = lightcone_query::Caller {
+            identity: caller.identity,
+            is_owner: caller.identity == shared.options.owner,
+        };
+        let Statement::Select(plan) = compile_statement(&text, &module.catalog, &rights)
+            .map_err(|error| SqlError::Query(error.to_string()))?;
         if let Some(reason) = shared.read_only().filter(|_| confirmed) {
-            return Err(SqlError::Database(format!("{reason}; unconfirmed reads (confirmed=false) still work")));
+            return Err(SqlError::Database(format!(
+                "{reason}; unconfirmed reads (confirmed=false) still work"
+            )));
         }
         let plan = Arc::new(plan);
         let (reply, result) = oneshot::channel();
-        let item = Item::Query { caller, connection_id: random_connection_id(), plan: plan.clone(), confirmed, reply };
+        let item = Item::Query {
+            caller,
+            connection_id: random_connection_id(),
+            plan: plan.clone(),
+            confirmed,
+            reply,
+        };
         shared.send(item).map_err(|()| SqlError::ModuleGone)?;
         let source = result.await.map_err(|_| SqlError::ModuleGone)??;
         let mut schema_json = String::new();
         lightcone_types::json::product_type_to_json(&plan.output_type(), &mut schema_json);
         let rows = tokio::task::spawn_blocking(move || rows_json(&plan, &source)).await;
-        let rows_json = rows.map_err(|error| SqlError::Database(format!("evaluating the query failed: {error}")))?;
-        Ok(SqlOutcome { schema_json, rows_json, duration_us: started.elapsed().as_micros() as u64, stats: SqlStats::default() })
+        let rows_json = rows
+            .map_err(|error| SqlError::Database(format!("evaluating the query failed: {error}")))?;
+        Ok(SqlOutcome {
+            schema_json,
+            rows_json,
+            duration_us: started.elapsed().as_micros() as u64,
+            stats: SqlStats::default(),
+        })
     }
 }
 
@@ -64,18 +87,32 @@ fn rows_json(plan: &SelectPlan, source: &Source) -> String {
     if let Projection::Count(_) = plan.projection {
         let mut count = 0_u64;
         match source {
-            Source::Scan { table, .. } if plan.predicate.is_none() => count = table.rows.row_count(),
+            Source::Scan { table, .. } if plan.predicate.is_none() => {
+                count = table.rows.row_count()
+            }
             _ => visit(plan, source, |_| {
                 count += 1;
                 true
             }),
         }
-        return if plan.limit == Some(0) { "[]".to_owned() } else { format!("[[{count}]]") };
+        return if plan.limit == Some(0) {
+            "[]".to_owned()
+        } else {
+            format!("[[{count}]]")
+        };
     }
-    let types: Vec<_> = plan.table.columns.iter().map(|column| column.ty.clone()).collect();
+    let types: Vec<_> = plan
+        .table
+        .columns
+        .iter()
+        .map(|column| column.ty.clone())
+        .collect();
     let layout = RowLayout::new(&types);
     let columns: Vec<usize> = match &plan.projection {
-        Projection::Columns(columns) => columns.iter().map(|(column, _)| usize::from(column.0)).collect(),
+        Projection::Columns(columns) => columns
+            .iter()
+            .map(|(column, _)| usize::from(column.0))
+            .collect(),
         _ => (0..types.len()).collect(),
     };
     let limit = plan.limit.unwrap_or(u64::MAX);
@@ -105,7 +142,12 @@ fn rows_json(plan: &SelectPlan, source: &Source) -> String {
 
 fn column_value(layout: &RowLayout, row: &[u8], column: usize) -> AlgebraicValue {
     let mut reader = Reader::new(layout.column(row, column));
-    decode_value(&Typespace::default(), layout.column_type(column), &mut reader).expect("stored rows decode")
+    decode_value(
+        &Typespace::default(),
+        layout.column_type(column),
+        &mut reader,
+    )
+    .expect("stored rows decode")
 }
 
 fn visit(plan: &SelectPlan, source: &Source, mut each: impl FnMut(&[u8]) -> bool) {

@@ -45,7 +45,11 @@ struct QueryKey {
 impl QueryKey {
     fn of(plan: &SelectPlan, caller: &lightcone_types::Identity) -> QueryKey {
         let sender_value = plan.reads_sender.then(|| caller.as_le_bytes().to_vec());
-        QueryKey { text: plan.text.clone(), table: plan.table.id, sender_value }
+        QueryKey {
+            text: plan.text.clone(),
+            table: plan.table.id,
+            sender_value,
+        }
     }
 }
 
@@ -107,8 +111,17 @@ pub(crate) struct ConnectionUpdate<'a> {
 }
 
 impl Subscriptions {
-    pub fn subscribe(&mut self, connection: u64, query_set_id: u32, plans: &[Arc<SelectPlan>], caller: &lightcone_types::Identity) {
-        let subscriber = Subscriber { connection, query_set_id };
+    pub fn subscribe(
+        &mut self,
+        connection: u64,
+        query_set_id: u32,
+        plans: &[Arc<SelectPlan>],
+        caller: &lightcone_types::Identity,
+    ) {
+        let subscriber = Subscriber {
+            connection,
+            query_set_id,
+        };
         let mut set = Vec::with_capacity(plans.len());
         for plan in plans {
             let key = QueryKey::of(plan, caller);
@@ -120,7 +133,10 @@ impl Subscriptions {
             set.push(index);
         }
         self.sets.insert((connection, query_set_id), set);
-        self.sets_of.entry(connection).or_default().push(query_set_id);
+        self.sets_of
+            .entry(connection)
+            .or_default()
+            .push(query_set_id);
     }
 
     /// Drops all query sets of a connection that is gone.
@@ -131,11 +147,16 @@ impl Subscriptions {
     }
 
     pub fn unsubscribe(&mut self, connection: u64, query_set_id: u32) {
-        let Some(set) = self.sets.remove(&(connection, query_set_id)) else { return };
+        let Some(set) = self.sets.remove(&(connection, query_set_id)) else {
+            return;
+        };
         if let Some(sets) = self.sets_of.get_mut(&connection) {
             sets.retain(|other| *other != query_set_id);
         }
-        let subscriber = Subscriber { connection, query_set_id };
+        let subscriber = Subscriber {
+            connection,
+            query_set_id,
+        };
         for index in set {
             let subscribers = &mut self.query_mut(index).subscribers;
             if let Some(position) = subscribers.iter().position(|other| *other == subscriber) {
@@ -153,23 +174,43 @@ impl Subscriptions {
     }
 
     fn query_mut(&mut self, index: QueryIndex) -> &mut Query {
-        self.queries[index as usize].as_mut().expect("query sets and tables name live queries")
+        self.queries[index as usize]
+            .as_mut()
+            .expect("query sets and tables name live queries")
     }
 
     fn add_query(&mut self, plan: Arc<SelectPlan>, key: QueryKey) -> QueryIndex {
-        let equality = plan.equalities.iter().find(|(column, _)| compares_bytewise(&plan, *column)).cloned();
+        let equality = plan
+            .equalities
+            .iter()
+            .find(|(column, _)| compares_bytewise(&plan, *column))
+            .cloned();
         let residual = match &equality {
             Some((column, _)) => plan.residual(&[*column]),
             None => plan.predicate.clone(),
         };
-        let table = self.tables.entry(plan.table.id).or_insert_with(|| TableQueries::new(&plan));
+        let table = self
+            .tables
+            .entry(plan.table.id)
+            .or_insert_with(|| TableQueries::new(&plan));
         let index = self.free.pop().unwrap_or(self.queries.len() as QueryIndex);
         match &equality {
-            Some((column, value)) => table.map_of(*column).entry(value.clone()).or_default().push(index),
+            Some((column, value)) => table
+                .map_of(*column)
+                .entry(value.clone())
+                .or_default()
+                .push(index),
             None => table.scans.push(index),
         }
         self.by_key.insert(key.clone(), index);
-        let query = Query { plan, key, residual, equality, subscribers: Vec::new(), hit: None };
+        let query = Query {
+            plan,
+            key,
+            residual,
+            equality,
+            subscribers: Vec::new(),
+            hit: None,
+        };
         match self.queries.get_mut(index as usize) {
             Some(place) => *place = Some(query),
             None => self.queries.push(Some(query)),
@@ -178,11 +219,15 @@ impl Subscriptions {
     }
 
     fn remove_query(&mut self, index: QueryIndex) {
-        let Some(query) = self.queries[index as usize].take() else { return };
+        let Some(query) = self.queries[index as usize].take() else {
+            return;
+        };
         self.by_key.remove(&query.key);
         self.free.push(index);
         let id = query.plan.table.id;
-        let Some(table) = self.tables.get_mut(&id) else { return };
+        let Some(table) = self.tables.get_mut(&id) else {
+            return;
+        };
         match &query.equality {
             Some((column, value)) => {
                 let map = table.map_of(*column);
@@ -202,18 +247,35 @@ impl Subscriptions {
     }
 
     /// Matches a transaction's changes to the queries and calls `send` once per concerned connection.
-    pub fn evaluate(&mut self, deltas: &DeltaBatch, ops: &[DeltaOp], mut send: impl FnMut(ConnectionUpdate<'_>)) {
+    pub fn evaluate(
+        &mut self,
+        deltas: &DeltaBatch,
+        ops: &[DeltaOp],
+        mut send: impl FnMut(ConnectionUpdate<'_>),
+    ) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let Scratch { hits, targets, candidates } = &mut scratch;
+        let Scratch {
+            hits,
+            targets,
+            candidates,
+        } = &mut scratch;
         let mut used = 0;
         for (position, op) in ops.iter().enumerate() {
-            let Some(table) = self.tables.get(&op.table) else { continue };
+            let Some(table) = self.tables.get(&op.table) else {
+                continue;
+            };
             let row = deltas.row(op);
             candidates.clear();
             table.candidates(row, candidates);
             for &index in candidates.iter() {
-                let query = self.queries[index as usize].as_mut().expect("tables name live queries");
-                if query.residual.as_ref().is_some_and(|p| !p.matches(&table.layout, row)) {
+                let query = self.queries[index as usize]
+                    .as_mut()
+                    .expect("tables name live queries");
+                if query
+                    .residual
+                    .as_ref()
+                    .is_some_and(|p| !p.matches(&table.layout, row))
+                {
                     continue;
                 }
                 let hit = *query.hit.get_or_insert_with(|| {
@@ -238,10 +300,18 @@ impl Subscriptions {
         self.scratch = scratch;
     }
 
-    fn collect_targets(&mut self, hits: &mut [Hit], deltas: &DeltaBatch, ops: &[DeltaOp], targets: &mut Vec<Target>) {
+    fn collect_targets(
+        &mut self,
+        hits: &mut [Hit],
+        deltas: &DeltaBatch,
+        ops: &[DeltaOp],
+        targets: &mut Vec<Target>,
+    ) {
         targets.clear();
         for (number, hit) in hits.iter_mut().enumerate() {
-            let query = self.queries[hit.query as usize].as_mut().expect("hits name live queries");
+            let query = self.queries[hit.query as usize]
+                .as_mut()
+                .expect("hits name live queries");
             query.hit = None;
             let id = query.plan.table.id;
             let table = &self.tables[&id];
@@ -256,7 +326,12 @@ impl Subscriptions {
         targets.sort_unstable();
     }
 
-    fn send_updates(&self, hits: &[Hit], targets: &[Target], send: &mut impl FnMut(ConnectionUpdate<'_>)) {
+    fn send_updates(
+        &self,
+        hits: &[Hit],
+        targets: &[Target],
+        send: &mut impl FnMut(ConnectionUpdate<'_>),
+    ) {
         let mut sets = Vec::new();
         for of_connection in targets.chunk_by(|a, b| a.connection == b.connection) {
             sets.clear();
@@ -265,7 +340,11 @@ impl Subscriptions {
                 set_count += 1;
                 self.write_set(hits, of_set, &mut sets);
             }
-            send(ConnectionUpdate { connection: of_connection[0].connection, set_count, sets: &sets });
+            send(ConnectionUpdate {
+                connection: of_connection[0].connection,
+                set_count,
+                sets: &sets,
+            });
         }
     }
 
@@ -287,7 +366,12 @@ impl Subscriptions {
 
 impl TableQueries {
     fn new(plan: &SelectPlan) -> TableQueries {
-        let types: Vec<_> = plan.table.columns.iter().map(|column| column.ty.clone()).collect();
+        let types: Vec<_> = plan
+            .table
+            .columns
+            .iter()
+            .map(|column| column.ty.clone())
+            .collect();
         TableQueries {
             layout: RowLayout::new(&types),
             row_size: row_size(plan),
@@ -329,28 +413,45 @@ impl Hit {
 
     /// Encodes the entry once; every subscriber gets a copy.
     fn encode(&mut self, table: &TableQueries, deltas: &DeltaBatch, ops: &[DeltaOp]) {
-        let Hit { inserts, deletes, encoded, .. } = self;
+        let Hit {
+            inserts,
+            deletes,
+            encoded,
+            ..
+        } = self;
         encoded.clear();
         // Lists beyond 4 GiB cannot be: the transaction's own limit is far below.
         if table.is_event {
             let mut list = event_rows(encoded);
-            inserts.iter().for_each(|position| list.push(deltas.row(&ops[*position as usize])));
+            inserts
+                .iter()
+                .for_each(|position| list.push(deltas.row(&ops[*position as usize])));
             list.finish().expect("a transaction's rows fit a list");
             return;
         }
         let mut entry = persistent_rows(encoded);
         if !inserts.is_empty() {
-            entry.inserts(table.row_size, rows_at(inserts, deltas, ops)).expect("a transaction's rows fit a list");
+            entry
+                .inserts(table.row_size, rows_at(inserts, deltas, ops))
+                .expect("a transaction's rows fit a list");
         }
         if !deletes.is_empty() {
-            entry.deletes(table.row_size, rows_at(deletes, deltas, ops)).expect("a transaction's rows fit a list");
+            entry
+                .deletes(table.row_size, rows_at(deletes, deltas, ops))
+                .expect("a transaction's rows fit a list");
         }
     }
 }
 
 /// The rows at these positions of a transaction's operations.
-fn rows_at<'r>(positions: &'r [u32], deltas: &'r DeltaBatch, ops: &'r [DeltaOp]) -> impl Iterator<Item = &'r [u8]> + Clone {
-    positions.iter().map(move |position| deltas.row(&ops[*position as usize]))
+fn rows_at<'r>(
+    positions: &'r [u32],
+    deltas: &'r DeltaBatch,
+    ops: &'r [DeltaOp],
+) -> impl Iterator<Item = &'r [u8]> + Clone {
+    positions
+        .iter()
+        .map(move |position| deltas.row(&ops[*position as usize]))
 }
 
 /// Equal values of the column have equal bytes; not so for floats (-0 and +0, the NaNs).
@@ -359,10 +460,15 @@ fn compares_bytewise(plan: &SelectPlan, column: ColId) -> bool {
         match ty {
             AlgebraicType::F32 | AlgebraicType::F64 | AlgebraicType::Ref(_) => false,
             AlgebraicType::Array(element) => no_floats(element),
-            AlgebraicType::Product(product) => product.elements.iter().all(|e| no_floats(&e.algebraic_type)),
+            AlgebraicType::Product(product) => product
+                .elements
+                .iter()
+                .all(|e| no_floats(&e.algebraic_type)),
             AlgebraicType::Sum(sum) => sum.variants.iter().all(|v| no_floats(&v.algebraic_type)),
             _ => true,
         }
     }
-    plan.table.column(column).is_some_and(|column| no_floats(&column.ty))
+    plan.table
+        .column(column)
+        .is_some_and(|column| no_floats(&column.ty))
 }

@@ -5,10 +5,12 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::{
-    CommitOutput, Datastore, DatastoreError, DatastoreSnapshot, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID,
+    CommitOutput, Datastore, DatastoreError, DatastoreSnapshot, ST_CLIENT_ID,
+    ST_CONNECTION_CREDENTIALS_ID,
 };
 use lightcone_host::{
-    ConsoleLevel, HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+    ConsoleLevel, HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome,
+    FATAL_ERROR_TEXT,
 };
 use lightcone_log::Committer;
 use lightcone_query::SelectPlan;
@@ -34,15 +36,52 @@ const ROUND_EVENTS_MAX: usize = 4096;
 
 /// What the writer is asked to do.
 pub(crate) enum Item {
-    Requests { connection: u64, decoded: Decoded, byte_permits: u32 },
-    Connect { connection: u64, sender: Sender, connection_id: ConnectionId, jwt_payload: Arc<str>, token: Arc<str>, confirmed: bool, queue: Arc<OutgoingQueue>, reply: oneshot::Sender<Result<oneshot::Receiver<()>, ConnectError>> },
-    Disconnect { connection: u64 },
-    Call { caller: Caller, connection_id: ConnectionId, function: String, args: Vec<u8>, timestamp: Timestamp, reply: oneshot::Sender<Result<CallOutcome, CallError>> },
-    Query { caller: Caller, connection_id: ConnectionId, plan: Arc<SelectPlan>, confirmed: bool, reply: oneshot::Sender<Result<Source, SqlError>> },
-    Replace { program: Box<Program>, reply: oneshot::Sender<Result<(), UpdateError>> },
+    Requests {
+        connection: u64,
+        decoded: Decoded,
+        byte_permits: u32,
+    },
+    Connect {
+        connection: u64,
+        sender: Sender,
+        connection_id: ConnectionId,
+        jwt_payload: Arc<str>,
+        token: Arc<str>,
+        confirmed: bool,
+        queue: Arc<OutgoingQueue>,
+        reply: oneshot::Sender<Result<oneshot::Receiver<()>, ConnectError>>,
+    },
+    Disconnect {
+        connection: u64,
+    },
+    Call {
+        caller: Caller,
+        connection_id: ConnectionId,
+        function: String,
+        args: Vec<u8>,
+        timestamp: Timestamp,
+        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+    },
+    Query {
+        caller: Caller,
+        connection_id: ConnectionId,
+        plan: Arc<SelectPlan>,
+        confirmed: bool,
+        reply: oneshot::Sender<Result<Source, SqlError>>,
+    },
+    Replace {
+        program: Box<Program>,
+        reply: oneshot::Sender<Result<(), UpdateError>>,
+    },
     /// A snapshot thread has ended.
-    SnapshotDone { durable_bytes: u64 },
-    Stop { code: u16, reason: String, done: oneshot::Sender<()> },
+    SnapshotDone {
+        durable_bytes: u64,
+    },
+    Stop {
+        code: u16,
+        reason: String,
+        done: oneshot::Sender<()>,
+    },
 }
 
 struct Client {
@@ -86,7 +125,13 @@ pub(crate) struct WriterState {
 impl Writer {
     pub fn run(mut self) {
         let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
-        while self.state.stop.is_none() && !self.state.failed && self.inbox.blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX) > 0 {
+        while self.state.stop.is_none()
+            && !self.state.failed
+            && self
+                .inbox
+                .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX)
+                > 0
+        {
             for item in items.drain(..) {
                 self.item(item);
                 if self.round_is_full() {
@@ -101,31 +146,73 @@ impl Writer {
 
     fn item(&mut self, item: Item) {
         match item {
-            Item::Requests { connection, decoded, byte_permits } => {
+            Item::Requests {
+                connection,
+                decoded,
+                byte_permits,
+            } => {
                 self.requests(connection, decoded);
                 self.shared.inbox_messages.add_permits(1);
                 self.shared.inbox_bytes.add_permits(byte_permits as usize);
             }
-            Item::Connect { connection, sender, connection_id, jwt_payload, token, confirmed, queue, reply } => {
+            Item::Connect {
+                connection,
+                sender,
+                connection_id,
+                jwt_payload,
+                token,
+                confirmed,
+                queue,
+                reply,
+            } => {
                 let result = self.connect(sender.identity, connection_id, &jwt_payload);
                 let result = result.map(|()| {
-                    self.state.clients.insert(connection, Client { sender, connection_id, query_sets: FxHashMap::default() });
+                    self.state.clients.insert(
+                        connection,
+                        Client {
+                            sender,
+                            connection_id,
+                            query_sets: FxHashMap::default(),
+                        },
+                    );
                     let (accepted, receiver) = oneshot::channel();
-                    self.event(Event::Connected { connection, queue, identity: sender.identity, connection_id, token, confirmed, accepted });
+                    self.event(Event::Connected {
+                        connection,
+                        queue,
+                        identity: sender.identity,
+                        connection_id,
+                        token,
+                        confirmed,
+                        accepted,
+                    });
                     receiver
                 });
                 // A caller who went away dropped his connection, whose disconnect follows.
-                let _ = reply.send(result.map_err(|refused| ConnectError::Rejected(refused.text())));
+                let _ =
+                    reply.send(result.map_err(|refused| ConnectError::Rejected(refused.text())));
             }
             Item::Disconnect { connection } => self.disconnect_client(connection),
-            Item::Call { caller, connection_id, function, args, timestamp, reply } => {
+            Item::Call {
+                caller,
+                connection_id,
+                function,
+                args,
+                timestamp,
+                reply,
+            } => {
                 let result = self.http_call(&caller, connection_id, &function, &args, timestamp);
                 self.reply_when_durable(true, move |durable| {
                     let result = durable.map_err(CallError::Database).and(result);
                     let _ = reply.send(result);
                 });
             }
-            Item::Query { caller, connection_id, plan, confirmed, reply } => {
+            Item::Query {
+                caller,
+                connection_id,
+                plan,
+                confirmed,
+                reply,
+            } => {
                 let result = self.http_query(&caller, connection_id, &plan);
                 self.reply_when_durable(confirmed, move |durable| {
                     let result = durable.map_err(SqlError::Database).and(result);
@@ -151,12 +238,21 @@ impl Writer {
         self.state.batch.events.push(event);
     }
 
-    fn reply_when_durable(&mut self, confirmed: bool, action: impl FnOnce(Result<(), String>) + Send + 'static) {
-        self.event(Event::Release { confirmed, action: Box::new(action) });
+    fn reply_when_durable(
+        &mut self,
+        confirmed: bool,
+        action: impl FnOnce(Result<(), String>) + Send + 'static,
+    ) {
+        self.event(Event::Release {
+            confirmed,
+            action: Box::new(action),
+        });
     }
 
     fn datastore(&mut self) -> &mut Datastore {
-        self.datastore.as_mut().expect("the module gave the datastore back")
+        self.datastore
+            .as_mut()
+            .expect("the module gave the datastore back")
     }
 
     // ---- rounds -----------------------------------------------------------------------------------------------------
@@ -172,18 +268,24 @@ impl Writer {
     fn end_round(&mut self) {
         let state = &mut self.state;
         if state.records > 0 {
-            let payload = std::mem::replace(&mut state.output.records, self.committer.take_buffer());
+            let payload =
+                std::mem::replace(&mut state.output.records, self.committer.take_buffer());
             state.output.records.clear();
             let first_offset = self.next_offset - u64::from(state.records);
             if let Err(error) = self.committer.submit(first_offset, state.records, payload) {
                 // Fan-out hears of the failure from the log itself and never releases these results.
                 self.shared.set_read_only(&error.to_string());
             }
-            self.shared.transactions.fetch_add(u64::from(state.records), Ordering::Relaxed);
+            self.shared
+                .transactions
+                .fetch_add(u64::from(state.records), Ordering::Relaxed);
             state.records = 0;
         }
         if !state.batch.events.is_empty() {
-            let mut batch = std::mem::replace(&mut state.batch, self.used_batches.try_recv().unwrap_or_default());
+            let mut batch = std::mem::replace(
+                &mut state.batch,
+                self.used_batches.try_recv().unwrap_or_default(),
+            );
             std::mem::swap(&mut batch.deltas, &mut state.output.deltas);
             state.output.deltas.clear();
             batch.required_offset = self.next_offset;
@@ -201,7 +303,10 @@ impl Writer {
             lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
         }
         let start = output.deltas.position();
-        let datastore = self.datastore.as_mut().expect("the module gave the datastore back");
+        let datastore = self
+            .datastore
+            .as_mut()
+            .expect("the module gave the datastore back");
         if datastore.commit(output) {
             self.state.records += 1;
             self.next_offset += 1;
@@ -212,33 +317,78 @@ impl Writer {
     // ---- requests of clients ------------------------------------------------------------------------------------
 
     fn requests(&mut self, connection: u64, mut decoded: Decoded) {
-        let Some(client) = self.state.clients.get(&connection) else { return };
+        let Some(client) = self.state.clients.get(&connection) else {
+            return;
+        };
         let (sender, connection_id) = (client.sender, client.connection_id);
         if decoded.version != self.module.version {
             decoded = decode(&self.module, &sender, decoded.payload, decoded.timestamp);
         }
-        let Decoded { timestamp, payload, requests, .. } = decoded;
+        let Decoded {
+            timestamp,
+            payload,
+            requests,
+            ..
+        } = decoded;
         for request in requests {
             match request {
-                Request::Call { request_id, reducer, args } => {
+                Request::Call {
+                    request_id,
+                    reducer,
+                    args,
+                } => {
                     let args = &payload[args.start as usize..args.end as usize];
-                    let (result, ops) = self.call(reducer, sender.identity, connection_id, timestamp, args);
-                    self.event(Event::Called { connection, request_id, timestamp, result, ops });
+                    let (result, ops) =
+                        self.call(reducer, sender.identity, connection_id, timestamp, args);
+                    self.event(Event::Called {
+                        connection,
+                        request_id,
+                        timestamp,
+                        result,
+                        ops,
+                    });
                 }
-                Request::RejectedCall { request_id, message, log, function } => {
-                    self.shared.log.host(ConsoleLevel::Error, Some(&function), &log, timestamp);
+                Request::RejectedCall {
+                    request_id,
+                    message,
+                    log,
+                    function,
+                } => {
+                    self.shared
+                        .log
+                        .host(ConsoleLevel::Error, Some(&function), &log, timestamp);
                     let result = CallResult::InternalError(message);
-                    self.event(Event::Called { connection, request_id, timestamp: Timestamp::now(), result, ops: 0..0 });
+                    self.event(Event::Called {
+                        connection,
+                        request_id,
+                        timestamp: Timestamp::now(),
+                        result,
+                        ops: 0..0,
+                    });
                 }
-                Request::Procedure { request_id, message } => {
+                Request::Procedure {
+                    request_id,
+                    message,
+                } => {
                     let mut answer = Vec::new();
                     server::procedure_result_internal_error(&mut answer, request_id, &message);
-                    self.event(Event::Answered { connection, answer: Answer::Ready(answer) });
+                    self.event(Event::Answered {
+                        connection,
+                        answer: Answer::Ready(answer),
+                    });
                 }
-                Request::Subscribe { request_id, query_set_id, plans } => {
+                Request::Subscribe {
+                    request_id,
+                    query_set_id,
+                    plans,
+                } => {
                     self.subscribe(connection, request_id, query_set_id, plans);
                 }
-                Request::Unsubscribe { request_id, query_set_id, send_dropped_rows } => {
+                Request::Unsubscribe {
+                    request_id,
+                    query_set_id,
+                    send_dropped_rows,
+                } => {
                     self.unsubscribe(connection, request_id, query_set_id, send_dropped_rows);
                 }
                 Request::OneOff { request_id, plan } => self.one_off(connection, request_id, plan),
@@ -250,7 +400,14 @@ impl Writer {
     }
 
     /// Runs a reducer as a transaction.
-    fn call(&mut self, reducer: u32, identity: Identity, connection_id: ConnectionId, timestamp: Timestamp, args: &[u8]) -> (CallResult, std::ops::Range<usize>) {
+    fn call(
+        &mut self,
+        reducer: u32,
+        identity: Identity,
+        connection_id: ConnectionId,
+        timestamp: Timestamp,
+        args: &[u8],
+    ) -> (CallResult, std::ops::Range<usize>) {
         if let Some(reason) = self.shared.read_only() {
             return (CallResult::InternalError(reason), 0..0);
         }
@@ -265,7 +422,14 @@ impl Writer {
     }
 
     /// Runs a reducer in the open transaction and replaces the instance if it trapped.
-    fn execute(&mut self, reducer: u32, identity: Identity, connection_id: ConnectionId, timestamp: Timestamp, args: &[u8]) -> ReducerOutcome {
+    fn execute(
+        &mut self,
+        reducer: u32,
+        identity: Identity,
+        connection_id: ConnectionId,
+        timestamp: Timestamp,
+        args: &[u8],
+    ) -> ReducerOutcome {
         let call = ReducerCall {
             id: reducer,
             name: &self.module.reducer_names[reducer as usize],
@@ -286,16 +450,25 @@ impl Writer {
         match self.module.program.loaded.instantiate(env) {
             Ok(instance) => self.instance = instance,
             // The poisoned instance refuses calls; the next trap of a call tries again.
-            Err(error) => tracing::error!(database = %self.shared.options.identity, %error, "the module cannot be instantiated again"),
+            Err(error) => {
+                tracing::error!(database = %self.shared.options.identity, %error, "the module cannot be instantiated again")
+            }
         }
     }
 
-    fn failed(&mut self, reducer: u32, outcome: ReducerOutcome, timestamp: Timestamp) -> CallResult {
+    fn failed(
+        &mut self,
+        reducer: u32,
+        outcome: ReducerOutcome,
+        timestamp: Timestamp,
+    ) -> CallResult {
         let name = self.module.reducer_names[reducer as usize].clone();
         match outcome {
             ReducerOutcome::Ok => CallResult::Committed,
             ReducerOutcome::UserError(text) => {
-                self.shared.log.host(ConsoleLevel::Error, Some(&name), &text, timestamp);
+                self.shared
+                    .log
+                    .host(ConsoleLevel::Error, Some(&name), &text, timestamp);
                 CallResult::UserError(text)
             }
             ReducerOutcome::Fatal { message } => {
@@ -309,9 +482,17 @@ impl Writer {
         }
     }
 
-    fn subscribe(&mut self, connection: u64, request_id: u32, query_set_id: u32, plans: Result<Vec<Arc<SelectPlan>>, String>) {
+    fn subscribe(
+        &mut self,
+        connection: u64,
+        request_id: u32,
+        query_set_id: u32,
+        plans: Result<Vec<Arc<SelectPlan>>, String>,
+    ) {
         let query_sets_max = self.shared.options.limits.query_sets_max;
-        let Some(client) = self.state.clients.get(&connection) else { return };
+        let Some(client) = self.state.clients.get(&connection) else {
+            return;
+        };
         let plans = plans.and_then(|plans| {
             if client.query_sets.contains_key(&query_set_id) {
                 Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.sender.identity, client.connection_id))
@@ -334,21 +515,47 @@ impl Writer {
                 }
                 let client = self.state.clients.get_mut(&connection).expect("just seen");
                 client.query_sets.insert(query_set_id, plans.clone());
-                self.event(Event::Subscribed { connection, query_set_id, caller, plans, answer });
+                self.event(Event::Subscribed {
+                    connection,
+                    query_set_id,
+                    caller,
+                    plans,
+                    answer,
+                });
             }
         }
     }
 
-    fn subscription_error(&mut self, connection: u64, request_id: u32, query_set_id: u32, error: &str) {
+    fn subscription_error(
+        &mut self,
+        connection: u64,
+        request_id: u32,
+        query_set_id: u32,
+        error: &str,
+    ) {
         let mut answer = Vec::new();
         server::subscription_error(&mut answer, Some(request_id), query_set_id, error);
-        self.event(Event::Answered { connection, answer: Answer::Ready(answer) });
+        self.event(Event::Answered {
+            connection,
+            answer: Answer::Ready(answer),
+        });
     }
 
-    fn unsubscribe(&mut self, connection: u64, request_id: u32, query_set_id: u32, send_dropped_rows: bool) {
-        let Some(client) = self.state.clients.get_mut(&connection) else { return };
+    fn unsubscribe(
+        &mut self,
+        connection: u64,
+        request_id: u32,
+        query_set_id: u32,
+        send_dropped_rows: bool,
+    ) {
+        let Some(client) = self.state.clients.get_mut(&connection) else {
+            return;
+        };
         let Some(plans) = client.query_sets.remove(&query_set_id) else {
-            let error = format!("Subscription not found: ({}, {}, {query_set_id})", client.sender.identity, client.connection_id);
+            let error = format!(
+                "Subscription not found: ({}, {}, {query_set_id})",
+                client.sender.identity, client.connection_id
+            );
             return self.subscription_error(connection, request_id, query_set_id, &error);
         };
         for plan in &plans {
@@ -356,14 +563,19 @@ impl Writer {
         }
         let answer = if send_dropped_rows {
             self.evaluate(&plans, move |message, rows| {
-                server::unsubscribe_applied(message, request_id, query_set_id).encoded(&rows.entries, rows.count);
+                server::unsubscribe_applied(message, request_id, query_set_id)
+                    .encoded(&rows.entries, rows.count);
             })
         } else {
             let mut message = Vec::new();
             server::unsubscribe_applied_without_rows(&mut message, request_id, query_set_id);
             Answer::Ready(message)
         };
-        self.event(Event::Unsubscribed { connection, query_set_id, answer });
+        self.event(Event::Unsubscribed {
+            connection,
+            query_set_id,
+            answer,
+        });
     }
 
     fn one_off(&mut self, connection: u64, request_id: u32, plan: Result<Arc<SelectPlan>, String>) {
@@ -380,14 +592,29 @@ impl Writer {
         self.event(Event::Answered { connection, answer });
     }
 
-    fn evaluate(&mut self, plans: &[Arc<SelectPlan>], write: impl FnOnce(&mut Vec<u8>, Entries) + Send + 'static) -> Answer {
+    fn evaluate(
+        &mut self,
+        plans: &[Arc<SelectPlan>],
+        write: impl FnOnce(&mut Vec<u8>, Entries) + Send + 'static,
+    ) -> Answer {
         self.evaluate_with(plans, false, write)
     }
 
     /// Evaluates plans on the committed state: here if it is cheap, on another thread otherwise.
-    fn evaluate_with(&mut self, plans: &[Arc<SelectPlan>], keep_empty: bool, write: impl FnOnce(&mut Vec<u8>, Entries) + Send + 'static) -> Answer {
-        let datastore = self.datastore.as_mut().expect("the module gave the datastore back");
-        let sources: Vec<_> = plans.iter().map(|plan| (plan.clone(), find(datastore, plan))).collect();
+    fn evaluate_with(
+        &mut self,
+        plans: &[Arc<SelectPlan>],
+        keep_empty: bool,
+        write: impl FnOnce(&mut Vec<u8>, Entries) + Send + 'static,
+    ) -> Answer {
+        let datastore = self
+            .datastore
+            .as_mut()
+            .expect("the module gave the datastore back");
+        let sources: Vec<_> = plans
+            .iter()
+            .map(|plan| (plan.clone(), find(datastore, plan)))
+            .collect();
         let deferred = sources.iter().any(|(_, source)| source.is_deferred());
         let make = move || {
             let mut entries = Entries::default();
@@ -429,7 +656,12 @@ impl Writer {
     // ---- lifecycle --------------------------------------------------------------------------------------------------
 
     /// One transaction: the client's rows, then the module's connect reducer (05 §11).
-    fn connect(&mut self, identity: Identity, connection_id: ConnectionId, jwt_payload: &str) -> Result<(), CallResultText> {
+    fn connect(
+        &mut self,
+        identity: Identity,
+        connection_id: ConnectionId,
+        jwt_payload: &str,
+    ) -> Result<(), CallResultText> {
         if let Some(reason) = self.shared.read_only() {
             // Reads go on; there is just no row about this client.
             tracing::debug!(%reason, "a client connects to a read-only database");
@@ -440,11 +672,19 @@ impl Writer {
         let mut credentials = connection_id.to_vec();
         jwt_payload.encode(&mut credentials);
         let rows = datastore
-            .insert(ST_CLIENT_ID, &client_row(identity, connection_id), &mut Vec::new())
-            .and_then(|()| datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new()));
+            .insert(
+                ST_CLIENT_ID,
+                &client_row(identity, connection_id),
+                &mut Vec::new(),
+            )
+            .and_then(|()| {
+                datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new())
+            });
         if let Err(error) = rows {
             datastore.rollback();
-            return Err(CallResultText(format!("the connection id is in use: {error}")));
+            return Err(CallResultText(format!(
+                "the connection id is in use: {error}"
+            )));
         }
         let Some(reducer) = self.module.def().on_connect else {
             let ops = self.commit();
@@ -461,7 +701,9 @@ impl Writer {
             outcome => {
                 self.datastore().rollback();
                 match self.failed(reducer as u32, outcome, timestamp) {
-                    CallResult::UserError(text) | CallResult::InternalError(text) => Err(CallResultText(text)),
+                    CallResult::UserError(text) | CallResult::InternalError(text) => {
+                        Err(CallResultText(text))
+                    }
                     CallResult::Committed => unreachable!("only failed outcomes get here"),
                 }
             }
@@ -469,7 +711,9 @@ impl Writer {
     }
 
     fn disconnect_client(&mut self, connection: u64) {
-        let Some(client) = self.state.clients.remove(&connection) else { return };
+        let Some(client) = self.state.clients.remove(&connection) else {
+            return;
+        };
         for plan in client.query_sets.values().flatten() {
             self.watch(plan.table.id, -1);
         }
@@ -513,15 +757,28 @@ impl Writer {
     }
 
     fn has_client_row(&mut self, identity: Identity, connection_id: ConnectionId) -> bool {
-        let table = self.datastore().table(ST_CLIENT_ID).expect("system tables exist");
-        table.find_equal(&client_row(identity, connection_id)).is_some()
+        let table = self
+            .datastore()
+            .table(ST_CLIENT_ID)
+            .expect("system tables exist");
+        table
+            .find_equal(&client_row(identity, connection_id))
+            .is_some()
     }
 
-    fn delete_client_rows(&mut self, identity: Identity, connection_id: ConnectionId) -> Result<(), DatastoreError> {
+    fn delete_client_rows(
+        &mut self,
+        identity: Identity,
+        connection_id: ConnectionId,
+    ) -> Result<(), DatastoreError> {
         let mut rows = 1_u32.to_vec();
         rows.extend(client_row(identity, connection_id));
         let datastore = self.datastore();
-        let index = datastore.schema(ST_CONNECTION_CREDENTIALS_ID).expect("system tables exist").indexes[0].id;
+        let index = datastore
+            .schema(ST_CONNECTION_CREDENTIALS_ID)
+            .expect("system tables exist")
+            .indexes[0]
+            .id;
         datastore.delete_all_by_eq(ST_CLIENT_ID, &rows)?;
         datastore.delete_by_index_point(index, &connection_id.to_vec())?;
         Ok(())
@@ -529,24 +786,46 @@ impl Writer {
 
     // ---- HTTP -----------------------------------------------------------------------------------------------------
 
-    fn http_call(&mut self, caller: &Caller, connection_id: ConnectionId, function: &str, args: &[u8], timestamp: Timestamp) -> Result<CallOutcome, CallError> {
+    fn http_call(
+        &mut self,
+        caller: &Caller,
+        connection_id: ConnectionId,
+        function: &str,
+        args: &[u8],
+        timestamp: Timestamp,
+    ) -> Result<CallOutcome, CallError> {
         let is_owner = caller.identity == self.shared.options.owner;
-        self.connect(caller.identity, connection_id, &caller.jwt_payload).map_err(|refused| CallError::ConnectRejected(refused.text()))?;
+        self.connect(caller.identity, connection_id, &caller.jwt_payload)
+            .map_err(|refused| CallError::ConnectRejected(refused.text()))?;
         let started = std::time::Instant::now();
         let result = match resolve_call(&self.module, is_owner, function, args) {
             Err(refusal) => {
-                self.shared.log.host(ConsoleLevel::Error, Some(function), &refusal.log, timestamp);
+                self.shared
+                    .log
+                    .host(ConsoleLevel::Error, Some(function), &refusal.log, timestamp);
                 Err(CallError::InvalidArguments(refusal.message))
             }
             Ok(reducer) => {
-                let (result, ops) = self.call(reducer, caller.identity, connection_id, timestamp, args);
+                let (result, ops) =
+                    self.call(reducer, caller.identity, connection_id, timestamp, args);
                 self.event(Event::Committed { ops });
-                let outcome = CallOutcome { execution_us: started.elapsed().as_micros() as u64, energy_used: 0 };
+                let outcome = CallOutcome {
+                    execution_us: started.elapsed().as_micros() as u64,
+                    energy_used: 0,
+                };
                 match result {
                     CallResult::Committed => Ok(outcome),
-                    CallResult::UserError(message) => Err(CallError::UserError { message, outcome }),
-                    CallResult::InternalError(text) if text == FATAL_ERROR_TEXT => Err(CallError::Fatal { outcome }),
-                    CallResult::InternalError(text) if text.starts_with("reducer ran out of energy") => Err(CallError::TimedOut { outcome }),
+                    CallResult::UserError(message) => {
+                        Err(CallError::UserError { message, outcome })
+                    }
+                    CallResult::InternalError(text) if text == FATAL_ERROR_TEXT => {
+                        Err(CallError::Fatal { outcome })
+                    }
+                    CallResult::InternalError(text)
+                        if text.starts_with("reducer ran out of energy") =>
+                    {
+                        Err(CallError::TimedOut { outcome })
+                    }
                     CallResult::InternalError(text) => Err(CallError::Database(text)),
                 }
             }
@@ -555,9 +834,18 @@ impl Writer {
         result
     }
 
-    fn http_query(&mut self, caller: &Caller, connection_id: ConnectionId, plan: &Arc<SelectPlan>) -> Result<Source, SqlError> {
-        self.connect(caller.identity, connection_id, &caller.jwt_payload).map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
-        let datastore = self.datastore.as_mut().expect("the module gave the datastore back");
+    fn http_query(
+        &mut self,
+        caller: &Caller,
+        connection_id: ConnectionId,
+        plan: &Arc<SelectPlan>,
+    ) -> Result<Source, SqlError> {
+        self.connect(caller.identity, connection_id, &caller.jwt_payload)
+            .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+        let datastore = self
+            .datastore
+            .as_mut()
+            .expect("the module gave the datastore back");
         let source = find(datastore, plan);
         self.disconnect(caller.identity, connection_id);
         Ok(source)
@@ -571,9 +859,14 @@ impl Writer {
             return Err(UpdateError::Database(reason));
         }
         let env = HostEnv::new(self.shared.host_config());
-        let instance = program.loaded.instantiate(env).map_err(|error| UpdateError::Module(error.to_string()))?;
+        let instance = program
+            .loaded
+            .instantiate(env)
+            .map_err(|error| UpdateError::Module(error.to_string()))?;
         let datastore = self.datastore();
-        let mut record = datastore.module_record().expect("a running database has a module");
+        let mut record = datastore
+            .module_record()
+            .expect("a running database has a module");
         record.program_kind = program.kind as u8;
         record.program_hash = program.hash;
         record.program = program.bytes.to_vec();
@@ -598,7 +891,10 @@ impl Writer {
 
     fn snapshot_if_due(&mut self) {
         let limits = &self.shared.options.limits;
-        if self.state.snapshot_running || self.shared.options.in_memory || self.shared.read_only().is_some() {
+        if self.state.snapshot_running
+            || self.shared.options.in_memory
+            || self.shared.read_only().is_some()
+        {
             return;
         }
         let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
@@ -611,7 +907,9 @@ impl Writer {
         let committer = self.shared.committer_view(&self.committer);
         self.shared.runtime.spawn_blocking(move || {
             write_snapshot(&shared, &snapshot, next_offset, &committer);
-            let _ = shared.send(Item::SnapshotDone { durable_bytes: log_bytes });
+            let _ = shared.send(Item::SnapshotDone {
+                durable_bytes: log_bytes,
+            });
         });
     }
 
@@ -630,7 +928,11 @@ impl Writer {
             tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly");
         }
         let (fanout_done, wait) = oneshot::channel();
-        let _ = self.fanout.send(Message::Stop { code, reason, done: fanout_done });
+        let _ = self.fanout.send(Message::Stop {
+            code,
+            reason,
+            done: fanout_done,
+        });
         let _ = wait.blocking_recv();
         if let Some(done) = done {
             let _ = done.send(());
@@ -650,12 +952,27 @@ fn sole_owner(mut committer: Arc<Committer>) -> Committer {
 }
 
 /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it.
-fn write_snapshot(shared: &Shared, snapshot: &DatastoreSnapshot, next_offset: u64, committer: &crate::handle::CommitterView) {
+fn write_snapshot(
+    shared: &Shared,
+    snapshot: &DatastoreSnapshot,
+    next_offset: u64,
+    committer: &crate::handle::CommitterView,
+) {
     let result = committer.wait_durable(next_offset).and_then(|()| {
-        let store = lightcone_snapshot::SnapshotStore::open(&shared.options.directory.join("snapshots")).map_err(|error| error.to_string())?;
-        snapshot.write_to(&store, next_offset).map_err(|error| error.to_string())?;
-        store.prune(shared.options.limits.snapshots_kept).map_err(|error| error.to_string())?;
-        let oldest = store.offsets().map_err(|error| error.to_string())?.first().copied();
+        let store =
+            lightcone_snapshot::SnapshotStore::open(&shared.options.directory.join("snapshots"))
+                .map_err(|error| error.to_string())?;
+        snapshot
+            .write_to(&store, next_offset)
+            .map_err(|error| error.to_string())?;
+        store
+            .prune(shared.options.limits.snapshots_kept)
+            .map_err(|error| error.to_string())?;
+        let oldest = store
+            .offsets()
+            .map_err(|error| error.to_string())?
+            .first()
+            .copied();
         if let Some(oldest) = oldest {
             committer.trim(oldest);
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lightcone_database::{
-    Caller, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, Outgoing, Protocol,
+    Caller, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits,
+    Outgoing, Protocol,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Encode, Identity};
@@ -22,7 +23,14 @@ pub fn module(name: &str) -> Arc<[u8]> {
     );
     let path = directory.join(format!("{name}.wasm"));
     let bytes = std::fs::read(&path);
-    bytes.unwrap_or_else(|error| panic!("{}: {error}; build the modules first: make modules", path.display())).into()
+    bytes
+        .unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}; build the modules first: make modules",
+                path.display()
+            )
+        })
+        .into()
 }
 
 pub const OWNER: Identity = Identity::from_le_bytes([7; 32]);
@@ -36,7 +44,9 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
         in_memory: false,
         limits: Limits::default(),
         engines: Engines {
-            wasm: Arc::new(WasmEngine::new(WasmEngineOptions::default()).expect("the engine starts")),
+            wasm: Arc::new(
+                WasmEngine::new(WasmEngineOptions::default()).expect("the engine starts"),
+            ),
             js: None,
         },
     }
@@ -45,7 +55,10 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
 /// Creates a database on a thread that may block.
 pub async fn create(options: DatabaseOptions, module_name: &str) -> DatabaseHandle {
     let program = module(module_name);
-    let created = tokio::task::spawn_blocking(move || DatabaseHandle::create(options, program, HostKind::Wasm)).await;
+    let created = tokio::task::spawn_blocking(move || {
+        DatabaseHandle::create(options, program, HostKind::Wasm)
+    })
+    .await;
     created.expect("no panic").expect("the module is valid")
 }
 
@@ -55,7 +68,10 @@ pub async fn open(options: DatabaseOptions) -> DatabaseHandle {
 }
 
 pub fn caller(identity: Identity) -> Caller {
-    Caller { identity, jwt_payload: "{}".into() }
+    Caller {
+        identity,
+        jwt_payload: "{}".into(),
+    }
 }
 
 /// A connection whose messages are decoded.
@@ -75,28 +91,49 @@ impl Client {
             token: "token".into(),
         };
         let connection = database.connect(request).await.expect("accepted");
-        let mut client = Client { connection, pending: Default::default() };
-        assert!(matches!(client.next().await, ServerMessage::InitialConnection { .. }));
+        let mut client = Client {
+            connection,
+            pending: Default::default(),
+        };
+        assert!(matches!(
+            client.next().await,
+            ServerMessage::InitialConnection { .. }
+        ));
         client
     }
 
     /// Sends messages in one payload.
     pub async fn send(&self, messages: &[ClientMessage<'_>]) {
         let mut payload = Vec::new();
-        messages.iter().for_each(|message| message.encode(&mut payload));
-        self.connection.sender.submit(Bytes::from(payload)).await.expect("the payload is well formed");
+        messages
+            .iter()
+            .for_each(|message| message.encode(&mut payload));
+        self.connection
+            .sender
+            .submit(Bytes::from(payload))
+            .await
+            .expect("the payload is well formed");
     }
 
     pub async fn next(&mut self) -> ServerMessage {
         while self.pending.is_empty() {
-            let next = tokio::time::timeout(std::time::Duration::from_secs(30), self.connection.outgoing.recv());
-            match next.await.expect("an answer in time").expect("the connection lives") {
+            let next = tokio::time::timeout(
+                std::time::Duration::from_secs(30),
+                self.connection.outgoing.recv(),
+            );
+            match next
+                .await
+                .expect("an answer in time")
+                .expect("the connection lives")
+            {
                 Outgoing::Messages(batch) => {
                     let mut start = 0;
                     for end in batch.ends {
                         let message = &batch.bytes[start..end as usize];
-                        let decoded = lightcone_wire::payload::decode_messages(Protocol::V2, message);
-                        self.pending.extend(decoded.expect("the server's messages decode"));
+                        let decoded =
+                            lightcone_wire::payload::decode_messages(Protocol::V2, message);
+                        self.pending
+                            .extend(decoded.expect("the server's messages decode"));
                         start = end as usize;
                     }
                 }
