@@ -1,9 +1,24 @@
 #!/usr/bin/env bash
-# Every test: format, lints, modules, clients, short fuzz runs, and the tests of the workspace.
+# Every test, from nothing: documents, format, lints, modules, fuzz targets, published clients, and the tests of the workspace.
+#
+# What is quick comes first; what is built once is used by everything behind it. The tests of the workspace come last, so
+# that the last lines are those of their runner. Setting: FUZZ_SECONDS per fuzz target (5).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 need_build_tools
+need python3 python3
+need node nodejs
+need npm npm
+for component in rustfmt clippy; do
+    "cargo-${component/rustfmt/fmt}" --version >/dev/null 2>&1 ||
+        { command -v rustup >/dev/null 2>&1 && timeout 300 rustup component add "$component" >&2; } ||
+        die "$component is missing. It comes with the Rust toolchain: rustup component add $component"
+done
+
+say "documents"
+# Compares with the interface chapters only where they are at hand.
+scripts/check-compat.py
 
 say "format"
 scripts/fmt.sh --check
@@ -16,8 +31,15 @@ scripts/modules.sh
 # Tests find the modules there instead of building them again.
 export LIGHTCONE_MODULES_DIR=$LIGHTCONE_MODULES_WASM_DIR
 
+say "building the tests of the workspace"
+# With the two programs, which the tests of the command line need.
+cargo test --workspace --no-run --quiet
+# The clients below test the same build: one with overflow checks, and no second one of everything.
+export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
+[ -x "$LIGHTCONE_BIN" ] || die "$LIGHTCONE_BIN is missing; LIGHTCONE_BIN names the \`spacetime\` to test."
+
 say "fuzz targets, ${FUZZ_SECONDS:-5} seconds each"
-scripts/fuzz.sh
+FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh
 
 # Tests with the published clients: a directory each, with a script `run.sh` that starts what it needs.
 for run in tests/*/run.sh; do
@@ -27,4 +49,4 @@ for run in tests/*/run.sh; do
 done
 
 say "tests of the workspace"
-cargo test --workspace --quiet
+exec cargo test --workspace --no-fail-fast
