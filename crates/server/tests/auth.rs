@@ -138,11 +138,22 @@ async fn malformed_headers() {
         401
     );
     assert_eq!(server.ask("GET", "/v1/ping?token=").await.0, 401);
-    assert_eq!(
-        server.ask("GET", "/v1/ping?token=0x12").await.0,
-        200,
-        "a migration token is no credential"
-    );
+    // A migration token is no credential where there are migration tokens, and a wrong one everywhere else.
+    for (method, path, status) in [
+        ("PUT", "/v1/database/x?token=0x12", 500),
+        ("POST", "/v1/database?token=0x12", 500),
+        ("PUT", "/v1/database/y/reset?token=0x12", 404),
+        ("POST", "/v1/database/y/pre_publish?token=0x12", 404),
+        ("GET", "/v1/ping?token=0x12", 401),
+        ("GET", "/v1/database/x?token=0x12", 401),
+        ("DELETE", "/v1/database/x?token=0x12", 401),
+        ("POST", "/v1/database/x/sql?token=0x12", 401),
+        ("GET", "/v1/database/x/subscribe?token=0x12", 401),
+        ("POST", "/v1/identity/websocket-token?token=0x12", 401),
+    ] {
+        let (answered, body) = server.ask(method, path).await;
+        assert_eq!(answered, status, "{method} {path}: {body}");
+    }
     for path in ["/v1/identity/websocket-token"] {
         assert_eq!(
             server.ask("POST", path).await,

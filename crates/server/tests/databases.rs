@@ -402,7 +402,16 @@ async fn updates() {
         publish(&server, &user, wrong_token, "module two").await,
         (400, refused.into())
     );
-    let right_token = format!("/v1/database/a?policy=BreakClients&token={token}");
+    // The running program once more is nothing to do, whatever the token; it stays WebAssembly.
+    let same = format!("{wrong_token}&host_type=Js");
+    let (status, body) = publish(&server, &user, &same, "module one").await;
+    assert!(status == 200 && updated(&body), "{body}");
+    let info = json(&server.ask("GET", "/v1/database/a").await.1);
+    assert_eq!(info["host_type"], json!({ "Wasm": [] }));
+    let no_token = "/v1/database/a?policy=BreakClients";
+    assert_eq!(publish(&server, &user, no_token, "module one").await.0, 400);
+    let right_token =
+        format!("/v1/database/a?policy=BreakClients&token={token}&update_confirmation_timeout=1m");
     let (status, body) = publish(&server, &user, &right_token, "module two").await;
     assert!(status == 200 && updated(&body), "{body}");
     let (status, body) = publish(&server, &user, "/v1/database/a", "module two").await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -24,8 +24,39 @@ impl From<TokenError> for Failure {
     }
 }
 
+/// What a value of the query parameter `token` that begins with `0x` is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HexToken {
+    Credential,
+    /// The migration token of a publish has the same parameter name (06 §5.3).
+    Migration,
+}
+
+/// Only requests that publish have migration tokens.
+fn hex_token(method: &Method, uri: &Uri) -> HexToken {
+    let Some(path) = uri.path().strip_prefix("/v1/database") else {
+        return HexToken::Credential;
+    };
+    let mut segments = path.split('/').skip(1);
+    match (
+        method,
+        segments.next(),
+        segments.next(),
+        segments.next().is_none(),
+    ) {
+        (&Method::POST, None, ..)
+        | (&Method::PUT, Some(_), None | Some("reset"), true)
+        | (&Method::POST, Some(_), Some("pre_publish"), true) => HexToken::Migration,
+        _ => HexToken::Credential,
+    }
+}
+
 /// The token that a request presents. The header wins over the query parameter.
-fn presented(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, Failure> {
+fn presented(
+    headers: &HeaderMap,
+    uri: &Uri,
+    hex_token: HexToken,
+) -> Result<Option<String>, Failure> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let token = value.to_str().ok().and_then(bearer);
         return match token {
@@ -38,10 +69,9 @@ fn presented(headers: &HeaderMap, uri: &Uri) -> Result<Option<String>, Failure> 
     let Some(query) = uri.query() else {
         return Ok(None);
     };
-    // A migration token of publish has the same parameter name and always starts with 0x (06 §5.3).
     Ok(Query::parse(query)
         .text("token")?
-        .filter(|token| !token.starts_with("0x"))
+        .filter(|token| hex_token == HexToken::Credential || !token.starts_with("0x"))
         .map(str::to_owned))
 }
 
@@ -57,8 +87,9 @@ async fn check(
     state: &ServerState,
     headers: &HeaderMap,
     uri: &Uri,
+    hex_token: HexToken,
 ) -> Result<Option<Caller>, Failure> {
-    match presented(headers, uri)? {
+    match presented(headers, uri, hex_token)? {
         Some(token) => Ok(Some(state.authority.validate(&token).await?)),
         None => Ok(None),
     }
@@ -70,7 +101,8 @@ pub(crate) async fn anonymous(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let caller = match check(&state, request.headers(), request.uri()).await {
+    let hex_token = hex_token(request.method(), request.uri());
+    let caller = match check(&state, request.headers(), request.uri(), hex_token).await {
         Ok(Some(caller)) => Ok(caller),
         Ok(None) => state.authority.mint_anonymous().map_err(Failure::from),
         Err(failure) => Err(failure),
@@ -98,7 +130,8 @@ pub(crate) async fn required(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match check(&state, request.headers(), request.uri()).await {
+    let (headers, uri) = (request.headers(), request.uri());
+    match check(&state, headers, uri, HexToken::Credential).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -116,7 +149,8 @@ pub(crate) async fn optional(
     request: Request,
     next: Next,
 ) -> Response {
-    match check(&state, request.headers(), request.uri()).await {
+    let (headers, uri) = (request.headers(), request.uri());
+    match check(&state, headers, uri, HexToken::Credential).await {
         Ok(_) => next.run(request).await,
         Err(failure) => failure.into_response(),
     }
@@ -128,6 +162,6 @@ pub(super) async fn require(
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<Caller, Failure> {
-    let caller = check(state, headers, uri).await?;
+    let caller = check(state, headers, uri, HexToken::Credential).await?;
     caller.ok_or_else(|| Failure::text(StatusCode::UNAUTHORIZED, "Authorization required"))
 }

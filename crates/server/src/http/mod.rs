@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 mod call;
+mod confirmation;
 mod cors;
 mod credentials;
 mod database;

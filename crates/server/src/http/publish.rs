@@ -12,6 +12,7 @@ use lightcone_schema::{migration_token, unchanged_plan_text, PlanStyle};
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
+use super::confirmation::{self, Confirmation};
 use super::names::registrable;
 use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
@@ -24,8 +25,6 @@ use crate::duration::parse_duration;
 use crate::names::{DatabaseName, NameOrIdentity};
 use crate::state::ServerState;
 
-const CONFIRMATION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
-const CONFIRMATION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
 const REPLICAS_MAX: u64 = 255;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,8 +83,8 @@ impl Parameters {
             organization: organization.map(str::to_owned),
             confirmation_timeout: query
                 .parsed("update_confirmation_timeout", parse_duration)?
-                .unwrap_or(CONFIRMATION_TIMEOUT_DEFAULT)
-                .min(CONFIRMATION_TIMEOUT_MAX),
+                .unwrap_or(confirmation::TIMEOUT_DEFAULT)
+                .min(confirmation::TIMEOUT_MAX),
         })
     }
 
@@ -341,12 +340,14 @@ async fn update_database(
     program: Arc<[u8]>,
 ) -> Result<(), Failure> {
     let running = state.databases.get_locked(&record).await?;
+    let new_hash = Hash::keccak256(&program);
+    let old_hash = running.handle.program_hash();
+    // Nothing to do, whatever else the request says (02 §14.1).
+    if old_hash == new_hash {
+        return Ok(());
+    }
     if parameters.policy == Policy::BreakClients {
-        let expected = migration_token(
-            record.identity,
-            running.handle.program_hash(),
-            Hash::keccak256(&program),
-        );
+        let expected = migration_token(record.identity, old_hash, new_hash);
         if parameters.migration_token != Some(expected) {
             return Err(Failure::bad_request(
                 "Failed to create or update the database: \
@@ -354,26 +355,45 @@ async fn update_database(
             ));
         }
     }
-    let _permit = state.compile_permit().await;
+    let permit = state.compile_permit().await;
     let kept = program.clone();
-    let update = running.handle.update(program, parameters.host_type.kind());
-    match tokio::time::timeout(parameters.confirmation_timeout.max(UPDATE_TIME_MIN), update).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(UpdateError::Rejected(list))) => {
+    let confirmation = confirmation::confirmed(
+        running.handle.update(program, parameters.host_type.kind()),
+        || running.handle.program_hash() == new_hash,
+        parameters.confirmation_timeout,
+    )
+    .await;
+    drop(permit);
+    let late = || {
+        let text = "Database update failed: timeout waiting for transaction confirmation";
+        Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
+    };
+    let answer = match confirmation {
+        Confirmation::Ended { outcome: Ok(_), .. } => Ok(()),
+        Confirmation::NotDurable => Err(late()),
+        Confirmation::NotPrepared => return Err(late()),
+        Confirmation::Ended {
+            outcome: Err(UpdateError::Rejected(list)),
+            ..
+        } => {
             return Err(Failure::bad_request(format!(
                 "Database update rejected: {list}"
             )))
         }
-        Ok(Err(UpdateError::Module(text) | UpdateError::Database(text))) => {
-            return Err(Failure::internal(text))
+        Confirmation::Ended {
+            outcome: Err(UpdateError::Database(reason)),
+            in_place: true,
+        } => {
+            tracing::error!(database = %record.identity, reason, "an update did not become durable");
+            let text = "Database update failed: database crashed while waiting for transaction confirmation";
+            return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
         }
-        Err(_) => {
-            return Err(Failure::text(
-                StatusCode::GATEWAY_TIMEOUT,
-                "Database update failed: timeout waiting for transaction confirmation",
-            ))
-        }
-    }
+        Confirmation::Ended {
+            outcome: Err(UpdateError::Module(text) | UpdateError::Database(text)),
+            ..
+        } => return Err(Failure::internal(text)),
+    };
+    // Also of an update that is not durable yet: it is what runs now.
     state.databases.keep_program(&record, kept).await;
     if record.host_type != parameters.host_type {
         record.host_type = parameters.host_type;
@@ -381,11 +401,8 @@ async fn update_database(
             .control(move |control| control.update_database(&record))
             .await?;
     }
-    Ok(())
+    answer
 }
-
-/// Compiling the module is inside the time of an update; it is not what the client's timeout is about.
-const UPDATE_TIME_MIN: Duration = Duration::from_secs(120);
 
 /// New data and a new program under the same identity, owner and names (06 §5.5).
 async fn reset_database(
@@ -504,4 +521,26 @@ pub(super) async fn pre_publish(
             }
         }),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confirmation_timeouts() {
+        for (query, seconds) in [
+            ("", 5),
+            ("update_confirmation_timeout=90s", 90),
+            ("update_confirmation_timeout=5m", 300),
+            ("update_confirmation_timeout=2h", 300),
+        ] {
+            let parameters = Parameters::parse(&Query::parse(query)).ok().expect(query);
+            assert_eq!(
+                parameters.confirmation_timeout,
+                Duration::from_secs(seconds)
+            );
+        }
+        assert!(Parameters::parse(&Query::parse("update_confirmation_timeout=5")).is_err());
+    }
 }
