@@ -38,3 +38,25 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.outgoing_messages_max = config.limits.outgoing_queue_length;
     limits
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_the_configuration() {
+        let text = "[commitlog]\nmax-segment-size = 1048576\npreallocate-segments = false\n\
+                    [websocket]\nincoming-queue-length = 7\n[limits]\nsnapshots-kept = 3";
+        let config = Config::parse(text, "config.toml".as_ref()).expect("configuration");
+        let configured = limits(&config);
+        assert_eq!(configured.log_segment_bytes, 1 << 20);
+        assert!(!configured.log_preallocate);
+        assert_eq!(configured.inbox_messages_max, 7);
+        assert_eq!(configured.snapshots_kept, 3);
+        // Without a configuration, the database's own limits hold.
+        let (ours, theirs) = (limits(&Config::default()), Limits::default());
+        assert_eq!(ours.log_segment_bytes, theirs.log_segment_bytes);
+        assert_eq!(ours.log_preallocate, theirs.log_preallocate);
+        assert_eq!(ours.inbox_messages_max, theirs.inbox_messages_max);
+    }
+}
