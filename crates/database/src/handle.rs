@@ -19,6 +19,9 @@ use crate::outgoing::OutgoingQueue;
 use crate::request::{find_reducer, Sender, PROCEDURES_UNSUPPORTED};
 use crate::writer::Item;
 
+/// Reads the log's statistics; dropped when the log ends.
+pub(crate) type LogStats = Arc<dyn Fn() -> lightcone_log::CommitterStats + Send + Sync>;
+
 /// What everybody who holds a handle or a connection shares with the writer.
 pub(crate) struct Shared {
     pub options: DatabaseOptions,
@@ -32,7 +35,7 @@ pub(crate) struct Shared {
     pub runtime: tokio::runtime::Handle,
     pub transactions: AtomicU64,
     pub fanout_stats: Arc<FanoutStats>,
-    pub log_stats: Mutex<Option<Arc<dyn Fn() -> lightcone_log::CommitterStats + Send + Sync>>>,
+    pub log_stats: Mutex<Option<LogStats>>,
     module: RwLock<Arc<Module>>,
     next_connection: AtomicU64,
     read_only: OnceLock<String>,

@@ -53,6 +53,9 @@ impl QueryKey {
     }
 }
 
+/// Queries by the BSATN that a column must have.
+type QueriesByValue = FxHashMap<Box<[u8]>, Vec<QueryIndex>>;
+
 /// Queries over one table.
 struct TableQueries {
     layout: RowLayout,
@@ -62,7 +65,7 @@ struct TableQueries {
     /// Queries that every changed row is checked against.
     scans: Vec<QueryIndex>,
     /// Queries by the value a column must have: one map lookup however many there are.
-    by_value: Vec<(ColId, FxHashMap<Box<[u8]>, Vec<QueryIndex>>)>,
+    by_value: Vec<(ColId, QueriesByValue)>,
 }
 
 /// All live queries.
@@ -382,7 +385,7 @@ impl TableQueries {
         }
     }
 
-    fn map_of(&mut self, column: ColId) -> &mut FxHashMap<Box<[u8]>, Vec<QueryIndex>> {
+    fn map_of(&mut self, column: ColId) -> &mut QueriesByValue {
         let position = match self.by_value.iter().position(|(other, _)| *other == column) {
             Some(position) => position,
             None => {

@@ -63,7 +63,7 @@ impl ConsoleSink for Stderr {
 
 /// Loads a module without any database and returns its definition as JSON.
 fn describe(program: &[u8]) -> Result<String> {
-    let engine = super::start::wasm_engine(None)?;
+    let engine = super::start::wasm_engine(None, HostLimits::default().stack_bytes_max)?;
     let options = InstanceOptions {
         database_identity: Identity::ZERO,
         console: Arc::new(Stderr),

@@ -75,8 +75,10 @@ pub fn run(args: Args) -> Result<()> {
     println!("{program} path: {program}");
     println!("database running in data directory {}", data_dir.display());
 
-    let wasm: Arc<dyn ModuleEngine> =
-        Arc::new(wasm_engine(Some(&data_dir.join("cache/wasmtime")))?);
+    let wasm: Arc<dyn ModuleEngine> = Arc::new(wasm_engine(
+        Some(&data_dir.join("cache/wasmtime")),
+        config.limits.stack_bytes_max,
+    )?);
     let mut options = ServerOptions::new(listen_addr, data_dir, engines(wasm));
     options.jwt_keys = args
         .jwt_pub_key_path
@@ -106,13 +108,13 @@ fn starting(error: lightcone_server::Error) -> Error {
     Error::plain(error.to_string())
 }
 
-pub(super) fn wasm_engine(code_cache: Option<&Path>) -> Result<WasmEngine> {
+pub(super) fn wasm_engine(code_cache: Option<&Path>, stack_bytes_max: usize) -> Result<WasmEngine> {
     if let Some(directory) = code_cache {
         std::fs::create_dir_all(directory).map_err(|e| Error::file("create", directory, e))?;
     }
     let options = WasmEngineOptions {
         code_cache_directory: code_cache.map(Path::to_owned),
-        ..WasmEngineOptions::default()
+        stack_bytes_max,
     };
     WasmEngine::new(options)
         .map_err(|e| Error::caused("LC0620", "cannot set up the WebAssembly engine", e))
