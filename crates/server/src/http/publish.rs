@@ -535,7 +535,7 @@ mod tests {
             ("update_confirmation_timeout=5m", 300),
             ("update_confirmation_timeout=2h", 300),
         ] {
-            let parameters = Parameters::parse(&Query::parse(query)).ok().expect(query);
+            let parameters = Parameters::parse(&Query::parse(query)).expect(query);
             assert_eq!(
                 parameters.confirmation_timeout,
                 Duration::from_secs(seconds)
