@@ -556,3 +556,68 @@ fn describe_prints_the_definition() {
         "--json is mandatory"
     );
 }
+
+#[test]
+fn the_web_login_waits_for_approval_and_logout_ends_the_session() {
+    let home = Home::new();
+    let polls = std::sync::atomic::AtomicU32::new(0);
+    let site =
+        Mock::start(
+            move |request| match request.path.split('?').next().unwrap_or_default() {
+                "/api/auth/cli/login/request-token" => {
+                    json(r#"{"success":true,"data":{"token":"ask"}}"#)
+                }
+                "/api/auth/cli/status" => {
+                    match polls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                        0 => json(r#"{"success":true,"data":{"approved":false}}"#),
+                        _ => json(
+                            r#"{"success":true,"data":{"approved":true,"sessionToken":"session"}}"#,
+                        ),
+                    }
+                }
+                "/api/spacetimedb-token"
+                    if request.authorization.as_deref() == Some("Bearer session") =>
+                {
+                    json(format!(
+                        r#"{{"success":true,"data":{{"token":"{}"}}}}"#,
+                        token("web")
+                    ))
+                }
+                "/auth/cli/logout" => text(200, ""),
+                _ => json(r#"{"success":false,"error":"no"}"#),
+            },
+        );
+    let me = lightcone_types::Identity::from_claims("localhost", "web").to_hex();
+    let outcome = home
+        .run(&["login", "--auth-host", &site.url, "--no-browser"])
+        .ok();
+    assert!(
+        outcome
+            .stdout
+            .contains(&format!("{}/login/cli?token=ask", site.url)),
+        "{outcome:#?}"
+    );
+    assert!(
+        outcome
+            .stdout
+            .ends_with(&format!("Logged in with identity {me}\n")),
+        "{outcome:#?}"
+    );
+    assert!(
+        home.config().contains("web_session_token = \"session\""),
+        "{}",
+        home.config()
+    );
+    home.run(&["logout", "--auth-host", &site.url]).ok();
+    assert_eq!(
+        site.lines().last().map(String::as_str),
+        Some("POST /auth/cli/logout")
+    );
+    assert!(!home.config().contains("token"), "{}", home.config());
+    let refused = Mock::start(|_| json(r#"{"success":false,"error":"try later"}"#));
+    let outcome = home.run(&["login", "--auth-host", &refused.url, "--no-browser"]);
+    assert!(
+        outcome.status == 1 && outcome.stderr.contains("try later"),
+        "{outcome:#?}"
+    );
+}

@@ -301,3 +301,34 @@ fn modules_describe_themselves() {
     assert!(!output.status.success() && output.stdout.is_empty());
     assert!(String::from_utf8_lossy(&output.stderr).contains("[LC0632]"));
 }
+
+/// The toolchain is that of `make modules`, whose directory makes this quick.
+#[test]
+fn rust_modules_are_built() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let home = Home::new();
+    let output = Command::new("bash")
+        .args([
+            "-c",
+            ". scripts/lib.sh && . scripts/wasm-toolchain.sh && \
+              CARGO_TARGET_DIR=$LIGHTCONE_MODULES_TARGET_DIR exec \"$@\"",
+            "bash",
+        ])
+        .arg(env!("CARGO_BIN_EXE_spacetime"))
+        .arg("--root-dir")
+        .arg(home.path("root"))
+        .args(["build", "--module-path", "modules/transfer-rs"])
+        .current_dir(root)
+        // What cargo sets for tests is meant for this package and this machine.
+        .env_remove("CARGO")
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .output()
+        .expect("bash runs");
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.ends_with("Build finished successfully.\n"), "{out}");
+}
