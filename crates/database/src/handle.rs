@@ -245,36 +245,8 @@ impl DatabaseHandle {
         let shared = &self.shared;
         let module = shared.module();
         let is_owner = caller.identity == shared.options.owner;
-        let reducer = match find_reducer(&module, is_owner, function) {
-            Ok((_, reducer)) => reducer,
-            Err(refusal) if refusal.message.starts_with("can't directly call") => {
-                return Err(CallError::Lifecycle(refusal.message));
-            }
-            Err(refusal) => {
-                shared.log.host(
-                    ConsoleLevel::Error,
-                    Some(function),
-                    &refusal.log,
-                    Timestamp::now(),
-                );
-                return Err(match module.def().procedure(function) {
-                    Some(_) => CallError::NotSupported(PROCEDURES_UNSUPPORTED.to_owned()),
-                    None => CallError::NoSuchFunction,
-                });
-            }
-        };
         let CallArgs::Json(text) = args;
-        let args = lightcone_types::json::args_from_json(
-            &reducer.params_typespace,
-            &reducer.params,
-            function,
-            &text,
-        )
-        .map_err(|error| {
-            CallError::InvalidArguments(format!(
-                "invalid arguments for reducer {function}: {error}"
-            ))
-        })?;
+        let args = read_args(&module, is_owner, function, &text, &shared.log);
         let (reply, result) = oneshot::channel();
         let item = Item::Call {
             caller,
@@ -414,6 +386,40 @@ impl DatabaseHandle {
 fn differences(old: &ModuleDef, new: &ModuleDef) -> Option<String> {
     let diff = diff(old, new);
     (!diff.is_empty()).then(|| format!("Errors occurred:\n{diff}\nAutomatic migration is not supported yet; publish with --delete-data to start over [LC0220]\n\n"))
+}
+
+/// The arguments of a reducer, from JSON.
+fn read_args(
+    module: &Module,
+    is_owner: bool,
+    function: &str,
+    text: &str,
+    log: &ModuleLog,
+) -> Result<Vec<u8>, CallError> {
+    let (_, reducer) = find_reducer(module, is_owner, function).map_err(|refusal| {
+        if refusal.message.starts_with("can't directly call") {
+            return CallError::Lifecycle(refusal.message);
+        }
+        log.host(
+            ConsoleLevel::Error,
+            Some(function),
+            &refusal.log,
+            Timestamp::now(),
+        );
+        match module.def().procedure(function) {
+            Some(_) => CallError::NotSupported(PROCEDURES_UNSUPPORTED.to_owned()),
+            None => CallError::NoSuchFunction,
+        }
+    })?;
+    lightcone_types::json::args_from_json(
+        &reducer.params_typespace,
+        &reducer.params,
+        function,
+        text,
+    )
+    .map_err(|error| {
+        CallError::InvalidArguments(format!("invalid arguments for reducer {function}: {error}"))
+    })
 }
 
 /// A fresh id for the connection of one HTTP request (01 §1.8.4).

@@ -51,24 +51,24 @@ impl DatabaseHandle {
             identity: caller.identity,
             is_owner: caller.identity == shared.options.owner,
         };
-        let Statement::Select(plan) = compile_statement(&text, &module.catalog, &rights)
-            .map_err(|error| SqlError::Query(error.to_string()))?;
+        let plan = compile_statement(&text, &module.catalog, &rights)
+            .map(|Statement::Select(plan)| Arc::new(plan))
+            .map_err(|error| SqlError::Query(error.to_string()));
         if let Some(reason) = shared.read_only().filter(|_| confirmed) {
             return Err(SqlError::Database(format!(
                 "{reason}; unconfirmed reads (confirmed=false) still work"
             )));
         }
-        let plan = Arc::new(plan);
         let (reply, result) = oneshot::channel();
         let item = Item::Query {
             caller,
             connection_id: random_connection_id(),
-            plan: plan.clone(),
+            plan,
             confirmed,
             reply,
         };
         shared.send(item).map_err(|()| SqlError::ModuleGone)?;
-        let source = result.await.map_err(|_| SqlError::ModuleGone)??;
+        let (plan, source) = result.await.map_err(|_| SqlError::ModuleGone)??;
         let mut schema_json = String::new();
         lightcone_types::json::product_type_to_json(&plan.output_type(), &mut schema_json);
         let rows = tokio::task::spawn_blocking(move || rows_json(&plan, &source)).await;

@@ -1,0 +1,154 @@
+//! Clients that come and go (05 §11).
+
+use lightcone_engine::{DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_host::ReducerOutcome;
+use lightcone_types::{ConnectionId, Encode, Identity, Timestamp};
+
+use super::Writer;
+use crate::fanout::{CallResult, Event};
+
+impl Writer {
+    /// One transaction: the client's rows, then the module's connect reducer (05 §11).
+    pub(super) fn connect(
+        &mut self,
+        identity: Identity,
+        connection_id: ConnectionId,
+        jwt_payload: &str,
+    ) -> Result<(), CallResultText> {
+        if let Some(reason) = self.shared.read_only() {
+            // Reads go on; there is just no row about this client.
+            tracing::debug!(%reason, "a client connects to a read-only database");
+            return Ok(());
+        }
+        let datastore = self.datastore();
+        datastore.begin();
+        let mut credentials = connection_id.to_vec();
+        jwt_payload.encode(&mut credentials);
+        let rows = datastore
+            .insert(
+                ST_CLIENT_ID,
+                &client_row(identity, connection_id),
+                &mut Vec::new(),
+            )
+            .and_then(|()| {
+                datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new())
+            });
+        if let Err(error) = rows {
+            datastore.rollback();
+            return Err(CallResultText(format!(
+                "the connection id is in use: {error}"
+            )));
+        }
+        let Some(reducer) = self.module.def().on_connect else {
+            let ops = self.commit();
+            self.event(Event::Committed { ops });
+            return Ok(());
+        };
+        let timestamp = Timestamp::now();
+        match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
+            ReducerOutcome::Ok => {
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
+                Ok(())
+            }
+            outcome => {
+                self.datastore().rollback();
+                match self.failed(reducer as u32, outcome, timestamp) {
+                    CallResult::UserError(text) | CallResult::InternalError(text) => {
+                        Err(CallResultText(text))
+                    }
+                    CallResult::Committed => unreachable!("only failed outcomes get here"),
+                }
+            }
+        }
+    }
+
+    pub(super) fn disconnect_client(&mut self, connection: u64) {
+        let Some(client) = self.state.clients.remove(&connection) else {
+            return;
+        };
+        for plan in client.query_sets.values().flatten() {
+            self.watch(plan.table.id, -1);
+        }
+        self.event(Event::Disconnected { connection });
+        self.disconnect(client.sender.identity, client.connection_id);
+    }
+
+    /// Removes the client's rows, in the transaction of the disconnect reducer if that succeeds (05 §11).
+    pub(crate) fn disconnect(&mut self, identity: Identity, connection_id: ConnectionId) {
+        if self.shared.read_only().is_some() {
+            return;
+        }
+        if let Some(reducer) = self.module.def().on_disconnect {
+            self.datastore().begin();
+            if !self.has_client_row(identity, connection_id) {
+                return self.datastore().rollback();
+            }
+            let timestamp = Timestamp::now();
+            match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
+                ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
+                    let ops = self.commit();
+                    return self.event(Event::Committed { ops });
+                }
+                outcome => {
+                    self.datastore().rollback();
+                    self.failed(reducer as u32, outcome, timestamp);
+                }
+            }
+        }
+        self.datastore().begin();
+        match self.delete_client_rows(identity, connection_id) {
+            Ok(()) => {
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
+            }
+            Err(error) => {
+                tracing::error!(database = %self.shared.options.identity, %error, "the rows of a client that left stay until the next start");
+                self.datastore().rollback();
+            }
+        }
+    }
+
+    fn has_client_row(&mut self, identity: Identity, connection_id: ConnectionId) -> bool {
+        let table = self
+            .datastore()
+            .table(ST_CLIENT_ID)
+            .expect("system tables exist");
+        table
+            .find_equal(&client_row(identity, connection_id))
+            .is_some()
+    }
+
+    fn delete_client_rows(
+        &mut self,
+        identity: Identity,
+        connection_id: ConnectionId,
+    ) -> Result<(), DatastoreError> {
+        let mut rows = 1_u32.to_vec();
+        rows.extend(client_row(identity, connection_id));
+        let datastore = self.datastore();
+        let index = datastore
+            .schema(ST_CONNECTION_CREDENTIALS_ID)
+            .expect("system tables exist")
+            .indexes[0]
+            .id;
+        datastore.delete_all_by_eq(ST_CLIENT_ID, &rows)?;
+        datastore.delete_by_index_point(index, &connection_id.to_vec())?;
+        Ok(())
+    }
+}
+
+/// The text of a refused connect.
+pub(super) struct CallResultText(String);
+
+impl CallResultText {
+    pub(super) fn text(self) -> String {
+        self.0
+    }
+}
+
+fn client_row(identity: Identity, connection_id: ConnectionId) -> Vec<u8> {
+    let mut row = identity.to_vec();
+    connection_id.encode(&mut row);
+    row
+}

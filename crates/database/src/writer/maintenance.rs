@@ -1,0 +1,145 @@
+//! What happens to a whole database: a new program, snapshots, its end.
+
+use std::sync::Arc;
+
+use lightcone_engine::DatastoreSnapshot;
+use lightcone_host::HostEnv;
+use lightcone_log::Committer;
+use tokio::sync::oneshot;
+
+use super::{Item, Writer};
+use crate::error::UpdateError;
+use crate::fanout::{Event, Message};
+use crate::handle::Shared;
+use crate::module::{Module, Program};
+
+impl Writer {
+    /// Swaps the program for one with the same schema. Clients and subscriptions stay (02 §14.1).
+    pub(super) fn replace(&mut self, program: Program) -> Result<(), UpdateError> {
+        if let Some(reason) = self.shared.read_only() {
+            return Err(UpdateError::Database(reason));
+        }
+        let env = HostEnv::new(self.shared.host_config());
+        let instance = program
+            .loaded
+            .instantiate(env)
+            .map_err(|error| UpdateError::Module(error.to_string()))?;
+        let datastore = self.datastore();
+        let mut record = datastore
+            .module_record()
+            .expect("a running database has a module");
+        record.program_kind = program.kind as u8;
+        record.program_hash = program.hash;
+        record.program = program.bytes.to_vec();
+        datastore.begin();
+        if let Err(error) = datastore.set_module_record(&record) {
+            datastore.rollback();
+            return Err(UpdateError::Database(error.to_string()));
+        }
+        let ops = self.commit();
+        self.event(Event::Committed { ops });
+        let log = self.shared.log.clone();
+        log.info(&format!("Updated program to {}", program.hash.to_hex()));
+        let catalog = crate::catalog::CatalogView::new(self.datastore(), &program.def);
+        let module = Arc::new(Module::new(self.module.version + 1, program, catalog));
+        self.module = module.clone();
+        self.shared.set_module(module);
+        self.instance = instance;
+        log.info("Database updated");
+        crate::open::warn_unsupported(&log, self.module.def());
+        Ok(())
+    }
+
+    pub(super) fn snapshot_if_due(&mut self) {
+        let limits = &self.shared.options.limits;
+        if self.state.snapshot_running
+            || self.shared.options.in_memory
+            || self.shared.read_only().is_some()
+        {
+            return;
+        }
+        let log_bytes = self.replayed_bytes + self.committer.stats().log_bytes;
+        if log_bytes.saturating_sub(self.state.log_bytes_at_snapshot) < limits.snapshot_log_bytes {
+            return;
+        }
+        self.state.snapshot_running = true;
+        let snapshot = self.datastore().snapshot();
+        let (shared, next_offset) = (self.shared.clone(), self.next_offset);
+        let committer = self.shared.committer_view(&self.committer);
+        self.shared.runtime.spawn_blocking(move || {
+            write_snapshot(&shared, &snapshot, next_offset, &committer);
+            let _ = shared.send(Item::SnapshotDone {
+                durable_bytes: log_bytes,
+            });
+        });
+    }
+
+    pub(super) fn stop(mut self) {
+        self.inbox.close();
+        self.shared.inbox_messages.close();
+        self.shared.inbox_bytes.close();
+        let (code, reason, done) = match self.state.stop.take() {
+            Some((code, reason, done)) => (code, reason, Some(done)),
+            None => (1001, "module exited".to_owned(), None),
+        };
+        self.end_round();
+        self.shared.forget_log();
+        let committer = sole_owner(self.committer);
+        if let Err(error) = committer.shutdown() {
+            tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly");
+        }
+        let (fanout_done, wait) = oneshot::channel();
+        let _ = self.fanout.send(Message::Stop {
+            code,
+            reason,
+            done: fanout_done,
+        });
+        let _ = wait.blocking_recv();
+        if let Some(done) = done {
+            let _ = done.send(());
+        }
+    }
+}
+
+/// Waits for a snapshot thread or a reader of statistics to let go of the log.
+fn sole_owner(mut committer: Arc<Committer>) -> Committer {
+    loop {
+        match Arc::try_unwrap(committer) {
+            Ok(committer) => return committer,
+            Err(shared) => committer = shared,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it.
+fn write_snapshot(
+    shared: &Shared,
+    snapshot: &DatastoreSnapshot,
+    next_offset: u64,
+    committer: &crate::handle::CommitterView,
+) {
+    let result = committer.wait_durable(next_offset).and_then(|()| {
+        let store =
+            lightcone_snapshot::SnapshotStore::open(&shared.options.directory.join("snapshots"))
+                .map_err(|error| error.to_string())?;
+        snapshot
+            .write_to(&store, next_offset)
+            .map_err(|error| error.to_string())?;
+        store
+            .prune(shared.options.limits.snapshots_kept)
+            .map_err(|error| error.to_string())?;
+        let oldest = store
+            .offsets()
+            .map_err(|error| error.to_string())?
+            .first()
+            .copied();
+        if let Some(oldest) = oldest {
+            committer.trim(oldest);
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
+    }
+}

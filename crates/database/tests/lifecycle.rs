@@ -1,0 +1,70 @@
+//! Requests over HTTP come and go as connections, whether or not they reach the module (06 §5.11, §5.14).
+
+mod common;
+
+use common::{caller, create, options, OWNER, STRANGER};
+use lightcone_database::{CallArgs, CallError, DatabaseHandle, ShutdownReason, SqlError};
+
+async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
+    let args = CallArgs::Json(args.to_owned());
+    let outcome = database.call(caller(STRANGER), function, args).await?;
+    assert!(outcome.energy_used > 0, "a call is never free of cost");
+    Ok(())
+}
+
+/// The lifecycle events of `STRANGER` so far.
+async fn events(database: &DatabaseHandle) -> Vec<String> {
+    let query = "SELECT event, identity FROM lifecycle".to_owned();
+    let rows = database.sql(caller(OWNER), query, true).await;
+    let rows: Vec<(String, serde_json::Value)> =
+        serde_json::from_str(&rows.expect("rows").rows_json).expect("rows are JSON");
+    let hex = STRANGER.to_hex();
+    // Numbers are written without leading zeros.
+    let stranger = hex.trim_start_matches('0');
+    let of_stranger = rows
+        .into_iter()
+        .filter(|(_, identity)| identity.to_string().contains(stranger));
+    of_stranger.map(|(event, _)| event).collect()
+}
+
+async fn sql_error(database: &DatabaseHandle, query: &str) -> SqlError {
+    let result = database.sql(caller(STRANGER), query.to_owned(), true).await;
+    result.map(|_| ()).expect_err("the query is refused")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_do_not_reach_the_module_come_and_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "coverage").await;
+
+    assert!(matches!(
+        call(&database, "no_such_function", "[]").await,
+        Err(CallError::NoSuchFunction)
+    ));
+    assert_eq!(events(&database).await, ["connected", "disconnected"]);
+    assert!(matches!(
+        call(&database, "ban", "[]").await,
+        Err(CallError::InvalidArguments(_))
+    ));
+    assert!(matches!(
+        sql_error(&database, "SELECT * FROM nowhere").await,
+        SqlError::Query(_)
+    ));
+    assert_eq!(events(&database).await.len(), 6);
+
+    call(&database, "ban", &format!("[[\"0x{}\"]]", STRANGER.to_hex()))
+        .await
+        .expect("banned");
+    assert_eq!(events(&database).await.len(), 8);
+    // The module's refusal comes before everything that is wrong with the request.
+    assert!(matches!(
+        call(&database, "no_such_function", "[]").await,
+        Err(CallError::ConnectRejected(text)) if text == "you are banned"
+    ));
+    assert!(matches!(
+        sql_error(&database, "SELECT * FROM nowhere").await,
+        SqlError::ConnectRejected(text) if text == "you are banned"
+    ));
+    assert_eq!(events(&database).await.len(), 8);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
