@@ -1,0 +1,180 @@
+import * as AlgebraicTypeVariants from "./algebraic_type_variants";
+import type { BinaryReader } from "./binary_reader";
+import { BinaryWriter } from "./binary_writer";
+import { deserializerOf, serializerOf } from "./codec";
+
+/** A field of a product. */
+export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
+/** An alternative of a sum. */
+export type SumTypeVariant = { name: string | undefined; algebraicType: AlgebraicTypeType };
+export type ProductTypeType = { elements: ProductTypeElement[] };
+export type SumTypeType = { variants: SumTypeVariant[] };
+/** What `Ref` types point into. */
+export type TypespaceType = { types: AlgebraicTypeType[] };
+
+/** One of the 20 type constructors (spec 01 §1.1.1). */
+export type AlgebraicTypeType =
+  | AlgebraicTypeVariants.Ref
+  | AlgebraicTypeVariants.Sum
+  | AlgebraicTypeVariants.Product
+  | AlgebraicTypeVariants.Array
+  | AlgebraicTypeVariants.String
+  | AlgebraicTypeVariants.Bool
+  | AlgebraicTypeVariants.I8
+  | AlgebraicTypeVariants.U8
+  | AlgebraicTypeVariants.I16
+  | AlgebraicTypeVariants.U16
+  | AlgebraicTypeVariants.I32
+  | AlgebraicTypeVariants.U32
+  | AlgebraicTypeVariants.I64
+  | AlgebraicTypeVariants.U64
+  | AlgebraicTypeVariants.I128
+  | AlgebraicTypeVariants.U128
+  | AlgebraicTypeVariants.I256
+  | AlgebraicTypeVariants.U256
+  | AlgebraicTypeVariants.F32
+  | AlgebraicTypeVariants.F64;
+
+export { AlgebraicTypeVariants };
+
+export type Serializer<T> = (writer: BinaryWriter, value: T) => void;
+export type Deserializer<T> = (reader: BinaryReader) => T;
+
+/** What can be a key of a `Map` and stands for a value. */
+export type ComparablePrimitive = number | string | boolean | bigint;
+
+export type AlgebraicType = AlgebraicTypeType;
+export const AlgebraicType = {
+  Ref: (value: number): AlgebraicTypeVariants.Ref => ({ tag: "Ref", value }),
+  Sum: <T extends SumTypeType>(value: T): { tag: "Sum"; value: T } => ({ tag: "Sum", value }),
+  Product: <T extends ProductTypeType>(value: T): { tag: "Product"; value: T } => ({ tag: "Product", value }),
+  Array: <T extends AlgebraicTypeType>(value: T): { tag: "Array"; value: T } => ({ tag: "Array", value }),
+  String: { tag: "String" } as const,
+  Bool: { tag: "Bool" } as const,
+  I8: { tag: "I8" } as const,
+  U8: { tag: "U8" } as const,
+  I16: { tag: "I16" } as const,
+  U16: { tag: "U16" } as const,
+  I32: { tag: "I32" } as const,
+  U32: { tag: "U32" } as const,
+  I64: { tag: "I64" } as const,
+  U64: { tag: "U64" } as const,
+  I128: { tag: "I128" } as const,
+  U128: { tag: "U128" } as const,
+  I256: { tag: "I256" } as const,
+  U256: { tag: "U256" } as const,
+  F32: { tag: "F32" } as const,
+  F64: { tag: "F64" } as const,
+
+  /** A function that writes values of `ty`; it is made once for each type. */
+  makeSerializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
+    return serializerOf(ty, typespace);
+  },
+  /** A function that reads values of `ty`; it is made once for each type. */
+  makeDeserializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+    return deserializerOf(ty, typespace);
+  },
+  /** @deprecated Use `makeSerializer`. */
+  serializeValue(writer: BinaryWriter, ty: AlgebraicTypeType, value: any, typespace?: TypespaceType): void {
+    serializerOf(ty, typespace)(writer, value);
+  },
+  /** @deprecated Use `makeDeserializer`. */
+  deserializeValue(reader: BinaryReader, ty: AlgebraicTypeType, typespace?: TypespaceType): any {
+    return deserializerOf(ty, typespace)(reader);
+  },
+
+  /** A primitive that is equal for equal values of the same type, to be used as a key of a `Map`. */
+  intoMapKey(ty: AlgebraicTypeType, value: any): ComparablePrimitive {
+    switch (ty.tag) {
+      case "U8":
+      case "U16":
+      case "U32":
+      case "U64":
+      case "U128":
+      case "U256":
+      case "I8":
+      case "I16":
+      case "I32":
+      case "I64":
+      case "I128":
+      case "I256":
+      case "F32":
+      case "F64":
+      case "String":
+      case "Bool":
+        return value;
+      case "Product":
+        return ProductType.intoMapKey(ty.value, value);
+      default:
+        return bytesAsKey(ty, value);
+    }
+  },
+};
+
+const MARKED_FIELDS = new Set([
+  "__identity__",
+  "__connection_id__",
+  "__timestamp_micros_since_unix_epoch__",
+  "__time_duration_micros__",
+  "__uuid__",
+]);
+
+function bytesAsKey(ty: AlgebraicTypeType, value: any): string {
+  const writer = new BinaryWriter(64);
+  serializerOf(ty)(writer, value);
+  return writer.toBase64();
+}
+
+/** A product on its own, without the tag that makes it an `AlgebraicType`. */
+export type ProductType = ProductTypeType;
+export const ProductType = {
+  makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): Serializer<any> {
+    return serializerOf(wrapped("Product", ty), typespace);
+  },
+  makeDeserializer(ty: ProductTypeType, typespace?: TypespaceType): Deserializer<any> {
+    return deserializerOf(wrapped("Product", ty), typespace);
+  },
+  /** @deprecated Use `makeSerializer`. */
+  serializeValue(writer: BinaryWriter, ty: ProductTypeType, value: any, typespace?: TypespaceType): void {
+    ProductType.makeSerializer(ty, typespace)(writer, value);
+  },
+  /** @deprecated Use `makeDeserializer`. */
+  deserializeValue(reader: BinaryReader, ty: ProductTypeType, typespace?: TypespaceType): any {
+    return ProductType.makeDeserializer(ty, typespace)(reader);
+  },
+  intoMapKey(ty: ProductTypeType, value: any): ComparablePrimitive {
+    const field = ty.elements.length === 1 ? ty.elements[0]!.name : undefined;
+    if (field !== undefined && MARKED_FIELDS.has(field)) return value[field];
+    return bytesAsKey(wrapped("Product", ty), value);
+  },
+};
+
+/** A sum on its own, without the tag that makes it an `AlgebraicType`. */
+export type SumType = SumTypeType;
+export const SumType = {
+  makeSerializer(ty: SumTypeType, typespace?: TypespaceType): Serializer<any> {
+    return serializerOf(wrapped("Sum", ty), typespace);
+  },
+  makeDeserializer(ty: SumTypeType, typespace?: TypespaceType): Deserializer<any> {
+    return deserializerOf(wrapped("Sum", ty), typespace);
+  },
+  /** @deprecated Use `makeSerializer`. */
+  serializeValue(writer: BinaryWriter, ty: SumTypeType, value: any, typespace?: TypespaceType): void {
+    SumType.makeSerializer(ty, typespace)(writer, value);
+  },
+  /** @deprecated Use `makeDeserializer`. */
+  deserializeValue(reader: BinaryReader, ty: SumTypeType, typespace?: TypespaceType): any {
+    return SumType.makeDeserializer(ty, typespace)(reader);
+  },
+};
+
+const wrappers = /* @__PURE__ */ new WeakMap<object, AlgebraicTypeType>();
+
+/** The same `AlgebraicType` for the same product or sum, so that its functions are made once. */
+function wrapped(tag: "Product" | "Sum", value: any): AlgebraicTypeType {
+  const known = wrappers.get(value);
+  if (known !== undefined) return known;
+  const type: AlgebraicTypeType = { tag, value };
+  wrappers.set(value, type);
+  return type;
+}

@@ -1,0 +1,179 @@
+import type { AlgebraicTypeType, Deserializer, Serializer, TypespaceType } from "./algebraic_type";
+import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
+import { badTag, badValue } from "./errors";
+import { makeSpecial } from "./special";
+
+// The same functions as in codegen.ts, put together from closures, for places that forbid making code from text.
+
+/** At most so many elements that take no bytes. */
+export const MAX_EMPTY_ELEMENTS = 1_000_000;
+
+export function checkEmptyElements(count: number): void {
+  if (count > MAX_EMPTY_ELEMENTS) throw badValue(`an array of ${count} elements without content is too long`);
+}
+
+export function closureSerializer(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
+  switch (type.tag) {
+    case "Ref": {
+      const target = resolve(type.value, typespace);
+      return (writer, value) => serializerOf(target, typespace)(writer, value);
+    }
+    case "Product": {
+      const shape = productShape(type.value);
+      if (shape.kind === "special") {
+        const write = closureSerializer(shape.type, typespace);
+        const { field } = shape;
+        return (writer, value) => write(writer, value[field]);
+      }
+      const fields = type.value.elements.map((element) => ({
+        name: element.name!,
+        write: closureSerializer(element.algebraicType, typespace),
+      }));
+      return (writer, value) => {
+        for (const field of fields) field.write(writer, value[field.name]);
+      };
+    }
+    case "Sum": {
+      const shape = sumShape(type.value);
+      if (shape.kind === "option") {
+        const write = closureSerializer(shape.some, typespace);
+        return (writer, value) => {
+          if (value === undefined || value === null) {
+            writer.writeU8(1);
+          } else {
+            writer.writeU8(0);
+            write(writer, value);
+          }
+        };
+      }
+      if (shape.kind === "result") {
+        const ok = closureSerializer(shape.ok, typespace);
+        const err = closureSerializer(shape.err, typespace);
+        return (writer, value) => {
+          if ("ok" in value) {
+            writer.writeU8(0);
+            ok(writer, value.ok);
+          } else if ("err" in value) {
+            writer.writeU8(1);
+            err(writer, value.err);
+          } else {
+            throw badValue("a result needs a field `ok` or `err`");
+          }
+        };
+      }
+      const variants = new Map(
+        type.value.variants.map((variant, tag) => [
+          variant.name!,
+          {
+            tag,
+            write: isUnit(variant.algebraicType)
+              ? undefined
+              : closureSerializer(variant.algebraicType, typespace),
+          },
+        ]),
+      );
+      return (writer, value) => {
+        const variant = variants.get(value.tag);
+        if (variant === undefined) throw badValue(`the type has no variant named ${value.tag}`);
+        writer.writeU8(variant.tag);
+        variant.write?.(writer, value.value);
+      };
+    }
+    case "Array": {
+      if (type.value.tag === "U8") return (writer, value) => writer.writeUInt8Array(value);
+      const write = closureSerializer(type.value, typespace);
+      return (writer, value) => {
+        writer.writeU32(value.length);
+        for (const element of value) write(writer, element);
+      };
+    }
+    case "Bool":
+      return (writer, value) => writer.writeBool(value);
+    case "String":
+      return (writer, value) => writer.writeString(value);
+    default: {
+      const method = `write${type.tag}` as "writeU32";
+      return (writer, value) => writer[method](value);
+    }
+  }
+}
+
+export function closureDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+  switch (type.tag) {
+    case "Ref": {
+      const target = resolve(type.value, typespace);
+      return (reader) => deserializerOf(target, typespace)(reader);
+    }
+    case "Product": {
+      const shape = productShape(type.value);
+      if (shape.kind === "special") {
+        const read = closureDeserializer(shape.type, typespace);
+        const { field } = shape;
+        return (reader) => makeSpecial(field, read(reader));
+      }
+      const fields = type.value.elements.map((element) => ({
+        name: element.name!,
+        read: closureDeserializer(element.algebraicType, typespace),
+      }));
+      return (reader) => {
+        const value: any = {};
+        for (const field of fields) value[field.name] = field.read(reader);
+        return value;
+      };
+    }
+    case "Sum": {
+      const shape = sumShape(type.value);
+      if (shape.kind === "option") {
+        const read = closureDeserializer(shape.some, typespace);
+        return (reader) => {
+          const tag = reader.readU8();
+          if (tag === 0) return read(reader);
+          if (tag === 1) return undefined;
+          throw badTag(tag, "an option");
+        };
+      }
+      if (shape.kind === "result") {
+        const ok = closureDeserializer(shape.ok, typespace);
+        const err = closureDeserializer(shape.err, typespace);
+        return (reader) => {
+          const tag = reader.readU8();
+          if (tag === 0) return { ok: ok(reader) };
+          if (tag === 1) return { err: err(reader) };
+          throw badTag(tag, "a result");
+        };
+      }
+      const variants = type.value.variants.map((variant) => ({
+        tag: variant.name!,
+        read: closureDeserializer(variant.algebraicType, typespace),
+      }));
+      return (reader) => {
+        const tag = reader.readU8();
+        const variant = variants[tag];
+        if (variant === undefined) throw badTag(tag, "the sum");
+        return { tag: variant.tag, value: variant.read(reader) };
+      };
+    }
+    case "Array": {
+      if (type.value.tag === "U8") return (reader) => reader.readUInt8Array();
+      const read = closureDeserializer(type.value, typespace);
+      return (reader) => {
+        const count = reader.readU32();
+        const values: any[] = [];
+        for (let i = 0; i < count; i++) {
+          const before = reader.offset;
+          values.push(read(reader));
+          if (i === 0 && reader.offset === before) checkEmptyElements(count);
+        }
+        return values;
+      };
+    }
+    case "Bool":
+      return (reader) => reader.readBool();
+    case "String":
+      return (reader) => reader.readString();
+    default: {
+      const method = `read${type.tag}` as "readU32";
+      return (reader) => reader[method]();
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import type {
+  AlgebraicTypeType,
+  Deserializer,
+  ProductTypeType,
+  Serializer,
+  SumTypeType,
+  TypespaceType,
+} from "./algebraic_type";
+import { closureDeserializer, closureSerializer } from "./closures";
+import { generateDeserializer, generateSerializer } from "./codegen";
+
+/** How a product or sum appears in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
+export type Shape =
+  | { kind: "object" }
+  | { kind: "special"; field: string; type: AlgebraicTypeType }
+  | { kind: "option"; some: AlgebraicTypeType }
+  | { kind: "result"; ok: AlgebraicTypeType; err: AlgebraicTypeType }
+  | { kind: "sum" };
+
+const SPECIAL_FIELDS: ReadonlySet<string> = /* @__PURE__ */ new Set([
+  "__identity__",
+  "__connection_id__",
+  "__timestamp_micros_since_unix_epoch__",
+  "__time_duration_micros__",
+  "__uuid__",
+]);
+
+export function productShape(product: ProductTypeType): Shape {
+  const field = product.elements[0];
+  if (product.elements.length === 1 && field?.name !== undefined && SPECIAL_FIELDS.has(field.name)) {
+    return { kind: "special", field: field.name, type: field.algebraicType };
+  }
+  return { kind: "object" };
+}
+
+export function sumShape(sum: SumTypeType): Shape {
+  const [first, second, ...more] = sum.variants;
+  if (first !== undefined && second !== undefined && more.length === 0) {
+    if (first.name === "some" && second.name === "none") {
+      return { kind: "option", some: first.algebraicType };
+    }
+    if (first.name === "ok" && second.name === "err") {
+      return { kind: "result", ok: first.algebraicType, err: second.algebraicType };
+    }
+  }
+  return { kind: "sum" };
+}
+
+export function isUnit(type: AlgebraicTypeType): boolean {
+  return type.tag === "Product" && type.value.elements.length === 0;
+}
+
+let canGenerate: boolean | undefined;
+
+/** Whether functions can be made from text here: pages with a strict content security policy forbid it. */
+function generates(): boolean {
+  if (canGenerate === undefined) {
+    try {
+      canGenerate = new Function("return 1")() === 1;
+    } catch {
+      canGenerate = false;
+    }
+  }
+  return canGenerate;
+}
+
+/** For tests: use generated code, or closures, or (undefined) find out again. */
+export function setCodeGeneration(allowed: boolean | undefined): void {
+  canGenerate = allowed;
+  serializers = new WeakMap();
+  deserializers = new WeakMap();
+}
+
+type Cache<F> = WeakMap<object, { typespace: TypespaceType | undefined; made: F }>;
+let serializers: Cache<Serializer<any>> = /* @__PURE__ */ new WeakMap();
+let deserializers: Cache<Deserializer<any>> = /* @__PURE__ */ new WeakMap();
+
+/** The function that writes values of `type`, made on first use. */
+export function serializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
+  const known = serializers.get(type);
+  if (known !== undefined && known.typespace === typespace) return known.made;
+  const made = generates() ? generateSerializer(type, typespace) : closureSerializer(type, typespace);
+  serializers.set(type, { typespace, made });
+  return made;
+}
+
+/** The function that reads values of `type`, made on first use. */
+export function deserializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+  const known = deserializers.get(type);
+  if (known !== undefined && known.typespace === typespace) return known.made;
+  const made = generates() ? generateDeserializer(type, typespace) : closureDeserializer(type, typespace);
+  deserializers.set(type, { typespace, made });
+  return made;
+}
+
+/** The type that a reference stands for. */
+export function resolve(ref: number, typespace: TypespaceType | undefined): AlgebraicTypeType {
+  const type = typespace?.types[ref];
+  if (type === undefined) {
+    throw new TypeError(
+      typespace === undefined
+        ? "cannot use a type with references without its typespace [LC0803]"
+        : `Type reference &${ref} out of bounds [LC0803]`,
+    );
+  }
+  return type;
+}

@@ -1,0 +1,85 @@
+/** Codes of errors that this SDK raises; each has a page in docs/errors/. */
+export type LightconeErrorCode =
+  | "LC0800"
+  | "LC0801"
+  | "LC0802"
+  | "LC0803"
+  | "LC0804"
+  | "LC0805"
+  | "LC0806"
+  | "LC0807"
+  | "LC0808"
+  | "LC0809"
+  | "LC0810"
+  | "LC0811"
+  | "LC0812"
+  | "LC0813"
+  | "LC0814"
+  | "LC0815"
+  | "LC0816"
+  | "LC0817"
+  | "LC0818"
+  | "LC0819"
+  | "LC0820";
+
+/** An error of this SDK, with a stable code; the message ends with the code in brackets. */
+export class LightconeError extends Error {
+  readonly code: LightconeErrorCode;
+
+  constructor(code: LightconeErrorCode, message: string, options?: { cause?: unknown }) {
+    super(`${message} [${code}]`, options);
+    this.code = code;
+  }
+
+  override get name(): string {
+    return "LightconeError";
+  }
+
+  /** The path of the page about this error in the project's documentation. */
+  get page(): string {
+    return `docs/errors/${this.code}.md`;
+  }
+}
+
+/** Bytes that end too early: a RangeError, as reading beyond a DataView is. */
+export function tooShort(needed: number, offset: number, left: number): RangeError {
+  return new RangeError(
+    `BSATN ends too early: ${needed} byte(s) needed at offset ${offset}, ${left} left [LC0801]`,
+  );
+}
+
+/** A sum tag that the type does not have. */
+export function badTag(tag: number, type: string): LightconeError {
+  return new LightconeError("LC0802", `BSATN has tag ${tag}, which ${type} does not have`);
+}
+
+/** A value that its type cannot express. */
+export function badValue(what: string): TypeError {
+  return new TypeError(`${what} [LC0803]`);
+}
+
+/**
+ * Thrown by a reducer or procedure to refuse a call: the transaction is rolled back, and the caller gets the message.
+ */
+export class SenderError extends Error {
+  // biome-ignore lint/complexity/noUselessConstructor: the message is required here, unlike in Error
+  constructor(message: string) {
+    super(message);
+  }
+
+  override get name(): string {
+    return "SenderError";
+  }
+}
+
+/** What a client gets for a reducer that failed without meaning to. */
+export class InternalError extends Error {
+  // biome-ignore lint/complexity/noUselessConstructor: the message is required here, unlike in Error
+  constructor(message: string) {
+    super(message);
+  }
+
+  override get name(): string {
+    return "InternalError";
+  }
+}

@@ -1,0 +1,73 @@
+import { badValue } from "./errors";
+
+// Identities and connection ids are written in hexadecimal with the most significant byte first, and stored with the
+// least significant byte first (spec 01 §1.8.1): the functions here go between the two.
+
+/** `array` in hexadecimal, last byte first. */
+export function uint8ArrayToHexString(array: Uint8Array): string {
+  let text = "";
+  for (let i = array.length - 1; i >= 0; i--) text += array[i]!.toString(16).padStart(2, "0");
+  return text;
+}
+
+function littleEndianToBigInt(array: Uint8Array, length: number): bigint {
+  if (array.length !== length) {
+    throw badValue(`${length} bytes were expected, got ${array.length}`);
+  }
+  return length === 0 ? 0n : BigInt(`0x${uint8ArrayToHexString(array)}`);
+}
+
+function bigIntToLittleEndian(value: bigint, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) {
+    bytes[i] = Number(value & 0xffn);
+    value >>= 8n;
+  }
+  return bytes;
+}
+
+export function uint8ArrayToU128(array: Uint8Array): bigint {
+  return littleEndianToBigInt(array, 16);
+}
+
+export function uint8ArrayToU256(array: Uint8Array): bigint {
+  return littleEndianToBigInt(array, 32);
+}
+
+/** The bytes of hexadecimal text, last digits first. `0x` may stand before the text. */
+export function hexStringToUint8Array(str: string): Uint8Array {
+  const digits = str.startsWith("0x") ? str.slice(2) : str;
+  if (!/^(?:[0-9a-fA-F]{2})*$/.test(digits)) {
+    throw badValue(`"${str}" is not hexadecimal text with two digits for each byte`);
+  }
+  const bytes = new Uint8Array(digits.length / 2);
+  for (let i = 0; i < bytes.length; i++) {
+    const from = digits.length - 2 * (i + 1);
+    bytes[i] = Number.parseInt(digits.slice(from, from + 2), 16);
+  }
+  return bytes;
+}
+
+export function hexStringToU128(str: string): bigint {
+  return uint8ArrayToU128(hexStringToUint8Array(str));
+}
+
+export function hexStringToU256(str: string): bigint {
+  return uint8ArrayToU256(hexStringToUint8Array(str));
+}
+
+export function u128ToUint8Array(data: bigint): Uint8Array {
+  return bigIntToLittleEndian(data, 16);
+}
+
+export function u128ToHexString(data: bigint): string {
+  return BigInt.asUintN(128, data).toString(16).padStart(32, "0");
+}
+
+export function u256ToUint8Array(data: bigint): Uint8Array {
+  return bigIntToLittleEndian(data, 32);
+}
+
+export function u256ToHexString(data: bigint): string {
+  return BigInt.asUintN(256, data).toString(16).padStart(64, "0");
+}

@@ -1,0 +1,15 @@
+export * from "./algebraic_type";
+export * from "./algebraic_value";
+export { BinaryReader } from "./binary_reader";
+export { BinaryWriter, ResizableBuffer } from "./binary_writer";
+export * from "./coerce";
+export * from "./connection_id";
+export * from "./errors";
+export * from "./hex";
+export * from "./identity";
+export * from "./option";
+export * from "./result";
+export { Interval, ScheduleAt, type ScheduleAtAlgebraicType, Time } from "./schedule_at";
+export * from "./time_duration";
+export * from "./timestamp";
+export * from "./uuid";

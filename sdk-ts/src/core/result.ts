@@ -1,0 +1,27 @@
+import type { AlgebraicType } from "./algebraic_type";
+
+export type ResultAlgebraicType<
+  T extends AlgebraicType = AlgebraicType,
+  E extends AlgebraicType = AlgebraicType,
+> = {
+  tag: "Sum";
+  value: { variants: [{ name: "ok"; algebraicType: T }, { name: "err"; algebraicType: E }] };
+};
+
+/** One of two outcomes: `{ ok: T }` or `{ err: E }`. */
+export const Result = {
+  getAlgebraicType<T extends AlgebraicType = AlgebraicType, E extends AlgebraicType = AlgebraicType>(
+    okType: T,
+    errType: E,
+  ): ResultAlgebraicType<T, E> {
+    return {
+      tag: "Sum",
+      value: {
+        variants: [
+          { name: "ok", algebraicType: okType },
+          { name: "err", algebraicType: errType },
+        ],
+      },
+    };
+  },
+};

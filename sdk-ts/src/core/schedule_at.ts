@@ -1,0 +1,57 @@
+import type { AlgebraicType } from "./algebraic_type";
+import { TimeDuration, type TimeDurationAlgebraicType } from "./time_duration";
+import { Timestamp, type TimestampAlgebraicType } from "./timestamp";
+
+export type ScheduleAtAlgebraicType = {
+  tag: "Sum";
+  value: {
+    variants: [
+      { name: "Interval"; algebraicType: TimeDurationAlgebraicType },
+      { name: "Time"; algebraicType: TimestampAlgebraicType },
+    ];
+  };
+};
+
+export type Interval = { tag: "Interval"; value: TimeDuration };
+/** Every so many microseconds. */
+export const Interval = (micros: bigint): Interval => ({ tag: "Interval", value: new TimeDuration(micros) });
+
+export type Time = { tag: "Time"; value: Timestamp };
+/** Once, at so many microseconds since 1970. */
+export const Time = (microsSinceUnixEpoch: bigint): Time => ({
+  tag: "Time",
+  value: new Timestamp(microsSinceUnixEpoch),
+});
+
+/** When a row of a scheduled table is due (spec 01 §1.2.3). */
+export type ScheduleAt = Interval | Time;
+export const ScheduleAt = {
+  interval: (micros: bigint): ScheduleAt => Interval(micros),
+  time: (microsSinceUnixEpoch: bigint): ScheduleAt => Time(microsSinceUnixEpoch),
+
+  getAlgebraicType(): ScheduleAtAlgebraicType {
+    return {
+      tag: "Sum",
+      value: {
+        variants: [
+          { name: "Interval", algebraicType: TimeDuration.getAlgebraicType() },
+          { name: "Time", algebraicType: Timestamp.getAlgebraicType() },
+        ],
+      },
+    };
+  },
+
+  isScheduleAt(algebraicType: AlgebraicType): algebraicType is ScheduleAtAlgebraicType {
+    if (algebraicType.tag !== "Sum") return false;
+    const [interval, time, ...more] = algebraicType.value.variants;
+    return (
+      more.length === 0 &&
+      interval?.name === "Interval" &&
+      time?.name === "Time" &&
+      TimeDuration.isTimeDuration(interval.algebraicType) &&
+      Timestamp.isTimestamp(time.algebraicType)
+    );
+  },
+};
+
+export default ScheduleAt;

@@ -1,0 +1,86 @@
+import type { AlgebraicType } from "./algebraic_type";
+import { isMarkedProduct, TimeDuration } from "./time_duration";
+
+export type TimestampAlgebraicType = {
+  tag: "Product";
+  value: { elements: [{ name: "__timestamp_micros_since_unix_epoch__"; algebraicType: { tag: "I64" } }] };
+};
+
+const ALGEBRAIC_TYPE: TimestampAlgebraicType = {
+  tag: "Product",
+  value: {
+    elements: [{ name: "__timestamp_micros_since_unix_epoch__", algebraicType: { tag: "I64" } }],
+  },
+};
+
+const LARGEST_DATE_MILLIS = 8_640_000_000_000_000n;
+
+/** Milliseconds, rounded towards earlier times, and the microseconds that are left over. */
+function split(micros: bigint): { millis: bigint; rest: bigint } {
+  const rest = ((micros % 1000n) + 1000n) % 1000n;
+  return { millis: (micros - rest) / 1000n, rest };
+}
+
+/** A point in time: microseconds since the start of 1970, UTC. */
+export class Timestamp {
+  __timestamp_micros_since_unix_epoch__: bigint;
+
+  constructor(micros: bigint) {
+    this.__timestamp_micros_since_unix_epoch__ = micros;
+  }
+
+  /** The start of 1970, UTC. */
+  static UNIX_EPOCH: Timestamp = /* @__PURE__ */ new Timestamp(0n);
+
+  static getAlgebraicType(): TimestampAlgebraicType {
+    return ALGEBRAIC_TYPE;
+  }
+
+  static isTimestamp(algebraicType: AlgebraicType): algebraicType is TimestampAlgebraicType {
+    return isMarkedProduct(algebraicType, "__timestamp_micros_since_unix_epoch__", "I64");
+  }
+
+  /** What the clock of this process says. In a reducer, use `ctx.timestamp`. */
+  static now(): Timestamp {
+    return Timestamp.fromDate(new Date());
+  }
+
+  static fromDate(date: Date): Timestamp {
+    return new Timestamp(BigInt(date.getTime()) * 1000n);
+  }
+
+  get microsSinceUnixEpoch(): bigint {
+    return this.__timestamp_micros_since_unix_epoch__;
+  }
+
+  toMillis(): bigint {
+    return this.__timestamp_micros_since_unix_epoch__ / 1000n;
+  }
+
+  /** Without the microseconds; RangeError if a `Date` cannot express it. */
+  toDate(): Date {
+    const millis = this.toMillis();
+    if (millis > LARGEST_DATE_MILLIS || millis < -LARGEST_DATE_MILLIS) {
+      throw new RangeError("Timestamp is outside of the representable range of a JavaScript Date [LC0803]");
+    }
+    return new Date(Number(millis));
+  }
+
+  /** RFC 3339 with six digits after the second: `2025-02-17T10:30:45.123456Z`. */
+  toISOString(): string {
+    const { millis, rest } = split(this.__timestamp_micros_since_unix_epoch__);
+    if (millis > LARGEST_DATE_MILLIS || millis < -LARGEST_DATE_MILLIS) {
+      throw new RangeError(
+        "Timestamp is outside of the representable range for ISO string formatting [LC0803]",
+      );
+    }
+    return new Date(Number(millis)).toISOString().replace("Z", `${rest.toString().padStart(3, "0")}Z`);
+  }
+
+  /** How much later this is than `other`. */
+  since(other: Timestamp): TimeDuration {
+    return new TimeDuration(
+      this.__timestamp_micros_since_unix_epoch__ - other.__timestamp_micros_since_unix_epoch__,
+    );
+  }
+}

@@ -1,0 +1,133 @@
+import { badValue } from "./errors";
+import type { Timestamp } from "./timestamp";
+
+export type UuidAlgebraicType = {
+  tag: "Product";
+  value: { elements: [{ name: "__uuid__"; algebraicType: { tag: "U128" } }] };
+};
+
+export type UuidVersion = "Nil" | "V4" | "V7" | "Max";
+
+const ALGEBRAIC_TYPE: UuidAlgebraicType = {
+  tag: "Product",
+  value: { elements: [{ name: "__uuid__", algebraicType: { tag: "U128" } }] },
+};
+
+const LARGEST = 0xffff_ffff_ffff_ffff_ffff_ffff_ffff_ffffn;
+const COUNTER_MASK = 0x7fff_ffff;
+
+function fromBytes(bytes: Uint8Array): Uuid {
+  let value = 0n;
+  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
+  return new Uuid(value);
+}
+
+/** A UUID: the 128-bit number that its sixteen bytes are, read from the first on (spec 01 §1.10). */
+export class Uuid {
+  __uuid__: bigint;
+
+  static readonly MAX_UUID_BIGINT = LARGEST;
+  /** All bits zero. */
+  static readonly NIL: Uuid = /* @__PURE__ */ new Uuid(0n);
+  /** All bits one. */
+  static readonly MAX: Uuid = /* @__PURE__ */ new Uuid(LARGEST);
+
+  constructor(u: bigint) {
+    if (u < 0n || u > LARGEST) throw badValue("Invalid UUID: it must be a number of 128 bits");
+    this.__uuid__ = u;
+  }
+
+  static getAlgebraicType(): UuidAlgebraicType {
+    return ALGEBRAIC_TYPE;
+  }
+
+  /** Version 4 from sixteen random bytes. */
+  static fromRandomBytesV4(bytes: Uint8Array): Uuid {
+    if (bytes.length !== 16) throw badValue(`UUID v4 requires 16 bytes, got ${bytes.length}`);
+    const result = Uint8Array.from(bytes);
+    result[6] = (result[6]! & 0x0f) | 0x40;
+    result[8] = (result[8]! & 0x3f) | 0x80;
+    return fromBytes(result);
+  }
+
+  /** Version 7 from a counter of 31 bits, which is increased, a time, and four random bytes. */
+  static fromCounterV7(counter: { value: number }, now: Timestamp, randomBytes: Uint8Array): Uuid {
+    if (randomBytes.length !== 4)
+      throw badValue(`UUID v7 requires 4 random bytes, got ${randomBytes.length}`);
+    if (counter.value < 0) throw badValue("UUID v7: the counter must not be negative");
+    const millis = now.toMillis();
+    if (now.__timestamp_micros_since_unix_epoch__ < 0n) {
+      throw badValue("UUID v7: the time must not be before 1970");
+    }
+    const count = counter.value & COUNTER_MASK;
+    counter.value = (count + 1) & COUNTER_MASK;
+
+    const bytes = new Uint8Array(16);
+    let rest = millis;
+    for (let i = 5; i >= 0; i--) {
+      bytes[i] = Number(rest & 0xffn);
+      rest >>= 8n;
+    }
+    bytes[6] = 0x70;
+    bytes[7] = (count >>> 23) & 0xff;
+    bytes[8] = 0x80;
+    bytes[9] = (count >>> 15) & 0xff;
+    bytes[10] = (count >>> 7) & 0xff;
+    bytes[11] = (count & 0x7f) << 1;
+    bytes[12] = randomBytes[0]! & 0x7f;
+    bytes.set(randomBytes.subarray(1), 13);
+    return fromBytes(bytes);
+  }
+
+  /** From 32 hexadecimal digits, hyphens allowed. */
+  static parse(s: string): Uuid {
+    const digits = s.replace(/-/g, "");
+    if (!/^[0-9a-fA-F]{32}$/.test(digits)) throw badValue(`Invalid hex UUID: "${s}"`);
+    return new Uuid(BigInt(`0x${digits}`));
+  }
+
+  /** 32 hexadecimal digits. */
+  toHexString(): string {
+    return this.__uuid__.toString(16).padStart(32, "0");
+  }
+
+  /** The form with hyphens. */
+  toString(): string {
+    const hex = this.toHexString();
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  }
+
+  asBigInt(): bigint {
+    return this.__uuid__;
+  }
+
+  /** Sixteen bytes in the order of the text. */
+  toBytes(): Uint8Array {
+    const bytes = new Uint8Array(16);
+    let rest = this.__uuid__;
+    for (let i = 15; i >= 0; i--) {
+      bytes[i] = Number(rest & 0xffn);
+      rest >>= 8n;
+    }
+    return bytes;
+  }
+
+  getVersion(): UuidVersion {
+    if (this.__uuid__ === 0n) return "Nil";
+    if (this.__uuid__ === LARGEST) return "Max";
+    const version = Number((this.__uuid__ >> 76n) & 0xfn);
+    if (version === 4) return "V4";
+    if (version === 7) return "V7";
+    throw badValue(`Unsupported UUID version: ${version}`);
+  }
+
+  /** The counter of a version 7 UUID. */
+  getCounter(): number {
+    const bytes = this.toBytes();
+    return (bytes[7]! << 23) | (bytes[9]! << 15) | (bytes[10]! << 7) | (bytes[11]! >> 1);
+  }
+
+  compareTo(other: Uuid): number {
+    return this.__uuid__ < other.__uuid__ ? -1 : this.__uuid__ > other.__uuid__ ? 1 : 0;
+  }
+}
