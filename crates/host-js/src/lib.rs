@@ -1,0 +1,71 @@
+//! The JavaScript adapter of the module host (spec 04).
+//!
+//! A program is one ES module. It imports the host's functions from virtual modules ([`specifier`]) and hands over its
+//! hooks; this crate evaluates it, finds the hooks and calls them. What the host functions mean lives in
+//! `lightcone-host`, for WebAssembly and JavaScript alike.
+//!
+//! Two engines exist, chosen by cargo features: `v8` (fast, the default wherever its library can be had) and `quickjs`
+//! (small, builds everywhere with a C compiler). Both share what is the same for them:
+//!
+//! | module | what |
+//! |---|---|
+//! | [`specifier`] | which imports resolve, and the texts when they do not (§3) |
+//! | [`texts`] | texts of argument checks, hook lookup and results (§4.1, §6) |
+//! | [`sys`] | the list of the host functions with their versions (§4.2, §10) |
+//! | [`trace`] | stack frames, source maps, the text of an exception (§9) |
+//! | [`program`] | the program's text and its source map (§1) |
+//! | `prelude.js` | the globals that the language does not have (§2) |
+
+pub mod program;
+pub mod specifier;
+pub mod sys;
+pub mod texts;
+pub mod trace;
+
+#[cfg(feature = "quickjs")]
+pub mod quickjs;
+#[cfg(feature = "v8")]
+pub mod v8;
+
+#[cfg(any(feature = "v8", feature = "quickjs"))]
+use std::sync::Arc;
+
+/// How an engine is made.
+#[derive(Clone, Debug)]
+pub struct JsEngineOptions {
+    /// Stack for module code, in bytes (`HostLimits::stack_bytes_max`). The same for all instances of the engine.
+    pub stack_bytes_max: usize,
+}
+
+impl Default for JsEngineOptions {
+    fn default() -> Self {
+        JsEngineOptions {
+            stack_bytes_max: lightcone_host::HostLimits::default().stack_bytes_max,
+        }
+    }
+}
+
+/// The engine that runs JavaScript modules in this build, with its version; `None` if it has none.
+pub fn engine_name() -> Option<String> {
+    #[cfg(feature = "v8")]
+    return Some(v8::name());
+    #[cfg(all(feature = "quickjs", not(feature = "v8")))]
+    return Some(quickjs::name());
+    #[cfg(not(any(feature = "v8", feature = "quickjs")))]
+    None
+}
+
+/// The engine that runs JavaScript modules in this build.
+#[cfg(any(feature = "v8", feature = "quickjs"))]
+pub fn engine(
+    options: JsEngineOptions,
+) -> Result<Arc<dyn lightcone_host::ModuleEngine>, lightcone_host::HostError> {
+    #[cfg(feature = "v8")]
+    return Ok(Arc::new(v8::V8Engine::new(options)?));
+    #[cfg(not(feature = "v8"))]
+    Ok(Arc::new(quickjs::QuickJsEngine::new(options)?))
+}
+
+/// The globals that a module finds besides those of the language, as one script: a function that takes the natives
+/// `encode(string) -> Uint8Array` and `decode(bytes, fatal) -> string` and returns nothing (spec 04 §2).
+pub const PRELUDE: &str = include_str!("prelude.js");

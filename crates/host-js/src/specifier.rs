@@ -1,0 +1,115 @@
+//! Which imports of a program resolve (spec 04 §3).
+
+use thiserror::Error;
+
+use crate::sys::VERSIONS;
+
+/// The version of a virtual module `spacetime:sys@<major>.<minor>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SysVersion {
+    /// Versions with another major number are not compatible.
+    pub major: u16,
+    /// A minor version holds only what it added.
+    pub minor: u16,
+}
+
+impl SysVersion {
+    /// The specifier that imports it.
+    pub fn specifier(self) -> String {
+        format!("spacetime:sys@{}.{}", self.major, self.minor)
+    }
+}
+
+/// Why an import does not resolve. Thrown as a TypeError; the text is the message.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SpecifierError {
+    /// Not a virtual module at all.
+    #[error("Could not find module \"{0}\"")]
+    NotFound(String),
+    /// The part behind `@` is no version.
+    #[error("Invalid version in module spec \"{0}\"")]
+    Version(String),
+    /// A version that this host does not have.
+    #[error("Could not import \"{specifier}\", likely because this module was built for a newer version of SpacetimeDB.\nIt requires sys module v{major}.{minor}, but that version is not supported by the database.")]
+    Unsupported {
+        /// As written.
+        specifier: String,
+        /// Asked for.
+        major: u16,
+        /// Asked for.
+        minor: u16,
+    },
+}
+
+/// Resolves an import.
+pub fn resolve(specifier: &str) -> Result<SysVersion, SpecifierError> {
+    let not_found = || SpecifierError::NotFound(specifier.to_owned());
+    let rest = specifier.strip_prefix("spacetime:").ok_or_else(not_found)?;
+    let (name, version) = rest.split_once('@').ok_or_else(not_found)?;
+    if name != "sys" {
+        return Err(not_found());
+    }
+    let (major, minor) = version
+        .split_once('.')
+        .and_then(|(major, minor)| Some((number(major)?, number(minor)?)))
+        .ok_or_else(|| SpecifierError::Version(specifier.to_owned()))?;
+    let version = SysVersion { major, minor };
+    if VERSIONS.contains(&version) {
+        Ok(version)
+    } else {
+        Err(SpecifierError::Unsupported {
+            specifier: specifier.to_owned(),
+            major,
+            minor,
+        })
+    }
+}
+
+fn number(text: &str) -> Option<u16> {
+    // `parse` would take a sign.
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_versions_resolve() {
+        assert_eq!(
+            resolve("spacetime:sys@2.1"),
+            Ok(SysVersion { major: 2, minor: 1 })
+        );
+        for version in VERSIONS {
+            assert_eq!(resolve(&version.specifier()), Ok(*version));
+        }
+    }
+
+    #[test]
+    fn what_does_not_resolve_says_why() {
+        for specifier in ["lodash", "./x.js", "spacetime:io@2.0", "spacetime:sys", ""] {
+            assert_eq!(
+                resolve(specifier).unwrap_err().to_string(),
+                format!("Could not find module \"{specifier}\"")
+            );
+        }
+        for specifier in [
+            "spacetime:sys@2",
+            "spacetime:sys@2.0.0",
+            "spacetime:sys@+2.0",
+            "spacetime:sys@65536.0",
+        ] {
+            assert_eq!(
+                resolve(specifier).unwrap_err().to_string(),
+                format!("Invalid version in module spec \"{specifier}\"")
+            );
+        }
+        assert_eq!(
+            resolve("spacetime:sys@2.2").unwrap_err().to_string(),
+            "Could not import \"spacetime:sys@2.2\", likely because this module was built for a newer version of \
+             SpacetimeDB.\nIt requires sys module v2.2, but that version is not supported by the database."
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! The virtual modules and their exports (spec 04 §3, §4.2).
+
+use crate::specifier::SysVersion;
+
+/// Description of the symbol under which a program's default export holds its hooks function.
+pub const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2";
+
+/// The versions that can be imported.
+pub const VERSIONS: &[SysVersion] = &[
+    SysVersion { major: 2, minor: 0 },
+    SysVersion { major: 2, minor: 1 },
+];
+
+/// A host function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Function {
+    TableIdFromName,
+    IndexIdFromName,
+    TableRowCount,
+    TableScan,
+    IndexScanPoint,
+    IndexScanRange,
+    DeleteByIndexScanPoint,
+    DeleteByIndexScanRange,
+    DeleteAllByEq,
+    Insert,
+    Update,
+    Clear,
+    RowIterAdvance,
+    RowIterClose,
+    ConsoleLog,
+    ConsoleTimerStart,
+    ConsoleTimerEnd,
+    Identity,
+    GetJwtPayload,
+    VolatileScheduleImmediate,
+    ProcedureStartMutTx,
+    ProcedureCommitMutTx,
+    ProcedureAbortMutTx,
+    ProcedureHttpRequest,
+}
+
+/// The exports of version 2.0, besides `moduleHooks`.
+pub const SYS_2_0: &[(&str, Function)] = &[
+    ("table_id_from_name", Function::TableIdFromName),
+    ("index_id_from_name", Function::IndexIdFromName),
+    ("datastore_table_row_count", Function::TableRowCount),
+    ("datastore_table_scan_bsatn", Function::TableScan),
+    ("datastore_index_scan_point_bsatn", Function::IndexScanPoint),
+    ("datastore_index_scan_range_bsatn", Function::IndexScanRange),
+    (
+        "datastore_delete_by_index_scan_point_bsatn",
+        Function::DeleteByIndexScanPoint,
+    ),
+    (
+        "datastore_delete_by_index_scan_range_bsatn",
+        Function::DeleteByIndexScanRange,
+    ),
+    ("datastore_delete_all_by_eq_bsatn", Function::DeleteAllByEq),
+    ("datastore_insert_bsatn", Function::Insert),
+    ("datastore_update_bsatn", Function::Update),
+    ("row_iter_bsatn_advance", Function::RowIterAdvance),
+    ("row_iter_bsatn_close", Function::RowIterClose),
+    ("console_log", Function::ConsoleLog),
+    ("console_timer_start", Function::ConsoleTimerStart),
+    ("console_timer_end", Function::ConsoleTimerEnd),
+    ("identity", Function::Identity),
+    ("get_jwt_payload", Function::GetJwtPayload),
+    (
+        "volatile_nonatomic_schedule_immediate",
+        Function::VolatileScheduleImmediate,
+    ),
+    ("procedure_start_mut_tx", Function::ProcedureStartMutTx),
+    ("procedure_commit_mut_tx", Function::ProcedureCommitMutTx),
+    ("procedure_abort_mut_tx", Function::ProcedureAbortMutTx),
+    ("procedure_http_request", Function::ProcedureHttpRequest),
+];
+
+/// What version 2.1 added.
+pub const SYS_2_1: &[(&str, Function)] = &[("datastore_clear", Function::Clear)];
+
+/// The hooks that every program must have (§6.1), in the order in which they are looked up.
+pub const HOOKS_REQUIRED: &[&str] = &[
+    "__describe_module__",
+    "__get_error_constructor__",
+    "__sender_error_class__",
+    "__call_reducer__",
+    "__call_view__",
+    "__call_view_anon__",
+    "__call_procedure__",
+];
+
+/// The hook that older packages do not have.
+pub const HOOK_HTTP_HANDLER: &str = "__call_http_handler__";

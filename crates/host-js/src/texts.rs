@@ -1,0 +1,63 @@
+//! Texts that programs and their authors see: argument checks (§4.1), hook lookup (§6.1), results (§6.2).
+
+/// What the program's default export must be.
+pub const NO_DEFAULT_EXPORT: &str = "must export schema as default export";
+/// What the program's default export must be.
+pub const DEFAULT_EXPORT_NO_OBJECT: &str = "default export is not a Schema object";
+/// A reducer returned something.
+pub const REDUCER_RETURNED: &str = "Reducer returned a value other than `undefined`";
+/// A length argument beyond the buffer; a RangeError.
+pub const LENGTH_OUT_OF_BOUNDS: &str = "length argument was out of bounds for `ArrayBuffer`";
+/// Top-level `await` that did not settle.
+pub const PENDING: &str = "module has top-level await and is pending";
+/// The resource name of the program in traces.
+pub const RESOURCE_NAME: &str = "spacetimedb_module";
+/// Frames from this function on are not shown.
+pub const END_SHORT_BACKTRACE: &str = "__spacetimedb_end_short_backtrace";
+/// The property of the object that `row_iter_bsatn_advance` throws.
+pub const BUFFER_TOO_SMALL: &str = "__buffer_too_small__";
+
+/// What a function expected; `got` is the name of the value's type (see the engines' `type_name`).
+pub fn expected_number(abi_type: &str, got: &str) -> String {
+    format!("Expected number for `{abi_type}`, got {got}")
+}
+
+/// See [`expected_number`].
+pub fn expected_bigint(abi_type: &str, got: &str) -> String {
+    format!("Expected bigint for `{abi_type}`, got {got}")
+}
+
+/// A value of the right type that is too large, too small, or not integral.
+pub fn overflowed(abi_type: &str) -> String {
+    format!("Value overflowed `{abi_type}`")
+}
+
+/// See [`expected_number`].
+pub fn expected_string(got: &str) -> String {
+    format!("Expected `string`, got {got}")
+}
+
+/// A row, relation or point buffer of the wrong kind.
+pub fn expected_buffer(got: &str) -> String {
+    format!("Expected buffer, got {got}")
+}
+
+/// The buffer of a scan or iterator function of the wrong kind.
+pub fn expected_array_buffer(got: &str) -> String {
+    format!("Expected `ArrayBuffer`, got {got}")
+}
+
+/// The hook function is not one.
+pub fn expected_hooks_function(got: &str) -> String {
+    format!("Expected hooks function, got {got}")
+}
+
+/// The hook function returned no object.
+pub fn expected_hooks_object(got: &str) -> String {
+    format!("Expected hooks object, got {got}")
+}
+
+/// One of the hooks is not a function.
+pub fn expected_hook(name: &str, got: &str) -> String {
+    format!("Expected module function hook `{name}`, got {got}")
+}
