@@ -171,6 +171,27 @@ describe.each([
     expect(A.makeDeserializer(A.Ref(0), typespace)(new ours.BinaryReader(writer.getBuffer()))).toEqual(list);
   });
 
+  it("handles a type that contains itself without references", () => {
+    setCodeGeneration(generates);
+    const tree: any = ours.t.object("Tree", {
+      label: ours.t.u8(),
+      get children(): any {
+        return ours.t.array(tree);
+      },
+    });
+    const value = {
+      label: 1,
+      children: [
+        { label: 2, children: [] },
+        { label: 3, children: [{ label: 4, children: [] }] },
+      ],
+    };
+    const writer = new ours.BinaryWriter(1);
+    tree.serialize(writer, value);
+    expect(hex(writer.getBuffer())).toBe("010200000002000000000301000000" + "0400000000");
+    expect(tree.deserialize(new ours.BinaryReader(writer.getBuffer()))).toEqual(value);
+  });
+
   it.each<[string, ours.AlgebraicType, string, RegExp]>([
     ["tag", A.Sum({ variants: [{ name: "a", algebraicType: unit }] }), "03", /tag 3.*LC0802/],
     ["option", ours.Option.getAlgebraicType(A.U8), "02", /tag 2.*LC0802/],

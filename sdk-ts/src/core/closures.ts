@@ -12,6 +12,17 @@ export function checkEmptyElements(count: number): void {
   if (count > MAX_EMPTY_ELEMENTS) throw badValue(`an array of ${count} elements without content is too long`);
 }
 
+/** The function for a part of a type; the parts of one that contains itself are made when first needed. */
+function writerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): Serializer<any> {
+  if (type.tag !== "Product" && type.tag !== "Sum") return closureSerializer(type, typespace);
+  return (writer, value) => serializerOf(type, typespace)(writer, value);
+}
+
+function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): Deserializer<any> {
+  if (type.tag !== "Product" && type.tag !== "Sum") return closureDeserializer(type, typespace);
+  return (reader) => deserializerOf(type, typespace)(reader);
+}
+
 export function closureSerializer(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
   switch (type.tag) {
     case "Ref": {
@@ -21,13 +32,13 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
     case "Product": {
       const shape = productShape(type.value);
       if (shape.kind === "special") {
-        const write = closureSerializer(shape.type, typespace);
+        const write = writerOf(shape.type, typespace);
         const { field } = shape;
         return (writer, value) => write(writer, value[field]);
       }
       const fields = type.value.elements.map((element) => ({
         name: element.name!,
-        write: closureSerializer(element.algebraicType, typespace),
+        write: writerOf(element.algebraicType, typespace),
       }));
       return (writer, value) => {
         for (const field of fields) field.write(writer, value[field.name]);
@@ -36,7 +47,7 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
     case "Sum": {
       const shape = sumShape(type.value);
       if (shape.kind === "option") {
-        const write = closureSerializer(shape.some, typespace);
+        const write = writerOf(shape.some, typespace);
         return (writer, value) => {
           if (value === undefined || value === null) {
             writer.writeU8(1);
@@ -47,8 +58,8 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
         };
       }
       if (shape.kind === "result") {
-        const ok = closureSerializer(shape.ok, typespace);
-        const err = closureSerializer(shape.err, typespace);
+        const ok = writerOf(shape.ok, typespace);
+        const err = writerOf(shape.err, typespace);
         return (writer, value) => {
           if ("ok" in value) {
             writer.writeU8(0);
@@ -66,9 +77,7 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
           variant.name!,
           {
             tag,
-            write: isUnit(variant.algebraicType)
-              ? undefined
-              : closureSerializer(variant.algebraicType, typespace),
+            write: isUnit(variant.algebraicType) ? undefined : writerOf(variant.algebraicType, typespace),
           },
         ]),
       );
@@ -81,7 +90,7 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
     }
     case "Array": {
       if (type.value.tag === "U8") return (writer, value) => writer.writeUInt8Array(value);
-      const write = closureSerializer(type.value, typespace);
+      const write = writerOf(type.value, typespace);
       return (writer, value) => {
         writer.writeU32(value.length);
         for (const element of value) write(writer, element);
@@ -107,13 +116,13 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
     case "Product": {
       const shape = productShape(type.value);
       if (shape.kind === "special") {
-        const read = closureDeserializer(shape.type, typespace);
+        const read = readerOf(shape.type, typespace);
         const { field } = shape;
         return (reader) => makeSpecial(field, read(reader));
       }
       const fields = type.value.elements.map((element) => ({
         name: element.name!,
-        read: closureDeserializer(element.algebraicType, typespace),
+        read: readerOf(element.algebraicType, typespace),
       }));
       return (reader) => {
         const value: any = {};
@@ -124,7 +133,7 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
     case "Sum": {
       const shape = sumShape(type.value);
       if (shape.kind === "option") {
-        const read = closureDeserializer(shape.some, typespace);
+        const read = readerOf(shape.some, typespace);
         return (reader) => {
           const tag = reader.readU8();
           if (tag === 0) return read(reader);
@@ -133,8 +142,8 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
         };
       }
       if (shape.kind === "result") {
-        const ok = closureDeserializer(shape.ok, typespace);
-        const err = closureDeserializer(shape.err, typespace);
+        const ok = readerOf(shape.ok, typespace);
+        const err = readerOf(shape.err, typespace);
         return (reader) => {
           const tag = reader.readU8();
           if (tag === 0) return { ok: ok(reader) };
@@ -144,7 +153,7 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
       }
       const variants = type.value.variants.map((variant) => ({
         tag: variant.name!,
-        read: closureDeserializer(variant.algebraicType, typespace),
+        read: readerOf(variant.algebraicType, typespace),
       }));
       return (reader) => {
         const tag = reader.readU8();
@@ -155,7 +164,7 @@ export function closureDeserializer(type: AlgebraicTypeType, typespace?: Typespa
     }
     case "Array": {
       if (type.value.tag === "U8") return (reader) => reader.readUInt8Array();
-      const read = closureDeserializer(type.value, typespace);
+      const read = readerOf(type.value, typespace);
       return (reader) => {
         const count = reader.readU32();
         const values: any[] = [];

@@ -29,6 +29,8 @@ abstract class Generator {
   protected body = "";
   protected names = 0;
   protected readonly typespace: TypespaceType | undefined;
+  /** The types around the current place: one that comes again contains itself, and calls its own function. */
+  protected readonly around = new Set<AlgebraicTypeType>();
   /** Bytes that were read or written after the offset in `o`. */
   protected ahead = 0;
   private readonly outside: unknown[] = [];
@@ -86,9 +88,16 @@ class ReadGenerator extends Generator {
         return this.call(`${this.capture(() => deserializerOf(target, typespace))}()(r)`);
       }
       case "Product":
-        return this.product(type);
-      case "Sum":
-        return this.sum(type);
+      case "Sum": {
+        if (this.around.has(type)) {
+          const { typespace } = this;
+          return this.call(`${this.capture(() => deserializerOf(type, typespace))}()(r)`);
+        }
+        this.around.add(type);
+        const result = type.tag === "Product" ? this.product(type) : this.sum(type);
+        this.around.delete(type);
+        return result;
+      }
       case "Array":
         return type.value.tag === "U8" ? this.call("r.readUInt8Array()") : this.array(type.value);
       case "String":
@@ -219,26 +228,19 @@ class WriteGenerator extends Generator {
         this.call(`${this.capture(() => serializerOf(target, typespace))}()(w,${value})`);
         return;
       }
-      case "Product": {
-        const shape = productShape(type.value);
-        if (shape.kind === "special") {
-          this.write(shape.type, member(value, shape.field));
+      case "Product":
+      case "Sum": {
+        if (this.around.has(type)) {
+          const { typespace } = this;
+          this.call(`${this.capture(() => serializerOf(type, typespace))}()(w,${value})`);
           return;
         }
-        if (type.value.elements.length === 0) return;
-        let object = value;
-        if (!/^[a-z][0-9]*$/.test(value)) {
-          object = this.fresh();
-          this.body += `const ${object}=${value};`;
-        }
-        for (const element of type.value.elements) {
-          this.write(element.algebraicType, member(object, element.name));
-        }
+        this.around.add(type);
+        if (type.tag === "Product") this.product(type, value);
+        else this.sum(type, value);
+        this.around.delete(type);
         return;
       }
-      case "Sum":
-        this.sum(type, value);
-        return;
       case "Array":
         if (type.value.tag === "U8") this.call(`w.writeUInt8Array(${value})`);
         else this.array(type.value, value);
@@ -262,6 +264,23 @@ class WriteGenerator extends Generator {
         const at = this.reserve(size);
         this.body += `d.set${accessor}(${at},${value}${size > 1 ? ",true" : ""});`;
       }
+    }
+  }
+
+  private product(type: AlgebraicTypeType & { tag: "Product" }, value: string): void {
+    const shape = productShape(type.value);
+    if (shape.kind === "special") {
+      this.write(shape.type, member(value, shape.field));
+      return;
+    }
+    if (type.value.elements.length === 0) return;
+    let object = value;
+    if (!/^[a-z][0-9]*$/.test(value)) {
+      object = this.fresh();
+      this.body += `const ${object}=${value};`;
+    }
+    for (const element of type.value.elements) {
+      this.write(element.algebraicType, member(object, element.name));
     }
   }
 

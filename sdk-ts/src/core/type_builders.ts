@@ -1,0 +1,572 @@
+import { AlgebraicType, type AlgebraicTypeVariants } from "./algebraic_type";
+import type { BinaryReader } from "./binary_reader";
+import type { BinaryWriter } from "./binary_writer";
+import { deserializerOf, serializerOf } from "./codec";
+import {
+  ColumnBuilder,
+  type ColumnMetadata,
+  type DefaultMetadata,
+  type IndexTypes,
+  KeyColumnBuilder,
+  PlainColumnBuilder,
+  SequenceColumnBuilder,
+} from "./column_builders";
+import { ConnectionId, type ConnectionIdAlgebraicType } from "./connection_id";
+import { Identity, type IdentityAlgebraicType } from "./identity";
+import { Option, type OptionAlgebraicType } from "./option";
+import { Result, type ResultAlgebraicType } from "./result";
+import { ScheduleAt, type ScheduleAtAlgebraicType } from "./schedule_at";
+import { TimeDuration, type TimeDurationAlgebraicType } from "./time_duration";
+import { Timestamp, type TimestampAlgebraicType } from "./timestamp";
+import type {
+  CoerceRow,
+  ElementsArrayFromRowObj,
+  ElementsObj,
+  ElementsToProductType,
+  EnumType,
+  InferSpacetimeTypeOfTypeBuilder,
+  InferTypeOfTypeBuilder,
+  ObjectType,
+  RowObj,
+  RowType,
+  SimpleVariantsObj,
+  SumBuilderVariantConstructors,
+  VariantsObj,
+  VariantsToSumType,
+} from "./type_inference";
+import type { SetField } from "./type_util";
+import { Uuid, type UuidAlgebraicType } from "./uuid";
+
+/** A type, for the compiler and at run time. `t` has a function for each kind. */
+export class TypeBuilder<Type, SpacetimeType extends AlgebraicType> {
+  /** For the compiler only. */
+  declare readonly type: Type;
+  readonly algebraicType: SpacetimeType;
+
+  constructor(algebraicType: SpacetimeType) {
+    this.algebraicType = algebraicType;
+  }
+
+  /** This type, or nothing: `undefined`. */
+  optional(): OptionBuilder<this> {
+    return new OptionBuilder(this);
+  }
+
+  serialize(writer: BinaryWriter, value: Type): void {
+    serializerOf(this.algebraicType)(writer, value);
+  }
+
+  deserialize(reader: BinaryReader): Type {
+    return deserializerOf(this.algebraicType)(reader);
+  }
+}
+
+/** A type whose values cannot be keys. */
+export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeBuilder<
+  Type,
+  SpacetimeType
+> {
+  /** The value that existing rows get when the column is added to a table that has rows. */
+  default(
+    value: Type,
+  ): PlainColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+    return new PlainColumnBuilder(this, { defaultValue: value });
+  }
+
+  /** The name of the column in the database, if it is not the name of the property. */
+  name<const Name extends string>(
+    name: Name,
+  ): PlainColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+    return new PlainColumnBuilder(this, { name });
+  }
+}
+
+/** A type whose values can be keys. */
+export class KeyBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeBuilder<Type, SpacetimeType> {
+  protected column(metadata: ColumnMetadata<Type>): any {
+    return new KeyColumnBuilder(this, metadata);
+  }
+
+  index(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", "btree">>;
+  index<N extends NonNullable<IndexTypes>>(
+    algorithm: N,
+  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", N>>;
+  /** An index over this column: `btree` unless told otherwise. */
+  index(algorithm: NonNullable<IndexTypes> = "btree"): any {
+    return this.column({ indexType: algorithm });
+  }
+
+  /** No two rows have the same value here. */
+  unique(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isUnique", true>> {
+    return this.column({ isUnique: true });
+  }
+
+  /** The column by which rows are known: unique, and what `update` finds a row by. */
+  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isPrimaryKey", true>> {
+    return this.column({ isPrimaryKey: true });
+  }
+
+  /** The value that existing rows get when the column is added to a table that has rows. */
+  default(
+    value: Type,
+  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+    return this.column({ defaultValue: value });
+  }
+
+  /** The name of the column in the database, if it is not the name of the property. */
+  name<const Name extends string>(
+    name: Name,
+  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+    return this.column({ name });
+  }
+}
+
+/** A type of whole numbers. */
+export class SequenceBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeBuilder<
+  Type,
+  SpacetimeType
+> {
+  protected column(metadata: ColumnMetadata<Type>): any {
+    return new SequenceColumnBuilder(this, metadata);
+  }
+
+  index(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", "btree">>;
+  index<N extends NonNullable<IndexTypes>>(
+    algorithm: N,
+  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", N>>;
+  /** An index over this column: `btree` unless told otherwise. */
+  index(algorithm: NonNullable<IndexTypes> = "btree"): any {
+    return this.column({ indexType: algorithm });
+  }
+
+  /** No two rows have the same value here. */
+  unique(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isUnique", true>> {
+    return this.column({ isUnique: true });
+  }
+
+  /** The column by which rows are known: unique, and what `update` finds a row by. */
+  primaryKey(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isPrimaryKey", true>> {
+    return this.column({ isPrimaryKey: true });
+  }
+
+  /** A row inserted with zero here gets the next number. */
+  autoInc(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isAutoIncrement", true>> {
+    return this.column({ isAutoIncrement: true });
+  }
+
+  /** The value that existing rows get when the column is added to a table that has rows. */
+  default(
+    value: Type,
+  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+    return this.column({ defaultValue: value });
+  }
+
+  /** The name of the column in the database, if it is not the name of the property. */
+  name<const Name extends string>(
+    name: Name,
+  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+    return this.column({ name });
+  }
+}
+
+export class BoolBuilder extends KeyBuilder<boolean, AlgebraicTypeVariants.Bool> {
+  constructor() {
+    super(AlgebraicType.Bool);
+  }
+}
+export class StringBuilder extends KeyBuilder<string, AlgebraicTypeVariants.String> {
+  constructor() {
+    super(AlgebraicType.String);
+  }
+}
+export class F32Builder extends PlainBuilder<number, AlgebraicTypeVariants.F32> {
+  constructor() {
+    super(AlgebraicType.F32);
+  }
+}
+export class F64Builder extends PlainBuilder<number, AlgebraicTypeVariants.F64> {
+  constructor() {
+    super(AlgebraicType.F64);
+  }
+}
+export class I8Builder extends SequenceBuilder<number, AlgebraicTypeVariants.I8> {
+  constructor() {
+    super(AlgebraicType.I8);
+  }
+}
+export class U8Builder extends SequenceBuilder<number, AlgebraicTypeVariants.U8> {
+  constructor() {
+    super(AlgebraicType.U8);
+  }
+}
+export class I16Builder extends SequenceBuilder<number, AlgebraicTypeVariants.I16> {
+  constructor() {
+    super(AlgebraicType.I16);
+  }
+}
+export class U16Builder extends SequenceBuilder<number, AlgebraicTypeVariants.U16> {
+  constructor() {
+    super(AlgebraicType.U16);
+  }
+}
+export class I32Builder extends SequenceBuilder<number, AlgebraicTypeVariants.I32> {
+  constructor() {
+    super(AlgebraicType.I32);
+  }
+}
+export class U32Builder extends SequenceBuilder<number, AlgebraicTypeVariants.U32> {
+  constructor() {
+    super(AlgebraicType.U32);
+  }
+}
+export class I64Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.I64> {
+  constructor() {
+    super(AlgebraicType.I64);
+  }
+}
+export class U64Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.U64> {
+  constructor() {
+    super(AlgebraicType.U64);
+  }
+}
+export class I128Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.I128> {
+  constructor() {
+    super(AlgebraicType.I128);
+  }
+}
+export class U128Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.U128> {
+  constructor() {
+    super(AlgebraicType.U128);
+  }
+}
+export class I256Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.I256> {
+  constructor() {
+    super(AlgebraicType.I256);
+  }
+}
+export class U256Builder extends SequenceBuilder<bigint, AlgebraicTypeVariants.U256> {
+  constructor() {
+    super(AlgebraicType.U256);
+  }
+}
+export class IdentityBuilder extends KeyBuilder<Identity, IdentityAlgebraicType> {
+  constructor() {
+    super(Identity.getAlgebraicType());
+  }
+}
+export class ConnectionIdBuilder extends KeyBuilder<ConnectionId, ConnectionIdAlgebraicType> {
+  constructor() {
+    super(ConnectionId.getAlgebraicType());
+  }
+}
+export class TimestampBuilder extends KeyBuilder<Timestamp, TimestampAlgebraicType> {
+  constructor() {
+    super(Timestamp.getAlgebraicType());
+  }
+}
+export class TimeDurationBuilder extends KeyBuilder<TimeDuration, TimeDurationAlgebraicType> {
+  constructor() {
+    super(TimeDuration.getAlgebraicType());
+  }
+}
+export class UuidBuilder extends KeyBuilder<Uuid, UuidAlgebraicType> {
+  constructor() {
+    super(Uuid.getAlgebraicType());
+  }
+}
+export class ScheduleAtBuilder extends PlainBuilder<ScheduleAt, ScheduleAtAlgebraicType> {
+  constructor() {
+    super(ScheduleAt.getAlgebraicType());
+  }
+}
+export class ByteArrayBuilder extends PlainBuilder<
+  Uint8Array,
+  { tag: "Array"; value: AlgebraicTypeVariants.U8 }
+> {
+  constructor() {
+    super(AlgebraicType.Array(AlgebraicType.U8));
+  }
+}
+export class UnitBuilder extends TypeBuilder<{}, { tag: "Product"; value: { elements: [] } }> {
+  constructor() {
+    super({ tag: "Product", value: { elements: [] } });
+  }
+}
+
+export class ArrayBuilder<Element extends TypeBuilder<any, any>> extends PlainBuilder<
+  Array<InferTypeOfTypeBuilder<Element>>,
+  { tag: "Array"; value: InferSpacetimeTypeOfTypeBuilder<Element> }
+> {
+  element: Element;
+
+  constructor(element: Element) {
+    super(AlgebraicType.Array(element.algebraicType));
+    this.element = element;
+  }
+}
+
+export class OptionBuilder<Value extends TypeBuilder<any, any>> extends PlainBuilder<
+  InferTypeOfTypeBuilder<Value> | undefined,
+  OptionAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Value>>
+> {
+  value: Value;
+
+  constructor(value: Value) {
+    super(Option.getAlgebraicType(value.algebraicType));
+    this.value = value;
+  }
+}
+
+export class ResultBuilder<
+  Ok extends TypeBuilder<any, any>,
+  Err extends TypeBuilder<any, any>,
+> extends PlainBuilder<
+  { ok: InferTypeOfTypeBuilder<Ok> } | { err: InferTypeOfTypeBuilder<Err> },
+  ResultAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Ok>, InferSpacetimeTypeOfTypeBuilder<Err>>
+> {
+  ok: Ok;
+  err: Err;
+
+  constructor(ok: Ok, err: Err) {
+    super(Result.getAlgebraicType(ok.algebraicType, err.algebraicType));
+    this.ok = ok;
+    this.err = err;
+  }
+}
+
+export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
+  ObjectType<Elements>,
+  ElementsToProductType<Elements>
+> {
+  readonly typeName: string | undefined;
+  readonly elements: Elements;
+
+  constructor(elements: Elements, name?: string) {
+    // Filled on first use: a type may contain itself, by way of `t.lazy`.
+    super({ tag: "Product", value: { elements: [] } });
+    this.typeName = name;
+    this.elements = elements;
+    lazily(this.algebraicType.value, "elements", () =>
+      Object.entries(elements).map(([field, builder]) => ({
+        name: field,
+        algebraicType: builder.algebraicType,
+      })),
+    );
+  }
+}
+
+export class RowBuilder<Row extends RowObj> extends TypeBuilder<
+  RowType<CoerceRow<Row>>,
+  { tag: "Product"; value: { elements: ElementsArrayFromRowObj<CoerceRow<Row>> } }
+> {
+  readonly row: CoerceRow<Row>;
+  typeName: string | undefined;
+
+  constructor(row: Row, name?: string) {
+    super({ tag: "Product", value: { elements: [] } });
+    this.typeName = name;
+    this.row = Object.fromEntries(
+      Object.entries(row).map(([field, column]) => [
+        field,
+        column instanceof ColumnBuilder ? column : new ColumnBuilder(column, {}),
+      ]),
+    ) as unknown as CoerceRow<Row>;
+    const columns = this.row as Record<string, ColumnBuilder<any, any, any>>;
+    lazily(this.algebraicType.value, "elements", () =>
+      Object.entries(columns).map(([field, column]) => ({
+        name: field,
+        algebraicType: column.typeBuilder.algebraicType,
+      })),
+    );
+  }
+}
+
+class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<
+  EnumType<Variants>,
+  VariantsToSumType<Variants>
+> {
+  readonly variants: Variants;
+  readonly typeName: string | undefined;
+
+  constructor(variants: Variants, name?: string) {
+    super({ tag: "Sum", value: { variants: [] } });
+    this.variants = variants;
+    this.typeName = name;
+    lazily(this.algebraicType.value, "variants", () =>
+      Object.entries(variants).map(([variant, builder]) => ({
+        name: variant,
+        algebraicType: builder.algebraicType,
+      })),
+    );
+    for (const variant of Object.keys(variants)) {
+      // Looked at when used: the type of a variant may be defined further down.
+      lazily(this, variant, () =>
+        variants[variant] instanceof UnitBuilder
+          ? Object.freeze({ tag: variant })
+          : (value: unknown) => ({ tag: variant, value }),
+      );
+    }
+  }
+}
+
+/** A choice of variants, with a value or a function for each. */
+export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> &
+  SumBuilderVariantConstructors<Variants>;
+export const SumBuilder = SumBuilderImpl as unknown as {
+  new <Variants extends VariantsObj>(variants: Variants, name?: string): SumBuilder<Variants>;
+  [Symbol.hasInstance](x: any): x is SumBuilder<VariantsObj>;
+};
+
+class SimpleSumBuilderImpl<Variants extends SimpleVariantsObj> extends SumBuilderImpl<Variants> {}
+
+/** A choice of variants without content. */
+export type SimpleSumBuilder<Variants extends SimpleVariantsObj> = SimpleSumBuilderImpl<Variants> &
+  SumBuilderVariantConstructors<Variants>;
+export const SimpleSumBuilder = SimpleSumBuilderImpl as unknown as {
+  new <Variants extends SimpleVariantsObj>(variants: Variants, name?: string): SimpleSumBuilder<Variants>;
+};
+
+/** A type by its position in a module's typespace. */
+export class RefBuilder<Type, SpacetimeType> extends TypeBuilder<Type, AlgebraicTypeVariants.Ref> {
+  readonly ref: number;
+  /** For the compiler only. */
+  private declare readonly __spacetimeType: SpacetimeType;
+
+  constructor(ref: number) {
+    super(AlgebraicType.Ref(ref));
+    this.ref = ref;
+  }
+}
+
+/** Defines a property that is computed when it is first read. */
+function lazily(object: any, property: string, make: () => unknown): void {
+  Object.defineProperty(object, property, {
+    configurable: true,
+    enumerable: true,
+    get() {
+      const value = make();
+      Object.defineProperty(object, property, {
+        value,
+        writable: true,
+        configurable: true,
+        enumerable: true,
+      });
+      return value;
+    },
+  });
+}
+
+interface EnumFn {
+  <Case extends string>(
+    name: string,
+    cases: readonly [Case, ...Case[]],
+  ): SimpleSumBuilder<Record<Case, UnitBuilder>>;
+  (name: string, cases: []): SimpleSumBuilder<Record<never, UnitBuilder>>;
+  <Obj extends VariantsObj>(name: string, obj: Obj): SumBuilder<Obj>;
+}
+
+interface RowFn {
+  <Obj extends RowObj>(obj: Obj): RowBuilder<Obj>;
+  <Obj extends RowObj>(name: string, obj: Obj): RowBuilder<Obj>;
+}
+
+/** A function for each kind of type. */
+export const t = {
+  bool: (): BoolBuilder => new BoolBuilder(),
+  string: (): StringBuilder => new StringBuilder(),
+  /** A JavaScript number: the same as `f64`. */
+  number: (): F64Builder => new F64Builder(),
+  i8: (): I8Builder => new I8Builder(),
+  u8: (): U8Builder => new U8Builder(),
+  i16: (): I16Builder => new I16Builder(),
+  u16: (): U16Builder => new U16Builder(),
+  i32: (): I32Builder => new I32Builder(),
+  u32: (): U32Builder => new U32Builder(),
+  i64: (): I64Builder => new I64Builder(),
+  u64: (): U64Builder => new U64Builder(),
+  i128: (): I128Builder => new I128Builder(),
+  u128: (): U128Builder => new U128Builder(),
+  i256: (): I256Builder => new I256Builder(),
+  u256: (): U256Builder => new U256Builder(),
+  f32: (): F32Builder => new F32Builder(),
+  f64: (): F64Builder => new F64Builder(),
+
+  /** A named type with fields. */
+  object: <Obj extends ElementsObj>(name: string, obj: Obj): ProductBuilder<Obj> =>
+    new ProductBuilder(obj, name),
+
+  /** The columns of a table, to be used for several tables or as a parameter. */
+  row: ((nameOrRow: string | RowObj, row?: RowObj) =>
+    typeof nameOrRow === "string" ? new RowBuilder(row!, nameOrRow) : new RowBuilder(nameOrRow)) as RowFn,
+
+  array: <Element extends TypeBuilder<any, any>>(e: Element): ArrayBuilder<Element> => new ArrayBuilder(e),
+
+  /** A named choice: of names, or of types by name. */
+  enum: ((name: string, variants: readonly string[] | VariantsObj) =>
+    Array.isArray(variants)
+      ? new SimpleSumBuilder(
+          Object.fromEntries(variants.map((variant) => [variant, new UnitBuilder()])),
+          name,
+        )
+      : new SumBuilder(variants as VariantsObj, name)) as EnumFn,
+
+  /** Nothing: the type without content. */
+  unit: (): UnitBuilder => new UnitBuilder(),
+
+  /** A type that is defined further down, or that contains itself. */
+  lazy: <Build extends () => TypeBuilder<any, any>>(thunk: Build): ReturnType<Build> => {
+    let made: TypeBuilder<any, any> | undefined;
+    const get = () => {
+      made ??= thunk();
+      return made;
+    };
+    return new Proxy({} as ReturnType<Build>, {
+      get: (_, property) => {
+        const target = get() as any;
+        const value = target[property];
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+      set: (_, property, value) => Reflect.set(get(), property, value),
+      has: (_, property) => property in get(),
+      getPrototypeOf: () => Object.getPrototypeOf(get()),
+      ownKeys: () => Reflect.ownKeys(get()),
+      getOwnPropertyDescriptor: (_, property) => {
+        const descriptor = Object.getOwnPropertyDescriptor(get(), property);
+        if (descriptor) descriptor.configurable = true;
+        return descriptor;
+      },
+    });
+  },
+
+  /** When a row of a scheduled table is due. */
+  scheduleAt: (): ScheduleAtBuilder => new ScheduleAtBuilder(),
+  /** A value, or `undefined`. */
+  option: <Value extends TypeBuilder<any, any>>(value: Value): OptionBuilder<Value> =>
+    new OptionBuilder(value),
+  /** `{ ok }` or `{ err }`. */
+  result: <Ok extends TypeBuilder<any, any>, Err extends TypeBuilder<any, any>>(
+    ok: Ok,
+    err: Err,
+  ): ResultBuilder<Ok, Err> => new ResultBuilder(ok, err),
+  identity: (): IdentityBuilder => new IdentityBuilder(),
+  connectionId: (): ConnectionIdBuilder => new ConnectionIdBuilder(),
+  timestamp: (): TimestampBuilder => new TimestampBuilder(),
+  timeDuration: (): TimeDurationBuilder => new TimeDurationBuilder(),
+  uuid: (): UuidBuilder => new UuidBuilder(),
+  byteArray: (): ByteArrayBuilder => new ByteArrayBuilder(),
+} as const;
+
+export { ColumnBuilder, type ColumnMetadata, type IndexTypes };
+export type { AlgebraicTypeType } from "./algebraic_type";
+export type {
+  ElementsObj,
+  Infer,
+  InferSpacetimeTypeOfRow,
+  InferSpacetimeTypeOfTypeBuilder,
+  InferTypeOfParams,
+  InferTypeOfRow,
+  InferTypeOfTypeBuilder,
+  RowObj,
+  VariantsObj,
+} from "./type_inference";
+export default t;
