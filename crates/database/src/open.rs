@@ -321,6 +321,7 @@ fn start(
     let (failure, stop) = (shared.clone(), writer.fanout.clone());
     spawn("writer", stack_bytes, move || {
         let run = move || {
+            writer.instance.prepare();
             for (identity, connection_id) in
                 left_over_clients(writer.datastore.as_deref_mut().expect("just put there"))
             {

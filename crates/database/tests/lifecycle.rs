@@ -52,9 +52,13 @@ async fn requests_that_do_not_reach_the_module_come_and_go() {
     ));
     assert_eq!(events(&database).await.len(), 6);
 
-    call(&database, "ban", &format!("[[\"0x{}\"]]", STRANGER.to_hex()))
-        .await
-        .expect("banned");
+    call(
+        &database,
+        "ban",
+        &format!("[[\"0x{}\"]]", STRANGER.to_hex()),
+    )
+    .await
+    .expect("banned");
     assert_eq!(events(&database).await.len(), 8);
     // The module's refusal comes before everything that is wrong with the request.
     assert!(matches!(

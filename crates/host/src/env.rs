@@ -36,6 +36,15 @@ pub struct CallHandles {
     pub sink: u32,
 }
 
+/// What [`HostEnv::point_read`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointRead {
+    /// So many bytes of rows are at the start of the buffer.
+    Rows(usize),
+    /// So many bytes are needed; the buffer is unchanged.
+    TooSmall(usize),
+}
+
 /// The host's side of one module instance. See the crate's page for how it is used.
 pub struct HostEnv {
     config: HostConfig,
@@ -50,6 +59,8 @@ pub struct HostEnv {
     generated: Vec<u8>,
     /// The row that `get_jwt` found.
     credentials: RowBuffer,
+    /// What `point_read` found.
+    point_rows: RowBuffer,
     console_bytes: usize,
 }
 
@@ -66,6 +77,7 @@ impl HostEnv {
             timers: ConsoleTimers::default(),
             generated: Vec::new(),
             credentials: RowBuffer::default(),
+            point_rows: RowBuffer::default(),
             console_bytes: 0,
         }
     }
@@ -101,6 +113,28 @@ impl HostEnv {
             args,
             sink: self.sinks.open(),
         }
+    }
+
+    /// Like [`HostEnv::begin_call`] for a script, which gets its arguments without handles.
+    #[inline]
+    pub fn begin_script_call(&mut self, datastore: Option<Box<Datastore>>, function: &Arc<str>) {
+        if !self
+            .function
+            .as_ref()
+            .is_some_and(|running| Arc::ptr_eq(running, function))
+        {
+            self.function = Some(function.clone());
+        }
+        self.datastore = datastore;
+    }
+
+    /// Like [`HostEnv::end_call`] for a script, whose console timers end with the call (spec 04 §7).
+    #[inline]
+    pub fn end_script_call(&mut self) -> Option<Box<Datastore>> {
+        self.iterators.clear();
+        self.timers.clear();
+        self.console_bytes = 0;
+        self.datastore.take()
     }
 
     /// A sink for the load phase, where no function of the definition runs.
@@ -198,6 +232,32 @@ impl HostEnv {
             .open(limits.iterators_max, limits.iterator_bytes_max, |buffer| {
                 scan(datastore, buffer).map_err(failed)
             })
+    }
+
+    /// Scan and read in one step, without an iterator (docs/js-abi.md): the key is the start of `buffer`, and all rows
+    /// found are written over it.
+    #[inline]
+    pub fn point_read(
+        &mut self,
+        index: IndexId,
+        buffer: &mut [u8],
+        key_len: usize,
+    ) -> Result<PointRead, AbiError> {
+        let datastore = self
+            .datastore
+            .as_deref()
+            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let key = buffer.get(..key_len).ok_or(HostTrap::OutOfBounds)?;
+        self.point_rows.clear();
+        datastore
+            .index_scan_point(index, key, &mut self.point_rows)
+            .map_err(failed)?;
+        let rows = &self.point_rows.bytes;
+        let Some(start) = buffer.get_mut(..rows.len()) else {
+            return Ok(PointRead::TooSmall(rows.len()));
+        };
+        start.copy_from_slice(rows);
+        Ok(PointRead::Rows(rows.len()))
     }
 
     /// Whether the iterator is there. Checked before guest memory is touched.
@@ -331,26 +391,31 @@ impl HostEnv {
 
     /// `get_jwt`: a source with the payload (JSON text) of the token that a connection came with, or 0 if there is none.
     pub fn jwt_source(&mut self, connection: ConnectionId) -> Result<u32, AbiError> {
+        self.find_credentials(connection)?;
+        let payload = jwt_payload(&self.credentials);
+        self.sources
+            .open(payload.as_bytes(), self.config.limits.sources_max)
+    }
+
+    /// `get_jwt_payload`: the same as text for scripts; empty if there is none.
+    pub fn jwt_payload(&mut self, connection: ConnectionId) -> Result<&str, AbiError> {
+        self.find_credentials(connection)?;
+        Ok(jwt_payload(&self.credentials))
+    }
+
+    fn find_credentials(&mut self, connection: ConnectionId) -> Result<(), AbiError> {
         let datastore = self
             .datastore
             .as_deref()
             .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        self.credentials.clear();
         let credentials = datastore.schema(ST_CONNECTION_CREDENTIALS_ID);
         let Some(index) = credentials.and_then(|table| table.indexes.first()) else {
-            return Ok(0);
+            return Ok(());
         };
-        self.credentials.clear();
         datastore
             .index_scan_point(index.id, &connection.0.to_le_bytes(), &mut self.credentials)
-            .map_err(failed)?;
-        // The row is the connection id and the payload.
-        let mut row = Reader::new(&self.credentials.bytes);
-        let payload = row
-            .read_u128()
-            .and_then(|_| row.read_str())
-            .unwrap_or_default();
-        self.sources
-            .open(payload.as_bytes(), self.config.limits.sources_max)
+            .map_err(failed)
     }
 
     // ---- What a later version brings ------------------------------------------------------------------------------
@@ -459,6 +524,14 @@ impl HostEnv {
         }
         self.config.console.log(record);
     }
+}
+
+/// The row is the connection id and the payload.
+fn jwt_payload(credentials: &RowBuffer) -> &str {
+    let mut row = Reader::new(&credentials.bytes);
+    row.read_u128()
+        .and_then(|_| row.read_str())
+        .unwrap_or_default()
 }
 
 /// The generated values always fit, as they are part of the row.

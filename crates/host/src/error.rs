@@ -192,6 +192,9 @@ pub enum HostError {
         /// Which limit.
         trap: HostTrap,
     },
+    /// A script failed while it was evaluated or asked for its hooks; the text has the exception and its stack.
+    #[error("{0}")]
+    Script(String),
     /// `__setup__` reported a failure.
     #[error("setup function returned an error: {0}")]
     Setup(String),

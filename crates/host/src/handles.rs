@@ -344,6 +344,15 @@ pub(crate) struct ConsoleTimers {
 }
 
 impl ConsoleTimers {
+    /// Ends all of them without a record.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        if self.running > 0 {
+            self.slots.clear();
+            self.running = 0;
+        }
+    }
+
     pub(crate) fn start(
         &mut self,
         name: String,

@@ -29,7 +29,7 @@ mod limits;
 mod module;
 
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
-pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions};
+pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions, PointRead};
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};
 pub use handles::{Advance, ReadProgress};

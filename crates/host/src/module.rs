@@ -44,6 +44,10 @@ pub trait ModuleInstance: Send {
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome;
 
+    /// Makes the instance ready for calls from the current thread, on which it will stay. Engines that need this do it at
+    /// the first call otherwise, which makes that call slow; after a failure the first call tries again and reports it.
+    fn prepare(&mut self) {}
+
     /// Whether the instance trapped. It must be replaced before the next call; calling it again is refused.
     fn is_poisoned(&self) -> bool;
 }

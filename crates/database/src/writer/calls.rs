@@ -146,7 +146,10 @@ impl Writer {
     fn replace_instance(&mut self) {
         let env = HostEnv::new(self.shared.host_config());
         match self.module.program.loaded.instantiate(env) {
-            Ok(instance) => self.instance = instance,
+            Ok(instance) => {
+                self.instance = instance;
+                self.instance.prepare();
+            }
             // The poisoned instance refuses calls; the next trap of a call tries again.
             Err(error) => {
                 tracing::error!(database = %self.shared.options.identity, %error, "the module cannot be instantiated again")

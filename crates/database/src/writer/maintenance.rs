@@ -45,6 +45,7 @@ impl Writer {
         self.module = module.clone();
         self.shared.set_module(module);
         self.instance = instance;
+        self.instance.prepare();
         log.info("Database updated");
         crate::open::warn_unsupported(&log, self.module.def());
         Ok(())
