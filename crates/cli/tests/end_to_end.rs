@@ -332,3 +332,80 @@ fn rust_modules_are_built() {
     assert!(output.status.success(), "{out}\n{err}");
     assert!(out.ends_with("Build finished successfully.\n"), "{out}");
 }
+
+/// Damages a byte of a log segment well before its end, and returns the segment.
+fn damage(home: &Home) -> PathBuf {
+    let log = home.path("server/data/replicas/1/log");
+    let mut segments: Vec<PathBuf> = std::fs::read_dir(&log)
+        .expect("the log")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "segment")
+        })
+        .collect();
+    segments.sort();
+    let segment = segments.swap_remove(0);
+    let mut bytes = std::fs::read(&segment).expect("the segment");
+    let end = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .expect("a written segment");
+    bytes[end - 1000] ^= 0x40;
+    std::fs::write(&segment, bytes).expect("written");
+    segment
+}
+
+#[test]
+fn a_damaged_log_is_refused_and_repaired_on_request() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let url = server.url.clone();
+    home.run(&["login", "--server-issued-login", &url]).ok();
+    let publish = ["publish", "-b", &module("transfer"), "bank", "-s", &url];
+    home.run(&publish).ok();
+    home.run(&["call", "bank", "seed", "2", "1000", "-s", &url])
+        .ok();
+    for _ in 0..20 {
+        home.run(&["call", "bank", "transfer", "0", "1", "1", "-s", &url])
+            .ok();
+    }
+    server.stop();
+    let segment = damage(&home);
+
+    let query = ["sql", "bank", "SELECT * FROM accounts WHERE id = 1", "-s"];
+    let server = Server::start(&home);
+    let refused = home.run(&[&query[..], &[&server.url]].concat());
+    assert_eq!(refused.status, 1, "{refused:#?}");
+    assert!(refused.stderr.contains("LC0503"), "{refused:#?}");
+    server.stop();
+
+    let repaired = repair(&segment);
+    assert!(
+        repaired.stdout.contains("is damaged at byte") && repaired.stdout.contains(".removed"),
+        "{repaired:#?}"
+    );
+    assert!(repair(&segment).stdout.contains("The log is whole"));
+    let server = Server::start(&home);
+    let rows = home.run(&[&query[..], &[&server.url]].concat()).ok().stdout;
+    let balance: i64 = rows
+        .split_whitespace()
+        .last()
+        .and_then(|text| text.parse().ok())
+        .expect("a balance");
+    assert!(
+        (1000..1020).contains(&balance),
+        "some transfers are gone: {rows}"
+    );
+    home.run(&["call", "bank", "transfer", "0", "1", "1", "-s", &server.url])
+        .ok();
+}
+
+fn repair(segment: &std::path::Path) -> common::Outcome {
+    let output = Command::new(env!("CARGO_BIN_EXE_spacetimedb-standalone"))
+        .args(["repair", "--yes"])
+        .arg(segment.parent().expect("a directory"))
+        .output()
+        .expect("the program runs");
+    common::Outcome::from(output)
+}

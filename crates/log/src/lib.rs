@@ -35,7 +35,7 @@ pub use local::{LocalLog, LogOptions};
 pub use memory::MemoryLog;
 pub use reader::{FrameReader, FrameRef, FrameSource};
 pub use recovery::Recovery;
-pub use repair::{repair, repair_on, RepairReport};
+pub use repair::{owner_of, repair, repair_on, RepairReport};
 
 /// A frame to append: the records of `count` transactions, beginning with number `first_offset`.
 #[derive(Clone, Copy, Debug)]

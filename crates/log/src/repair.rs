@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lightcone_storage::{disk, read_full_at, write_all_at, OpenMode, Storage};
 
 use crate::error::LogError;
+use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
 use crate::local::{take_lock, LogOptions};
 use crate::reader::check_joint;
 use crate::recovery::{clear, find_end, EndState};
@@ -27,6 +28,25 @@ pub struct RepairReport {
     pub saved: Vec<PathBuf>,
     /// How many bytes were removed, apart from preallocated zeros.
     pub removed_bytes: u64,
+}
+
+/// Whose log is in `directory`, by the first segment whose header can be read; `None` if there is no such segment.
+///
+/// # Errors
+/// The directory or a file in it cannot be read.
+pub fn owner_of(directory: &Path) -> Result<Option<[u8; 32]>, LogError> {
+    let storage = disk();
+    for (_, path) in list_segments(&*storage, directory)? {
+        let file = storage
+            .open(&path, OpenMode::Read)
+            .map_err(LogError::io("open", &path))?;
+        let mut block = vec![0; SEGMENT_HEADER_BYTES as usize];
+        let bytes = read_full_at(&*file, &mut block, 0).map_err(LogError::io("read", &path))?;
+        if let Ok(header) = SegmentHeader::decode(&block[..bytes]) {
+            return Ok(Some(header.database));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads the whole log in `directory` and cuts it at the first damage: the good part before it stays, the

@@ -3,6 +3,7 @@
 mod extract_schema;
 mod logging;
 mod ports;
+mod repair;
 mod start;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Command {
     Start(start::Args),
     /// Print the definition of a module as JSON
     ExtractSchema(extract_schema::Args),
+    /// Cut a damaged log before the damage (LC0503, LC0504); the server must not be running
+    Repair(repair::Args),
 }
 
 /// Parses the process's arguments, runs the command, and reports how it went.
@@ -48,6 +51,7 @@ pub fn main() -> ExitCode {
     let result: Result<()> = match cli.command {
         Command::Start(args) => start::run(args),
         Command::ExtractSchema(args) => extract_schema::run(&args),
+        Command::Repair(args) => repair::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -138,6 +138,16 @@ pub struct Outcome {
     pub stderr: String,
 }
 
+impl From<std::process::Output> for Outcome {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+}
+
 impl Outcome {
     /// Fails the test unless the command succeeded.
     pub fn ok(self) -> Self {
@@ -197,11 +207,7 @@ impl Home {
             .expect("piped")
             .write_all(input.as_bytes());
         let output = child.wait_with_output().expect("the command ends");
-        Outcome {
-            status: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
+        Outcome::from(output)
     }
 
     /// Stores a token, as after a login; returns the identity.

@@ -1,0 +1,77 @@
+//! `spacetimedb-standalone repair`: gives up the damaged end of a log, on purpose only (docs/errors/LC0503.md).
+
+use std::path::PathBuf;
+
+use lightcone_log::LogOptions;
+use lightcone_types::Identity;
+
+use crate::error::{Error, Result};
+use crate::prompt;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The log: `<data directory>/replicas/<number>/log`, which the error about the damage names
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+    /// Identity of the database, for when no segment tells it
+    #[arg(long, value_name = "IDENTITY")]
+    database: Option<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let directory = match args.directory.join("log") {
+        inner if inner.is_dir() => inner,
+        _ => args.directory.clone(),
+    };
+    let database = match &args.database {
+        Some(text) => Identity::parse_text(text)
+            .map_err(|error| Error::Usage(format!("--database {text}: {error}")))?
+            .to_le_bytes(),
+        None => lightcone_log::owner_of(&directory)
+            .map_err(|error| Error::plain(error.to_string()))?
+            .ok_or_else(|| {
+                Error::plain(format!(
+                    "{} holds no log segment whose header can be read. Is it the directory of a log (<data directory>/replicas/<number>/log)? \
+                     If it is, name the database with --database <identity>.",
+                    directory.display()
+                ))
+            })?,
+    };
+    println!(
+        "This cuts the log of database {} at the first damage. Transactions behind it are lost to the database; what is removed is kept \
+         beside the log as `*.removed*`. Copy the directory first: {}",
+        Identity::from_le_bytes(database),
+        directory.display()
+    );
+    if !prompt::confirm("Do you want to continue?", args.yes) {
+        println!("Aborting: nothing was changed.");
+        return Ok(());
+    }
+    let options = LogOptions {
+        database,
+        ..LogOptions::default()
+    };
+    let report = lightcone_log::repair(&directory, &options)
+        .map_err(|error| Error::plain(error.to_string()))?;
+    let Some(damage) = report.damage else {
+        println!("The log is whole; nothing was changed.");
+        return Ok(());
+    };
+    // The rest of the text is for a server that refuses the log.
+    let (found, _) = damage
+        .split_once(" Nothing was changed.")
+        .unwrap_or((&damage, ""));
+    println!("Found: {found}");
+    match report.next_offset {
+        Some(next_offset) => println!("The log now ends before transaction {next_offset}."),
+        None => println!("No segment is left."),
+    }
+    println!("Removed {} bytes, kept in:", report.removed_bytes);
+    for path in &report.saved {
+        println!("  {}", path.display());
+    }
+    Ok(())
+}
