@@ -1,0 +1,205 @@
+//! Arguments of host functions: the type checks of spec 04 §4.1.
+
+use rquickjs_sys as qjs;
+use rquickjs_sys::{JSContext, JSValue};
+
+use lightcone_host::HostEnv;
+
+use crate::texts;
+
+use super::state::{state, terminate, throw, ErrorStyle, Failure, State};
+use super::value::{self, array_bytes, buffer_bytes, kind};
+
+/// A running host function.
+pub(crate) struct Call {
+    pub(crate) context: *mut JSContext,
+    state: *mut State,
+    values: *mut JSValue,
+}
+
+/// The type of a C function as QuickJS knows it.
+pub(crate) type RawFunction =
+    unsafe extern "C" fn(*mut JSContext, JSValue, std::ffi::c_int, *mut JSValue) -> JSValue;
+
+/// Runs the body of a host function.
+///
+/// # Safety
+/// Called by QuickJS, with at least as many values as `body` asks for: QuickJS fills up to the declared number.
+#[inline(always)]
+pub(crate) unsafe fn host_function(
+    context: *mut JSContext,
+    values: *mut JSValue,
+    style: ErrorStyle,
+    body: impl FnOnce(&Call) -> Result<JSValue, Failure>,
+) -> JSValue {
+    // SAFETY: the state outlives the context.
+    let state: *mut State = unsafe { state(context) };
+    if unsafe { (*state).doomed.is_some() } {
+        return unsafe { terminate(context) };
+    }
+    let call = Call {
+        context,
+        state,
+        values,
+    };
+    // A panic must not unwind into C.
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&call))) {
+        Ok(Ok(value)) => value,
+        Ok(Err(failure)) => unsafe { throw(context, failure, style) },
+        Err(_) => {
+            let trap = lightcone_host::HostTrap::Internal("a host function panicked".into());
+            unsafe { throw(context, Failure::Abi(trap.into()), style) }
+        }
+    }
+}
+
+/// How a function calls the buffer that it wants, in its error text.
+#[derive(Clone, Copy)]
+pub(crate) enum BufferWord {
+    /// For rows.
+    Buffer,
+    /// For scans and iterators.
+    ArrayBuffer,
+}
+
+impl Call {
+    /// The host's side. The borrow must end before JavaScript can run.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn env(&self) -> &mut HostEnv {
+        // SAFETY: the state lives as long as the context, and nobody else borrows it while a host function runs.
+        unsafe { &mut (*self.state).env }
+    }
+
+    /// The isolate's state; same rule.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn state(&self) -> &mut State {
+        // SAFETY: as for `env`.
+        unsafe { &mut *self.state }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self, position: usize) -> JSValue {
+        // SAFETY: `host_function` demands enough values.
+        unsafe { *self.values.add(position) }
+    }
+
+    fn kind(&self, position: usize) -> String {
+        // SAFETY: arguments are live values.
+        unsafe { kind(self.context, self.value(position)) }
+    }
+
+    #[inline]
+    fn integer(&self, position: usize, max: u32, name: &str) -> Result<u32, Failure> {
+        let value = self.value(position);
+        // SAFETY: the union is read as its tag says.
+        unsafe {
+            match qjs::JS_VALUE_GET_TAG(value) {
+                qjs::JS_TAG_INT => {
+                    let number = value.u.int32;
+                    if number >= 0 && number as u32 <= max {
+                        return Ok(number as u32);
+                    }
+                }
+                qjs::JS_TAG_FLOAT64 => {
+                    let number = value.u.float64;
+                    if number >= 0.0 && number <= f64::from(max) && number.fract() == 0.0 {
+                        return Ok(number as u32);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Err(self.wrong_number(position, name))
+    }
+
+    #[cold]
+    fn wrong_number(&self, position: usize, name: &str) -> Failure {
+        let kind = self.kind(position);
+        Failure::Type(texts::expected_number(name, &kind))
+    }
+
+    #[inline]
+    pub(crate) fn u32(&self, position: usize) -> Result<u32, Failure> {
+        self.integer(position, u32::MAX, "u32")
+    }
+
+    /// A count that must fit 16 bits.
+    #[inline]
+    pub(crate) fn u16(&self, position: usize) -> Result<u16, Failure> {
+        let number = self.integer(position, u32::MAX, "u16")?;
+        u16::try_from(number).map_err(|_| Failure::Type(texts::overflowed("u16")))
+    }
+
+    /// A number whose low 32 bits count.
+    pub(crate) fn u128(&self, position: usize) -> Result<u128, Failure> {
+        let value = self.value(position);
+        // SAFETY: the argument is live. The decimal form of a BigInt cannot be changed by the module.
+        if !unsafe { qjs::JS_IsBigInt(value) } {
+            let kind = self.kind(position);
+            return Err(Failure::Type(texts::expected_bigint("u128", &kind)));
+        }
+        let parsed =
+            unsafe { value::with_utf8(self.context, value, |digits| digits.parse().ok()) }?;
+        parsed.ok_or_else(|| Failure::Type(texts::overflowed("u128")))
+    }
+
+    /// All bytes of an `ArrayBuffer`. Valid until JavaScript runs; ask for each buffer once.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn buffer(&self, position: usize, word: BufferWord) -> Result<&mut [u8], Failure> {
+        let value = self.value(position);
+        // SAFETY: the argument is live; a host function takes one buffer and runs no JavaScript while it holds it.
+        unsafe {
+            if qjs::JS_GetClassID(value) != (*self.state).classes.array_buffer {
+                return Err(self.wrong_buffer(position, word));
+            }
+            Ok(buffer_bytes(self.context, value))
+        }
+    }
+
+    #[cold]
+    fn wrong_buffer(&self, position: usize, word: BufferWord) -> Failure {
+        let kind = self.kind(position);
+        Failure::Type(match word {
+            BufferWord::Buffer => texts::expected_buffer(&kind),
+            BufferWord::ArrayBuffer => texts::expected_array_buffer(&kind),
+        })
+    }
+
+    /// A `Uint8Array`, copied as the module may change it later.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn array(&self, position: usize) -> Result<&mut [u8], Failure> {
+        // SAFETY: the argument is live.
+        unsafe { array_bytes(self.context, self.value(position)) }.ok_or_else(|| {
+            let kind = self.kind(position);
+            Failure::Type(format!("Expected `Uint8Array`, got {kind}"))
+        })
+    }
+
+    /// Calls `body` with a string.
+    pub(crate) fn string<R>(
+        &self,
+        position: usize,
+        body: impl FnOnce(&str) -> R,
+    ) -> Result<R, Failure> {
+        let value = self.value(position);
+        // SAFETY: the argument is live.
+        unsafe {
+            if !qjs::JS_IsString(value) {
+                let kind = self.kind(position);
+                return Err(Failure::Type(texts::expected_string(&kind)));
+            }
+            Ok(value::with_utf8(self.context, value, body)?)
+        }
+    }
+}
+
+/// The first `length` bytes of a buffer.
+#[inline]
+pub(crate) fn prefix(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
+    buffer
+        .get_mut(..length as usize)
+        .ok_or_else(|| Failure::Range(texts::LENGTH_OUT_OF_BOUNDS.to_owned()))
+}

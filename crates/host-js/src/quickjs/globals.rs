@@ -1,0 +1,380 @@
+//! The globals that a program finds besides those of the language (spec 04 §2).
+
+use std::ffi::{c_int, CStr};
+
+use rquickjs_sys as qjs;
+use rquickjs_sys::{JSContext, JSValue};
+
+use super::arguments::{host_function, RawFunction};
+use super::state::{state, Classes, ErrorStyle, Failure};
+use super::text;
+use super::value::{self, undefined, Owned, Thrown};
+
+/// Sets up the globals of a new context, and the values that the host keeps for itself.
+///
+/// # Safety
+/// The context is new and one of `isolate.rs`.
+pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
+    unsafe {
+        let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
+        remember(context, &global)?;
+        text::define(context)?;
+        math_random(context, &global)?;
+        console(context, &global)?;
+        finalization_registry(context)?;
+        remove(context, &global, c"queueMicrotask")?;
+        // QuickJS writes ten frames by default, and 64 at most.
+        let error = global.get(c"Error")?;
+        set(context, &error, c"stackTraceLimit", value::number(64))
+    }
+}
+
+unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
+    unsafe {
+        let error = global.get(c"Error")?;
+        let type_error = global.get(c"TypeError")?;
+        let range_error = global.get(c"RangeError")?;
+        let data_view = global.get(c"DataView")?;
+        let join_words = script(context, super::numbers::JOIN_WORDS)?;
+        let view_parts = script(context, text::VIEW_PARTS)?;
+        let description = CStr::from_bytes_until_nul(MODULE_HOOKS.as_bytes()).unwrap_or_default();
+        let symbol = qjs::JS_NewSymbol(context, description.as_ptr(), false);
+        let module_hooks = Owned::checked(context, symbol)?;
+        let buffer = Owned::checked(context, qjs::JS_NewArrayBufferCopy(context, [].as_ptr(), 0))?;
+        let state = state(context);
+        state.classes.array_buffer = qjs::JS_GetClassID(buffer.raw());
+        state.values.error = Some(error);
+        state.values.type_error = Some(type_error);
+        state.values.range_error = Some(range_error);
+        state.values.data_view = Some(data_view);
+        state.values.join_words = Some(join_words);
+        state.values.view_parts = Some(view_parts);
+        state.values.module_hooks = Some(module_hooks);
+        Ok(())
+    }
+}
+
+/// [`crate::sys::MODULE_HOOKS`] for C.
+const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2\0";
+
+/// Runs a script of ours; the text ends with a zero byte.
+unsafe fn script(context: *mut JSContext, text: &str) -> Result<Owned, Thrown> {
+    let length = text.len() - 1;
+    unsafe {
+        let result = qjs::JS_Eval(
+            context,
+            text.as_ptr().cast(),
+            length as qjs::size_t,
+            c"lightcone".as_ptr(),
+            (qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_STRICT) as c_int,
+        );
+        Owned::checked(context, result)
+    }
+}
+
+unsafe fn set(
+    context: *mut JSContext,
+    object: &Owned,
+    name: &CStr,
+    value: JSValue,
+) -> Result<(), Thrown> {
+    match unsafe { qjs::JS_SetPropertyStr(context, object.raw(), name.as_ptr(), value) } {
+        1.. => Ok(()),
+        _ => Err(Thrown),
+    }
+}
+
+/// Defines a property that is not enumerable.
+unsafe fn define_value(
+    context: *mut JSContext,
+    object: &Owned,
+    name: &CStr,
+    value: Owned,
+) -> Result<(), Thrown> {
+    let flags = (qjs::JS_PROP_CONFIGURABLE | qjs::JS_PROP_WRITABLE) as c_int;
+    let defined = unsafe {
+        qjs::JS_DefinePropertyValueStr(
+            context,
+            object.raw(),
+            name.as_ptr(),
+            value.into_raw(),
+            flags,
+        )
+    };
+    match defined {
+        0.. => Ok(()),
+        _ => Err(Thrown),
+    }
+}
+
+unsafe fn remove(context: *mut JSContext, object: &Owned, name: &CStr) -> Result<(), Thrown> {
+    unsafe {
+        let atom = qjs::JS_NewAtom(context, name.as_ptr());
+        let removed = qjs::JS_DeleteProperty(context, object.raw(), atom, 0);
+        qjs::JS_FreeAtom(context, atom);
+        match removed {
+            0.. => Ok(()),
+            _ => Err(Thrown),
+        }
+    }
+}
+
+unsafe fn new_function(
+    context: *mut JSContext,
+    name: &CStr,
+    function: RawFunction,
+    arity: c_int,
+    kind: qjs::JSCFunctionEnum,
+) -> Result<Owned, Thrown> {
+    unsafe {
+        let function =
+            qjs::JS_NewCFunction2(context, Some(function), name.as_ptr(), arity, kind, 0);
+        Owned::checked(context, function)
+    }
+}
+
+/// A plain function.
+///
+/// # Safety
+/// The context is alive; `function` reads `arity` arguments at most.
+pub(crate) unsafe fn plain_function(
+    context: *mut JSContext,
+    name: &CStr,
+    function: RawFunction,
+    arity: c_int,
+) -> Result<Owned, Thrown> {
+    unsafe {
+        new_function(
+            context,
+            name,
+            function,
+            arity,
+            qjs::JSCFunctionEnum_JS_CFUNC_generic,
+        )
+    }
+}
+
+/// A method of a prototype.
+///
+/// # Safety
+/// As for [`plain_function`].
+pub(crate) unsafe fn define_method(
+    context: *mut JSContext,
+    prototype: &Owned,
+    name: &CStr,
+    function: RawFunction,
+    arity: c_int,
+) -> Result<(), Thrown> {
+    unsafe {
+        let function = plain_function(context, name, function, arity)?;
+        define_value(context, prototype, name, function)
+    }
+}
+
+/// A property that is read by a function.
+///
+/// # Safety
+/// As for [`plain_function`].
+pub(crate) unsafe fn define_getter(
+    context: *mut JSContext,
+    object: &Owned,
+    name: &CStr,
+    getter: RawFunction,
+) -> Result<(), Thrown> {
+    unsafe {
+        let getter = plain_function(context, name, getter, 0)?;
+        let atom = qjs::JS_NewAtom(context, name.as_ptr());
+        let defined = qjs::JS_DefinePropertyGetSet(
+            context,
+            object.raw(),
+            atom,
+            getter.into_raw(),
+            undefined(),
+            qjs::JS_PROP_CONFIGURABLE as c_int,
+        );
+        qjs::JS_FreeAtom(context, atom);
+        match defined {
+            0.. => Ok(()),
+            _ => Err(Thrown),
+        }
+    }
+}
+
+/// A class that native code implements.
+pub(crate) struct ClassDefinition {
+    pub(crate) name: &'static CStr,
+    /// Gets `new.target` in place of `this`.
+    pub(crate) constructor: RawFunction,
+    pub(crate) arity: c_int,
+    /// Where the number of the class is kept.
+    pub(crate) class: fn(&mut Classes) -> &mut qjs::JSClassID,
+}
+
+/// Defines a global class and gives its prototype.
+///
+/// # Safety
+/// The context is new and one of `isolate.rs`.
+pub(crate) unsafe fn define_class(
+    context: *mut JSContext,
+    definition: ClassDefinition,
+) -> Result<Owned, Thrown> {
+    unsafe {
+        let runtime = qjs::JS_GetRuntime(context);
+        let mut class: qjs::JSClassID = 0;
+        qjs::JS_NewClassID(runtime, &mut class);
+        let plain = qjs::JSClassDef {
+            class_name: definition.name.as_ptr(),
+            finalizer: None,
+            gc_mark: None,
+            call: None,
+            exotic: std::ptr::null_mut(),
+        };
+        if qjs::JS_NewClass(runtime, class, &plain) < 0 {
+            return Err(Thrown);
+        }
+        *(definition.class)(&mut state(context).classes) = class;
+        let prototype = Owned::checked(context, qjs::JS_NewObject(context))?;
+        let constructor = new_function(
+            context,
+            definition.name,
+            definition.constructor,
+            definition.arity,
+            qjs::JSCFunctionEnum_JS_CFUNC_constructor,
+        )?;
+        qjs::JS_SetConstructor(context, constructor.raw(), prototype.raw());
+        qjs::JS_SetClassProto(context, class, qjs::JS_DupValue(context, prototype.raw()));
+        let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
+        define_value(context, &global, definition.name, constructor)?;
+        Ok(prototype)
+    }
+}
+
+unsafe fn math_random(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
+    unsafe { define_getter(context, &global.get(c"Math")?, c"random", no_random) }
+}
+
+unsafe extern "C" fn no_random(
+    context: *mut JSContext,
+    _this: JSValue,
+    _count: c_int,
+    values: *mut JSValue,
+) -> JSValue {
+    // SAFETY: called by QuickJS.
+    unsafe {
+        host_function(context, values, ErrorStyle::Classes, |_| {
+            Err(Failure::Type(
+                "Math.random is not available in SpacetimeDB modules. Use ctx.random instead."
+                    .to_owned(),
+            ))
+        })
+    }
+}
+
+/// A `console` whose methods do nothing; the library replaces it.
+unsafe fn console(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
+    const METHODS: &[&CStr] = &[
+        c"assert",
+        c"clear",
+        c"count",
+        c"countReset",
+        c"debug",
+        c"dir",
+        c"dirxml",
+        c"error",
+        c"group",
+        c"groupCollapsed",
+        c"groupEnd",
+        c"info",
+        c"log",
+        c"table",
+        c"time",
+        c"timeEnd",
+        c"timeLog",
+        c"trace",
+        c"warn",
+    ];
+    unsafe {
+        let console = Owned::checked(context, qjs::JS_NewObject(context))?;
+        for name in METHODS {
+            define_method(context, &console, name, nothing, 0)?;
+        }
+        define_value(context, global, c"console", console)
+    }
+}
+
+unsafe extern "C" fn nothing(
+    _context: *mut JSContext,
+    _this: JSValue,
+    _count: c_int,
+    _values: *mut JSValue,
+) -> JSValue {
+    undefined()
+}
+
+/// A `FinalizationRegistry` that never calls back. The language allows that, and host handles are closed at the end of
+/// each call anyway; a late callback could only hit a handle that is another one by then.
+unsafe fn finalization_registry(context: *mut JSContext) -> Result<(), Thrown> {
+    unsafe {
+        let prototype = define_class(
+            context,
+            ClassDefinition {
+                name: c"FinalizationRegistry",
+                constructor: registry_new,
+                arity: 1,
+                class: |classes| &mut classes.finalization_registry,
+            },
+        )?;
+        define_method(context, &prototype, c"register", register, 2)?;
+        define_method(context, &prototype, c"unregister", unregister, 1)
+    }
+}
+
+unsafe extern "C" fn registry_new(
+    context: *mut JSContext,
+    new_target: JSValue,
+    count: c_int,
+    values: *mut JSValue,
+) -> JSValue {
+    // SAFETY: called by QuickJS.
+    unsafe {
+        let [cleanup] = text::filled(count, values);
+        host_function(context, values, ErrorStyle::Classes, |call| {
+            if !qjs::JS_IsFunction(context, cleanup) {
+                return Err(Failure::Type(
+                    "FinalizationRegistry: cleanup must be callable".to_owned(),
+                ));
+            }
+            let class = call.state().classes.finalization_registry;
+            Ok(text::instance(context, new_target, class)?.into_raw())
+        })
+    }
+}
+
+unsafe extern "C" fn register(
+    context: *mut JSContext,
+    _this: JSValue,
+    _count: c_int,
+    values: *mut JSValue,
+) -> JSValue {
+    // SAFETY: called by QuickJS, which fills up two arguments.
+    unsafe {
+        let target = qjs::JS_VALUE_GET_TAG(*values);
+        if target == qjs::JS_TAG_OBJECT || target == qjs::JS_TAG_SYMBOL {
+            return undefined();
+        }
+        host_function(context, values, ErrorStyle::Classes, |_| {
+            Err(Failure::Type(
+                "FinalizationRegistry.prototype.register: invalid target".to_owned(),
+            ))
+        })
+    }
+}
+
+unsafe extern "C" fn unregister(
+    _context: *mut JSContext,
+    _this: JSValue,
+    _count: c_int,
+    _values: *mut JSValue,
+) -> JSValue {
+    qjs::JS_FALSE
+}

@@ -1,0 +1,323 @@
+//! The memory of an isolate: counted, limited, and given back at once when the isolate goes.
+//!
+//! QuickJS carves small objects out of chunks itself; only chunks and large blocks come here. Every block is in a list,
+//! so that an isolate is destroyed by freeing its blocks. Nothing has to be walked, and a value that was never released
+//! (after a termination, say) cannot leave anything behind.
+//!
+//! # The limit
+//! QuickJS answers a refused allocation with an ordinary exception, which module code could catch, and some of its own
+//! code does not expect one. So a block beyond the limit is refused only if it is large; small ones are still granted for
+//! as long as it takes to notice the excess, which the [interrupt handler](super::isolate) does.
+
+use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::{null_mut, NonNull};
+
+use rquickjs_sys as qjs;
+
+/// Beyond the limit, blocks of this size and more are refused.
+const LARGE_BLOCK_BYTES: usize = 64 << 10;
+/// What small blocks may take beyond the limit until the call is over.
+const EXCESS_BYTES_MAX: usize = 1 << 30;
+
+/// In front of each block.
+#[repr(C, align(16))]
+struct Header {
+    previous: *mut Header,
+    next: *mut Header,
+    /// With the header.
+    total_bytes: usize,
+}
+
+const HEADER_BYTES: usize = size_of::<Header>();
+
+/// All blocks of one isolate.
+pub(crate) struct Heap {
+    first: Cell<*mut Header>,
+    used_bytes: Cell<usize>,
+    bytes_max: Cell<usize>,
+    exceeded: Cell<bool>,
+}
+
+impl Heap {
+    pub(crate) fn new(bytes_max: usize) -> Box<Heap> {
+        Box::new(Heap {
+            first: Cell::new(null_mut()),
+            used_bytes: Cell::new(0),
+            bytes_max: Cell::new(bytes_max),
+            exceeded: Cell::new(false),
+        })
+    }
+
+    /// Whether the limit was passed since the last [`Heap::forgive`].
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.exceeded.get()
+    }
+
+    /// What the isolate holds, in bytes.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes.get()
+    }
+
+    pub(crate) fn set_limit(&self, bytes_max: usize) {
+        self.bytes_max.set(bytes_max);
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.bytes_max.get()
+    }
+
+    /// A new call starts.
+    pub(crate) fn forgive(&self) {
+        self.exceeded.set(false);
+    }
+
+    /// The functions that QuickJS calls; their `opaque` is the heap.
+    pub(crate) fn functions() -> qjs::JSMallocFunctions {
+        qjs::JSMallocFunctions {
+            js_calloc: Some(heap_calloc),
+            js_malloc: Some(heap_malloc),
+            js_free: Some(heap_free),
+            js_realloc: Some(heap_realloc),
+            js_malloc_usable_size: Some(heap_usable_size),
+        }
+    }
+
+    /// Whether `more` bytes may be taken. `total` is the size of the block.
+    fn admit(&self, more: usize, total: usize) -> bool {
+        let (wanted, limit) = (
+            self.used_bytes.get().saturating_add(more),
+            self.bytes_max.get(),
+        );
+        if wanted <= limit {
+            return true;
+        }
+        self.exceeded.set(true);
+        total < LARGE_BLOCK_BYTES && wanted <= limit.saturating_add(EXCESS_BYTES_MAX)
+    }
+
+    fn allocate(&self, bytes: usize, zeroed: bool) -> *mut c_void {
+        let Some(layout) = layout(bytes) else {
+            return null_mut();
+        };
+        if !self.admit(layout.size(), layout.size()) {
+            return null_mut();
+        }
+        // SAFETY: the layout is not empty, as it has room for a header.
+        let block = unsafe {
+            match zeroed {
+                true => alloc_zeroed(layout),
+                false => alloc(layout),
+            }
+        };
+        let Some(header) = NonNull::new(block.cast::<Header>()) else {
+            return null_mut();
+        };
+        self.used_bytes.set(self.used_bytes.get() + layout.size());
+        // SAFETY: the block was just allocated with room for a header and alignment for it.
+        unsafe {
+            header.write(Header {
+                previous: null_mut(),
+                next: null_mut(),
+                total_bytes: layout.size(),
+            });
+            self.link(header.as_ptr());
+            header.as_ptr().cast::<u8>().add(HEADER_BYTES).cast()
+        }
+    }
+
+    /// # Safety
+    /// `header` is an initialized block that is in no list.
+    unsafe fn link(&self, header: *mut Header) {
+        let next = self.first.get();
+        // SAFETY: the header is the caller's to change, and `next` is a live block of the list.
+        unsafe {
+            (*header).previous = null_mut();
+            (*header).next = next;
+            if !next.is_null() {
+                (*next).previous = header;
+            }
+        }
+        self.first.set(header);
+    }
+
+    /// # Safety
+    /// `header` is a block of this heap.
+    unsafe fn unlink(&self, header: *mut Header) {
+        // SAFETY: the header and its neighbours are live blocks of the list.
+        unsafe {
+            let Header { previous, next, .. } = *header;
+            match previous.is_null() {
+                true => self.first.set(next),
+                false => (*previous).next = next,
+            }
+            if !next.is_null() {
+                (*next).previous = previous;
+            }
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        let mut header = self.first.get();
+        while !header.is_null() {
+            // SAFETY: every block in the list is a live allocation of `allocate` or `heap_realloc` with this layout.
+            unsafe {
+                let Header {
+                    next, total_bytes, ..
+                } = *header;
+                dealloc(header.cast(), layout_of(total_bytes));
+                header = next;
+            }
+        }
+    }
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    let total = bytes.checked_add(HEADER_BYTES)?;
+    Layout::from_size_align(total, align_of::<Header>()).ok()
+}
+
+fn layout_of(total_bytes: usize) -> Layout {
+    // The size was part of a layout before.
+    Layout::from_size_align(total_bytes, align_of::<Header>()).unwrap_or(Layout::new::<Header>())
+}
+
+unsafe fn heap<'a>(opaque: *mut c_void) -> &'a Heap {
+    // SAFETY: the runtime was made with a pointer to its heap, which outlives it; a heap is only used through `&`.
+    unsafe { &*opaque.cast::<Heap>() }
+}
+
+unsafe fn header(pointer: *const c_void) -> *mut Header {
+    // SAFETY: QuickJS gives back only pointers that `allocate` made.
+    unsafe { pointer.cast::<u8>().sub(HEADER_BYTES).cast_mut().cast() }
+}
+
+unsafe extern "C" fn heap_malloc(opaque: *mut c_void, size: qjs::size_t) -> *mut c_void {
+    unsafe { heap(opaque) }.allocate(size as usize, false)
+}
+
+unsafe extern "C" fn heap_calloc(
+    opaque: *mut c_void,
+    count: qjs::size_t,
+    size: qjs::size_t,
+) -> *mut c_void {
+    match (count as usize).checked_mul(size as usize) {
+        Some(bytes) => unsafe { heap(opaque) }.allocate(bytes, true),
+        None => null_mut(),
+    }
+}
+
+unsafe extern "C" fn heap_free(opaque: *mut c_void, pointer: *mut c_void) {
+    if pointer.is_null() {
+        return;
+    }
+    // SAFETY: the pointer is a block of this heap.
+    unsafe {
+        let (heap, header) = (heap(opaque), header(pointer));
+        let total_bytes = (*header).total_bytes;
+        heap.unlink(header);
+        heap.used_bytes.set(heap.used_bytes.get() - total_bytes);
+        dealloc(header.cast(), layout_of(total_bytes));
+    }
+}
+
+unsafe extern "C" fn heap_realloc(
+    opaque: *mut c_void,
+    pointer: *mut c_void,
+    size: qjs::size_t,
+) -> *mut c_void {
+    if pointer.is_null() {
+        return unsafe { heap_malloc(opaque, size) };
+    }
+    if size == 0 {
+        unsafe { heap_free(opaque, pointer) };
+        return null_mut();
+    }
+    let Some(wanted) = layout(size as usize) else {
+        return null_mut();
+    };
+    // SAFETY: the pointer is a block of this heap; it leaves the list while its address may change.
+    unsafe {
+        let (heap, old) = (heap(opaque), header(pointer));
+        let total_bytes = (*old).total_bytes;
+        if !heap.admit(wanted.size().saturating_sub(total_bytes), wanted.size()) {
+            return null_mut();
+        }
+        heap.unlink(old);
+        let new = realloc(old.cast(), layout_of(total_bytes), wanted.size()).cast::<Header>();
+        if new.is_null() {
+            heap.link(old);
+            return null_mut();
+        }
+        (*new).total_bytes = wanted.size();
+        heap.link(new);
+        heap.used_bytes
+            .set(heap.used_bytes.get() - total_bytes + wanted.size());
+        new.cast::<u8>().add(HEADER_BYTES).cast()
+    }
+}
+
+unsafe extern "C" fn heap_usable_size(pointer: *const c_void) -> qjs::size_t {
+    if pointer.is_null() {
+        return 0;
+    }
+    // SAFETY: the pointer is a block of a heap.
+    let total_bytes = unsafe { (*header(pointer)).total_bytes };
+    (total_bytes - HEADER_BYTES) as qjs::size_t
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opaque(heap: &Heap) -> *mut c_void {
+        std::ptr::from_ref(heap).cast_mut().cast()
+    }
+
+    #[test]
+    fn blocks_are_counted_and_all_freed_with_the_heap() {
+        let heap = Heap::new(1 << 20);
+        unsafe {
+            let first = heap_malloc(opaque(&heap), 100);
+            let second = heap_calloc(opaque(&heap), 10, 10);
+            let third = heap_malloc(opaque(&heap), 5);
+            assert_eq!(heap.used_bytes(), 205 + 3 * HEADER_BYTES);
+            assert_eq!(heap_usable_size(second), 100);
+            assert!(std::slice::from_raw_parts(second.cast::<u8>(), 100)
+                .iter()
+                .all(|&byte| byte == 0));
+            first.cast::<u8>().write_bytes(7, 100);
+            let moved = heap_realloc(opaque(&heap), first, 5000);
+            assert_eq!(
+                std::slice::from_raw_parts(moved.cast::<u8>(), 100),
+                [7; 100]
+            );
+            heap_free(opaque(&heap), second);
+            assert_eq!(heap.used_bytes(), 5005 + 2 * HEADER_BYTES);
+            heap_free(opaque(&heap), moved);
+            heap_free(opaque(&heap), third);
+            assert_eq!(heap.used_bytes(), 0);
+            heap_malloc(opaque(&heap), 5);
+        }
+        assert!(!heap.is_exceeded());
+    }
+
+    #[test]
+    fn beyond_the_limit_only_large_blocks_are_refused() {
+        let heap = Heap::new(1 << 20);
+        unsafe {
+            assert!(heap_malloc(opaque(&heap), 1 << 20).is_null());
+            assert!(heap.is_exceeded());
+            heap.forgive();
+            for _ in 0..20 {
+                assert!(!heap_malloc(opaque(&heap), 60 << 10).is_null());
+            }
+            assert!(heap.is_exceeded());
+            assert!(heap_malloc(opaque(&heap), 64 << 10).is_null());
+            assert!(!heap_malloc(opaque(&heap), 16 << 10).is_null());
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The host functions of version 2 (spec 04 §4.2): arguments in, a call of the host's side, the answer out.
+
+use std::ffi::c_int;
+
+use lightcone_host::{AbiError, Advance, Errno, HostEnv};
+use lightcone_types::{ConnectionId, IndexId, TableId};
+use rquickjs_sys as qjs;
+use rquickjs_sys::{JSContext, JSValue};
+
+use crate::sys::Function;
+
+use super::arguments::{host_function, prefix, BufferWord, Call, RawFunction};
+use super::stack;
+use super::state::{ErrorStyle, Failure};
+use super::value::{self, number, undefined};
+
+/// The C function behind an export, and how many parameters it has.
+pub(crate) fn function(function: Function) -> (RawFunction, c_int) {
+    match function {
+        Function::TableIdFromName => (table_id_from_name, 1),
+        Function::IndexIdFromName => (index_id_from_name, 1),
+        Function::TableRowCount => (table_row_count, 1),
+        Function::TableScan => (table_scan, 1),
+        Function::IndexScanPoint => (index_scan_point, 3),
+        Function::IndexScanRange => (index_scan_range, 6),
+        Function::DeleteByIndexScanPoint => (delete_by_index_point, 3),
+        Function::DeleteByIndexScanRange => (delete_by_index_range, 6),
+        Function::DeleteAllByEq => (delete_all_by_eq, 3),
+        Function::Insert => (insert, 3),
+        Function::Update => (update, 4),
+        Function::Clear => (clear, 1),
+        Function::RowIterAdvance => (row_iter_advance, 2),
+        Function::RowIterClose => (row_iter_close, 1),
+        Function::ConsoleLog => (console_log, 2),
+        Function::ConsoleTimerStart => (console_timer_start, 1),
+        Function::ConsoleTimerEnd => (console_timer_end, 1),
+        Function::Identity => (identity, 0),
+        Function::GetJwtPayload => (get_jwt_payload, 1),
+        Function::VolatileScheduleImmediate => (volatile_schedule_immediate, 2),
+        Function::ProcedureStartMutTx => (procedure_start_mut_tx, 0),
+        Function::ProcedureCommitMutTx => (procedure_end_mut_tx, 0),
+        Function::ProcedureAbortMutTx => (procedure_end_mut_tx, 0),
+        Function::ProcedureHttpRequest => (procedure_http_request, 2),
+    }
+}
+
+/// Defines a C function with this body.
+macro_rules! host_functions {
+    ($($(#[$doc:meta])* $name:ident($call:ident) $body:block)*) => {$(
+        $(#[$doc])*
+        unsafe extern "C" fn $name(
+            context: *mut JSContext,
+            _this: JSValue,
+            _count: c_int,
+            values: *mut JSValue,
+        ) -> JSValue {
+            // SAFETY: QuickJS calls with a live context and as many values as `function` declares; bodies make
+            // values of that context, and borrow the state only while no JavaScript runs.
+            unsafe {
+                host_function(context, values, ErrorStyle::Classes, |$call| $body)
+            }
+        }
+    )*};
+}
+
+host_functions! {
+    table_id_from_name(call) {
+        let id = call.string(0, |name| call.env().table_id_from_name(name))??;
+        Ok(number(id.0))
+    }
+
+    index_id_from_name(call) {
+        let id = call.string(0, |name| call.env().index_id_from_name(name))??;
+        Ok(number(id.0))
+    }
+
+    table_row_count(call) {
+        let count = call.env().table_row_count(TableId(call.u32(0)?))?;
+        Ok(qjs::JS_NewBigUint64(call.context, count))
+    }
+
+    table_scan(call) {
+        Ok(number(call.env().table_scan(TableId(call.u32(0)?))?))
+    }
+
+    index_scan_point(call) {
+        let index = IndexId(call.u32(0)?);
+        let buffer = call.buffer(1, BufferWord::ArrayBuffer)?;
+        let point = prefix(buffer, call.u32(2)?)?;
+        Ok(number(call.env().index_scan_point(index, point)?))
+    }
+
+    index_scan_range(call) {
+        let range = Range::read(call)?;
+        let [prefix, rstart, rend] = range.parts()?;
+        let iterator = call.env().index_scan_range(range.index, prefix, range.prefix_elems, rstart, rend)?;
+        Ok(number(iterator))
+    }
+
+    delete_by_index_point(call) {
+        let index = IndexId(call.u32(0)?);
+        let buffer = call.buffer(1, BufferWord::ArrayBuffer)?;
+        let point = prefix(buffer, call.u32(2)?)?;
+        Ok(number(call.env().delete_by_index_point(index, point)?))
+    }
+
+    delete_by_index_range(call) {
+        let range = Range::read(call)?;
+        let [prefix, rstart, rend] = range.parts()?;
+        let count = call.env().delete_by_index_range(range.index, prefix, range.prefix_elems, rstart, rend)?;
+        Ok(number(count))
+    }
+
+    delete_all_by_eq(call) {
+        let table = TableId(call.u32(0)?);
+        let buffer = call.buffer(1, BufferWord::Buffer)?;
+        let relation = prefix(buffer, call.u32(2)?)?;
+        Ok(number(call.env().delete_all_by_eq(table, relation)?))
+    }
+
+    insert(call) {
+        let table = TableId(call.u32(0)?);
+        let buffer = call.buffer(1, BufferWord::Buffer)?;
+        let row = prefix(buffer, call.u32(2)?)?;
+        Ok(number(call.env().insert(table, row)? as u32))
+    }
+
+    update(call) {
+        let (table, index) = (TableId(call.u32(0)?), IndexId(call.u32(1)?));
+        let buffer = call.buffer(2, BufferWord::Buffer)?;
+        let row = prefix(buffer, call.u32(3)?)?;
+        Ok(number(call.env().update(table, index, row)? as u32))
+    }
+
+    clear(call) {
+        let count = call.env().clear(TableId(call.u32(0)?))?;
+        Ok(qjs::JS_NewBigUint64(call.context, count))
+    }
+
+    row_iter_advance(call) {
+        let iterator = call.u32(0)?;
+        let buffer = call.buffer(1, BufferWord::ArrayBuffer)?;
+        match call.env().row_iter_advance(iterator, buffer)? {
+            Advance::More(count) => Ok(signed(count as i32)),
+            Advance::Finished(count) => Ok(signed(-(count as i32))),
+            Advance::TooSmall(size) => Err(Failure::BufferTooSmall(size)),
+        }
+    }
+
+    row_iter_close(call) {
+        call.env().row_iter_close(call.u32(0)?)?;
+        Ok(undefined())
+    }
+
+    console_log(call) {
+        let level = call.u32(0)?;
+        let frames = call.string(1, |_| ()).map(|()| stack::current(call.context))?;
+        // The library's own method is between the host and who called it.
+        let caller = frames.get(1);
+        let filename = caller.and_then(|frame| frame.script.as_deref());
+        let line = caller.map_or(u32::MAX, |frame| frame.line);
+        call.string(1, |message| {
+            call.env().console_log(level, None, filename.map(str::as_bytes), line, message.as_bytes(), || {
+                crate::trace::console_frames(&frames)
+            });
+        })?;
+        Ok(undefined())
+    }
+
+    console_timer_start(call) {
+        let timer = call.string(0, |name| call.env().console_timer_start(name.as_bytes()))??;
+        Ok(number(timer))
+    }
+
+    console_timer_end(call) {
+        call.env().console_timer_end(call.u32(0)?)?;
+        Ok(undefined())
+    }
+
+    identity(call) {
+        let words = call.env().identity().to_words();
+        Ok(super::numbers::from_words(call.context, words)?.into_raw())
+    }
+
+    get_jwt_payload(call) {
+        let connection = ConnectionId(call.u128(0)?);
+        let payload = jwt_payload(call.env(), connection)?;
+        Ok(value::bytes(call.context, &payload))
+    }
+
+    volatile_schedule_immediate(call) {
+        call.string(0, |_| ())?;
+        call.array(1)?;
+        call.env().volatile_nonatomic_schedule_immediate()?;
+        Ok(undefined())
+    }
+
+    procedure_start_mut_tx(call) {
+        let timestamp = call.env().procedure_start_mut_tx()?;
+        Ok(qjs::JS_NewBigUint64(call.context, timestamp as u64))
+    }
+
+    procedure_end_mut_tx(call) {
+        call.env().procedure_end_mut_tx()?;
+        Ok(undefined())
+    }
+
+    /// Refused wherever a transaction is open (04 §4.2), which is wherever calls run so far.
+    procedure_http_request(call) {
+        call.array(0)?;
+        Err(AbiError::Errno(Errno::WOULD_BLOCK_TRANSACTION).into())
+    }
+}
+
+fn signed(value: i32) -> JSValue {
+    qjs::JS_MKVAL(qjs::JS_TAG_INT, value)
+}
+
+/// The payload of the token that a connection came with; empty if there is none.
+pub(crate) fn jwt_payload(
+    env: &mut HostEnv,
+    connection: ConnectionId,
+) -> Result<Vec<u8>, AbiError> {
+    let source = env.jwt_source(connection)?;
+    if source == 0 {
+        return Ok(Vec::new());
+    }
+    let mut payload = vec![0; env.source_remaining(source)?];
+    env.source_read(source, &mut payload)?;
+    Ok(payload)
+}
+
+/// The arguments of a range scan: prefix, start and end, one behind the other in one buffer.
+struct Range<'a> {
+    index: IndexId,
+    buffer: &'a [u8],
+    prefix_len: usize,
+    prefix_elems: u16,
+    rstart_len: usize,
+    rend_len: usize,
+}
+
+impl Range<'_> {
+    fn read(call: &Call) -> Result<Range<'_>, Failure> {
+        Ok(Range {
+            index: IndexId(call.u32(0)?),
+            buffer: call.buffer(1, BufferWord::ArrayBuffer)?,
+            prefix_len: call.u32(2)? as usize,
+            prefix_elems: call.u16(3)?,
+            rstart_len: call.u32(4)? as usize,
+            rend_len: call.u32(5)? as usize,
+        })
+    }
+
+    /// Prefix, start and end. An end without length is the start; a prefix without elements does not count.
+    fn parts(&self) -> Result<[&[u8]; 3], Failure> {
+        let out_of_bounds = || Failure::Range(crate::texts::LENGTH_OUT_OF_BOUNDS.to_owned());
+        // Three lengths of 32 bits do not overflow.
+        let rstart_at = self.prefix_len;
+        let rend_at = rstart_at + self.rstart_len;
+        let end = rend_at + self.rend_len;
+        let content = self.buffer.get(..end).ok_or_else(out_of_bounds)?;
+        let rstart = &content[rstart_at..rend_at];
+        let rend = match self.rend_len {
+            0 => rstart,
+            _ => &content[rend_at..],
+        };
+        let prefix = match self.prefix_elems {
+            0 => &[],
+            _ => &content[..rstart_at],
+        };
+        Ok([prefix, rstart, rend])
+    }
+}

@@ -1,0 +1,322 @@
+//! Instances: calls of reducers (spec 04 §5.2, §6.2).
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use lightcone_engine::Datastore;
+use lightcone_host::{
+    HostEnv, HostError, HostTrap, LimitKind, ModuleInstance, ReducerCall, ReducerOutcome,
+};
+use rquickjs_sys as qjs;
+use rquickjs_sys::JSValue;
+
+use crate::program::ProgramText;
+use crate::texts;
+use crate::trace::Exception;
+
+use super::isolate::Isolate;
+use super::numbers::Known;
+use super::stack;
+use super::value::{buffer_bytes, forget_exception, number, to_text, undefined, Owned, Thrown};
+
+/// Level of the records that the host writes for exceptions.
+const PANIC_LEVEL: u32 = 101;
+/// Arguments up to this size share one buffer.
+const ARGS_BUFFER_BYTES: usize = 4096;
+/// Views of the arguments up to this length are kept.
+const KEPT_VIEWS: usize = 256;
+
+pub(crate) struct QuickJsInstance {
+    // Values go with the isolate's heap, and are never released one by one.
+    known: ManuallyDrop<Box<Known>>,
+    views: ManuallyDrop<ArgumentViews>,
+    isolate: Isolate,
+    program: Arc<ProgramText>,
+    poisoned: bool,
+}
+
+// SAFETY: the values belong to the isolate, which may move between threads as a whole.
+unsafe impl Send for QuickJsInstance {}
+
+impl Drop for QuickJsInstance {
+    fn drop(&mut self) {
+        // SAFETY: taken once. The isolate and its heap are still there, so the values can be released.
+        unsafe {
+            ManuallyDrop::drop(&mut self.known);
+            ManuallyDrop::drop(&mut self.views);
+        }
+    }
+}
+
+impl QuickJsInstance {
+    /// Evaluates the program in a new isolate. The description is asked for in the first one only (04 §7).
+    pub(crate) fn start(
+        program: &Arc<ProgramText>,
+        env: HostEnv,
+        stack_bytes_max: usize,
+    ) -> Result<QuickJsInstance, HostError> {
+        let mut isolate = Isolate::new(env, stack_bytes_max)?;
+        isolate.start(program)?;
+        Ok(QuickJsInstance {
+            known: ManuallyDrop::new(Box::new(Known::new())),
+            views: ManuallyDrop::new(ArgumentViews::default()),
+            isolate,
+            program: program.clone(),
+            poisoned: false,
+        })
+    }
+
+    pub(crate) fn describe(&mut self) -> Result<Vec<u8>, HostError> {
+        self.isolate.describe(&self.program)
+    }
+
+    /// Gives the instance of the load its place in a running database.
+    pub(crate) fn adopt(&mut self, env: HostEnv) {
+        let state = self.isolate.state();
+        state.heap.set_limit(env.limits().memory_bytes_max);
+        state.env = env;
+    }
+
+    /// Calls the hook, in JavaScript's terms.
+    fn call_hook(&mut self, call: &ReducerCall<'_>) -> Result<Owned, Thrown> {
+        let context = self.isolate.context;
+        let hooks = &self.isolate.state().hooks;
+        let hook = hooks.call_reducer.as_ref().map(Owned::raw);
+        let this = hooks.object.as_ref().map(Owned::raw);
+        let (hook, this) = (hook.unwrap_or(undefined()), this.unwrap_or(undefined()));
+        let connection = call.connection_id.0;
+        let connection = [connection as u64, (connection >> 64) as u64, 0, 0];
+        // SAFETY: the state is not borrowed; the values stay owned by `self` or by this function during the call.
+        unsafe {
+            let sender = self.known.get(context, call.sender.to_words())?;
+            // Two entries of one table may share a slot, which would free the first.
+            let sender = Owned::share(context, sender);
+            let connection = self.known.get(context, connection)?;
+            let connection = Owned::share(context, connection);
+            let timestamp = Owned::new(context, qjs::JS_NewBigInt64(context, call.timestamp.0));
+            let args = self.views.view(&mut self.isolate, call.args)?;
+            let mut arguments = [
+                number(call.id),
+                sender.raw(),
+                connection.raw(),
+                timestamp.raw(),
+                args.raw(),
+            ];
+            self.isolate.call(hook, this, &mut arguments)
+        }
+    }
+
+    /// What the result of the hook means.
+    fn outcome(&mut self, result: Result<Owned, Thrown>) -> ReducerOutcome {
+        match result {
+            Ok(value) if value.is_undefined() => ReducerOutcome::Ok,
+            Ok(value) => {
+                drop(value);
+                let message = format!("Uncaught TypeError: {}", texts::REDUCER_RETURNED);
+                let frames = Vec::new();
+                self.panicked(Exception { message, frames })
+            }
+            Err(Thrown) => self.threw(),
+        }
+    }
+
+    #[cold]
+    fn threw(&mut self) -> ReducerOutcome {
+        let exception = self.isolate.take_exception();
+        if self.isolate.is_doomed() {
+            return self.doomed();
+        }
+        if let Some(text) = self.user_error(&exception) {
+            return ReducerOutcome::UserError(text);
+        }
+        let context = self.isolate.context;
+        // SAFETY: the state is not borrowed.
+        let exception =
+            unsafe { stack::uncaught(context, &exception, self.program.source_map.as_ref()) };
+        match self.isolate.is_doomed() {
+            true => self.doomed(),
+            false => self.panicked(exception),
+        }
+    }
+
+    /// The text of an exception that was meant for the caller.
+    fn user_error(&mut self, exception: &Owned) -> Option<String> {
+        let context = self.isolate.context;
+        let class = self
+            .isolate
+            .state()
+            .hooks
+            .sender_error_class
+            .as_ref()?
+            .raw();
+        if !exception.is_object() {
+            return None;
+        }
+        // SAFETY: both values are live and the state is not borrowed.
+        unsafe {
+            let text = match qjs::JS_IsInstanceOf(context, exception.raw(), class) {
+                0 => return None,
+                1 => exception
+                    .get(c"message")
+                    .and_then(|message| to_text(context, message.raw())),
+                _ => Err(Thrown),
+            };
+            if text.is_err() {
+                forget_exception(context);
+            }
+            text.ok()
+        }
+    }
+
+    /// Writes the record of an exception that nobody caught.
+    fn panicked(&mut self, exception: Exception) -> ReducerOutcome {
+        let (filename, line) = match exception.location() {
+            Some((script, line)) => (Some(script.as_bytes()), line),
+            None => (None, u32::MAX),
+        };
+        self.isolate.state().env.console_log(
+            PANIC_LEVEL,
+            None,
+            filename,
+            line,
+            exception.message.as_bytes(),
+            || exception.console_frames(),
+        );
+        ReducerOutcome::Fatal {
+            message: exception.text(),
+        }
+    }
+
+    #[cold]
+    fn doomed(&mut self) -> ReducerOutcome {
+        match self.isolate.state().doomed.clone() {
+            Some(
+                trap @ HostTrap::Limit {
+                    kind: LimitKind::CallTime,
+                    ..
+                },
+            ) => ReducerOutcome::TimedOut {
+                message: trap.to_string(),
+            },
+            trap => ReducerOutcome::Fatal {
+                message: trap.map(|trap| trap.to_string()).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// After a termination the isolate is used again, unless it would carry something over.
+    #[cold]
+    fn recover(&mut self) {
+        self.isolate.collect_garbage();
+        let state = self.isolate.state();
+        let is_full = state.heap.used_bytes() >= state.heap.limit() / 4 * 3;
+        self.poisoned = is_full || self.isolate.has_jobs();
+    }
+}
+
+impl ModuleInstance for QuickJsInstance {
+    fn call_reducer(
+        &mut self,
+        datastore: &mut Option<Box<Datastore>>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        if self.poisoned {
+            return ReducerOutcome::Fatal {
+                message: "the instance was terminated before and was not replaced".into(),
+            };
+        }
+        let state = self.isolate.state();
+        state.env.begin_call(datastore.take(), call.name, &[]);
+        let call_ms_max = state.env.limits().call_ms_max;
+        state.start_clock(LimitKind::CallTime, call_ms_max);
+        self.isolate.enter();
+        let result = self.call_hook(call);
+        let outcome = self.outcome(result);
+        self.isolate.run_jobs();
+        let outcome = match self.isolate.is_doomed() {
+            false => outcome,
+            true => {
+                let outcome = self.doomed();
+                self.recover();
+                outcome
+            }
+        };
+        *datastore = self.isolate.state().env.end_call();
+        outcome
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+}
+
+/// The buffer for arguments, and views of its beginning, by length.
+#[derive(Default)]
+struct ArgumentViews {
+    buffer: Option<Owned>,
+    views: Vec<Option<Owned>>,
+}
+
+impl ArgumentViews {
+    /// A `DataView` of these bytes.
+    ///
+    /// # Safety
+    /// The isolate is always the same; its state is not borrowed.
+    unsafe fn view(&mut self, isolate: &mut Isolate, args: &[u8]) -> Result<Owned, Thrown> {
+        unsafe {
+            if args.len() >= KEPT_VIEWS {
+                let content = args.as_ptr();
+                let buffer =
+                    qjs::JS_NewArrayBufferCopy(isolate.context, content, args.len() as u64);
+                let buffer = Owned::checked(isolate.context, buffer)?;
+                return new_view(isolate, buffer.raw(), args.len());
+            }
+            let buffer = self.buffer(isolate)?;
+            buffer_bytes(isolate.context, buffer)[..args.len()].copy_from_slice(args);
+            if let Some(Some(view)) = self.views.get(args.len()) {
+                return Ok(Owned::share(isolate.context, view.raw()));
+            }
+            let view = new_view(isolate, buffer, args.len())?;
+            if self.views.len() <= args.len() {
+                self.views.resize_with(args.len() + 1, || None);
+            }
+            self.views[args.len()] = Some(Owned::share(isolate.context, view.raw()));
+            Ok(view)
+        }
+    }
+
+    /// The shared buffer; a new one if the module took the old one apart.
+    unsafe fn buffer(&mut self, isolate: &mut Isolate) -> Result<JSValue, Thrown> {
+        unsafe {
+            if let Some(buffer) = &self.buffer {
+                let is_whole = buffer_bytes(isolate.context, buffer.raw()).len()
+                    == ARGS_BUFFER_BYTES
+                    && qjs::JS_IsImmutableArrayBuffer(buffer.raw()) == 0;
+                if is_whole {
+                    return Ok(buffer.raw());
+                }
+            }
+            self.views.clear();
+            let content = [0; ARGS_BUFFER_BYTES];
+            let size = ARGS_BUFFER_BYTES as qjs::size_t;
+            let buffer = qjs::JS_NewArrayBufferCopy(isolate.context, content.as_ptr(), size);
+            let buffer = Owned::checked(isolate.context, buffer)?;
+            Ok(self.buffer.insert(buffer).raw())
+        }
+    }
+}
+
+unsafe fn new_view(isolate: &mut Isolate, buffer: JSValue, length: usize) -> Result<Owned, Thrown> {
+    let class = isolate.state().values.data_view.as_ref().map(Owned::raw);
+    let mut arguments = [buffer, number(0), number(length as u32)];
+    // SAFETY: the values are live and the state is not borrowed.
+    unsafe {
+        let view = qjs::JS_CallConstructor(
+            isolate.context,
+            class.unwrap_or(undefined()),
+            3,
+            arguments.as_mut_ptr(),
+        );
+        Owned::checked(isolate.context, view)
+    }
+}

@@ -1,0 +1,294 @@
+//! An isolate: one QuickJS runtime with one context, from its creation to the hooks of its program (spec 04 §7).
+
+use std::ffi::{c_int, c_void, CString};
+use std::ptr::null_mut;
+
+use lightcone_host::{HostEnv, HostError, HostTrap, LimitKind};
+use rquickjs_sys as qjs;
+use rquickjs_sys::{JSContext, JSModuleDef, JSRuntime, JSValue};
+
+use crate::program::ProgramText;
+use crate::texts;
+
+use super::globals;
+use super::hooks;
+use super::modules;
+use super::stack;
+use super::state::State;
+use super::value::{forget_exception, Owned, Thrown};
+
+/// A runtime with one context. Values of it live in the state; nothing of it survives it.
+pub(crate) struct Isolate {
+    runtime: *mut JSRuntime,
+    pub(crate) context: *mut JSContext,
+    state: *mut State,
+}
+
+// SAFETY: QuickJS keeps nothing in the thread but the top of its stack, which every entry sets again; and one thread at a
+// time has the isolate.
+unsafe impl Send for Isolate {}
+
+impl Drop for Isolate {
+    fn drop(&mut self) {
+        // SAFETY: the state was made by `Box::into_raw`. Runtime, context and values are blocks of its heap and go with
+        // it; nobody uses them any more.
+        drop(unsafe { Box::from_raw(self.state) });
+    }
+}
+
+/// How a step of the load phase is called in errors.
+pub(crate) const EVALUATION: &str = "the program";
+
+impl Isolate {
+    /// A new isolate with its globals.
+    pub(crate) fn new(env: HostEnv, stack_bytes_max: usize) -> Result<Isolate, HostError> {
+        let out_of_memory = || {
+            HostError::Engine(
+                "QuickJS could not be started within the memory that an instance may have"
+                    .to_owned(),
+            )
+        };
+        let state = Box::into_raw(Box::new(State::new(env)));
+        let mut isolate = Isolate {
+            runtime: null_mut(),
+            context: null_mut(),
+            state,
+        };
+        // SAFETY: the state outlives runtime and context; pointers are checked before they are used.
+        unsafe {
+            let opaque: *const super::heap::Heap = &*(*state).heap;
+            let functions = super::heap::Heap::functions();
+            isolate.runtime = qjs::JS_NewRuntime2(&functions, opaque.cast_mut().cast());
+            if isolate.runtime.is_null() {
+                return Err(out_of_memory());
+            }
+            qjs::JS_SetMaxStackSize(isolate.runtime, stack_bytes_max as qjs::size_t);
+            qjs::JS_SetCanBlock(isolate.runtime, false);
+            qjs::JS_SetInterruptHandler(isolate.runtime, Some(interrupt), state.cast());
+            isolate.context = qjs::JS_NewContextRaw(isolate.runtime);
+            let context = isolate.context;
+            if context.is_null() {
+                return Err(out_of_memory());
+            }
+            qjs::JS_SetContextOpaque(context, state.cast());
+            let limits = (*state).env.limits();
+            let load_ms_max = limits.load_ms_max;
+            (*state).start_clock(LimitKind::LoadTime, load_ms_max);
+            let added = [
+                qjs::JS_AddIntrinsicBaseObjects(context),
+                qjs::JS_AddIntrinsicDate(context),
+                qjs::JS_AddIntrinsicEval(context),
+                qjs::JS_AddIntrinsicRegExp(context),
+                qjs::JS_AddIntrinsicJSON(context),
+                qjs::JS_AddIntrinsicProxy(context),
+                qjs::JS_AddIntrinsicMapSet(context),
+                qjs::JS_AddIntrinsicTypedArrays(context),
+                qjs::JS_AddIntrinsicPromise(context),
+                qjs::JS_AddIntrinsicWeakRef(context),
+            ];
+            if added.iter().any(|result| *result != 0) {
+                return Err(out_of_memory());
+            }
+            modules::set_loader(isolate.runtime);
+            globals::define(context).map_err(|Thrown| out_of_memory())?;
+        }
+        Ok(isolate)
+    }
+
+    /// The host's side. The borrow must end before JavaScript runs.
+    #[inline]
+    pub(crate) fn state(&mut self) -> &mut State {
+        // SAFETY: the state lives as long as the isolate, and `&mut self` is the only way to it outside of calls.
+        unsafe { &mut *self.state }
+    }
+
+    /// Evaluates the program and finds its hooks (04 §6.1).
+    pub(crate) fn start(&mut self, program: &ProgramText) -> Result<(), HostError> {
+        self.enter();
+        let module = self.evaluate(program)?;
+        // SAFETY: the module was evaluated and lives as long as its context.
+        let found = unsafe {
+            let namespace = qjs::JS_GetModuleNamespace(self.context, module);
+            Owned::checked(self.context, namespace)
+                .map_err(hooks::Missing::from)
+                .and_then(|namespace| hooks::find(self.context, &namespace))
+        };
+        self.run_jobs();
+        match found {
+            _ if self.is_doomed() => Err(self.load_error(EVALUATION, program)),
+            Ok(()) => Ok(()),
+            Err(hooks::Missing::Text(text)) => Err(HostError::LoadTrap {
+                export: EVALUATION.to_owned(),
+                message: text.to_owned(),
+            }),
+            Err(hooks::Missing::Thrown) => Err(self.load_error(EVALUATION, program)),
+        }
+    }
+
+    /// The BSATN of the module's definition.
+    pub(crate) fn describe(&mut self, program: &ProgramText) -> Result<Vec<u8>, HostError> {
+        self.enter();
+        // SAFETY: JavaScript runs without a borrow of the state.
+        let description = unsafe { hooks::describe(self.context) };
+        self.run_jobs();
+        match description {
+            Ok(description) if !self.is_doomed() => Ok(description),
+            _ => Err(self.load_error("__describe_module__", program)),
+        }
+    }
+
+    fn evaluate(&mut self, program: &ProgramText) -> Result<*mut JSModuleDef, HostError> {
+        let Ok(text) = CString::new(program.text.as_str()) else {
+            let at = program.text.find('\0').unwrap_or_default();
+            return Err(HostError::Compile(format!(
+                "a JavaScript module has no zero bytes, and the one at {at} is"
+            )));
+        };
+        let flags = (qjs::JS_EVAL_TYPE_MODULE | qjs::JS_EVAL_FLAG_COMPILE_ONLY) as c_int;
+        // SAFETY: the text ends with a zero byte; values are checked and owned.
+        unsafe {
+            let compiled = qjs::JS_Eval(
+                self.context,
+                text.as_ptr(),
+                program.text.len() as qjs::size_t,
+                c"spacetimedb_module".as_ptr(),
+                flags,
+            );
+            self.state().linking = false;
+            if qjs::JS_IsException(compiled) {
+                return Err(self.load_error(EVALUATION, program));
+            }
+            let module: *mut JSModuleDef = compiled.u.ptr.cast();
+            // The call takes the ownership of `compiled`.
+            let promise = qjs::JS_EvalFunction(self.context, compiled);
+            let promise = match Owned::checked(self.context, promise) {
+                Ok(promise) => promise,
+                Err(Thrown) => return Err(self.load_error(EVALUATION, program)),
+            };
+            self.run_jobs();
+            if self.is_doomed() {
+                return Err(self.load_error(EVALUATION, program));
+            }
+            match qjs::JS_PromiseState(self.context, promise.raw()) {
+                qjs::JSPromiseStateEnum_JS_PROMISE_REJECTED => {
+                    let reason = qjs::JS_PromiseResult(self.context, promise.raw());
+                    qjs::JS_Throw(self.context, reason);
+                    Err(self.load_error(EVALUATION, program))
+                }
+                qjs::JSPromiseStateEnum_JS_PROMISE_PENDING => Err(HostError::LoadTrap {
+                    export: EVALUATION.to_owned(),
+                    message: format!("Uncaught TypeError: {}", texts::PENDING),
+                }),
+                _ => Ok(module),
+            }
+        }
+    }
+
+    /// Must come before JavaScript runs: the thread may be another one than before.
+    #[inline]
+    pub(crate) fn enter(&mut self) {
+        // SAFETY: the runtime is alive.
+        unsafe { qjs::JS_UpdateStackTop(self.runtime) }
+    }
+
+    /// Whether the call that runs, or ran last, was ended from outside.
+    #[inline]
+    pub(crate) fn is_doomed(&mut self) -> bool {
+        let state = self.state();
+        if state.heap.is_exceeded() {
+            let trap = super::state::memory_limit(&state.heap);
+            state.doom(trap);
+        }
+        state.doomed.is_some()
+    }
+
+    /// Runs what promises wait for, until nothing waits any more or the call is doomed.
+    #[inline]
+    pub(crate) fn run_jobs(&mut self) {
+        // SAFETY: the runtime is alive and the state is not borrowed while a job runs.
+        unsafe {
+            while qjs::JS_IsJobPending(self.runtime) && self.may_go_on() {
+                let mut context = null_mut();
+                if qjs::JS_ExecutePendingJob(self.runtime, &mut context) < 0 {
+                    // Rejections without a handler are dropped.
+                    forget_exception(self.context);
+                }
+            }
+        }
+    }
+
+    fn may_go_on(&mut self) -> bool {
+        self.state().may_go_on()
+    }
+
+    /// Whether jobs of a terminated call are left, which no later call may run.
+    pub(crate) fn has_jobs(&self) -> bool {
+        // SAFETY: the runtime is alive.
+        unsafe { qjs::JS_IsJobPending(self.runtime) }
+    }
+
+    /// Frees what only refers to itself.
+    pub(crate) fn collect_garbage(&mut self) {
+        // SAFETY: the runtime is alive and no JavaScript runs.
+        unsafe { qjs::JS_RunGC(self.runtime) }
+    }
+
+    /// Why the load phase failed: a limit, or the pending exception.
+    #[cold]
+    fn load_error(&mut self, export: &str, program: &ProgramText) -> HostError {
+        let export = export.to_owned();
+        let exception = self.take_exception();
+        if !self.is_doomed() {
+            // SAFETY: the state is not borrowed.
+            let exception =
+                unsafe { stack::uncaught(self.context, &exception, program.source_map.as_ref()) };
+            if !self.is_doomed() {
+                let message = exception.text();
+                return HostError::LoadTrap { export, message };
+            }
+        }
+        match self.state().doomed.take() {
+            Some(trap @ HostTrap::Limit { .. }) => HostError::LoadLimit { export, trap },
+            trap => HostError::LoadTrap {
+                export,
+                message: trap.map(|trap| trap.to_string()).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// The pending exception, which is pending no more.
+    pub(crate) fn take_exception(&mut self) -> Owned {
+        // SAFETY: the context is alive; the exception is ours from now on.
+        unsafe { Owned::new(self.context, qjs::JS_GetException(self.context)) }
+    }
+
+    /// Calls a function with `this`.
+    ///
+    /// # Safety
+    /// All values are live values of this isolate, and the state is not borrowed.
+    #[inline]
+    pub(crate) unsafe fn call(
+        &mut self,
+        function: JSValue,
+        this: JSValue,
+        arguments: &mut [JSValue],
+    ) -> Result<Owned, Thrown> {
+        unsafe {
+            let result = qjs::JS_Call(
+                self.context,
+                function,
+                this,
+                arguments.len() as c_int,
+                arguments.as_mut_ptr(),
+            );
+            Owned::checked(self.context, result)
+        }
+    }
+}
+
+/// Asked by QuickJS every few thousand jumps and calls.
+unsafe extern "C" fn interrupt(_runtime: *mut JSRuntime, opaque: *mut c_void) -> c_int {
+    // SAFETY: the state outlives the runtime, and nobody borrows it while JavaScript runs.
+    let state = unsafe { &mut *opaque.cast::<State>() };
+    c_int::from(!state.may_go_on())
+}

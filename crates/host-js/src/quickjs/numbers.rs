@@ -1,0 +1,65 @@
+//! BigInts of more than 64 bits. The language's own arithmetic makes them; those of callers are kept.
+
+use rquickjs_sys as qjs;
+use rquickjs_sys::{JSContext, JSValue};
+
+use super::state::state;
+use super::value::{Owned, Thrown};
+
+/// Source of [`super::state::Values::join_words`].
+pub(crate) const JOIN_WORDS: &str = "(a, b, c, d) => (d << 192n) | (c << 128n) | (b << 64n) | a\0";
+
+/// The BigInt with these 64-bit words, the lowest first.
+///
+/// # Safety
+/// The context is one of `isolate.rs`, and its state is not borrowed.
+pub(crate) unsafe fn from_words(context: *mut JSContext, words: [u64; 4]) -> Result<Owned, Thrown> {
+    unsafe {
+        if words[1..] == [0; 3] {
+            return Owned::checked(context, qjs::JS_NewBigUint64(context, words[0]));
+        }
+        let join = state(context).values.join_words.as_ref().map(Owned::raw);
+        let join = join.unwrap_or(qjs::JS_UNDEFINED);
+        let words = words.map(|word| Owned::new(context, qjs::JS_NewBigUint64(context, word)));
+        let mut arguments: [JSValue; 4] = [0, 1, 2, 3].map(|at| words[at].raw());
+        let joined = qjs::JS_Call(context, join, qjs::JS_UNDEFINED, 4, arguments.as_mut_ptr());
+        Owned::checked(context, joined)
+    }
+}
+
+/// BigInts of the identities and connections that called last, as the same ones call again and again.
+pub(crate) struct Known {
+    slots: [Option<([u64; 4], Owned)>; SLOTS],
+}
+
+const SLOTS: usize = 256;
+
+impl Known {
+    pub(crate) fn new() -> Known {
+        Known {
+            slots: [const { None }; SLOTS],
+        }
+    }
+
+    /// The BigInt of these words. It stays owned by `self`.
+    ///
+    /// # Safety
+    /// As for [`from_words`]; the context is always the same.
+    pub(crate) unsafe fn get(
+        &mut self,
+        context: *mut JSContext,
+        words: [u64; 4],
+    ) -> Result<JSValue, Thrown> {
+        let mixed = (words[0] ^ words[1].rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = &mut self.slots[(mixed >> 56) as usize % SLOTS];
+        match slot {
+            Some((known, value)) if *known == words => Ok(value.raw()),
+            _ => {
+                let value = unsafe { from_words(context, words) }?;
+                let raw = value.raw();
+                *slot = Some((words, value));
+                Ok(raw)
+            }
+        }
+    }
+}

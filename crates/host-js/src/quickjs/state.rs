@@ -1,0 +1,305 @@
+//! What belongs to one isolate and is reached from every host function: the context's opaque pointer leads here.
+
+use std::mem::ManuallyDrop;
+use std::time::{Duration, Instant};
+
+use lightcone_host::{AbiError, HostEnv, HostTrap, LimitKind};
+use rquickjs_sys as qjs;
+use rquickjs_sys::{JSContext, JSValue};
+
+use super::heap::Heap;
+use super::value::{self, Owned, Thrown};
+
+/// The state of one isolate on the host's side.
+///
+/// JavaScript reaches it again through any host function, so nobody may hold a Rust reference to it while JavaScript
+/// runs. Everything goes through [`state`] and short borrows.
+pub(crate) struct State {
+    pub(crate) env: HostEnv,
+    pub(crate) heap: Box<Heap>,
+    /// Why the running call has to end. Once set, every host function terminates again (04 §5.3).
+    pub(crate) doomed: Option<HostTrap>,
+    /// When the running call has to be over, and which limit that is.
+    pub(crate) deadline: Instant,
+    pub(crate) time_limit: (LimitKind, u64),
+    /// Imports are resolved now; later, `import()` is refused.
+    pub(crate) linking: bool,
+    pub(crate) classes: Classes,
+    // Values are never released: the heap that holds them goes as a whole.
+    pub(crate) values: ManuallyDrop<Values>,
+    pub(crate) hooks: ManuallyDrop<Hooks>,
+    /// Hooks that a program for the 1.x packages registered while it was evaluated (04 §10).
+    pub(crate) legacy: ManuallyDrop<LegacyHooks>,
+}
+
+/// Numbers of classes in this runtime.
+#[derive(Default)]
+pub(crate) struct Classes {
+    pub(crate) array_buffer: qjs::JSClassID,
+    pub(crate) text_encoder: qjs::JSClassID,
+    pub(crate) text_decoder: qjs::JSClassID,
+    pub(crate) finalization_registry: qjs::JSClassID,
+}
+
+/// Values that the host made itself before any module code ran, so that nothing a module does can change them.
+#[derive(Default)]
+pub(crate) struct Values {
+    pub(crate) error: Option<Owned>,
+    pub(crate) type_error: Option<Owned>,
+    pub(crate) range_error: Option<Owned>,
+    pub(crate) data_view: Option<Owned>,
+    /// Makes one BigInt of four 64-bit ones.
+    pub(crate) join_words: Option<Owned>,
+    /// Reads `buffer`, `byteOffset` and `byteLength` of a `DataView`.
+    pub(crate) view_parts: Option<Owned>,
+    pub(crate) module_hooks: Option<Owned>,
+    /// The label that `new TextDecoder` was last given and that was right.
+    pub(crate) utf8_label: Option<Owned>,
+}
+
+/// What the module handed over (04 §6.1).
+#[derive(Default)]
+pub(crate) struct Hooks {
+    pub(crate) object: Option<Owned>,
+    pub(crate) describe_module: Option<Owned>,
+    pub(crate) get_error_constructor: Option<Owned>,
+    pub(crate) sender_error_class: Option<Owned>,
+    pub(crate) call_reducer: Option<Owned>,
+}
+
+/// The same for 1.x packages, which have no error classes (04 §10).
+#[derive(Default)]
+#[allow(dead_code)]
+pub(crate) struct LegacyHooks {
+    pub(crate) describe_module: Option<Owned>,
+    pub(crate) call_reducer: Option<Owned>,
+    /// The minor versions whose `register_hooks` was called, one bit each.
+    pub(crate) registered: u8,
+}
+
+impl State {
+    pub(crate) fn new(env: HostEnv) -> State {
+        let heap = Heap::new(env.limits().memory_bytes_max);
+        State {
+            env,
+            heap,
+            doomed: None,
+            deadline: Instant::now(),
+            time_limit: (LimitKind::LoadTime, 0),
+            linking: true,
+            classes: Classes::default(),
+            values: ManuallyDrop::default(),
+            hooks: ManuallyDrop::default(),
+            legacy: ManuallyDrop::default(),
+        }
+    }
+
+    /// Gives module code so much time from now on, and forgets how the last call ended.
+    pub(crate) fn start_clock(&mut self, kind: LimitKind, ms_max: u64) {
+        self.doomed = None;
+        self.heap.forgive();
+        self.deadline = Instant::now() + Duration::from_millis(ms_max);
+        self.time_limit = (kind, ms_max);
+    }
+
+    /// Dooms the running call; the first reason stays.
+    #[cold]
+    pub(crate) fn doom(&mut self, trap: HostTrap) {
+        self.doomed.get_or_insert(trap);
+    }
+
+    /// Whether module code may go on. Asked by the interrupt handler.
+    pub(crate) fn may_go_on(&mut self) -> bool {
+        if self.doomed.is_none() {
+            if self.heap.is_exceeded() {
+                self.doom(memory_limit(&self.heap));
+            } else if Instant::now() >= self.deadline {
+                let (kind, limit) = self.time_limit;
+                self.doom(HostTrap::Limit { kind, limit });
+            }
+        }
+        self.doomed.is_none()
+    }
+}
+
+/// The trap for having taken too much memory.
+pub(crate) fn memory_limit(heap: &Heap) -> HostTrap {
+    HostTrap::Limit {
+        kind: LimitKind::Memory,
+        limit: heap.limit() as u64,
+    }
+}
+
+/// The state that belongs to a context.
+///
+/// # Safety
+/// The context is one of `isolate.rs`. The borrow ends before JavaScript runs or the state is asked for again.
+#[inline]
+pub(crate) unsafe fn state<'a>(context: *mut JSContext) -> &'a mut State {
+    unsafe { &mut *qjs::JS_GetContextOpaque(context).cast() }
+}
+
+/// Why a host function did not succeed.
+pub(crate) enum Failure {
+    /// An exception is pending already.
+    Pending,
+    /// A `TypeError` with this text.
+    Type(String),
+    /// A `RangeError` with this text.
+    Range(String),
+    /// A plain `Error` with this text.
+    Plain(&'static str),
+    /// An errno, or the end of the call.
+    Abi(AbiError),
+    /// The next rows need a buffer of so many bytes.
+    BufferTooSmall(usize),
+}
+
+impl From<AbiError> for Failure {
+    fn from(error: AbiError) -> Self {
+        Failure::Abi(error)
+    }
+}
+
+impl From<Thrown> for Failure {
+    fn from(_: Thrown) -> Self {
+        Failure::Pending
+    }
+}
+
+/// How errnos reach a module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorStyle {
+    /// As instances of classes that the module gives.
+    Classes,
+    /// As sealed objects with a number (04 §10).
+    #[allow(dead_code)]
+    Numbers,
+}
+
+/// Turns a failure into a pending exception.
+///
+/// # Safety
+/// The context is one of `isolate.rs` and alive.
+#[cold]
+pub(crate) unsafe fn throw(
+    context: *mut JSContext,
+    failure: Failure,
+    style: ErrorStyle,
+) -> JSValue {
+    // SAFETY: the state is borrowed for moments in which no JavaScript runs; values are owned by us.
+    unsafe {
+        match failure {
+            Failure::Pending => {}
+            Failure::Type(text) => {
+                throw_new(context, class(context, |values| &values.type_error), &text)
+            }
+            Failure::Range(text) => {
+                throw_new(context, class(context, |values| &values.range_error), &text)
+            }
+            Failure::Plain(text) => {
+                throw_new(context, class(context, |values| &values.error), text)
+            }
+            Failure::Abi(AbiError::Trap(trap)) => {
+                state(context).doom(trap);
+                return terminate(context);
+            }
+            Failure::Abi(AbiError::Errno(errno)) => match style {
+                ErrorStyle::Classes => throw_errno(context, errno.number(), errno.text()),
+                ErrorStyle::Numbers => {
+                    throw_sealed(context, c"__code_error__", u32::from(errno.number()))
+                }
+            },
+            Failure::BufferTooSmall(size) => {
+                let size = u32::try_from(size).unwrap_or(u32::MAX);
+                throw_plain_object(context, c"__buffer_too_small__", size);
+            }
+        }
+    }
+    qjs::JS_EXCEPTION
+}
+
+/// Ends the running call: an exception that no `catch` and no `finally` sees.
+///
+/// # Safety
+/// The context is alive.
+#[cold]
+pub(crate) unsafe fn terminate(context: *mut JSContext) -> JSValue {
+    unsafe {
+        qjs::JS_ThrowInternalError(context, c"terminated".as_ptr());
+        let exception = qjs::JS_GetException(context);
+        qjs::JS_SetUncatchableError(context, exception);
+        qjs::JS_Throw(context, exception)
+    }
+}
+
+/// One of the classes that the host keeps.
+unsafe fn class(context: *mut JSContext, which: fn(&Values) -> &Option<Owned>) -> Option<JSValue> {
+    which(unsafe { &state(context).values })
+        .as_ref()
+        .map(Owned::raw)
+}
+
+unsafe fn throw_new(context: *mut JSContext, class: Option<JSValue>, text: &str) {
+    let Some(class) = class else {
+        // Only while the globals are made.
+        unsafe { qjs::JS_ThrowInternalError(context, c"not set up".as_ptr()) };
+        return;
+    };
+    unsafe {
+        let message = Owned::new(context, value::string(context, text));
+        throw_instance(context, class, message);
+    }
+}
+
+unsafe fn throw_instance(context: *mut JSContext, class: JSValue, message: Owned) {
+    unsafe {
+        let mut arguments = [message.raw()];
+        let error = qjs::JS_CallConstructor(context, class, 1, arguments.as_mut_ptr());
+        if !qjs::JS_IsException(error) {
+            qjs::JS_Throw(context, error);
+        }
+    }
+}
+
+/// The class comes from the module (04 §5.1); before the hooks are known it is a plain `Error`.
+unsafe fn throw_errno(context: *mut JSContext, errno: u16, text: &str) {
+    unsafe {
+        let hook = state(context)
+            .hooks
+            .get_error_constructor
+            .as_ref()
+            .map(Owned::raw);
+        let Some(hook) = hook else {
+            return throw_new(context, class(context, |values| &values.error), text);
+        };
+        let mut arguments = [value::number(u32::from(errno))];
+        let class = qjs::JS_Call(context, hook, value::undefined(), 1, arguments.as_mut_ptr());
+        if let Ok(class) = Owned::checked(context, class) {
+            let message = Owned::new(context, value::string(context, text));
+            throw_instance(context, class.raw(), message);
+        }
+    }
+}
+
+unsafe fn throw_plain_object(context: *mut JSContext, name: &std::ffi::CStr, size: u32) {
+    unsafe {
+        let object = qjs::JS_NewObject(context);
+        if qjs::JS_IsException(object) {
+            return;
+        }
+        qjs::JS_SetPropertyStr(context, object, name.as_ptr(), value::number(size));
+        qjs::JS_Throw(context, object);
+    }
+}
+
+unsafe fn throw_sealed(context: *mut JSContext, name: &std::ffi::CStr, size: u32) {
+    unsafe {
+        throw_plain_object(context, name, size);
+        let object = qjs::JS_GetException(context);
+        if qjs::JS_IsObject(object) {
+            qjs::JS_SealObject(context, object);
+        }
+        qjs::JS_Throw(context, object);
+    }
+}
