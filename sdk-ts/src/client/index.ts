@@ -1,1 +1,45 @@
+// Package `lightcone`: the client, and the types that modules and clients share.
+
 export * from "../core";
+export { ClientCache, type TableCache } from "./client_cache";
+export { ClientError, type ClientErrorCode } from "./client_error";
+export type { ClientDbView, ClientTable, ClientTableCore, TableDefForTableName } from "./client_table";
+export { DbConnectionBuilder } from "./db_connection_builder";
+export {
+  type ConnectionEvent,
+  type DbConnectionConfig,
+  DbConnectionImpl,
+  type RemoteModuleOf,
+} from "./db_connection_impl";
+export type {
+  DbContext,
+  ErrorContextInterface,
+  Event,
+  EventContextInterface,
+  ProcedureEventContextInterface,
+  ReducerEvent,
+  ReducerEventContextInterface,
+  SubscriptionEventContextInterface,
+} from "./event_context";
+export { getGlobalLogLevel, type LogLevel, setGlobalLogLevel, stdbLogger, stringify } from "./logger";
+export { type ProceduresView, procedureSchema, procedures, type UntypedProcedureDef } from "./procedures";
+export type { ReconnectingInfo, ReconnectOptions } from "./reconnect";
+export {
+  type ReducerEventInfo,
+  type ReducersView,
+  reducerSchema,
+  reducers,
+  type UntypedReducerDef,
+} from "./reducers";
+export type { RemoteModule, UntypedRemoteModule } from "./remote_module";
+export { type ConvertToAccessorMap, convertToAccessorMap, schema } from "./schema";
+export type { WebSocketAdapter, WebSocketArgs, WebSocketFactory } from "./socket";
+export { type SubscribeEvent, SubscriptionBuilderImpl, SubscriptionHandleImpl } from "./subscriptions";
+export type {
+  IsEmptyObject,
+  MaybeParams,
+  ParamsType,
+  ProcedureParamsType,
+  ProcedureReturnType,
+} from "./type_utils";
+export type { ReducerOutcome } from "./wire";

@@ -13,6 +13,7 @@ export * from "./indexes";
 export { CaseConversionPolicy } from "./module_def";
 export * from "./names";
 export * from "./option";
+export * from "./query";
 export * from "./range";
 export * from "./result";
 export { Interval, ScheduleAt, type ScheduleAtAlgebraicType, Time } from "./schedule_at";

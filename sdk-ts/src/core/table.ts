@@ -151,6 +151,8 @@ export type TableSchema<
   readonly scheduleAtCol?: number;
   /** @deprecated Comes from the option `scheduled`. */
   readonly schedule?: TableSchedule;
+  /** Whether rows are sent to subscribers, and not stored. */
+  readonly isEvent?: boolean;
 };
 
 export type UntypedTableSchema = TableSchema<
@@ -287,6 +289,7 @@ export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
     constraints,
     scheduleAtCol: scheduleAtCol < 0 ? undefined : scheduleAtCol,
     schedule: opts.scheduled && { scheduleAtCol, reducer: opts.scheduled },
+    isEvent: opts.event,
   };
   return made as unknown as TableSchema<CoerceRow<Row>, OptsIndices<Opts>>;
 }

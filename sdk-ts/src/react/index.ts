@@ -1,1 +1,10 @@
-export {};
+// Package `lightcone/react`.
+
+export type { ConnectionState } from "./connection_pool";
+export {
+  SpacetimeDBProvider,
+  type SpacetimeDBProviderProps,
+  useSpacetimeDB,
+} from "./provider";
+export { useProcedure, useReducer } from "./use_call";
+export { type UseTableCallbacks, useTable } from "./use_table";

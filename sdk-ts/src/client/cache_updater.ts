@@ -1,0 +1,92 @@
+// Applies the rows of messages to the cache. After a reconnect, rows are collected beside the cache until every
+// subscription is back; then the cache takes them over, and the application hears of the differences only.
+
+import { ClientError } from "./client_error";
+import { stdbLogger } from "./logger";
+import { RowStore } from "./row_store";
+import type { Steps } from "./scheduling";
+import type { PreparedChange, TableCacheImpl } from "./table_cache";
+import type { TableRows } from "./wire";
+
+/** What became visible, to be announced to the application. */
+export type VisibleChanges = readonly PreparedChange[];
+
+export class CacheUpdater {
+  readonly #tables = new Map<string, TableCacheImpl>();
+  readonly #unknownTables = new Set<string>();
+  #incoming: Map<TableCacheImpl, RowStore> | undefined;
+
+  /** The tables by the names that the server uses. */
+  get tables(): ReadonlyMap<string, TableCacheImpl> {
+    return this.#tables;
+  }
+
+  add(table: TableCacheImpl): void {
+    this.#tables.set(table.tableDef.sourceName, table);
+  }
+
+  /** Collects rows beside the cache until `endResync`. */
+  beginResync(): void {
+    this.#incoming = new Map();
+  }
+
+  /** The connection was lost again: what was collected is worthless. */
+  cancelResync(): void {
+    this.#incoming = undefined;
+  }
+
+  get isResyncing(): boolean {
+    return this.#incoming !== undefined;
+  }
+
+  /** Applies the rows of one message; they become visible all at once. */
+  *apply(tables: readonly TableRows[]): Steps<VisibleChanges> {
+    const prepared: PreparedChange[] = [];
+    for (const rows of tables) {
+      const table = this.#find(rows.table);
+      if (!table) continue;
+      const decoded = yield* table.decode(rows);
+      if (this.#incoming && !table.isEvent) {
+        let store = this.#incoming.get(table);
+        if (!store) this.#incoming.set(table, (store = new RowStore()));
+        yield* table.applyTo(store, decoded);
+      } else {
+        prepared.push(yield* table.prepare(decoded));
+      }
+    }
+    for (const change of prepared) change.commit();
+    return prepared;
+  }
+
+  /** Replaces the cache by what was collected. */
+  *endResync(): Steps<VisibleChanges> {
+    const incoming = this.#incoming;
+    this.#incoming = undefined;
+    if (!incoming) return [];
+    const prepared: PreparedChange[] = [];
+    for (const table of this.#tables.values()) {
+      const store = incoming.get(table);
+      if (!store && table.isEmpty) continue;
+      prepared.push(yield* table.prepareReplacement(store ?? new RowStore()));
+    }
+    for (const change of prepared) change.commit();
+    return prepared;
+  }
+
+  *announce(context: unknown, changes: VisibleChanges): Steps {
+    for (const { table, changes: rows } of changes) yield* table.announce(context, rows);
+  }
+
+  #find(name: string): TableCacheImpl | undefined {
+    const table = this.#tables.get(name);
+    if (!table && !this.#unknownTables.has(name)) {
+      this.#unknownTables.add(name);
+      const { message, docsUrl } = new ClientError(
+        "LC0841",
+        `the bindings have no table ${name}, whose rows are ignored; generate the bindings again`,
+      );
+      stdbLogger("warn", `${message}; see ${docsUrl}`);
+    }
+    return table;
+  }
+}

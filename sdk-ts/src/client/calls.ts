@@ -1,0 +1,107 @@
+// Requests that wait for an answer: calls of reducers and procedures, one-off queries.
+
+import { ClientError } from "./client_error";
+import { stdbLogger } from "./logger";
+
+export interface PendingRequest {
+  readonly kind: "reducer" | "procedure" | "query";
+  readonly name: string;
+  /** Arguments as the application passed them, for the event of the reducer. */
+  readonly args?: object;
+  isSent: boolean;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * The answer to a call. A failure that nobody waits for is written to the log instead of ending the process as an
+ * unhandled rejection.
+ */
+export class CallPromise<T> extends Promise<T> {
+  #isObserved = false;
+
+  // Promises made by `then` are ordinary ones.
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it notices whether somebody waits
+  override then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#isObserved = true;
+    return super.then(onFulfilled, onRejected);
+  }
+
+  /** Makes sure that a rejection is handled; `what` names the call in the log. */
+  watch(what: string): this {
+    super.then(undefined, (error: unknown) => {
+      // Whoever waits for a call that failed at once has not come to it yet.
+      setTimeout(() => {
+        if (!this.#isObserved) stdbLogger("error", `${what} failed, and nobody waited for it:`, error);
+      });
+    });
+    return this;
+  }
+}
+
+/** Promise, and what settles it. */
+export function pendingPromise<T>(what: string): {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+} {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new CallPromise<T>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  return { promise: promise.watch(what), resolve, reject };
+}
+
+export class PendingRequests {
+  readonly #requests = new Map<number, PendingRequest>();
+
+  get size(): number {
+    return this.#requests.size;
+  }
+
+  add(requestId: number, request: PendingRequest): void {
+    this.#requests.set(requestId, request);
+  }
+
+  /** The request with this id; it is forgotten. */
+  take(requestId: number): PendingRequest | undefined {
+    const request = this.#requests.get(requestId);
+    this.#requests.delete(requestId);
+    return request;
+  }
+
+  markSent(requestId: number): void {
+    const request = this.#requests.get(requestId);
+    if (request) request.isSent = true;
+  }
+
+  /** The connection is gone: whether calls on their way were executed is not known. */
+  rejectSent(): void {
+    for (const [requestId, { kind, name, isSent, reject }] of [...this.#requests]) {
+      if (!isSent) continue;
+      this.#requests.delete(requestId);
+      const outcome = kind === "query" ? "" : "; it may or may not have been executed";
+      reject(
+        new ClientError("LC0833", `the connection was lost before the answer to ${kind} ${name}${outcome}`),
+      );
+    }
+  }
+
+  /** The connection will not come back. */
+  rejectAll(): void {
+    this.rejectSent();
+    for (const [requestId, { kind, name, reject }] of [...this.#requests]) {
+      this.#requests.delete(requestId);
+      reject(new ClientError("LC0834", `the connection was closed before ${kind} ${name} was sent`));
+    }
+  }
+}

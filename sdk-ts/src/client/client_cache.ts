@@ -1,0 +1,36 @@
+// The tables of a connection by name.
+
+import type { TableNamesOf, UntypedSchemaDef } from "../core";
+import { ClientError } from "./client_error";
+import type { ClientTable, TableDefForTableName } from "./client_table";
+import type { UntypedRemoteModule } from "./remote_module";
+import { type CachedTableDef, TableCacheImpl } from "./table_cache";
+
+type TableName<SchemaDef> = [SchemaDef] extends [UntypedSchemaDef] ? TableNamesOf<SchemaDef> : string;
+
+export type TableCache<
+  RemoteModule extends UntypedRemoteModule,
+  Name extends TableNamesOf<RemoteModule>,
+> = ClientTable<RemoteModule, Name>;
+
+/** The tables of a connection by their accessor names. */
+export class ClientCache<RemoteModule extends UntypedRemoteModule> {
+  readonly tables = new Map<string, TableCacheImpl>();
+
+  getTable<N extends TableName<RemoteModule>>(name: N): TableCache<RemoteModule, N> {
+    const table = this.tables.get(name);
+    if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+    return table as unknown as TableCache<RemoteModule, N>;
+  }
+
+  getOrCreateTable<N extends TableName<RemoteModule>>(
+    tableDef: TableDefForTableName<RemoteModule, N>,
+  ): TableCache<RemoteModule, N> {
+    let table = this.tables.get(tableDef.accessorName);
+    if (!table) {
+      table = new TableCacheImpl(tableDef as unknown as CachedTableDef);
+      this.tables.set(tableDef.accessorName, table);
+    }
+    return table as unknown as TableCache<RemoteModule, N>;
+  }
+}

@@ -1,0 +1,680 @@
+// A connection to a database: its life from the first attempt to the end, and what the application does with it.
+
+import {
+  AlgebraicType,
+  BinaryReader,
+  BinaryWriter,
+  ConnectionId,
+  Identity,
+  InternalError,
+  makeFromBuilder,
+  type NamespacedQueryBuilder,
+  ProductType,
+  type RowTypedQuery,
+  SenderError,
+  Timestamp,
+  toSql,
+} from "../core";
+import { CacheUpdater } from "./cache_updater";
+import { type PendingRequest, PendingRequests, pendingPromise } from "./calls";
+import { ClientCache } from "./client_cache";
+import { ClientError, toError } from "./client_error";
+import type { ClientDbView } from "./client_table";
+import { type ContextEvent, type Event, EventContext } from "./event_context";
+import { callSafely, type EventEmitter } from "./event_emitter";
+import { Link, type Outgoing } from "./link";
+import { stdbLogger } from "./logger";
+import { makeProceduresView, type ProceduresView } from "./procedures";
+import { type ReconnectingInfo, type ReconnectOptions, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
+import { makeReducersView, type ReducerEventInfo, type ReducersView } from "./reducers";
+import { INTERNAL_REMOTE_MODULE, type UntypedRemoteModule, type UntypedSchemaDef } from "./remote_module";
+import type { Row } from "./row_store";
+import { JobQueue, type Steps } from "./scheduling";
+import { PREFERRED_WS_PROTOCOLS, type WebSocketFactory } from "./socket";
+import {
+  type SubscribeEvent,
+  type Subscription,
+  SubscriptionBuilderImpl,
+  type SubscriptionHandleImpl,
+} from "./subscriptions";
+import {
+  readServerMessage,
+  type ServerMessage,
+  type TableRows,
+  writeCall,
+  writeOneOffQuery,
+  writeSubscribe,
+  writeUnsubscribe,
+} from "./wire";
+
+export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
+
+/** What a builder hands to a connection. */
+export type DbConnectionConfig<RemoteModule extends UntypedRemoteModule> = {
+  uri: URL;
+  nameOrAddress: string;
+  identity?: Identity;
+  token?: string;
+  emitter: EventEmitter<ConnectionEvent>;
+  createWSFn: WebSocketFactory;
+  compression: "gzip" | "brotli" | "none";
+  lightMode: boolean;
+  confirmedReads?: boolean;
+  remoteModule: RemoteModule;
+  /** Without it a lost connection stays lost. */
+  reconnect?: ReconnectOptions & { retriesFirstAttempt?: boolean };
+  /** Requests that may wait while there is no connection. Default: 10 000. */
+  queuedRequestsMax?: number;
+};
+
+export type RemoteModuleOf<C> = C extends DbConnectionImpl<infer RM> ? RM : never;
+
+const NOT_GREETED =
+  "the server ended the connection before it answered; the module's client_connected may have refused it";
+
+/** The server takes no larger message (chapter 05 §3.4). */
+const REQUEST_BYTES_MAX = 32 * 1024 * 1024;
+const QUEUED_REQUESTS_MAX = 10_000;
+
+export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
+  /** Whether the server has answered and the connection has not been lost since. */
+  isActive = false;
+  /** Whether `disconnect` was called; such a connection does not come back. */
+  isDisconnectRequested = false;
+  identity?: Identity;
+  /** Credentials of `identity`; keep them to be the same user next time. */
+  token?: string;
+  /** Why there is no connection, while there is none. */
+  connectionError?: Error;
+  /** The tables: rows, indexes and callbacks. */
+  db: ClientDbView<RemoteModule>;
+  reducers: ReducersView<RemoteModule>;
+  procedures: ProceduresView<RemoteModule>;
+  connectionId: ConnectionId = ConnectionId.random();
+
+  readonly #config: DbConnectionConfig<RemoteModule>;
+  readonly #emitter: EventEmitter<ConnectionEvent>;
+  readonly #link: Link;
+  readonly #jobs = new JobQueue();
+  readonly #updater = new CacheUpdater();
+  readonly #pending = new PendingRequests();
+  readonly #stateListeners = new Set<() => void>();
+  readonly #subscriptions = new Map<number, Subscription>();
+  /** Query sets whose rows are still awaited after a reconnect. */
+  #awaitedSets: Set<number> | undefined;
+  #nextRequestId = 0;
+  #nextQuerySetId = 0;
+  #nextEventId = 0;
+  #wasConnected = false;
+  #isOver = false;
+  #attempt = 0;
+  #greetedAt = 0;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #clientCache = new ClientCache<RemoteModule>();
+
+  constructor(config: DbConnectionConfig<RemoteModule>) {
+    this.#config = config;
+    this.#emitter = config.emitter;
+    this.identity = config.identity;
+    this.token = config.token;
+    const db: Record<string, unknown> = {};
+    for (const tableDef of Object.values(config.remoteModule.tables)) {
+      const table = this.#clientCache.getOrCreateTable(tableDef as never);
+      this.#updater.add(table as never);
+      db[tableDef.accessorName] = table;
+    }
+    this.db = db as ClientDbView<RemoteModule>;
+    this.reducers = makeReducersView(this, config.remoteModule) as ReducersView<RemoteModule>;
+    this.procedures = makeProceduresView(this, config.remoteModule) as ProceduresView<RemoteModule>;
+    this.#link = new Link({
+      open: () => this.#openSocket(),
+      onOpen: () => this.#restoreSubscriptions(),
+      onSent: (message) => this.#markSent(message),
+      onPayload: (data) => this.#jobs.add(this.#receive(data)),
+      onLost: (error) => this.#jobs.add(this.#lose(error)),
+    });
+    this.#listenToPage("add");
+    this.#link.start();
+  }
+
+  /** @internal */
+  [INTERNAL_REMOTE_MODULE](): RemoteModule {
+    return this.#config.remoteModule;
+  }
+
+  /** Whether the socket has closed, also if its event was lost while the page slept. */
+  get isSocketClosed(): boolean {
+    return this.#link.isSocketClosed;
+  }
+
+  /** Whether the connection was lost and is being restored. */
+  get isReconnecting(): boolean {
+    return this.#wasConnected && !this.isActive && !this.#isOver;
+  }
+
+  // Subscriptions ------------------------------------------------------------------------------------------------
+
+  subscriptionBuilder = (): SubscriptionBuilderImpl<RemoteModule> => new SubscriptionBuilderImpl(this);
+
+  /** The typed queries that `subscribe` hands to its function. */
+  getFromBuilder<SchemaDef extends UntypedSchemaDef>(): NamespacedQueryBuilder<SchemaDef> {
+    return makeFromBuilder<SchemaDef>(this.#config.remoteModule.tables as SchemaDef["tables"]);
+  }
+
+  /** @internal */
+  allTableNames(): string[] {
+    return Object.values(this.#config.remoteModule.tables).map(({ sourceName }) => sourceName);
+  }
+
+  /** @internal Called by a subscription handle. */
+  registerSubscription(
+    _handle: SubscriptionHandleImpl<RemoteModule>,
+    emitter: EventEmitter<SubscribeEvent>,
+    queries: string[],
+  ): number {
+    const querySetId = this.#nextQuerySetId++;
+    const subscription: Subscription = { querySetId, queries, emitter, state: "waiting", isSent: false };
+    this.#subscriptions.set(querySetId, subscription);
+    if (!this.#isOver) this.#link.send(this.#subscribeMessage(subscription));
+    return querySetId;
+  }
+
+  /** @internal Called by a subscription handle. */
+  unregisterSubscription(querySetId: number): void {
+    const subscription = this.#subscriptions.get(querySetId);
+    if (!subscription) return;
+    if (subscription.isSent) {
+      subscription.state = "ending";
+      const requestId = this.#nextRequestId++;
+      const bytes = encode((writer) => writeUnsubscribe(writer, requestId, querySetId));
+      this.#link.send({ bytes, requestId, querySetId });
+    } else if (subscription.state === "applied") {
+      subscription.state = "lost";
+    } else {
+      // The server never heard of it.
+      this.#link.queued = this.#link.queued.filter((message) => message.querySetId !== querySetId);
+      this.#subscriptions.delete(querySetId);
+      subscription.emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
+    }
+  }
+
+  #subscribeMessage({ querySetId, queries }: Subscription): Outgoing {
+    const requestId = this.#nextRequestId++;
+    const bytes = encode((writer) => writeSubscribe(writer, requestId, querySetId, queries));
+    return { bytes, requestId, querySetId };
+  }
+
+  /** Puts the subscriptions of the lost connection in front of the queue. */
+  #restoreSubscriptions(): void {
+    if (!this.#wasConnected) return;
+    this.#updater.beginResync();
+    this.#awaitedSets = new Set();
+    const messages: Outgoing[] = [];
+    for (const subscription of this.#subscriptions.values()) {
+      if (subscription.state !== "applied") continue;
+      this.#awaitedSets.add(subscription.querySetId);
+      messages.push(this.#subscribeMessage(subscription));
+    }
+    this.#link.queued = [...messages, ...this.#link.queued];
+  }
+
+  #markSent({ requestId, querySetId }: Outgoing): void {
+    if (querySetId === undefined) {
+      this.#pending.markSent(requestId);
+      return;
+    }
+    const subscription = this.#subscriptions.get(querySetId);
+    if (subscription) subscription.isSent = true;
+  }
+
+  // Calls --------------------------------------------------------------------------------------------------------
+
+  /** Calls a reducer with encoded arguments; `reducerArgs` are for the event of the reducer. */
+  callReducer(reducerName: string, argsBuffer: Uint8Array, reducerArgs: object = {}): Promise<void> {
+    return this.#request("reducer", reducerName, argsBuffer.length, reducerArgs, (writer, requestId) =>
+      writeCall(writer, "reducer", requestId, reducerName, argsBuffer),
+    );
+  }
+
+  callReducerWithParams(reducerName: string, paramsType: ProductType, params: object): Promise<void> {
+    let args: Uint8Array;
+    try {
+      args = encodeArguments(paramsType, params);
+    } catch (error) {
+      return rejected(`reducer ${reducerName}`, misfit(`reducer ${reducerName}`, error));
+    }
+    return this.callReducer(reducerName, args, params);
+  }
+
+  /** Calls a procedure with encoded arguments; the promise has its encoded result. */
+  callProcedure(procedureName: string, argsBuffer: Uint8Array): Promise<Uint8Array> {
+    return this.#request("procedure", procedureName, argsBuffer.length, undefined, (writer, requestId) =>
+      writeCall(writer, "procedure", requestId, procedureName, argsBuffer),
+    );
+  }
+
+  callProcedureWithParams(
+    procedureName: string,
+    paramsType: ProductType,
+    params: object,
+    returnType: AlgebraicType,
+  ): Promise<any> {
+    const what = `procedure ${procedureName}`;
+    const { promise, resolve, reject } = pendingPromise<any>(what);
+    let args: Uint8Array;
+    try {
+      args = encodeArguments(paramsType, params);
+    } catch (error) {
+      reject(misfit(what, error));
+      return promise;
+    }
+    const decode = (result: Uint8Array): void => {
+      resolve(AlgebraicType.makeDeserializer(returnType)(new BinaryReader(result)));
+    };
+    this.callProcedure(procedureName, args).then(decode).catch(reject);
+    return promise;
+  }
+
+  /** Runs a query once and returns its rows, without subscribing to them. */
+  oneOffQuery<Row>(query: RowTypedQuery<Row, any>): Promise<Row[]>;
+  oneOffQuery(query: string): Promise<Record<string, any>[]>;
+  oneOffQuery(query: string | RowTypedQuery<any, any>): Promise<any[]> {
+    const sql = typeof query === "string" ? query : toSql(query);
+    return this.#request("query", sql, sql.length, undefined, (writer, requestId) =>
+      writeOneOffQuery(writer, requestId, sql),
+    );
+  }
+
+  #request<T>(
+    kind: PendingRequest["kind"],
+    name: string,
+    size: number,
+    args: object | undefined,
+    write: (writer: BinaryWriter, requestId: number) => void,
+  ): Promise<T> {
+    const { promise, resolve, reject } = pendingPromise<T>(`${kind} ${name}`);
+    const { queuedRequestsMax = QUEUED_REQUESTS_MAX } = this.#config;
+    if (this.#isOver || this.isDisconnectRequested) {
+      reject(new ClientError("LC0834", `the connection is closed; ${kind} ${name} was not sent`));
+    } else if (!this.#link.isOpen && this.#link.queued.length >= queuedRequestsMax) {
+      reject(
+        new ClientError(
+          "LC0835",
+          `${queuedRequestsMax} requests wait for a connection; ${kind} ${name} was not sent`,
+        ),
+      );
+    } else if (size > REQUEST_BYTES_MAX - 1024) {
+      reject(new ClientError("LC0837", `${kind} ${name} has ${size} bytes, more than the server takes`));
+    } else {
+      const requestId = this.#nextRequestId++;
+      const bytes = encode((writer) => write(writer, requestId), size + name.length * 3 + 16);
+      this.#pending.add(requestId, { kind, name, args, isSent: false, resolve: resolve as never, reject });
+      this.#link.send({ bytes, requestId });
+    }
+    return promise;
+  }
+
+  // The life of the connection -----------------------------------------------------------------------------------
+
+  /** Ends the connection; `onDisconnect` follows. */
+  disconnect(): void {
+    this.isDisconnectRequested = true;
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = undefined;
+    this.#link.close();
+  }
+
+  #openSocket(): ReturnType<WebSocketFactory> {
+    const { uri, nameOrAddress, createWSFn, compression, lightMode, confirmedReads } = this.#config;
+    return createWSFn({
+      url: uri,
+      wsProtocol: [...PREFERRED_WS_PROTOCOLS],
+      nameOrAddress,
+      authToken: this.token,
+      compression,
+      lightMode,
+      confirmedReads,
+    });
+  }
+
+  /** The connection was lost, or could not be made; a job of its own, after what came before. */
+  *#lose(error: Error | undefined): Steps {
+    if (this.#isOver) return;
+    const wasGreeted = this.isActive;
+    this.isActive = false;
+    this.#updater.cancelResync();
+    this.#awaitedSets = undefined;
+    this.#pending.rejectSent();
+    this.#rewindSubscriptions();
+    const cause =
+      error ?? new ClientError("LC0831", wasGreeted ? "the server ended the connection" : NOT_GREETED);
+    if (wasGreeted && Date.now() - this.#greetedAt > STABLE_AFTER_MS) this.#attempt = 0;
+    if (!this.isDisconnectRequested) this.connectionError = cause;
+    this.#stateChanged();
+    if (!this.#wasConnected && !this.isDisconnectRequested) {
+      this.#emitter.emit("connectError", this.#errorContext(cause), cause);
+    }
+    // A callback may have asked for the end.
+    if (!this.#mayRetry(cause)) {
+      this.#finish(
+        this.isDisconnectRequested ? undefined : this.#attempt > 0 ? gaveUp(this.#attempt, cause) : error,
+      );
+      return;
+    }
+    this.#attempt += 1;
+    const delayMs = reconnectDelayMs(this.#attempt, this.#config.reconnect!);
+    const retry = (): void => {
+      this.#retryTimer = undefined;
+      this.#link.start();
+    };
+    this.#retryTimer = setTimeout(retry, delayMs);
+    const info: ReconnectingInfo = { attempt: this.#attempt, delayMs, error: cause };
+    stdbLogger("debug", () => `connection lost (${cause.message}); attempt ${info.attempt} in ${delayMs} ms`);
+    if (this.#wasConnected) this.#emitter.emit("reconnecting", this.#errorContext(cause), info);
+  }
+
+  #mayRetry(error: Error): boolean {
+    const { reconnect } = this.#config;
+    if (!reconnect || this.isDisconnectRequested) return false;
+    if (!this.#wasConnected && !reconnect.retriesFirstAttempt) return false;
+    // Trying again would fail in the same way.
+    if (error instanceof ClientError && error.code !== "LC0831" && error.code !== "LC0851") return false;
+    return this.#attempt < (reconnect.maxAttempts ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The next connection knows no subscription. */
+  #rewindSubscriptions(): void {
+    const waiting: Outgoing[] = [];
+    for (const subscription of this.#subscriptions.values()) {
+      const { state, isSent } = subscription;
+      subscription.isSent = false;
+      if (state === "ending") subscription.state = "lost";
+      else if (state === "waiting" && isSent) waiting.push(this.#subscribeMessage(subscription));
+    }
+    const queued = this.#link.queued.filter(
+      ({ querySetId }) =>
+        querySetId === undefined || this.#subscriptions.get(querySetId)?.state === "waiting",
+    );
+    this.#link.queued = [...waiting, ...queued];
+  }
+
+  #finish(error: Error | undefined): void {
+    this.#isOver = true;
+    this.#link.queued = [];
+    this.#listenToPage("remove");
+    this.#pending.rejectAll();
+    this.#stateChanged();
+    if (this.#wasConnected || this.isDisconnectRequested)
+      this.#emitter.emit("disconnect", this.#errorContext(error), error);
+  }
+
+  /** Pages sleep and networks change: then a dead socket is noticed, and an attempt does not wait. */
+  #listenToPage(action: "add" | "remove"): void {
+    if (!this.#config.reconnect || typeof document === "undefined") return;
+    const listen = action === "add" ? addEventListener : removeEventListener;
+    for (const type of ["online", "pageshow", "visibilitychange"]) listen(type, this.#onPageResumed, true);
+  }
+
+  readonly #onPageResumed = (): void => {
+    if (this.#retryTimer !== undefined) {
+      clearTimeout(this.#retryTimer);
+      this.#retryTimer = undefined;
+      this.#link.start();
+    } else if (this.#link.isSocketClosed) {
+      this.#link.drop(undefined);
+    }
+  };
+
+  // Messages -----------------------------------------------------------------------------------------------------
+
+  *#receive(data: Uint8Array): Steps {
+    try {
+      const reader = new BinaryReader(data);
+      if (reader.remaining === 0) throw new ClientError("LC0840", "the server sent an empty message");
+      while (reader.remaining > 0) {
+        const message = readServerMessage(reader);
+        yield* this.#process(message);
+        yield;
+      }
+    } catch (thrown) {
+      const error =
+        thrown instanceof ClientError
+          ? thrown
+          : new ClientError(
+              "LC0840",
+              `a message of the server cannot be decoded: ${toError(thrown).message}`,
+              {
+                cause: thrown,
+              },
+            );
+      stdbLogger("error", `${error.message}; see ${error.docsUrl}`);
+      this.#jobs.clear();
+      this.#link.drop(error);
+    }
+  }
+
+  *#process(message: ServerMessage): Steps {
+    switch (message.tag) {
+      case "InitialConnection":
+        this.identity = new Identity(message.identity);
+        this.connectionId = new ConnectionId(message.connectionId);
+        this.token ??= message.token;
+        yield* this.#greeted();
+        break;
+      case "SubscribeApplied":
+        yield* this.#subscribeApplied(message.querySetId, message.tables);
+        break;
+      case "UnsubscribeApplied":
+        yield* this.#unsubscribeApplied(message.querySetId, message.tables);
+        break;
+      case "SubscriptionError":
+        yield* this.#subscriptionFailed(message.querySetId, message.error, message.requestId === undefined);
+        break;
+      case "TransactionUpdate": {
+        const changes = yield* this.#updater.apply(message.tables);
+        yield* this.#updater.announce(this.#context({ tag: "Transaction" }), changes);
+        break;
+      }
+      case "ReducerResult":
+        yield* this.#reducerResult(message);
+        break;
+      case "ProcedureResult": {
+        const request = this.#pending.take(message.requestId);
+        if ("value" in message.result) request?.resolve(message.result.value);
+        else request?.reject(new InternalError(message.result.error));
+        break;
+      }
+      case "OneOffQueryResult": {
+        const request = this.#pending.take(message.requestId);
+        if ("error" in message.result) request?.reject(serverError(message.result.error));
+        else this.#resolveQuery(request, message.result.tables);
+      }
+    }
+  }
+
+  *#greeted(): Steps {
+    this.isActive = true;
+    this.connectionError = undefined;
+    this.#greetedAt = Date.now();
+    this.#stateChanged();
+    if (!this.#wasConnected) {
+      this.#wasConnected = true;
+      this.#attempt = 0;
+      this.#emitter.emit("connect", this, this.identity, this.token);
+    } else if (this.#awaitedSets?.size === 0) {
+      yield* this.#resynced();
+    }
+  }
+
+  *#subscribeApplied(querySetId: number, tables: readonly TableRows[]): Steps {
+    const subscription = this.#subscriptions.get(querySetId);
+    if (this.#awaitedSets?.has(querySetId)) {
+      yield* this.#updater.apply(tables);
+      yield* this.#settled(querySetId);
+      return;
+    }
+    if (!subscription) {
+      stdbLogger("warn", `rows of the unknown query set ${querySetId} are ignored`);
+      return;
+    }
+    const changes = yield* this.#updater.apply(tables);
+    // An `unsubscribe` may be on its way already; its answer ends it.
+    if (subscription.state === "waiting") subscription.state = "applied";
+    const context = this.#context({ tag: "SubscribeApplied" });
+    subscription.emitter.emit("applied", context);
+    yield* this.#updater.announce(context, changes);
+  }
+
+  *#unsubscribeApplied(querySetId: number, tables: readonly TableRows[]): Steps {
+    const changes = yield* this.#updater.apply(tables);
+    const subscription = this.#subscriptions.get(querySetId);
+    this.#subscriptions.delete(querySetId);
+    const context = this.#context({ tag: "UnsubscribeApplied" });
+    subscription?.emitter.emit("end", context);
+    yield* this.#updater.announce(context, changes);
+  }
+
+  *#subscriptionFailed(querySetId: number, text: string, isLate: boolean): Steps {
+    const subscription = this.#subscriptions.get(querySetId);
+    this.#subscriptions.delete(querySetId);
+    const error = serverError(text);
+    subscription?.emitter.emit("error", this.#errorContext(error), error);
+    if (isLate) {
+      // Nobody tells which rows the set had. A new connection sorts it out; without one the cache would be wrong.
+      this.#jobs.clear();
+      this.#link.drop(new ClientError("LC0851", `the server gave up on a subscription: ${text}`));
+    } else {
+      yield* this.#settled(querySetId);
+    }
+  }
+
+  /** A query set of the lost connection is answered; after the last one the cache is complete again. */
+  *#settled(querySetId: number): Steps {
+    if (this.#awaitedSets?.delete(querySetId) && this.#awaitedSets.size === 0) yield* this.#resynced();
+  }
+
+  *#resynced(): Steps {
+    this.#awaitedSets = undefined;
+    const changes = yield* this.#updater.endResync();
+    for (const [querySetId, { state, emitter }] of [...this.#subscriptions]) {
+      if (state !== "lost") continue;
+      this.#subscriptions.delete(querySetId);
+      emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
+    }
+    yield* this.#updater.announce(this.#context({ tag: "SubscribeApplied" }), changes);
+    this.#emitter.emit("reconnect", this);
+  }
+
+  *#reducerResult({ requestId, timestampMicros, outcome }: ServerMessage & { tag: "ReducerResult" }): Steps {
+    const request = this.#pending.take(requestId);
+    switch (outcome.tag) {
+      case "Ok": {
+        const changes = yield* this.#updater.apply(outcome.value.transactionUpdate.querySets);
+        const reducer = { name: request?.name ?? "", args: request?.args ?? {} };
+        const value = { timestamp: new Timestamp(timestampMicros), outcome, reducer };
+        const event: ContextEvent = request ? { tag: "Reducer", value } : { tag: "Transaction" };
+        yield* this.#updater.announce(this.#context(event), changes);
+        request?.resolve(undefined);
+        break;
+      }
+      case "OkEmpty":
+        request?.resolve(undefined);
+        break;
+      case "Err":
+        request?.reject(new SenderError(new BinaryReader(outcome.value).readString()));
+        break;
+      case "InternalError":
+        request?.reject(new InternalError(outcome.value));
+    }
+  }
+
+  #resolveQuery(request: PendingRequest | undefined, tables: readonly TableRows[]): void {
+    const rows: Row[] = [];
+    try {
+      for (const { table, inserts } of tables) {
+        const cache = this.#updater.tables.get(table);
+        if (!cache)
+          throw new ClientError("LC0841", `the bindings have no table ${table}; generate them again`);
+        rows.push(...cache.decodeAll(inserts));
+      }
+      request?.resolve(rows);
+    } catch (error) {
+      request?.reject(error);
+    }
+  }
+
+  #context(event: ContextEvent): EventContext {
+    const id = `${this.connectionId.toHexString().slice(0, 8)}-${this.#nextEventId++}`;
+    return new EventContext(this, { id, ...event } as Event<ReducerEventInfo>);
+  }
+
+  #errorContext(error: Error | undefined): EventContext {
+    return new EventContext(this, error);
+  }
+
+  // Callbacks ----------------------------------------------------------------------------------------------------
+
+  /** Calls `listener` when `isActive`, `identity` or `connectionError` change; returns how to stop that. */
+  onStateChange(listener: () => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => void this.#stateListeners.delete(listener);
+  }
+
+  #stateChanged(): void {
+    for (const listener of [...this.#stateListeners]) callSafely(listener, []);
+  }
+
+  removeOnConnect(callback: (ctx: DbConnectionImpl<RemoteModule>, ...args: any[]) => void): void {
+    this.#emitter.off("connect", callback);
+  }
+
+  removeOnDisconnect(callback: (ctx: DbConnectionImpl<RemoteModule>, ...args: any[]) => void): void {
+    this.#emitter.off("disconnect", callback);
+  }
+
+  removeOnConnectError(callback: (ctx: DbConnectionImpl<RemoteModule>, ...args: any[]) => void): void {
+    this.#emitter.off("connectError", callback);
+  }
+}
+
+/** Bytes of a message. */
+function encode(write: (writer: BinaryWriter) => void, size = 256): Uint8Array<ArrayBuffer> {
+  const writer = new BinaryWriter(size);
+  write(writer);
+  return writer.getBuffer();
+}
+
+function encodeArguments(paramsType: ProductType, params: object): Uint8Array {
+  return encode((writer) => ProductType.makeSerializer(paramsType)(writer, params));
+}
+
+function rejected<T>(what: string, error: Error): Promise<T> {
+  const { promise, reject } = pendingPromise<T>(what);
+  reject(error);
+  return promise;
+}
+
+function misfit(what: string, cause: unknown): ClientError {
+  return new ClientError(
+    "LC0838",
+    `${what}: the arguments do not fit its parameters: ${toError(cause).message}`,
+    {
+      cause,
+    },
+  );
+}
+
+/** An error whose text is the server's. */
+function serverError(text: string): ClientError {
+  return new ClientError("LC0836", text, { isServerText: true });
+}
+
+function gaveUp(attempts: number, cause: Error): ClientError {
+  return new ClientError(
+    "LC0850",
+    `gave up after ${attempts} attempts to restore the connection: ${cause.message}`,
+    {
+      cause,
+    },
+  );
+}

@@ -1,0 +1,181 @@
+// One connection to the server after the other: opens sockets, and sends what is queued in batches (chapter 05 §3).
+
+import { ClientError, toError } from "./client_error";
+import { PREFERRED_WS_PROTOCOLS, V2_WS_PROTOCOL, V3_WS_PROTOCOL, type WebSocketAdapter } from "./socket";
+
+/** A message to the server. */
+export interface Outgoing {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly requestId: number;
+  /** Of a `Subscribe` or `Unsubscribe`. */
+  readonly querySetId?: number;
+}
+
+export interface LinkHandlers {
+  open(): Promise<WebSocketAdapter>;
+  /** The socket is open; what is put in front of the queue now is sent first. */
+  onOpen(): void;
+  onSent(message: Outgoing): void;
+  onPayload(data: Uint8Array): void;
+  onLost(error: Error | undefined): void;
+}
+
+/** Messages are put together up to this size in one payload of v3. */
+const PAYLOAD_BYTES_MAX = 256 * 1024;
+
+export class Link {
+  readonly #handlers: LinkHandlers;
+  #socket: WebSocketAdapter | undefined;
+  #isOpen = false;
+  #isV3 = false;
+  /** Events of an earlier socket are ignored. */
+  #epoch = 0;
+  #queue: Outgoing[] = [];
+  #isFlushScheduled = false;
+
+  constructor(handlers: LinkHandlers) {
+    this.#handlers = handlers;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Whether the socket has closed, also when no event has told so. */
+  get isSocketClosed(): boolean {
+    return (this.#socket?.readyState ?? 0) >= 2;
+  }
+
+  /** Messages that wait for a connection. */
+  get queued(): readonly Outgoing[] {
+    return this.#queue;
+  }
+
+  set queued(messages: Outgoing[]) {
+    this.#queue = messages;
+  }
+
+  start(): void {
+    const epoch = ++this.#epoch;
+    const lost = (error: Error | undefined): void => {
+      if (epoch === this.#epoch) this.drop(error);
+    };
+    // A factory that throws at once is treated like one whose promise is rejected.
+    const opening = new Promise<WebSocketAdapter>((resolve) => resolve(this.#handlers.open()));
+    opening.then(
+      (socket) => {
+        if (epoch !== this.#epoch) {
+          socket.close();
+          return;
+        }
+        this.#socket = socket;
+        socket.onopen = () => {
+          if (epoch === this.#epoch) this.#opened(socket);
+        };
+        socket.onmessage = ({ data }) => {
+          if (epoch === this.#epoch) this.#handlers.onPayload(data);
+        };
+        socket.onerror = (event) => lost(socketError(event));
+        socket.onclose = () => lost(undefined);
+        // A socket of an application's own may be open already.
+        if (socket.readyState === 1) this.#opened(socket);
+      },
+      (error: unknown) => lost(toError(error)),
+    );
+  }
+
+  #opened(socket: WebSocketAdapter): void {
+    if (this.#isOpen) return;
+    const { protocol } = socket;
+    // Sockets of an application's own may not know the protocol; v2 is understood by every server.
+    if (protocol !== "" && !(PREFERRED_WS_PROTOCOLS as readonly string[]).includes(protocol)) {
+      this.drop(
+        new ClientError("LC0840", `the server chose ${protocol}, not ${V3_WS_PROTOCOL} or ${V2_WS_PROTOCOL}`),
+      );
+      return;
+    }
+    this.#isV3 = protocol === V3_WS_PROTOCOL;
+    this.#isOpen = true;
+    this.#handlers.onOpen();
+    this.#flush();
+  }
+
+  /** Ends the current connection from this side. */
+  drop(error: Error | undefined): void {
+    const socket = this.#detach();
+    if (socket && (socket.readyState ?? 0) < 2) socket.close();
+    this.#handlers.onLost(error);
+  }
+
+  /** Asks the server to end the connection; `onLost` follows when it has. */
+  close(): void {
+    if (this.#socket && !this.isSocketClosed) this.#socket.close();
+    else this.drop(undefined);
+  }
+
+  #detach(): WebSocketAdapter | undefined {
+    const socket = this.#socket;
+    this.#epoch += 1;
+    this.#socket = undefined;
+    this.#isOpen = false;
+    return socket;
+  }
+
+  send(message: Outgoing): void {
+    this.#queue.push(message);
+    if (!this.#isOpen || this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    // What the application sends in this turn goes out together.
+    queueMicrotask(() => {
+      this.#isFlushScheduled = false;
+      if (this.#isOpen) this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const messages = this.#queue;
+    this.#queue = [];
+    const epoch = this.#epoch;
+    for (let start = 0; start < messages.length && epoch === this.#epoch; ) {
+      const end = this.#isV3 ? batchEnd(messages, start) : start + 1;
+      const batch = messages.slice(start, end);
+      try {
+        this.#socket?.send(concatenate(batch));
+      } catch (error) {
+        this.#queue = [...messages.slice(start), ...this.#queue];
+        this.drop(toError(error));
+        return;
+      }
+      for (const message of batch) this.#handlers.onSent(message);
+      start = end;
+    }
+  }
+}
+
+function socketError(event: unknown): Error {
+  const error = toError(event);
+  if (error instanceof ClientError) return error;
+  const reason = error.message === "unknown error" ? "" : `: ${error.message}`;
+  return new ClientError("LC0831", `the connection failed${reason}`, { cause: error });
+}
+
+function batchEnd(messages: readonly Outgoing[], start: number): number {
+  let size = messages[start]!.bytes.length;
+  let end = start + 1;
+  while (end < messages.length && size + messages[end]!.bytes.length <= PAYLOAD_BYTES_MAX) {
+    size += messages[end]!.bytes.length;
+    end += 1;
+  }
+  return end;
+}
+
+function concatenate(messages: readonly Outgoing[]): Uint8Array<ArrayBuffer> {
+  if (messages.length === 1) return messages[0]!.bytes;
+  const payload = new Uint8Array(messages.reduce((sum, { bytes }) => sum + bytes.length, 0));
+  let at = 0;
+  for (const { bytes } of messages) {
+    payload.set(bytes, at);
+    at += bytes.length;
+  }
+  return payload;
+}

@@ -1,0 +1,29 @@
+// What the client says on the console.
+
+export type LogLevel = "info" | "warn" | "error" | "debug" | "trace";
+
+const RANK: Record<LogLevel, number> = { error: 0, warn: 1, info: 2, debug: 3, trace: 4 };
+
+let globalLevel: LogLevel = "info";
+
+/** Messages below this level are dropped. The default is `info`. */
+export const setGlobalLogLevel = (level: LogLevel): void => {
+  globalLevel = level;
+};
+
+export const getGlobalLogLevel = (): LogLevel => globalLevel;
+
+type Lazy<T> = T | (() => T);
+
+/** JSON text of any value; integers above 2^53 become strings. */
+export const stringify = (value: unknown): string | undefined =>
+  JSON.stringify(value, (_key, part: unknown) => (typeof part === "bigint" ? part.toString() : part));
+
+const evaluate = <T>(value: Lazy<T>): T => (typeof value === "function" ? (value as () => T)() : value);
+
+/** Writes a line; a function is only called when its level is shown. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- part of the public interface
+export const stdbLogger = (level: LogLevel, message: Lazy<any>, ...args: Lazy<any>[]): void => {
+  if (RANK[level] > RANK[globalLevel]) return;
+  console[level](`[lightcone] ${String(evaluate(message))}`, ...args.map(evaluate));
+};

@@ -1,0 +1,203 @@
+// Rows of one table with their reference counts: a row is there once for each query that selects it (chapter 05 §7.3).
+
+import type { Steps } from "./scheduling";
+
+export type Row = Record<string, unknown>;
+
+/** Primary key of a row, or its bytes as a string in a table without one. */
+export type RowKey = string | number | bigint | boolean;
+
+/** Rows in the order of a message, with their keys at the same positions. */
+export interface KeyedRows {
+  readonly keys: RowKey[];
+  readonly rows: Row[];
+}
+
+/** What a message changed, as the application sees it. */
+export class Changes {
+  readonly inserted: Row[] = [];
+  /** Pairs: the old row, then the new one. */
+  readonly updated: Row[] = [];
+  readonly deleted: Row[] = [];
+
+  get size(): number {
+    return this.inserted.length + this.updated.length / 2 + this.deleted.length;
+  }
+}
+
+/** So many rows are handled between two looks at the clock. */
+export const ROWS_BETWEEN_YIELDS = 512;
+
+/** Operations up to this number are applied in one go. */
+const OPERATIONS_AT_ONCE_MAX = 8192;
+
+export class RowStore {
+  readonly rows: Map<RowKey, Row>;
+  /** References beyond the first; most rows have one only. */
+  readonly #more: Map<RowKey, number>;
+
+  constructor(rows: Map<RowKey, Row> = new Map(), more: Map<RowKey, number> = new Map()) {
+    this.rows = rows;
+    this.#more = more;
+  }
+
+  /** References of a row. */
+  countOf(key: RowKey): number {
+    return this.rows.has(key) ? 1 + (this.#more.get(key) ?? 0) : 0;
+  }
+
+  /** Whether so many operations are better done in slices on a copy. */
+  wantsSlices(operations: number): boolean {
+    // Copying a large table for a small part of it would take longer than the operations.
+    return operations > OPERATIONS_AT_ONCE_MAX && (operations > 65_536 || operations * 8 > this.rows.size);
+  }
+
+  *copy(): Steps<RowStore> {
+    const rows = new Map<RowKey, Row>();
+    for (const [key, row] of this.rows) {
+      rows.set(key, row);
+      if (rows.size % ROWS_BETWEEN_YIELDS === 0) yield;
+    }
+    return new RowStore(rows, new Map(this.#more));
+  }
+
+  /**
+   * Applies the operations of one message. `isKeyed` says that the keys are primary keys, so that a delete and an
+   * insert of the same key are an update; otherwise they are the same row and cancel each other.
+   */
+  *apply(inserts: KeyedRows, deletes: KeyedRows, isKeyed: boolean, changes: Changes): Steps {
+    if (deletes.keys.length === 0) yield* this.#insertAll(inserts, changes);
+    else if (inserts.keys.length === 0) yield* this.#deleteAll(deletes, changes);
+    else yield* this.#applyMixed(inserts, deletes, isKeyed, changes);
+  }
+
+  *#insertAll({ keys, rows }: KeyedRows, changes: Changes): Steps {
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]!;
+      if (this.rows.has(key)) {
+        this.#more.set(key, (this.#more.get(key) ?? 0) + 1);
+      } else {
+        const row = rows[i]!;
+        this.rows.set(key, row);
+        changes.inserted.push(row);
+      }
+      if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
+    }
+  }
+
+  *#deleteAll({ keys }: KeyedRows, changes: Changes): Steps {
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i]!;
+      const row = this.rows.get(key);
+      // A row that is not there is no harm: what the server took away is gone.
+      if (row !== undefined && this.#setCount(key, this.countOf(key) - 1) === 0) changes.deleted.push(row);
+      if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
+    }
+  }
+
+  *#applyMixed(inserts: KeyedRows, deletes: KeyedRows, isKeyed: boolean, changes: Changes): Steps {
+    const net = new Map<RowKey, { difference: number; row: Row | undefined; isDeleted: boolean }>();
+    for (let i = 0; i < inserts.keys.length; i++) {
+      const key = inserts.keys[i]!;
+      const entry = net.get(key);
+      if (entry) {
+        entry.difference += 1;
+        entry.row = inserts.rows[i];
+      } else {
+        net.set(key, { difference: 1, row: inserts.rows[i], isDeleted: false });
+      }
+      if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
+    }
+    for (let i = 0; i < deletes.keys.length; i++) {
+      const key = deletes.keys[i]!;
+      const entry = net.get(key);
+      if (entry) {
+        entry.difference -= 1;
+        entry.isDeleted = true;
+      } else {
+        net.set(key, { difference: -1, row: undefined, isDeleted: true });
+      }
+      if (i % ROWS_BETWEEN_YIELDS === ROWS_BETWEEN_YIELDS - 1) yield;
+    }
+    let done = 0;
+    for (const [key, { difference, row, isDeleted }] of net) {
+      this.#applyNet(key, difference, row, isKeyed && isDeleted, changes);
+      if (++done % ROWS_BETWEEN_YIELDS === 0) yield;
+    }
+  }
+
+  #applyNet(
+    key: RowKey,
+    difference: number,
+    row: Row | undefined,
+    isReplaced: boolean,
+    changes: Changes,
+  ): void {
+    const before = this.rows.get(key);
+    if (before === undefined) {
+      if (row === undefined || difference <= 0) {
+        // A key that came and went within the message, unless it is the update of a row that never arrived.
+        if (row === undefined || !isReplaced) return;
+        difference = 1;
+      }
+      this.rows.set(key, row);
+      this.#setCount(key, difference);
+      changes.inserted.push(row);
+    } else if (this.#setCount(key, this.countOf(key) + difference) === 0) {
+      changes.deleted.push(before);
+    } else if (row !== undefined && isReplaced) {
+      this.rows.set(key, row);
+      changes.updated.push(before, row);
+    }
+  }
+
+  /** Sets the references of a row that is there; at 0 it is removed. Returns them. */
+  #setCount(key: RowKey, count: number): number {
+    if (count <= 0) {
+      this.rows.delete(key);
+      this.#more.delete(key);
+      return 0;
+    }
+    if (count > 1) this.#more.set(key, count - 1);
+    else this.#more.delete(key);
+    return count;
+  }
+
+  /**
+   * What leads from `before` to this store. Rows that did not change keep their identity: this store takes over the
+   * objects of `before`.
+   */
+  *differenceFrom(before: RowStore, isKeyed: boolean, changes: Changes): Steps {
+    let done = 0;
+    for (const [key, row] of this.rows) {
+      const old = before.rows.get(key);
+      if (old === undefined) {
+        changes.inserted.push(row);
+      } else if (isKeyed && !isSameValue(old, row)) {
+        changes.updated.push(old, row);
+      } else {
+        this.rows.set(key, old);
+      }
+      if (++done % ROWS_BETWEEN_YIELDS === 0) yield;
+    }
+    for (const [key, row] of before.rows) {
+      if (!this.rows.has(key)) changes.deleted.push(row);
+      if (++done % ROWS_BETWEEN_YIELDS === 0) yield;
+    }
+  }
+}
+
+/** Equality of decoded values: objects by their fields, arrays by their elements, floats bit by bit but for NaN. */
+export function isSameValue(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || ArrayBuffer.isView(a)) {
+    const [x, y] = [a, b] as [ArrayLike<unknown>, ArrayLike<unknown>];
+    if (x.length !== y.length) return false;
+    for (let i = 0; i < x.length; i++) if (!isSameValue(x[i], y[i])) return false;
+    return true;
+  }
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  return keys.every((key) => Object.hasOwn(b, key) && isSameValue((a as Row)[key], (b as Row)[key]));
+}

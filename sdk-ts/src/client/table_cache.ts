@@ -1,0 +1,325 @@
+// One table of the cache: decodes its rows, keeps them, and calls the application when they change.
+
+import { AlgebraicType, BinaryReader, ProductType } from "../core";
+import { ClientError, toError } from "./client_error";
+import { callSafely } from "./event_emitter";
+import { Changes, type KeyedRows, ROWS_BETWEEN_YIELDS, type Row, type RowKey, RowStore } from "./row_store";
+import type { Steps } from "./scheduling";
+import { type IndexedColumn, SecondaryIndex } from "./secondary_index";
+import type { RowList, TableRows } from "./wire";
+
+/** What the cache needs to know about a table; the table definitions of generated bindings have it. */
+export interface CachedTableDef {
+  readonly sourceName: string;
+  readonly accessorName: string;
+  readonly columns: Record<string, { columnMetadata: { isPrimaryKey?: true } & object }>;
+  readonly rowType: ProductType;
+  readonly resolvedIndexes: readonly {
+    name: string;
+    unique?: boolean;
+    algorithm: string;
+    columns: readonly string[];
+  }[];
+  readonly isEvent?: boolean;
+}
+
+type RowCallback = (ctx: unknown, ...rows: Row[]) => void;
+
+/** Rows of a table that a message brings, decoded. */
+export interface DecodedRows {
+  readonly inserts: KeyedRows;
+  readonly deletes: KeyedRows;
+}
+
+/** A change of a table that is ready: `commit` makes it visible at once. */
+export interface PreparedChange {
+  readonly table: TableCacheImpl;
+  readonly changes: Changes;
+  commit(): void;
+}
+
+export class TableCacheImpl {
+  readonly tableDef: CachedTableDef;
+  readonly isEvent: boolean;
+  #store = new RowStore();
+  readonly #primaryKey: IndexedColumn | undefined;
+  readonly #decode: (reader: BinaryReader) => Row;
+  readonly #indexes: SecondaryIndex[] = [];
+  readonly #onInsert = new Set<RowCallback>();
+  readonly #onUpdate = new Set<RowCallback>();
+  readonly #onDelete = new Set<RowCallback>();
+  readonly #onCommit = new Set<() => void>();
+
+  constructor(tableDef: CachedTableDef) {
+    this.tableDef = tableDef;
+    this.isEvent = tableDef.isEvent === true;
+    this.#decode = ProductType.makeDeserializer(tableDef.rowType);
+    const primaryKey = Object.entries(tableDef.columns).find(
+      ([, column]) => column.columnMetadata.isPrimaryKey === true,
+    );
+    this.#primaryKey = primaryKey && this.#column(primaryKey[0]);
+    for (const index of tableDef.resolvedIndexes) this.#addIndex(index);
+  }
+
+  // What the application uses ------------------------------------------------------------------------------------
+
+  count(): bigint {
+    return BigInt(this.#store.rows.size);
+  }
+
+  iter(): MapIterator<Row> {
+    return this.#store.rows.values();
+  }
+
+  [Symbol.iterator](): MapIterator<Row> {
+    return this.iter();
+  }
+
+  onInsert = (callback: RowCallback): void => void this.#onInsert.add(callback);
+  onUpdate = (callback: RowCallback): void => void this.#onUpdate.add(callback);
+  onDelete = (callback: RowCallback): void => void this.#onDelete.add(callback);
+  removeOnInsert = (callback: RowCallback): void => void this.#onInsert.delete(callback);
+  removeOnUpdate = (callback: RowCallback): void => void this.#onUpdate.delete(callback);
+  removeOnDelete = (callback: RowCallback): void => void this.#onDelete.delete(callback);
+
+  // Indexes ------------------------------------------------------------------------------------------------------
+
+  #column(name: string): IndexedColumn {
+    const position = Object.keys(this.tableDef.columns).indexOf(name);
+    const element = this.tableDef.rowType.elements[position];
+    if (!element) throw new ClientError("LC0841", `table ${this.tableDef.sourceName} has no column ${name}`);
+    return { name, keyOf: (value) => AlgebraicType.intoMapKey(element.algebraicType, value) };
+  }
+
+  /** Adds the accessor of an index: `find` for a unique one, `filter` for any other. */
+  #addIndex(definition: CachedTableDef["resolvedIndexes"][number]): void {
+    const columns = definition.columns.map((name) => this.#column(name));
+    const [first] = columns;
+    if (!first || Object.hasOwn(this, definition.name)) return;
+    let accessor: object;
+    if (definition.unique && columns.length === 1 && first.name === this.#primaryKey?.name) {
+      accessor = { find: (value: unknown) => this.#store.rows.get(first.keyOf(value)) ?? null };
+    } else {
+      const index = new SecondaryIndex(columns);
+      this.#indexes.push(index);
+      accessor = definition.unique
+        ? {
+            find: (value: unknown) =>
+              this.#lookup(index, asTuple(value, columns.length)).next().value ?? null,
+          }
+        : { filter: (bounds: unknown) => this.#filter(index, asTuple(bounds, columns.length)) };
+    }
+    Object.defineProperty(this, definition.name, { value: accessor, enumerable: true });
+  }
+
+  *#lookup(index: SecondaryIndex, values: readonly unknown[]): Generator<Row, undefined> {
+    const keys = values.map((value, i) => index.columns[i]!.keyOf(value));
+    yield* index.lookup(keys, this.#store.rows.values()) ?? [];
+  }
+
+  /** Rows with these values in the first columns; the last one may be a range. */
+  *#filter(index: SecondaryIndex, bounds: readonly unknown[]): Generator<Row, undefined> {
+    const last = bounds.at(-1);
+    if (bounds.length === index.columns.length && !isRange(last)) {
+      yield* this.#lookup(index, bounds);
+      return;
+    }
+    const tests = bounds.map((bound, i) => {
+      const { name, keyOf } = index.columns[i]!;
+      if (isRange(bound)) return (row: Row) => isInRange(row[name], bound);
+      const key = keyOf(bound);
+      return (row: Row) => keyOf(row[name]) === key;
+    });
+    for (const row of this.#store.rows.values()) if (tests.every((test) => test(row))) yield row;
+  }
+
+  /** Calls `listener` once for each message that changed rows; returns how to stop that. */
+  onCommit(listener: () => void): () => void {
+    this.#onCommit.add(listener);
+    return () => void this.#onCommit.delete(listener);
+  }
+
+  // What the connection does -------------------------------------------------------------------------------------
+
+  get isEmpty(): boolean {
+    return this.#store.rows.size === 0;
+  }
+
+  /** Decodes the rows of a message. */
+  *decode({ inserts, deletes }: TableRows): Steps<DecodedRows> {
+    return { inserts: yield* this.#decodeLists(inserts), deletes: yield* this.#decodeLists(deletes) };
+  }
+
+  *#decodeLists(lists: readonly RowList[]): Steps<KeyedRows> {
+    const keys: RowKey[] = [];
+    const rows: Row[] = [];
+    const primaryKey = this.#primaryKey;
+    for (const { data, emptyRows } of lists) {
+      const reader = new BinaryReader(data);
+      for (let i = 0; i < emptyRows; i++) {
+        keys.push("");
+        rows.push(this.#decodeRow(reader));
+      }
+      while (reader.offset < data.length) {
+        const start = reader.offset;
+        const row = this.#decodeRow(reader);
+        if (reader.offset === start) throw this.#misfit("its rows have no bytes");
+        rows.push(row);
+        keys.push(primaryKey ? primaryKey.keyOf(row[primaryKey.name]) : bytesKey(data, start, reader.offset));
+        if (rows.length % ROWS_BETWEEN_YIELDS === 0) yield;
+      }
+    }
+    return { keys, rows };
+  }
+
+  /** The rows of a list, for an answer that does not concern the cache. */
+  decodeAll(lists: readonly RowList[]): Row[] {
+    const steps = this.#decodeLists(lists);
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value.rows;
+    }
+  }
+
+  #decodeRow(reader: BinaryReader): Row {
+    try {
+      return this.#decode(reader);
+    } catch (error) {
+      throw this.#misfit(toError(error).message, error);
+    }
+  }
+
+  #misfit(reason: string, cause?: unknown): ClientError {
+    return new ClientError(
+      "LC0842",
+      `a row of table ${this.tableDef.sourceName} does not fit the bindings (${reason}); generate them again`,
+      { cause },
+    );
+  }
+
+  /** Prepares the operations of a message; many of them on a copy, so that they can be interrupted. */
+  *prepare({ inserts, deletes }: DecodedRows): Steps<PreparedChange> {
+    const changes = new Changes();
+    if (this.isEvent) {
+      for (const row of inserts.rows) changes.inserted.push(row);
+      return { table: this, changes, commit: () => {} };
+    }
+    const isKeyed = this.#primaryKey !== undefined;
+    if (this.#store.wantsSlices(inserts.keys.length + deletes.keys.length)) {
+      const store = yield* this.#store.copy();
+      yield* store.apply(inserts, deletes, isKeyed, changes);
+      return yield* this.#prepareSwap(store, changes);
+    }
+    const commit = (): void => {
+      runToEnd(this.#store.apply(inserts, deletes, isKeyed, changes));
+      for (const index of this.#indexes) index.follow(changes);
+    };
+    return { table: this, changes, commit };
+  }
+
+  /** Applies the operations of a message to another store, which nobody sees yet. */
+  *applyTo(store: RowStore, { inserts, deletes }: DecodedRows): Steps {
+    yield* store.apply(inserts, deletes, this.#primaryKey !== undefined, new Changes());
+  }
+
+  /** Prepares the replacement of all rows by those of `store`. */
+  *prepareReplacement(store: RowStore): Steps<PreparedChange> {
+    const changes = new Changes();
+    yield* store.differenceFrom(this.#store, this.#primaryKey !== undefined, changes);
+    return yield* this.#prepareSwap(store, changes);
+  }
+
+  *#prepareSwap(store: RowStore, changes: Changes): Steps<PreparedChange> {
+    const swaps: (() => void)[] = [];
+    for (const index of this.#indexes) {
+      if (!index.isBuilt) continue;
+      const groups = yield* index.prepare(store.rows.values());
+      swaps.push(() => index.use(groups));
+    }
+    const commit = (): void => {
+      this.#store = store;
+      // An index that came into use while the rest was prepared follows what changed.
+      for (const index of this.#indexes) index.follow(changes);
+      for (const swap of swaps) swap();
+    };
+    return { table: this, changes, commit };
+  }
+
+  /** Calls the application for every change. */
+  *announce(context: unknown, changes: Changes): Steps {
+    if (changes.size > 0) for (const listener of [...this.#onCommit]) callSafely(listener, []);
+    const { inserted, updated, deleted } = changes;
+    for (let i = 0; i < inserted.length && this.#onInsert.size > 0; i++) {
+      for (const callback of [...this.#onInsert]) callSafely(callback, [context, inserted[i]]);
+      if (i % 64 === 63) yield;
+    }
+    for (let i = 0; i < updated.length && this.#onUpdate.size > 0; i += 2) {
+      for (const callback of [...this.#onUpdate]) callSafely(callback, [context, updated[i], updated[i + 1]]);
+      if (i % 128 === 126) yield;
+    }
+    for (let i = 0; i < deleted.length && this.#onDelete.size > 0; i++) {
+      for (const callback of [...this.#onDelete]) callSafely(callback, [context, deleted[i]]);
+      if (i % 64 === 63) yield;
+    }
+  }
+}
+
+/** Does interruptible work in one go. */
+export function runToEnd<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** An index over one column takes a value, one over several takes an array of the first of them. */
+function asTuple(value: unknown, columns: number): readonly unknown[] {
+  return columns > 1 && Array.isArray(value) ? value : [value];
+}
+
+/** A string that is equal for equal bytes only. */
+function bytesKey(data: Uint8Array, start: number, end: number): string {
+  if (end - start <= 1024)
+    return String.fromCharCode.apply(null, data.subarray(start, end) as unknown as number[]);
+  let key = "";
+  for (let at = start; at < end; at += 1024) key += bytesKey(data, at, Math.min(at + 1024, end));
+  return key;
+}
+
+type Bound = { tag: "included" | "excluded"; value: unknown } | { tag: "unbounded" };
+
+interface Bounds {
+  readonly from: Bound;
+  readonly to: Bound;
+}
+
+/** Whether this is a `Range`; no column that can be indexed has values of this shape. */
+function isRange(value: unknown): value is Bounds {
+  const { from, to } = (typeof value === "object" && value !== null ? value : {}) as Partial<Bounds>;
+  return typeof from?.tag === "string" && typeof to?.tag === "string";
+}
+
+function isInRange(value: unknown, { from, to }: Bounds): boolean {
+  if (from.tag !== "unbounded") {
+    const order = compare(value, from.value);
+    if (order < 0 || (order === 0 && from.tag === "excluded")) return false;
+  }
+  if (to.tag !== "unbounded") {
+    const order = compare(value, to.value);
+    if (order > 0 || (order === 0 && to.tag === "excluded")) return false;
+  }
+  return true;
+}
+
+/** Order of two values of a type that can be indexed; special types by the number inside. */
+function compare(a: unknown, b: unknown): number {
+  if (typeof a === "object" && a !== null && typeof b === "object" && b !== null) {
+    const [x, y] = [Object.values(a), Object.values(b)];
+    for (let i = 0; i < x.length; i++) {
+      const order = compare(x[i], y[i]);
+      if (order !== 0) return order;
+    }
+    return 0;
+  }
+  return (a as number) < (b as number) ? -1 : (a as number) > (b as number) ? 1 : 0;
+}

@@ -1,0 +1,236 @@
+// Messages of sub-protocols v2 and v3 (chapter 05 §5), written by hand: the rows inside stay bytes until their table
+// decodes them.
+
+import type { BinaryReader, BinaryWriter } from "../core";
+import { ClientError } from "./client_error";
+
+/** Rows back to back, and their number where it cannot be told from the bytes. */
+export interface RowList {
+  readonly data: Uint8Array;
+  /** Number of rows when every row has zero bytes, otherwise 0. */
+  readonly emptyRows: number;
+}
+
+export interface TableRows {
+  readonly table: string;
+  readonly inserts: RowList[];
+  readonly deletes: RowList[];
+}
+
+export type ReducerOutcome =
+  | { tag: "Ok"; value: { retValue: Uint8Array; transactionUpdate: { querySets: TableRows[] } } }
+  | { tag: "OkEmpty" }
+  | { tag: "Err"; value: Uint8Array }
+  | { tag: "InternalError"; value: string };
+
+export type ServerMessage =
+  | { tag: "InitialConnection"; identity: bigint; connectionId: bigint; token: string }
+  | { tag: "SubscribeApplied"; querySetId: number; tables: TableRows[] }
+  | { tag: "UnsubscribeApplied"; querySetId: number; tables: TableRows[] }
+  | { tag: "SubscriptionError"; requestId: number | undefined; querySetId: number; error: string }
+  | { tag: "TransactionUpdate"; tables: TableRows[] }
+  | { tag: "OneOffQueryResult"; requestId: number; result: { tables: TableRows[] } | { error: string } }
+  | { tag: "ReducerResult"; requestId: number; timestampMicros: bigint; outcome: ReducerOutcome }
+  | { tag: "ProcedureResult"; requestId: number; result: { value: Uint8Array } | { error: string } };
+
+/** Appends a `Subscribe`. */
+export function writeSubscribe(
+  writer: BinaryWriter,
+  requestId: number,
+  querySetId: number,
+  queries: string[],
+): void {
+  writer.writeU8(0);
+  writer.writeU32(requestId);
+  writer.writeU32(querySetId);
+  writer.writeU32(queries.length);
+  for (const query of queries) writer.writeString(query);
+}
+
+/** Appends an `Unsubscribe` that asks for the rows to drop. */
+export function writeUnsubscribe(writer: BinaryWriter, requestId: number, querySetId: number): void {
+  writer.writeU8(1);
+  writer.writeU32(requestId);
+  writer.writeU32(querySetId);
+  writer.writeU8(1);
+}
+
+export function writeOneOffQuery(writer: BinaryWriter, requestId: number, query: string): void {
+  writer.writeU8(2);
+  writer.writeU32(requestId);
+  writer.writeString(query);
+}
+
+/** Appends a `CallReducer` or a `CallProcedure`. */
+export function writeCall(
+  writer: BinaryWriter,
+  kind: "reducer" | "procedure",
+  requestId: number,
+  name: string,
+  args: Uint8Array,
+): void {
+  writer.writeU8(kind === "reducer" ? 3 : 4);
+  writer.writeU32(requestId);
+  writer.writeU8(0);
+  writer.writeString(name);
+  writer.writeUInt8Array(args);
+}
+
+/** Reads one message; the reader stands at the next one afterwards. */
+export function readServerMessage(reader: BinaryReader): ServerMessage {
+  const tag = reader.readU8();
+  switch (tag) {
+    case 0:
+      return {
+        tag: "InitialConnection",
+        identity: reader.readU256(),
+        connectionId: reader.readU128(),
+        token: reader.readString(),
+      };
+    case 1:
+      reader.readU32();
+      return {
+        tag: "SubscribeApplied",
+        querySetId: reader.readU32(),
+        tables: readQueryRows(reader, "inserts"),
+      };
+    case 2:
+      reader.readU32();
+      return {
+        tag: "UnsubscribeApplied",
+        querySetId: reader.readU32(),
+        tables: readOption(reader, () => readQueryRows(reader, "deletes")) ?? [],
+      };
+    case 3:
+      return {
+        tag: "SubscriptionError",
+        requestId: readOption(reader, () => reader.readU32()),
+        querySetId: reader.readU32(),
+        error: reader.readString(),
+      };
+    case 4:
+      return { tag: "TransactionUpdate", tables: readTransactionUpdate(reader) };
+    case 5:
+      return {
+        tag: "OneOffQueryResult",
+        requestId: reader.readU32(),
+        result:
+          reader.readU8() === 0
+            ? { tables: readQueryRows(reader, "inserts") }
+            : { error: reader.readString() },
+      };
+    case 6:
+      return {
+        tag: "ReducerResult",
+        requestId: reader.readU32(),
+        timestampMicros: reader.readI64(),
+        outcome: readOutcome(reader),
+      };
+    case 7: {
+      const result = reader.readU8() === 0 ? { value: readBytes(reader) } : { error: reader.readString() };
+      // Timestamp and duration: nobody asks for them.
+      reader.readI64();
+      reader.readI64();
+      return { tag: "ProcedureResult", requestId: reader.readU32(), result };
+    }
+    default:
+      throw unknownTag(tag, "ServerMessage");
+  }
+}
+
+/** A view: the payload stays as long as its bytes are needed. */
+function readBytes(reader: BinaryReader): Uint8Array {
+  return reader.readBytes(reader.readU32());
+}
+
+function unknownTag(tag: number, type: string): ClientError {
+  return new ClientError("LC0840", `the server sent the unknown tag ${tag} of ${type}`);
+}
+
+function readOption<T>(reader: BinaryReader, read: () => T): T | undefined {
+  return reader.readU8() === 0 ? read() : undefined;
+}
+
+function readOutcome(reader: BinaryReader): ReducerOutcome {
+  const tag = reader.readU8();
+  switch (tag) {
+    case 0:
+      return {
+        tag: "Ok",
+        value: {
+          retValue: readBytes(reader),
+          transactionUpdate: { querySets: readTransactionUpdate(reader) },
+        },
+      };
+    case 1:
+      return { tag: "OkEmpty" };
+    case 2:
+      return { tag: "Err", value: readBytes(reader) };
+    case 3:
+      return { tag: "InternalError", value: reader.readString() };
+    default:
+      throw unknownTag(tag, "ReducerOutcome");
+  }
+}
+
+function readRowList(reader: BinaryReader): RowList {
+  const hint = reader.readU8();
+  let offsets = 0;
+  if (hint === 0) {
+    reader.readU16();
+  } else if (hint === 1) {
+    offsets = reader.readU32();
+    // Rows are decoded one after another, which finds their ends as well.
+    reader.readBytes(offsets * 8);
+  } else {
+    throw unknownTag(hint, "RowSizeHint");
+  }
+  const data = readBytes(reader);
+  return { data, emptyRows: data.length === 0 ? offsets : 0 };
+}
+
+function readQueryRows(reader: BinaryReader, role: "inserts" | "deletes"): TableRows[] {
+  const tables: TableRows[] = [];
+  for (let n = reader.readU32(); n > 0; n--) {
+    const table = reader.readString();
+    const list = [readRowList(reader)];
+    tables.push(
+      role === "inserts" ? { table, inserts: list, deletes: [] } : { table, inserts: [], deletes: list },
+    );
+  }
+  return mergeTables(tables);
+}
+
+function readTransactionUpdate(reader: BinaryReader): TableRows[] {
+  const tables: TableRows[] = [];
+  for (let sets = reader.readU32(); sets > 0; sets--) {
+    reader.readU32();
+    for (let n = reader.readU32(); n > 0; n--) {
+      const rows: TableRows = { table: reader.readString(), inserts: [], deletes: [] };
+      for (let lists = reader.readU32(); lists > 0; lists--) {
+        const kind = reader.readU8();
+        if (kind > 1) throw unknownTag(kind, "TableUpdateRows");
+        rows.inserts.push(readRowList(reader));
+        if (kind === 0) rows.deletes.push(readRowList(reader));
+      }
+      tables.push(rows);
+    }
+  }
+  return mergeTables(tables);
+}
+
+/** All operations on a table in one entry: updates pair their rows across query sets. */
+function mergeTables(tables: TableRows[]): TableRows[] {
+  if (tables.length < 2) return tables;
+  const merged = new Map<string, TableRows>();
+  for (const entry of tables) {
+    const known = merged.get(entry.table);
+    if (known) {
+      known.inserts.push(...entry.inserts);
+      known.deletes.push(...entry.deletes);
+    } else {
+      merged.set(entry.table, entry);
+    }
+  }
+  return [...merged.values()];
+}

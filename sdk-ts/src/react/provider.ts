@@ -1,0 +1,50 @@
+// The connection of a tree of components.
+
+import * as React from "react";
+import { ClientError, type DbConnectionBuilder, type DbConnectionImpl } from "../client";
+import {
+  type ConnectionState,
+  DISCONNECTED,
+  keyOf,
+  release,
+  retain,
+  snapshot,
+  subscribe,
+} from "./connection_pool";
+
+export const SpacetimeDBContext: React.Context<ConnectionState | undefined> =
+  /* @__PURE__ */ React.createContext<ConnectionState | undefined>(undefined);
+
+export interface SpacetimeDBProviderProps<DbConnection extends DbConnectionImpl<any>> {
+  /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
+  connectionBuilder: DbConnectionBuilder<DbConnection>;
+  children?: React.ReactNode;
+}
+
+/** Connects the components below it. The connection is restored when it is lost. */
+export function SpacetimeDBProvider<DbConnection extends DbConnectionImpl<any>>({
+  connectionBuilder,
+  children,
+}: SpacetimeDBProviderProps<DbConnection>): React.JSX.Element {
+  const key = keyOf(connectionBuilder);
+  const builder = React.useRef(connectionBuilder);
+  builder.current = connectionBuilder;
+  const listen = React.useCallback((listener: () => void) => subscribe(key, listener), [key]);
+  const state = React.useSyncExternalStore(
+    listen,
+    () => snapshot(key),
+    () => DISCONNECTED,
+  );
+  React.useEffect(() => {
+    retain(key, builder.current);
+    return () => release(key);
+  }, [key]);
+  return React.createElement(SpacetimeDBContext.Provider, { value: state }, children);
+}
+
+/** State of the connection of the provider above. */
+export function useSpacetimeDB(): ConnectionState {
+  const state = React.useContext(SpacetimeDBContext);
+  if (!state) throw new ClientError("LC0852", "this hook works below a SpacetimeDBProvider only");
+  return state;
+}

@@ -1,0 +1,724 @@
+// The life of a connection: requests, answers, failures, reconnecting.
+
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import {
+  BinaryReader,
+  type ClientError,
+  type ErrorContextInterface,
+  InternalError,
+  type ReconnectingInfo,
+  SenderError,
+  setGlobalLogLevel,
+  Timestamp,
+} from "../../src/client";
+import { DbConnection, type DbConnectionBuilder, tables } from "./bindings";
+import { FakeServer, message, personBytes, serverMessage, settle, until } from "./fake_server";
+
+let server: FakeServer;
+let unhandled: unknown[];
+const remember = (reason: unknown): void => void unhandled.push(reason);
+
+beforeEach(() => {
+  server = new FakeServer();
+  unhandled = [];
+  process.on("unhandledRejection", remember);
+  setGlobalLogLevel("error");
+});
+
+afterEach(async () => {
+  await settle();
+  process.off("unhandledRejection", remember);
+  vi.restoreAllMocks();
+  expect(unhandled).toEqual([]);
+});
+
+const builder = (): DbConnectionBuilder =>
+  DbConnection.builder().withUri("ws://localhost:1").withDatabaseName("x").withWSFn(server.factory);
+
+async function connected(configure: (builder: DbConnectionBuilder) => DbConnectionBuilder = (b) => b) {
+  const connection = configure(builder()).build();
+  await settle();
+  server.socket.open();
+  server.socket.deliver(serverMessage.initialConnection("secret"));
+  return connection;
+}
+
+/** The client has connected again, and the server has greeted it. */
+async function reconnected(sockets: number): Promise<void> {
+  await until("another attempt", () => server.sockets.length > sockets);
+  server.socket.open();
+  server.socket.deliver(serverMessage.initialConnection("other secret"));
+}
+
+const row = (id: number, name: string): Uint8Array => personBytes({ id, name });
+const names = (connection: DbConnection): string[] =>
+  [...connection.db.person.iter()].map(({ name }) => name).sort();
+
+describe("requests", () => {
+  test("what is asked before the socket is open goes out in one payload, in order", async () => {
+    const connection = builder().build();
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    void connection.reducers.addPerson({ id: 1, name: "Alice" });
+    connection.subscriptionBuilder().subscribe((query) => query.mark.where((mark) => mark.id.eq(3)));
+    await settle();
+    server.socket.open();
+    expect(server.socket.payloads).toBe(1);
+    const requests = server.socket.take();
+    expect(requests).toMatchObject([
+      { tag: "Subscribe", requestId: 0, querySetId: 0, queries: ["SELECT * FROM person"] },
+      { tag: "Call", kind: "reducer", requestId: 1, name: "add_person" },
+      {
+        tag: "Subscribe",
+        requestId: 2,
+        querySetId: 1,
+        queries: ['SELECT * FROM "mark" WHERE "mark"."id" = 3'],
+      },
+    ]);
+    const call = requests[1] as { args: Uint8Array };
+    expect(Buffer.from(call.args).toString("hex")).toBe("0100000005000000416c696365");
+    connection.disconnect();
+  });
+
+  test("calls of one turn share payloads of at most 256 KiB", async () => {
+    const connection = await connected();
+    for (let i = 0; i < 10; i++) void connection.reducers.addPerson({ id: i, name: "x".repeat(50_000) });
+    await settle();
+    expect(server.socket.payloads).toBe(2);
+    expect(server.socket.take()).toHaveLength(10);
+    connection.disconnect();
+  });
+
+  test("a reducer resolves after its rows are in the cache, and callbacks know of it", async () => {
+    const connection = await connected();
+    connection.subscriptionBuilder().subscribe(tables.person);
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", []));
+    const events: unknown[] = [];
+    connection.db.person.onInsert(({ event }, { name }) => events.push([event.tag, name, event]));
+    const call = connection.reducers.addPerson({ id: 5, name: "Eve" });
+    await settle();
+    const delta = { querySetId: 0, table: "person", inserts: [row(5, "Eve")], deletes: [] };
+    server.socket.deliver(serverMessage.reducerOk(1, [delta]));
+    await call;
+    expect(names(connection)).toEqual(["Eve"]);
+    expect(events).toMatchObject([
+      [
+        "Reducer",
+        "Eve",
+        {
+          value: {
+            timestamp: new Timestamp(1_700_000_000_000_000n),
+            outcome: { tag: "Ok" },
+            reducer: { name: "add_person", args: { id: 5, name: "Eve" } },
+          },
+        },
+      ],
+    ]);
+    connection.disconnect();
+  });
+
+  test("the errors of a reducer", async () => {
+    const connection = await connected();
+    const refused = connection.reducers.tick({}).catch((error) => error);
+    await settle();
+    server.socket.deliver(serverMessage.reducerError(0, "not now"));
+    expect(await refused).toBeInstanceOf(SenderError);
+    expect((await refused).message).toBe("not now");
+    const broken = connection.reducers.tick({}).catch((error) => error);
+    await settle();
+    server.socket.deliver(
+      message((writer) => {
+        writer.writeU8(6);
+        writer.writeU32(1);
+        writer.writeI64(0n);
+        writer.writeU8(3);
+        writer.writeString("boom");
+      }),
+    );
+    expect(await broken).toBeInstanceOf(InternalError);
+    connection.disconnect();
+  });
+
+  test("a failed call that nobody waits for is logged and harms nobody", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const connection = await connected();
+    void connection.reducers.tick({});
+    await settle();
+    server.socket.deliver(serverMessage.reducerError(0, "nobody listens"));
+    await settle();
+    expect(log.mock.calls.flat().map(String).join(" ")).toMatch(/reducer tick failed.*nobody listens/);
+    connection.disconnect();
+    void connection.reducers.tick({});
+    await settle();
+  });
+
+  test("arguments that do not fit reject the call", async () => {
+    const connection = await connected();
+    const call = connection.reducers.addPerson({ id: 1n as never, name: "x" });
+    await expect(call).rejects.toMatchObject({ code: "LC0838" });
+    connection.disconnect();
+  });
+
+  test("a procedure resolves with its value", async () => {
+    const connection = await connected();
+    const call = connection.procedures.doubleIt({ value: 21 });
+    await settle();
+    const [request] = server.socket.take();
+    expect(request).toMatchObject({ tag: "Call", kind: "procedure", name: "double_it" });
+    server.socket.deliver(
+      serverMessage.procedureResult(
+        0,
+        message((writer) => writer.writeU64(42n)),
+      ),
+    );
+    expect(await call).toBe(42n);
+    connection.disconnect();
+  });
+
+  test("a one-off query returns rows and leaves the cache alone", async () => {
+    const connection = await connected();
+    const answer = connection.oneOffQuery(tables.person.where((person) => person.id.lt(3)));
+    await settle();
+    expect(server.socket.take()).toEqual([
+      { tag: "OneOffQuery", requestId: 0, query: 'SELECT * FROM "person" WHERE "person"."id" < 3' },
+    ]);
+    server.socket.deliver(serverMessage.oneOffResult(0, "person", [row(1, "A"), row(2, "B")]));
+    expect(await answer).toEqual([
+      { id: 1, name: "A" },
+      { id: 2, name: "B" },
+    ]);
+    expect(connection.db.person.count()).toBe(0n);
+    connection.disconnect();
+  });
+});
+
+describe("subscriptions", () => {
+  test("applied, then rows' callbacks; unsubscribeThen, then rows' callbacks", async () => {
+    const connection = await connected();
+    const log: string[] = [];
+    connection.db.person.onInsert(({ event }, { name }) => log.push(`+${name} ${event.tag}`));
+    connection.db.person.onDelete(({ event }, { name }) => log.push(`-${name} ${event.tag}`));
+    const handle = connection
+      .subscriptionBuilder()
+      .onApplied((ctx) => log.push(`applied ${ctx.db.person.count()}`))
+      .subscribe("SELECT * FROM person");
+    expect([handle.isActive(), handle.isEnded()]).toEqual([false, false]);
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "A")]));
+    expect([handle.isActive(), handle.isEnded()]).toEqual([true, false]);
+    handle.unsubscribeThen((ctx) => log.push(`end ${ctx.db.person.count()}`));
+    expect(() => handle.unsubscribe()).toThrow("LC0849");
+    await settle();
+    server.socket.deliver(serverMessage.unsubscribeApplied(1, 0, "person", [row(1, "A")]));
+    expect([handle.isActive(), handle.isEnded()]).toEqual([false, true]);
+    expect(log).toEqual(["applied 1", "+A SubscribeApplied", "end 0", "-A UnsubscribeApplied"]);
+    connection.disconnect();
+  });
+
+  test("a refused query is an error with the server's text and a code", async () => {
+    const connection = await connected();
+    const errors: [Error | undefined, Error][] = [];
+    const handle = connection
+      .subscriptionBuilder()
+      .onError((ctx: ErrorContextInterface<any>, error: Error) => errors.push([ctx.event, error]))
+      .subscribe("SELECT * FROM nothing");
+    await settle();
+    server.socket.deliver(serverMessage.subscriptionError(0, 0, "no such table: `nothing`"));
+    expect(errors).toHaveLength(1);
+    expect(errors[0]![0]).toBe(errors[0]![1]);
+    expect(errors[0]![1]).toMatchObject({ message: "no such table: `nothing`", code: "LC0836" });
+    expect((errors[0]![1] as ClientError).docsUrl).toMatch(/LC0836\.md$/);
+    expect(handle.isEnded()).toBe(true);
+    connection.disconnect();
+  });
+
+  test("rows of a table that the bindings lack are skipped, once with a warning", async () => {
+    setGlobalLogLevel("warn");
+    const log = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const connection = await connected();
+    connection.subscriptionBuilder().subscribe(["SELECT * FROM person", "SELECT * FROM newer"]);
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "newer", [row(1, "A")]));
+    const delta = { querySetId: 0, table: "newer", inserts: [row(2, "B")], deletes: [] };
+    server.socket.deliver(serverMessage.transactionUpdate([delta]));
+    expect(log).toHaveBeenCalledTimes(1);
+    expect(connection.isActive).toBe(true);
+    connection.disconnect();
+  });
+
+  test("a callback that throws does not keep others from being called", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const connection = await connected();
+    const seen: number[] = [];
+    connection.db.person.onInsert(() => {
+      throw new Error("mistake");
+    });
+    connection.db.person.onInsert(async () => {
+      throw new Error("mistake of an async function");
+    });
+    connection.db.person.onInsert((_, { id }) => seen.push(id));
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "A"), row(2, "B")]));
+    await settle();
+    expect(seen).toEqual([1, 2]);
+    expect(log).toHaveBeenCalledTimes(4);
+    expect(String(log.mock.calls[0])).toContain("LC0848");
+    connection.disconnect();
+  });
+
+  test("rows of an event table are announced and not kept", async () => {
+    const connection = await connected();
+    const seen: number[] = [];
+    connection.db.boom.onInsert((_, { id }) => seen.push(id));
+    connection.subscriptionBuilder().subscribe("SELECT * FROM boom");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "boom", []));
+    server.socket.deliver(
+      message((writer) => {
+        writer.writeBytes(
+          Buffer.from(
+            "04 01000000 00000000 01000000 04000000 626f6f6d 01000000 01".replaceAll(" ", ""),
+            "hex",
+          ),
+        );
+        writer.writeBytes(Buffer.from("00 0400 08000000 09000000 0a000000".replaceAll(" ", ""), "hex"));
+      }),
+    );
+    expect(seen).toEqual([9, 10]);
+    expect(connection.db.boom.count()).toBe(0n);
+    connection.disconnect();
+  });
+
+  test("subscribeToAllTables", async () => {
+    const connection = await connected();
+    connection.subscriptionBuilder().subscribeToAllTables();
+    await settle();
+    expect(server.socket.take()).toMatchObject([
+      {
+        queries: ["SELECT * FROM person", "SELECT * FROM mark", "SELECT * FROM badge", "SELECT * FROM boom"],
+      },
+    ]);
+    connection.disconnect();
+  });
+});
+
+describe("large results", () => {
+  const rows = (count: number): Uint8Array[] => Array.from({ length: count }, (_, i) => row(i, `n${i}`));
+
+  test("become visible at once, after slices in which other tasks run", async () => {
+    const connection = await connected();
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    await settle();
+    const applied = serverMessage.subscribeApplied(0, 0, "person", rows(100_000));
+    const update = { querySetId: 0, table: "person", inserts: [row(1, "new")], deletes: [row(1, "n1")] };
+    const inserted: number[] = [];
+    let [updates, tasks] = [0, 0];
+    connection.db.person.onInsert((_, { id }) => inserted.push(id));
+    connection.db.person.onUpdate(() => {
+      expect(inserted).toHaveLength(100_000);
+      updates += 1;
+    });
+    const counts = new Set<bigint>();
+    const timer = setInterval(() => {
+      tasks += 1;
+      counts.add(connection.db.person.count());
+    });
+    server.socket.deliver(applied);
+    // It must not overtake, although it could be applied now.
+    server.socket.deliver(serverMessage.transactionUpdate([update]));
+    await until("the update", () => updates === 1);
+    clearInterval(timer);
+    expect(connection.db.person.id.find(1)?.name).toBe("new");
+    expect(connection.db.person.count()).toBe(100_000n);
+    expect(tasks).toBeGreaterThan(1);
+    expect([...counts].every((count) => count === 0n || count === 100_000n)).toBe(true);
+    connection.disconnect();
+  });
+});
+
+describe("the end", () => {
+  test("disconnect", async () => {
+    const ends: unknown[] = [];
+    const connection = await connected((b) => b.onDisconnect((_, error) => ends.push(error)));
+    const late = connection.reducers.tick({}).catch((error) => error);
+    connection.disconnect();
+    await settle();
+    expect(ends).toEqual([undefined]);
+    expect(connection.isActive).toBe(false);
+    expect((await late).code).toBe("LC0834");
+    await expect(connection.reducers.tick({})).rejects.toMatchObject({ code: "LC0834" });
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  test("with onDisconnect and without withReconnect a loss is final, as in the published package", async () => {
+    const ends: unknown[] = [];
+    const connection = await connected((b) => b.onDisconnect((_, error) => ends.push(error)));
+    const call = connection.reducers.tick({}).catch((error) => error);
+    await settle();
+    server.socket.drop(new Error("cable"));
+    await settle();
+    expect(ends).toHaveLength(1);
+    expect(String(ends[0])).toMatch(/cable.*LC0831/);
+    expect((await call).code).toBe("LC0833");
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  test("a connection that cannot be made", async () => {
+    const errors: Error[] = [];
+    server.refusal = new Error("no route");
+    builder()
+      .onConnectError((_, error) => errors.push(error))
+      .build();
+    await settle();
+    expect(errors.map(String)).toEqual(["Error: no route"]);
+    expect(server.attempts).toHaveLength(1);
+  });
+
+  test("a server that ends the connection before it answers", async () => {
+    const errors: Error[] = [];
+    builder()
+      .onConnectError((_, error) => errors.push(error))
+      .onConnect(() => errors.push(new Error("connected")))
+      .build();
+    await settle();
+    server.socket.open();
+    server.socket.drop();
+    await settle();
+    expect(errors.map(String)).toEqual([expect.stringMatching(/client_connected.*LC0831/)]);
+  });
+
+  test("a message that cannot be decoded ends the connection, whatever may follow", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const ends: any[] = [];
+    const connection = await connected((b) => b.withReconnect().onDisconnect((_, error) => ends.push(error)));
+    server.socket.deliver(new Uint8Array([99]));
+    server.socket.deliver(new Uint8Array([98]));
+    await settle();
+    expect(ends).toMatchObject([{ code: "LC0840" }]);
+    expect(log).toHaveBeenCalledTimes(1);
+    expect(connection.isActive).toBe(false);
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  test("a row that does not fit the bindings ends the connection and leaves the cache as it was", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const ends: any[] = [];
+    const connection = await connected((b) => b.onDisconnect((_, error) => ends.push(error)));
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    await settle();
+    server.socket.deliver(
+      serverMessage.subscribeApplied(0, 0, "person", [row(1, "A"), new Uint8Array([1, 2])]),
+    );
+    await settle();
+    expect(ends).toMatchObject([{ code: "LC0842" }]);
+    expect(connection.db.person.count()).toBe(0n);
+  });
+
+  test.each([
+    ["withUri", () => DbConnection.builder().withDatabaseName("x").build()],
+    ["withDatabaseName", () => DbConnection.builder().withUri("ws://localhost").build()],
+    ["not a URL", () => DbConnection.builder().withUri("localhost:3000")],
+  ])("a builder without %s", (_, build) => {
+    expect(build).toThrow("LC0847");
+  });
+});
+
+describe("reconnecting", () => {
+  test("keeps the cache, subscribes again, and tells the differences only", async () => {
+    const log: string[] = [];
+    const connection = await connected((b) =>
+      b
+        .withReconnect({ baseDelayMs: 1 })
+        .onConnect(() => log.push("connect"))
+        .onReconnecting((_, { attempt }: ReconnectingInfo) => log.push(`reconnecting ${attempt}`))
+        .onReconnect(({ db }) => log.push(`reconnect ${db.person.count()}`))
+        .onDisconnect(() => log.push("disconnect")),
+    );
+    const { person } = connection.db;
+    const handle = connection
+      .subscriptionBuilder()
+      .onApplied(() => log.push("applied"))
+      .subscribe("SELECT * FROM person");
+    await settle();
+    server.socket.take();
+    server.socket.deliver(
+      serverMessage.subscribeApplied(0, 0, "person", [row(1, "same"), row(2, "old"), row(3, "gone")]),
+    );
+    const same = person.id.find(1);
+    person.onInsert((_, { name }) => log.push(`+${name}`));
+    person.onUpdate((_, old, { name }) => log.push(`${old.name}>${name}`));
+    person.onDelete((_, { name }) => log.push(`-${name}`));
+
+    server.socket.drop();
+    await settle();
+    expect(connection.isActive).toBe(false);
+    expect(connection.isReconnecting).toBe(true);
+    expect(person.count()).toBe(3n);
+    await reconnected(1);
+    expect(server.attempts[1]!.authToken).toBe("secret");
+    expect(server.socket.take()).toMatchObject([
+      { tag: "Subscribe", querySetId: 0, queries: ["SELECT * FROM person"] },
+    ]);
+    expect(connection.isActive).toBe(true);
+    expect(person.count()).toBe(3n);
+    server.socket.deliver(
+      serverMessage.subscribeApplied(0, 0, "person", [row(4, "new"), row(1, "same"), row(2, "newer")]),
+    );
+    expect(log).toEqual([
+      "connect",
+      "applied",
+      "reconnecting 1",
+      "+new",
+      "old>newer",
+      "-gone",
+      "reconnect 3",
+    ]);
+    expect(person.id.find(1)).toBe(same);
+    expect(handle.isActive()).toBe(true);
+    expect(connection.token).toBe("secret");
+    connection.disconnect();
+  });
+
+  test("is the default without onDisconnect, and withReconnect(false) turns it off", async () => {
+    const restored = await connected((b) => b);
+    server.socket.drop();
+    await until("another attempt", () => server.sockets.length === 2);
+    restored.disconnect();
+    await connected((b) => b.withReconnect(false));
+    server.socket.drop();
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect(server.sockets).toHaveLength(3);
+  });
+
+  test("updates that arrive before the last subscription is back are not lost", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person WHERE id < 10");
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person WHERE id >= 10");
+    await settle();
+    server.socket.deliver(
+      serverMessage.subscribeApplied(0, 0, "person", [row(1, "a")]),
+      serverMessage.subscribeApplied(1, 1, "person", [row(10, "b")]),
+    );
+    const log: string[] = [];
+    connection.db.person.onUpdate((_, old, { name }) => log.push(`${old.name}>${name}`));
+    server.socket.drop();
+    await reconnected(1);
+    server.socket.deliver(serverMessage.subscribeApplied(2, 0, "person", [row(1, "a")]));
+    const delta = { querySetId: 0, table: "person", inserts: [row(1, "c")], deletes: [row(1, "a")] };
+    server.socket.deliver(serverMessage.transactionUpdate([delta]));
+    expect(names(connection)).toEqual(["a", "b"]);
+    server.socket.deliver(serverMessage.subscribeApplied(3, 1, "person", [row(10, "b")]));
+    expect(names(connection)).toEqual(["b", "c"]);
+    expect(log).toEqual(["a>c"]);
+    connection.disconnect();
+  });
+
+  test("calls on their way are rejected, calls made meanwhile are sent afterwards", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }).withQueuedRequestsMax(2));
+    const onItsWay = connection.reducers.addPerson({ id: 1, name: "lost" }).catch((error) => error);
+    await settle();
+    server.socket.drop();
+    const error = await onItsWay;
+    expect(error.code).toBe("LC0833");
+    expect(error.message).toContain("add_person");
+    const waiting = [connection.reducers.tick({}), connection.reducers.tick({})];
+    await expect(connection.reducers.tick({})).rejects.toMatchObject({ code: "LC0835" });
+    await reconnected(1);
+    const calls = server.socket.take();
+    expect(calls).toMatchObject([{ name: "tick" }, { name: "tick" }]);
+    for (const { requestId } of calls) server.socket.deliver(serverMessage.reducerOk(requestId, []));
+    await Promise.all(waiting);
+    connection.disconnect();
+  });
+
+  test("subscriptions that were not applied, or made meanwhile, are sent again in order", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+    const applied: number[] = [];
+    const subscribe = (n: number) =>
+      connection
+        .subscriptionBuilder()
+        .onApplied(() => applied.push(n))
+        .subscribe(`SELECT * FROM person WHERE id = ${n}`);
+    subscribe(0);
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(0, "zero")]));
+    subscribe(1);
+    await settle();
+    server.socket.drop();
+    subscribe(2);
+    const never = subscribe(3);
+    let ended = false;
+    never.unsubscribeThen(() => {
+      ended = true;
+    });
+    expect(ended).toBe(true);
+    await reconnected(1);
+    const requests = server.socket.take() as { querySetId: number; requestId: number; queries: string[] }[];
+    expect(requests.map(({ queries }) => queries[0]!.at(-1))).toEqual(["0", "1", "2"]);
+    for (const { requestId, querySetId } of requests) {
+      server.socket.deliver(
+        serverMessage.subscribeApplied(requestId, querySetId, "person", [row(querySetId, "x")]),
+      );
+    }
+    expect(applied).toEqual([0, 1, 2]);
+    expect(connection.db.person.count()).toBe(3n);
+    connection.disconnect();
+  });
+
+  test("what was unsubscribed meanwhile leaves the cache with the next connection", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+    const handle = connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "a")]));
+    server.socket.drop();
+    let atEnd: bigint | undefined;
+    handle.unsubscribeThen(({ db }) => {
+      atEnd = db.person.count();
+    });
+    await reconnected(1);
+    expect(server.socket.take()).toEqual([]);
+    expect(atEnd).toBe(0n);
+    expect(handle.isEnded()).toBe(true);
+    connection.disconnect();
+  });
+
+  test("a query that the server refuses after the reconnect takes its rows along", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+    const errors: string[] = [];
+    connection
+      .subscriptionBuilder()
+      .onError(({ event }) => errors.push(String(event?.message)))
+      .subscribe("SELECT * FROM person");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "a")]));
+    server.socket.drop();
+    await reconnected(1);
+    server.socket.deliver(serverMessage.subscriptionError(1, 0, "no such table"));
+    expect(errors).toEqual(["no such table"]);
+    expect(connection.db.person.count()).toBe(0n);
+    connection.disconnect();
+  });
+
+  test("a subscription that the server gives up on: the others come back without its rows", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+    const errors: string[] = [];
+    const subscribe = (query: string) =>
+      connection
+        .subscriptionBuilder()
+        .onError(({ event }) => errors.push(String(event?.message)))
+        .subscribe(query);
+    subscribe("SELECT * FROM person WHERE id = 1");
+    subscribe("SELECT * FROM person WHERE id = 2");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "one")]));
+    server.socket.deliver(serverMessage.subscribeApplied(1, 1, "person", [row(2, "two")]));
+    server.socket.deliver(serverMessage.subscriptionError(undefined, 0, "view failed"));
+    expect(errors).toEqual(["view failed"]);
+    await reconnected(1);
+    const requests = server.socket.take();
+    expect(requests).toMatchObject([{ querySetId: 1 }]);
+    server.socket.deliver(
+      serverMessage.subscribeApplied(requests[0]!.requestId, 1, "person", [row(2, "two")]),
+    );
+    expect(names(connection)).toEqual(["two"]);
+    connection.disconnect();
+  });
+
+  test("waits longer after each failure, gives up after maxAttempts, and says so once", async () => {
+    const ends: any[] = [];
+    const delays: number[] = [];
+    const connection = await connected((b) =>
+      b
+        .withReconnect({ baseDelayMs: 4, maxDelayMs: 10, maxAttempts: 4 })
+        .onReconnecting((_, { delayMs }) => delays.push(delayMs))
+        .onDisconnect((_, error) => ends.push(error)),
+    );
+    server.refusal = new Error("still down");
+    const waiting = (async () => {
+      await settle();
+      return connection.reducers.tick({}).catch((error) => error);
+    })();
+    server.socket.drop();
+    await until("the end", () => ends.length > 0);
+    expect(delays).toHaveLength(4);
+    const longest = [4, 8, 10, 10];
+    delays.forEach((delay, i) => {
+      expect(delay).toBeGreaterThanOrEqual(longest[i]! / 2);
+      expect(delay).toBeLessThanOrEqual(longest[i]!);
+    });
+    expect(ends).toMatchObject([{ code: "LC0850", cause: new Error("still down") }]);
+    expect((await waiting).code).toBe("LC0834");
+  });
+
+  test("with withReconnect the first attempt is repeated as well", async () => {
+    const errors: string[] = [];
+    server.refusal = new Error("not yet");
+    const connection = builder()
+      .withReconnect({ baseDelayMs: 1 })
+      .onConnectError((_, error) => errors.push(error.message))
+      .build();
+    await until("two attempts", () => errors.length >= 2);
+    server.refusal = undefined;
+    await until("a socket", () => server.sockets.length === 1);
+    server.socket.open();
+    server.socket.deliver(serverMessage.initialConnection());
+    expect(connection.isActive).toBe(true);
+    connection.disconnect();
+  });
+
+  test("disconnect while waiting ends it", async () => {
+    const ends: unknown[] = [];
+    const connection = await connected((b) =>
+      b.withReconnect({ baseDelayMs: 200 }).onDisconnect((_, e) => ends.push(e)),
+    );
+    server.socket.drop();
+    await settle();
+    connection.disconnect();
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    expect(ends).toEqual([undefined]);
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  test("a connection lost in the middle of restoring starts over", async () => {
+    const connection = await connected((b) => b.withReconnect({ baseDelayMs: 0 }));
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person WHERE id = 1");
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person WHERE id = 2");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "one")]));
+    server.socket.deliver(serverMessage.subscribeApplied(1, 1, "person", [row(2, "two")]));
+    const changes: string[] = [];
+    connection.db.person.onDelete((_, { name }) => changes.push(`-${name}`));
+    connection.db.person.onInsert((_, { name }) => changes.push(`+${name}`));
+    server.socket.drop();
+    await reconnected(1);
+    const [first] = server.socket.take();
+    server.socket.deliver(serverMessage.subscribeApplied(first!.requestId, 0, "person", []));
+    server.socket.drop();
+    await reconnected(2);
+    expect(names(connection)).toEqual(["one", "two"]);
+    for (const request of server.socket.take() as { requestId: number; querySetId: number }[]) {
+      const rows = request.querySetId === 0 ? [row(1, "one")] : [];
+      server.socket.deliver(
+        serverMessage.subscribeApplied(request.requestId, request.querySetId, "person", rows),
+      );
+    }
+    expect(names(connection)).toEqual(["one"]);
+    expect(changes).toEqual(["-two"]);
+    connection.disconnect();
+  });
+});
+
+test("the first payload is the one that the protocol's description shows", async () => {
+  const connection = builder().build();
+  connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+  await settle();
+  const sent: Uint8Array[] = [];
+  server.socket.send = (payload) => void sent.push(payload);
+  server.socket.open();
+  expect(sent.map((payload) => Buffer.from(payload).toString("hex"))).toEqual([
+    "00000000000000000001000000" + "14000000" + "53454c454354202a2046524f4d20706572736f6e",
+  ]);
+  expect(new BinaryReader(sent[0]!).readU8()).toBe(0);
+  connection.disconnect();
+});
