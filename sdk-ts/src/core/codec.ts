@@ -53,7 +53,7 @@ export function isUnit(type: AlgebraicTypeType): boolean {
 let canGenerate: boolean | undefined;
 
 /** Whether functions can be made from text here: pages with a strict content security policy forbid it. */
-function generates(): boolean {
+export function canGenerateCode(): boolean {
   if (canGenerate === undefined) {
     try {
       canGenerate = new Function("return 1")() === 1;
@@ -79,7 +79,7 @@ let deserializers: Cache<Deserializer<any>> = /* @__PURE__ */ new WeakMap();
 export function serializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
   const known = serializers.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
-  const made = generates() ? generateSerializer(type, typespace) : closureSerializer(type, typespace);
+  const made = canGenerateCode() ? generateSerializer(type, typespace) : closureSerializer(type, typespace);
   serializers.set(type, { typespace, made });
   return made;
 }
@@ -88,7 +88,9 @@ export function serializerOf(type: AlgebraicTypeType, typespace?: TypespaceType)
 export function deserializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
   const known = deserializers.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
-  const made = generates() ? generateDeserializer(type, typespace) : closureDeserializer(type, typespace);
+  const made = canGenerateCode()
+    ? generateDeserializer(type, typespace)
+    : closureDeserializer(type, typespace);
   deserializers.set(type, { typespace, made });
   return made;
 }

@@ -1,0 +1,242 @@
+import { BinaryReader } from "../core/binary_reader";
+import { BinaryWriter } from "../core/binary_writer";
+import { ConnectionId } from "../core/connection_id";
+import { SenderError, tooShort } from "../core/errors";
+import { Identity } from "../core/identity";
+import { encodeModuleDef } from "../core/module_def";
+import { isRowTypedQuery, toSql } from "../core/query";
+import { Timestamp } from "../core/timestamp";
+import {
+  databaseView,
+  forChildren,
+  type Level,
+  makeLevel,
+  type Numbered,
+  number,
+  ProcedureCtxImpl,
+  queryBuilder,
+} from "./calls";
+import { forgetTimers } from "./console";
+import { DirectReducerCtx, ReducerCtxImpl } from "./ctx";
+import { errorConstructor } from "./errors";
+import { readRequest, writeResponse } from "./http_handlers";
+import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
+import { fastSys } from "./sys";
+
+/** Where the arguments begin in the buffer of a direct call (docs/js-abi.md). */
+const DIRECT_ARGUMENTS_AT = 64;
+
+const NO_ONE = /* @__PURE__ */ new Identity(0n);
+
+/** Traces end above this function: users see their own frames only (spec 04 §9). */
+function __spacetimedb_end_short_backtrace(fn: (a: any, b: any) => unknown, a: unknown, b: unknown): unknown {
+  return fn(a, b);
+}
+
+function connection(id: bigint): ConnectionId | null {
+  return id === 0n ? null : new ConnectionId(id);
+}
+
+/** What the host calls (spec 04 §6). */
+class Hooks {
+  readonly #registry: Registry;
+  readonly #root: Level;
+  readonly #reducers: Numbered<ReducerEntry>;
+  readonly #procedures: Numbered<ProcedureEntry>;
+  readonly #views: Numbered<ViewEntry>;
+  readonly #anonymousViews: Numbered<ViewEntry>;
+  readonly #reader = new BinaryReader(new Uint8Array(0));
+  #contexts: Map<Level, ReducerCtxImpl> | undefined;
+
+  constructor(registry: Registry) {
+    const root = makeLevel(registry);
+    this.#registry = registry;
+    this.#root = root;
+    this.#reducers = number(root, (r) => r.reducers);
+    this.#procedures = number(root, (r) => r.procedures);
+    this.#views = number(root, (r) => r.views);
+    this.#anonymousViews = number(root, (r) => r.anonymousViews);
+  }
+
+  __describe_module__(): Uint8Array {
+    return encodeModuleDef(this.#registry.moduleDef);
+  }
+
+  __get_error_constructor__(code: number): unknown {
+    return errorConstructor(code);
+  }
+
+  get __sender_error_class__(): typeof SenderError {
+    return SenderError;
+  }
+
+  /** The context of a level, for the current call. */
+  #context(
+    level: Level,
+    sender: Identity,
+    timestamp: Timestamp,
+    connectionId: ConnectionId | null,
+  ): ReducerCtxImpl {
+    // All tables are looked up before any reducer runs, so that one that is missing is found at once.
+    databaseView(this.#root);
+    this.#contexts ??= new Map();
+    let context = this.#contexts.get(level);
+    if (context === undefined) {
+      const as = {};
+      for (const child of level.children) {
+        Object.defineProperty(as, child.name, {
+          enumerable: true,
+          get: () => {
+            const { sender, timestamp, connectionId } = context!;
+            return this.#context(child, sender, timestamp, connectionId);
+          },
+        });
+      }
+      context = new ReducerCtxImpl(databaseView(level), as);
+      this.#contexts.set(level, context);
+    }
+    // Asked for again in the same call, it keeps its random numbers.
+    if (context.timestamp === timestamp && context.sender === sender) return context;
+    return context.begin(sender, timestamp, connectionId);
+  }
+
+  __call_reducer__(
+    id: number,
+    sender: bigint,
+    connectionId: bigint,
+    timestamp: bigint,
+    args: DataView,
+  ): undefined {
+    forgetTimers();
+    const { level, entry } = this.#reducers[id]!;
+    this.#reader.reset(args);
+    const values = entry.decode(this.#reader);
+    const context = this.#context(
+      level,
+      new Identity(sender),
+      new Timestamp(timestamp),
+      connection(connectionId),
+    );
+    __spacetimedb_end_short_backtrace(entry.fn, context, values);
+  }
+
+  #viewResult(entry: ViewEntry, result: unknown): { data: Uint8Array } {
+    const out = new BinaryWriter(256);
+    if (isRowTypedQuery(result)) {
+      out.writeU8(1);
+      out.writeString(toSql(result as any));
+    } else {
+      out.writeU8(0);
+      entry.encodeRows(
+        out,
+        entry.isOption ? (result === undefined || result === null ? [] : [result]) : result,
+      );
+    }
+    return { data: out.getBuffer() };
+  }
+
+  __call_view__(id: number, sender: bigint, args: Uint8Array): { data: Uint8Array } {
+    const { level, entry } = this.#views[id]!;
+    const params = entry.decode(new BinaryReader(args));
+    databaseView(this.#root);
+    const ctx = { sender: new Identity(sender), db: databaseView(level), from: queryBuilder(level) };
+    return this.#viewResult(entry, __spacetimedb_end_short_backtrace(entry.fn, ctx, params));
+  }
+
+  __call_view_anon__(id: number, args: Uint8Array): { data: Uint8Array } {
+    const { level, entry } = this.#anonymousViews[id]!;
+    const params = entry.decode(new BinaryReader(args));
+    databaseView(this.#root);
+    const ctx = { db: databaseView(level), from: queryBuilder(level) };
+    return this.#viewResult(entry, __spacetimedb_end_short_backtrace(entry.fn, ctx, params));
+  }
+
+  __call_procedure__(
+    id: number,
+    sender: bigint,
+    connectionId: bigint,
+    timestamp: bigint,
+    args: Uint8Array,
+  ): Uint8Array {
+    const { level, entry } = this.#procedures[id]!;
+    const values = entry.decode(new BinaryReader(args));
+    const ctx = new ProcedureCtxImpl(
+      level,
+      new Identity(sender),
+      new Timestamp(timestamp),
+      connection(connectionId),
+    );
+    const result = __spacetimedb_end_short_backtrace(entry.fn, ctx, values);
+    const out = new BinaryWriter(64);
+    entry.encode(out, result);
+    return out.getBuffer();
+  }
+
+  __call_http_handler__(
+    id: number,
+    timestamp: bigint,
+    request: Uint8Array,
+    body: Uint8Array,
+  ): [Uint8Array, Uint8Array] {
+    const handler = this.#registry.handlers[id]!;
+    const ctx = new ProcedureCtxImpl(this.#root, NO_ONE, new Timestamp(timestamp), null);
+    return writeResponse(__spacetimedb_end_short_backtrace(handler, ctx, readRequest(request, body)));
+  }
+}
+
+/**
+ * The hook by which a Lightcone host calls reducers without making values for what a reducer does not look at
+ * (docs/js-abi.md): everything lies in one buffer.
+ */
+function makeDirectHook(registry: Registry, buffer: ArrayBuffer) {
+  const root = makeLevel(registry);
+  const reader = new BinaryReader(new Uint8Array(buffer));
+  const view = new DataView(buffer);
+  const contexts: DirectReducerCtx[] = [];
+
+  const makeContext = (level: Level): DirectReducerCtx => {
+    const context: DirectReducerCtx = new DirectReducerCtx(
+      databaseView(level),
+      forChildren(level, makeContext),
+      view,
+    );
+    contexts.push(context);
+    return context;
+  };
+
+  type Ready = { fn: ReducerEntry["fn"]; decode: ReducerEntry["decode"]; context: DirectReducerCtx };
+  let ready: Ready[] | undefined;
+
+  /** Looks up all tables; if that fails, the next call tries again. */
+  const prepare = (): Ready[] => {
+    databaseView(root);
+    const byLevel = new Map<Level, DirectReducerCtx>();
+    ready = number(root, (r) => r.reducers).map(({ level, entry }) => {
+      let context = byLevel.get(level);
+      if (context === undefined) {
+        context = makeContext(level);
+        byLevel.set(level, context);
+      }
+      return { fn: entry.fn, decode: entry.decode, context };
+    });
+    return ready;
+  };
+
+  return (id: number, argsLength: number): undefined => {
+    const { fn, decode, context } = (ready ?? prepare())[id]!;
+    forgetTimers();
+    for (let i = 0; i < contexts.length; i++) contexts[i]!.begin();
+    reader.offset = DIRECT_ARGUMENTS_AT;
+    const args = decode(reader);
+    const end = DIRECT_ARGUMENTS_AT + argsLength;
+    if (reader.offset > end) throw tooShort(reader.offset - end, end, 0);
+    __spacetimedb_end_short_backtrace(fn, context, args);
+  };
+}
+
+export function makeHooks(registry: Registry): object {
+  const hooks: any = new Hooks(registry);
+  const buffer = fastSys()?.callBuffer;
+  if (buffer !== undefined) hooks.__lightcone_call_reducer__ = makeDirectHook(registry, buffer);
+  return hooks;
+}

@@ -1,0 +1,163 @@
+import type { Deserializer, Serializer } from "../core/algebraic_type";
+import { LightconeError } from "../core/errors";
+import type { MethodOrAny, RawModuleDefV10 } from "../core/module_def";
+import { toPascalCase } from "../core/names";
+import { ModuleContext, type UntypedSchemaDef } from "../core/schema";
+import type { UntypedTableSchema } from "../core/table";
+import { RowBuilder } from "../core/type_builders";
+import type { RowObj } from "../core/type_inference";
+
+/** The method by which an export adds itself to the definition of its module. */
+export const registerExport: unique symbol = Symbol("registerExport");
+
+/** What a module may export. */
+export interface ModuleExport {
+  [registerExport](registry: Registry, exportName: string): void;
+}
+
+export interface ReducerEntry {
+  readonly fn: (ctx: any, args: any) => unknown;
+  readonly decode: Deserializer<any>;
+}
+
+export interface ProcedureEntry extends ReducerEntry {
+  readonly encode: Serializer<any>;
+}
+
+export interface ViewEntry extends ReducerEntry {
+  /** Writes an array of rows. */
+  readonly encodeRows: Serializer<any>;
+  readonly isOption: boolean;
+}
+
+type PendingSchedule = {
+  table: UntypedTableSchema;
+  tableName?: string;
+  scheduleAtCol: number;
+  target: () => unknown;
+};
+
+type PendingRoute = { handler: unknown; method: MethodOrAny; path: string };
+
+/** The functions and tables of a module or submodule, as they are collected, and as they are called. */
+export class Registry extends ModuleContext {
+  schemaType!: UntypedSchemaDef;
+  readonly reducers: ReducerEntry[] = [];
+  readonly procedures: ProcedureEntry[] = [];
+  readonly views: ViewEntry[] = [];
+  readonly anonymousViews: ViewEntry[] = [];
+  readonly handlers: ((ctx: any, request: any) => unknown)[] = [];
+  readonly submodules: { namespace: string; registry: Registry }[] = [];
+
+  readonly #functionNames = new Set<string>();
+  /** Names of exported functions, by which schedules and routes refer to them. */
+  readonly #names = new Map<unknown, string>();
+  readonly #tableNames = new Map<UntypedTableSchema, string[]>();
+  readonly #schedules: PendingSchedule[] = [];
+  readonly #routes: PendingRoute[] = [];
+  #registered = false;
+
+  /** Adds all exports of a module but its schema, and resolves what refers to them. */
+  registerExports(namespace: object, ignoreOthers = false): RawModuleDefV10 {
+    if (this.#registered) return this.moduleDef;
+    this.#registered = true;
+    for (const [name, value] of Object.entries(namespace)) {
+      if (name === "default") continue;
+      const register = (value as Partial<ModuleExport> | null | undefined)?.[registerExport];
+      if (typeof register !== "function") {
+        if (ignoreOthers) continue;
+        throw new TypeError(
+          `exporting something that is not a spacetime export: \`${name}\`; move it to another file, or do not export it [LC0807]`,
+        );
+      }
+      register.call(value, this, name);
+    }
+    this.#resolveSchedules();
+    this.#resolveRoutes();
+    return this.moduleDef;
+  }
+
+  defineTable(table: UntypedTableSchema, accessorName: string): void {
+    const names = this.#tableNames.get(table);
+    if (names) names.push(accessorName);
+    else this.#tableNames.set(table, [accessorName]);
+    if (table.schedule) {
+      const { scheduleAtCol, reducer } = table.schedule;
+      this.#schedules.push({ table, tableName: accessorName, scheduleAtCol, target: reducer });
+    }
+  }
+
+  defineFunction(name: string, exported: unknown): void {
+    if (this.#functionNames.has(name)) {
+      throw new LightconeError(
+        "LC0808",
+        `There is already a reducer, procedure, view or handler named '${name}'`,
+      );
+    }
+    this.#functionNames.add(name);
+    this.#names.set(exported, name);
+  }
+
+  /** Registers the named type that stands for the parameters of a function; gives the parameters themselves. */
+  defineParams(exportName: string, params: RowObj | RowBuilder<any>) {
+    const builder = params instanceof RowBuilder ? params : new RowBuilder(params);
+    builder.typeName ??= toPascalCase(exportName);
+    const type = this.resolveType(this.registerTypesRecursively(builder) as any) as any;
+    return type.value as { elements: any[] };
+  }
+
+  schedule(table: UntypedTableSchema, exported: unknown): void {
+    if (table.scheduleAtCol === undefined) {
+      throw new LightconeError("LC0805", "The table of `onSchedule` needs a column of type t.scheduleAt()");
+    }
+    this.#schedules.push({ table, scheduleAtCol: table.scheduleAtCol, target: () => exported });
+  }
+
+  route(route: PendingRoute): void {
+    this.#routes.push(route);
+  }
+
+  #resolveSchedules(): void {
+    for (const { table, tableName, scheduleAtCol, target } of this.#schedules) {
+      const tableNames = tableName === undefined ? (this.#tableNames.get(table) ?? []) : [tableName];
+      if (tableNames.length === 0) {
+        throw new LightconeError("LC0805", "The table of `onSchedule` is not in the schema of this module");
+      }
+      const functionName = this.#names.get(target());
+      if (functionName === undefined) {
+        throw new TypeError(
+          `Table ${tableNames[0]} defines a schedule, but it seems like the associated function was not exported. [LC0805]`,
+        );
+      }
+      for (const name of tableNames) {
+        this.moduleDef.schedules.push({
+          sourceName: undefined,
+          tableName: name,
+          scheduleAtCol,
+          functionName,
+        });
+      }
+    }
+  }
+
+  #resolveRoutes(): void {
+    for (const { handler, method, path } of this.#routes) {
+      const handlerFunction = this.#names.get(handler);
+      if (handlerFunction === undefined) {
+        throw new LightconeError("LC0809", `The handler of route '${path}' is not exported`);
+      }
+      this.moduleDef.httpRoutes.push({ handlerFunction, method, path });
+    }
+  }
+}
+
+/** Makes a function an export of a module. */
+export function asExport<F extends (...args: any[]) => any>(
+  fn: F,
+  register: (registry: Registry, exportName: string, exported: F) => void,
+): F & ModuleExport {
+  // A function of its own: the same one may be exported under several names.
+  const exported = ((...args: any[]) => fn(...args)) as unknown as F & ModuleExport;
+  exported[registerExport] = (registry, exportName) => register(registry, exportName, exported);
+  return exported;
+}
