@@ -32,23 +32,14 @@ pub fn run(args: &Args) -> Result<()> {
         Some("js") => Some(HostType::Js),
         _ => None,
     };
-    match args.host_type.or_else(by_extension) {
-        Some(HostType::Wasm) => {}
-        Some(HostType::Js) => {
-            return Err(Error::later(
-                "Running JavaScript modules",
-                "Modules in Rust (WebAssembly) work.",
-            ));
-        }
-        None => {
-            return Err(Error::Usage(format!(
-                "{} is neither .wasm nor .js: say --host-type wasm or --host-type js",
-                args.module.display()
-            )))
-        }
-    }
+    let Some(host_type) = args.host_type.or_else(by_extension) else {
+        return Err(Error::Usage(format!(
+            "{} is neither .wasm nor .js: say --host-type wasm or --host-type js",
+            args.module.display()
+        )));
+    };
     let program = std::fs::read(&args.module).map_err(|e| Error::file("read", &args.module, e))?;
-    println!("{}", describe(&program)?);
+    println!("{}", describe(&program, host_type)?);
     Ok(())
 }
 
@@ -62,8 +53,18 @@ impl ConsoleSink for Stderr {
 }
 
 /// Loads a module without any database and returns its definition as JSON.
-fn describe(program: &[u8]) -> Result<String> {
-    let engine = super::start::wasm_engine(None, HostLimits::default().stack_bytes_max)?;
+fn describe(program: &[u8], host_type: HostType) -> Result<String> {
+    let stack_bytes_max = HostLimits::default().stack_bytes_max;
+    let engine: Arc<dyn ModuleEngine> = match host_type {
+        HostType::Wasm => Arc::new(super::start::wasm_engine(None, stack_bytes_max)?),
+        HostType::Js => super::start::js_engine(stack_bytes_max)?.ok_or_else(|| {
+            Error::coded(
+                "LC0632",
+                "This build has no JavaScript engine. Build it with `--features quickjs` or `--features v8`."
+                    .to_owned(),
+            )
+        })?,
+    };
     let options = InstanceOptions {
         database_identity: Identity::ZERO,
         console: Arc::new(Stderr),

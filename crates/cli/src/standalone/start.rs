@@ -79,7 +79,9 @@ pub fn run(args: Args) -> Result<()> {
         Some(&data_dir.join("cache/wasmtime")),
         config.limits.stack_bytes_max,
     )?);
-    let mut options = ServerOptions::new(listen_addr, data_dir, engines(wasm));
+    let js = js_engine(config.limits.stack_bytes_max)?;
+    let engines = Engines { wasm, js };
+    let mut options = ServerOptions::new(listen_addr, data_dir, engines);
     options.jwt_keys = args
         .jwt_pub_key_path
         .zip(args.jwt_priv_key_path)
@@ -120,8 +122,17 @@ pub(super) fn wasm_engine(code_cache: Option<&Path>, stack_bytes_max: usize) -> 
         .map_err(|e| Error::caused("LC0620", "cannot set up the WebAssembly engine", e))
 }
 
-fn engines(wasm: Arc<dyn ModuleEngine>) -> Engines {
-    Engines { wasm, js: None }
+/// The engine that this build runs JavaScript modules with, if it has one.
+#[cfg(any(feature = "v8", feature = "quickjs"))]
+pub(super) fn js_engine(stack_bytes_max: usize) -> Result<Option<Arc<dyn ModuleEngine>>> {
+    lightcone_host_js::engine(lightcone_host_js::JsEngineOptions { stack_bytes_max })
+        .map(Some)
+        .map_err(|e| Error::caused("LC0620", "cannot set up the JavaScript engine", e))
+}
+
+#[cfg(not(any(feature = "v8", feature = "quickjs")))]
+pub(super) fn js_engine(_stack_bytes_max: usize) -> Result<Option<Arc<dyn ModuleEngine>>> {
+    Ok(None)
 }
 
 /// The address to listen on: the wanted one, or another port if that is taken and the user agrees.
