@@ -92,7 +92,7 @@ async function bundleNow(source: string, sdk: Sdk): Promise<string> {
 }
 
 /** What Node's engine lacks, and the published package needs. */
-const LATER_LANGUAGE = `
+export const LATER_LANGUAGE = `
 if (!Set.prototype.isSubsetOf) {
   Set.prototype.isSubsetOf = function (other) { for (const x of this) if (!other.has(x)) return false; return true; };
 }
