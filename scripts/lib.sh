@@ -24,3 +24,10 @@ need_build_tools() {
     need cc build-essential
     command -v cargo >/dev/null 2>&1 || die "Rust is missing. https://rustup.rs tells how to install it."
 }
+
+# Installs what the lock file of the current directory names; anew only when it changed.
+npm_install() {
+    cmp -s package-lock.json node_modules/.installed-lock 2>/dev/null && return 0
+    npm ci --no-audit --no-fund
+    cp package-lock.json node_modules/.installed-lock
+}

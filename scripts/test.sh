@@ -41,6 +41,9 @@ export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
 say "fuzz targets, ${FUZZ_SECONDS:-5} seconds each"
 FUZZ_SECONDS=${FUZZ_SECONDS:-5} scripts/fuzz.sh
 
+say "sdk-ts"
+scripts/sdk.sh
+
 # Tests with the published clients: a directory each, with a script `run.sh` that starts what it needs.
 for run in tests/*/run.sh; do
     [ -x "$run" ] || continue

@@ -15,10 +15,6 @@ fi
 [ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
 
 cd "$here"
-# Installed anew only when the lock file changed.
-if ! cmp -s package-lock.json node_modules/.installed-lock 2>/dev/null; then
-    npm ci --no-audit --no-fund
-    cp package-lock.json node_modules/.installed-lock
-fi
+npm_install
 npx tsc --noEmit
 exec npx vitest run "$@"
