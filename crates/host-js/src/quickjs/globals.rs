@@ -6,6 +6,7 @@ use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
 use super::arguments::{host_function, RawFunction};
+use super::host_calls;
 use super::state::{state, Classes, ErrorStyle, Failure};
 use super::text;
 use super::value::{self, undefined, Owned, Thrown};
@@ -22,6 +23,7 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
         math_random(context, &global)?;
         console(context, &global)?;
         finalization_registry(context)?;
+        extras(context, &global)?;
         remove(context, &global, c"queueMicrotask")?;
         // QuickJS writes ten frames by default, and 64 at most.
         let error = global.get(c"Error")?;
@@ -309,6 +311,56 @@ unsafe extern "C" fn nothing(
     _values: *mut JSValue,
 ) -> JSValue {
     undefined()
+}
+
+/// The optional functions of this host (docs/js-abi.md).
+unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> {
+    unsafe {
+        let object = Owned::checked(context, qjs::JS_NewObject(context))?;
+        let version = Owned::new(context, value::number(1));
+        define_constant(context, &object, c"version", version)?;
+        for (name, function, arity) in host_calls::EXTRAS {
+            let function = plain_function(context, name, function, arity)?;
+            define_constant(context, &object, name, function)?;
+        }
+        let zeros = [0; CALL_BUFFER_BYTES];
+        let size = CALL_BUFFER_BYTES as qjs::size_t;
+        let buffer = qjs::JS_NewArrayBufferCopy(context, zeros.as_ptr(), size);
+        let buffer = Owned::checked(context, buffer)?;
+        state(context).values.call_buffer = Some(Owned::share(context, buffer.raw()));
+        define_constant(context, &object, c"callBuffer", buffer)?;
+        let symbol = qjs::JS_NewSymbol(context, EXTRAS.as_ptr(), true);
+        let symbol = Owned::checked(context, symbol)?;
+        let atom = qjs::JS_ValueToAtom(context, symbol.raw());
+        let defined =
+            qjs::JS_DefinePropertyValue(context, global.raw(), atom, object.into_raw(), 0);
+        qjs::JS_FreeAtom(context, atom);
+        match defined {
+            0.. => Ok(()),
+            _ => Err(Thrown),
+        }
+    }
+}
+
+/// [`crate::sys::EXTRAS`] for C.
+const EXTRAS: &CStr = c"lightcone.sys.1";
+/// Size of the buffer in which direct calls lie.
+pub(crate) const CALL_BUFFER_BYTES: usize = 4096;
+
+/// Defines an enumerable property that cannot be changed.
+unsafe fn define_constant(
+    context: *mut JSContext,
+    object: &Owned,
+    name: &CStr,
+    value: Owned,
+) -> Result<(), Thrown> {
+    let (raw, flags) = (value.into_raw(), qjs::JS_PROP_ENUMERABLE as c_int);
+    let defined =
+        unsafe { qjs::JS_DefinePropertyValueStr(context, object.raw(), name.as_ptr(), raw, flags) };
+    match defined {
+        0.. => Ok(()),
+        _ => Err(Thrown),
+    }
 }
 
 /// A `FinalizationRegistry` that never calls back. The language allows that, and host handles are closed at the end of

@@ -6,8 +6,9 @@
 //!
 //! # The limit
 //! QuickJS answers a refused allocation with an ordinary exception, which module code could catch, and some of its own
-//! code does not expect one. So a block beyond the limit is refused only if it is large; small ones are still granted for
-//! as long as it takes to notice the excess, which the [interrupt handler](super::isolate) does.
+//! code does not expect one. So a block beyond the limit is refused only if it is large (the module sees an InternalError,
+//! "out of memory"); small ones are still granted for as long as it takes to notice the excess, which the
+//! [interrupt handler](super::isolate) does, and which ends the call.
 
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
 use std::cell::Cell;
@@ -38,6 +39,7 @@ pub(crate) struct Heap {
     used_bytes: Cell<usize>,
     bytes_max: Cell<usize>,
     exceeded: Cell<bool>,
+    refused_bytes: Cell<Option<usize>>,
 }
 
 impl Heap {
@@ -47,10 +49,16 @@ impl Heap {
             used_bytes: Cell::new(0),
             bytes_max: Cell::new(bytes_max),
             exceeded: Cell::new(false),
+            refused_bytes: Cell::new(None),
         })
     }
 
-    /// Whether the limit was passed since the last [`Heap::forgive`].
+    /// The last block that was refused since the last [`Heap::forgive`].
+    pub(crate) fn refused_bytes(&self) -> Option<usize> {
+        self.refused_bytes.get()
+    }
+
+    /// Whether small blocks passed the limit since the last [`Heap::forgive`].
     pub(crate) fn is_exceeded(&self) -> bool {
         self.exceeded.get()
     }
@@ -71,6 +79,7 @@ impl Heap {
     /// A new call starts.
     pub(crate) fn forgive(&self) {
         self.exceeded.set(false);
+        self.refused_bytes.set(None);
     }
 
     /// The functions that QuickJS calls; their `opaque` is the heap.
@@ -93,8 +102,15 @@ impl Heap {
         if wanted <= limit {
             return true;
         }
+        let is_large = total >= LARGE_BLOCK_BYTES;
+        if is_large || wanted > limit.saturating_add(EXCESS_BYTES_MAX) {
+            self.refused_bytes.set(Some(total));
+        }
+        if is_large {
+            return false;
+        }
         self.exceeded.set(true);
-        total < LARGE_BLOCK_BYTES && wanted <= limit.saturating_add(EXCESS_BYTES_MAX)
+        wanted <= limit.saturating_add(EXCESS_BYTES_MAX)
     }
 
     fn allocate(&self, bytes: usize, zeroed: bool) -> *mut c_void {
@@ -310,7 +326,8 @@ mod tests {
         let heap = Heap::new(1 << 20);
         unsafe {
             assert!(heap_malloc(opaque(&heap), 1 << 20).is_null());
-            assert!(heap.is_exceeded());
+            assert!(!heap.is_exceeded());
+            assert_eq!(heap.refused_bytes(), Some((1 << 20) + HEADER_BYTES));
             heap.forgive();
             for _ in 0..20 {
                 assert!(!heap_malloc(opaque(&heap), 60 << 10).is_null());

@@ -3,7 +3,7 @@
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
 
-use crate::sys::{HOOKS_REQUIRED, HOOK_HTTP_HANDLER};
+use crate::sys::{HOOKS_REQUIRED, HOOK_CALL_REDUCER_DIRECT, HOOK_HTTP_HANDLER};
 use crate::texts;
 
 use super::state::{state, throw, ErrorStyle, Failure, Hooks};
@@ -87,8 +87,19 @@ unsafe fn read(context: *mut JSContext, object: Owned) -> Result<Hooks, Missing>
         }
     }
     unsafe { function(context, &object, HOOK_HTTP_HANDLER, true) }?;
+    let direct = unsafe { property(context, &object, HOOK_CALL_REDUCER_DIRECT) }?;
+    hooks.call_reducer_direct = Some(direct).filter(Owned::is_function);
     hooks.object = Some(object);
     Ok(hooks)
+}
+
+unsafe fn property(context: *mut JSContext, object: &Owned, name: &str) -> Result<Owned, Thrown> {
+    unsafe {
+        let atom = qjs::JS_NewAtomLen(context, name.as_ptr().cast(), name.len() as qjs::size_t);
+        let value = qjs::JS_GetProperty(context, object.raw(), atom);
+        qjs::JS_FreeAtom(context, atom);
+        Owned::checked(context, value)
+    }
 }
 
 unsafe fn function(
@@ -98,10 +109,7 @@ unsafe fn function(
     optional: bool,
 ) -> Result<Option<Owned>, Missing> {
     unsafe {
-        let atom = qjs::JS_NewAtomLen(context, name.as_ptr().cast(), name.len() as qjs::size_t);
-        let hook = qjs::JS_GetProperty(context, object.raw(), atom);
-        qjs::JS_FreeAtom(context, atom);
-        let hook = Owned::checked(context, hook)?;
+        let hook = property(context, object, name)?;
         if optional && hook.is_nullish() {
             return Ok(None);
         }

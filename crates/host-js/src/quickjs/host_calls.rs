@@ -1,8 +1,8 @@
 //! The host functions of version 2 (spec 04 §4.2): arguments in, a call of the host's side, the answer out.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, CStr};
 
-use lightcone_host::{AbiError, Advance, Errno, HostEnv};
+use lightcone_host::{AbiError, Advance, Errno, PointRead};
 use lightcone_types::{ConnectionId, IndexId, TableId};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
@@ -184,8 +184,8 @@ host_functions! {
 
     get_jwt_payload(call) {
         let connection = ConnectionId(call.u128(0)?);
-        let payload = jwt_payload(call.env(), connection)?;
-        Ok(value::bytes(call.context, &payload))
+        let payload = call.env().jwt_payload(connection)?;
+        Ok(value::bytes(call.context, payload.as_bytes()))
     }
 
     volatile_schedule_immediate(call) {
@@ -205,6 +205,17 @@ host_functions! {
         Ok(undefined())
     }
 
+    /// Scan and read in one step (docs/js-abi.md).
+    point_read(call) {
+        let index = IndexId(call.u32(0)?);
+        let buffer = call.buffer(1, BufferWord::ArrayBuffer)?;
+        let key_len = prefix(buffer, call.u32(2)?)?.len();
+        match call.env().point_read(index, buffer, key_len)? {
+            PointRead::Rows(count) => Ok(signed(count as i32)),
+            PointRead::TooSmall(size) => Ok(signed(-(size as i32))),
+        }
+    }
+
     /// Refused wherever a transaction is open (04 §4.2), which is wherever calls run so far.
     procedure_http_request(call) {
         call.array(0)?;
@@ -212,22 +223,12 @@ host_functions! {
     }
 }
 
+/// The optional functions of this host: name, function, number of parameters (docs/js-abi.md).
+pub(crate) const EXTRAS: [(&CStr, RawFunction, c_int); 2] =
+    [(c"point_read", point_read, 3), (c"row_update", update, 4)];
+
 fn signed(value: i32) -> JSValue {
     qjs::JS_MKVAL(qjs::JS_TAG_INT, value)
-}
-
-/// The payload of the token that a connection came with; empty if there is none.
-pub(crate) fn jwt_payload(
-    env: &mut HostEnv,
-    connection: ConnectionId,
-) -> Result<Vec<u8>, AbiError> {
-    let source = env.jwt_source(connection)?;
-    if source == 0 {
-        return Ok(Vec::new());
-    }
-    let mut payload = vec![0; env.source_remaining(source)?];
-    env.source_read(source, &mut payload)?;
-    Ok(payload)
 }
 
 /// The arguments of a range scan: prefix, start and end, one behind the other in one buffer.

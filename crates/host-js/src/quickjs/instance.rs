@@ -8,12 +8,13 @@ use lightcone_host::{
     HostEnv, HostError, HostTrap, LimitKind, ModuleInstance, ReducerCall, ReducerOutcome,
 };
 use rquickjs_sys as qjs;
-use rquickjs_sys::JSValue;
+use rquickjs_sys::{JSContext, JSValue};
 
 use crate::program::ProgramText;
 use crate::texts;
 use crate::trace::Exception;
 
+use super::globals::CALL_BUFFER_BYTES;
 use super::isolate::Isolate;
 use super::numbers::Known;
 use super::stack;
@@ -23,6 +24,8 @@ use super::value::{buffer_bytes, forget_exception, number, to_text, undefined, O
 const PANIC_LEVEL: u32 = 101;
 /// Arguments up to this size share one buffer.
 const ARGS_BUFFER_BYTES: usize = 4096;
+/// Where the arguments of a direct call begin.
+const ARGS_OFFSET: usize = 64;
 /// Views of the arguments up to this length are kept.
 const KEPT_VIEWS: usize = 256;
 
@@ -79,6 +82,11 @@ impl QuickJsInstance {
 
     /// Calls the hook, in JavaScript's terms.
     fn call_hook(&mut self, call: &ReducerCall<'_>) -> Result<Owned, Thrown> {
+        if call.args.len() <= CALL_BUFFER_BYTES - ARGS_OFFSET {
+            if let Some(direct) = self.direct_hook() {
+                return self.call_direct(direct, call);
+            }
+        }
         let context = self.isolate.context;
         let hooks = &self.isolate.state().hooks;
         let hook = hooks.call_reducer.as_ref().map(Owned::raw);
@@ -103,6 +111,44 @@ impl QuickJsInstance {
                 args.raw(),
             ];
             self.isolate.call(hook, this, &mut arguments)
+        }
+    }
+
+    /// The hook that takes calls in the buffer, if the module has one and the buffer is still whole.
+    #[inline]
+    fn direct_hook(&mut self) -> Option<JSValue> {
+        let context = self.isolate.context;
+        let state = self.isolate.state();
+        let hook = state.hooks.call_reducer_direct.as_ref()?.raw();
+        let buffer = state.values.call_buffer.as_ref()?.raw();
+        // SAFETY: the buffer is a live value.
+        let is_whole = unsafe { is_whole(context, buffer, CALL_BUFFER_BYTES) };
+        if !is_whole {
+            state.hooks.call_reducer_direct = None;
+            return None;
+        }
+        Some(hook)
+    }
+
+    /// Calls the module with everything in one buffer (docs/js-abi.md).
+    fn call_direct(&mut self, hook: JSValue, call: &ReducerCall<'_>) -> Result<Owned, Thrown> {
+        let context = self.isolate.context;
+        let state = self.isolate.state();
+        let this = state.hooks.object.as_ref().map(Owned::raw);
+        let buffer = state.values.call_buffer.as_ref().map(Owned::raw);
+        // SAFETY: the values are live. The bytes are written before JavaScript runs.
+        unsafe {
+            let content = buffer_bytes(context, buffer.unwrap_or(undefined()));
+            if let Some((head, args)) = content.split_at_mut_checked(ARGS_OFFSET) {
+                head[..32].copy_from_slice(&call.sender.to_le_bytes());
+                head[32..48].copy_from_slice(&call.connection_id.0.to_le_bytes());
+                head[48..56].copy_from_slice(&call.timestamp.0.to_le_bytes());
+                head[56..].fill(0);
+                args[..call.args.len()].copy_from_slice(call.args);
+            }
+            let mut arguments = [number(call.id), number(call.args.len() as u32)];
+            self.isolate
+                .call(hook, this.unwrap_or(undefined()), &mut arguments)
         }
     }
 
@@ -170,6 +216,14 @@ impl QuickJsInstance {
 
     /// Writes the record of an exception that nobody caught.
     fn panicked(&mut self, exception: Exception) -> ReducerOutcome {
+        let heap = &self.isolate.state().heap;
+        if let Some(bytes) = heap.refused_bytes() {
+            // The limit explains it better than the engine's words; as with other terminations there is no record.
+            let limit = super::state::memory_limit(heap);
+            let text = exception.text();
+            let message = format!("{limit} (it asked for {bytes}); then: {text}");
+            return ReducerOutcome::Fatal { message };
+        }
         let (filename, line) = match exception.location() {
             Some((script, line)) => (Some(script.as_bytes()), line),
             None => (None, u32::MAX),
@@ -204,7 +258,7 @@ impl QuickJsInstance {
         }
     }
 
-    /// After a termination the isolate is used again, unless it would carry something over.
+    /// After a termination, or when memory was short, the isolate is used again, unless it would carry something over.
     #[cold]
     fn recover(&mut self) {
         self.isolate.collect_garbage();
@@ -226,22 +280,22 @@ impl ModuleInstance for QuickJsInstance {
             };
         }
         let state = self.isolate.state();
-        state.env.begin_call(datastore.take(), call.name, &[]);
+        state.env.begin_script_call(datastore.take(), call.name);
         let call_ms_max = state.env.limits().call_ms_max;
         state.start_clock(LimitKind::CallTime, call_ms_max);
         self.isolate.enter();
         let result = self.call_hook(call);
         let outcome = self.outcome(result);
         self.isolate.run_jobs();
-        let outcome = match self.isolate.is_doomed() {
+        let is_doomed = self.isolate.is_doomed();
+        let outcome = match is_doomed {
             false => outcome,
-            true => {
-                let outcome = self.doomed();
-                self.recover();
-                outcome
-            }
+            true => self.doomed(),
         };
-        *datastore = self.isolate.state().env.end_call();
+        if is_doomed || self.isolate.state().heap.refused_bytes().is_some() {
+            self.recover();
+        }
+        *datastore = self.isolate.state().env.end_script_call();
         outcome
     }
 
@@ -289,10 +343,7 @@ impl ArgumentViews {
     unsafe fn buffer(&mut self, isolate: &mut Isolate) -> Result<JSValue, Thrown> {
         unsafe {
             if let Some(buffer) = &self.buffer {
-                let is_whole = buffer_bytes(isolate.context, buffer.raw()).len()
-                    == ARGS_BUFFER_BYTES
-                    && qjs::JS_IsImmutableArrayBuffer(buffer.raw()) == 0;
-                if is_whole {
+                if is_whole(isolate.context, buffer.raw(), ARGS_BUFFER_BYTES) {
                     return Ok(buffer.raw());
                 }
             }
@@ -303,6 +354,13 @@ impl ArgumentViews {
             let buffer = Owned::checked(isolate.context, buffer)?;
             Ok(self.buffer.insert(buffer).raw())
         }
+    }
+}
+
+/// Whether a buffer was neither detached nor made immutable.
+unsafe fn is_whole(context: *mut JSContext, buffer: JSValue, size: usize) -> bool {
+    unsafe {
+        buffer_bytes(context, buffer).len() == size && qjs::JS_IsImmutableArrayBuffer(buffer) == 0
     }
 }
 

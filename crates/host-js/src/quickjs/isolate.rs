@@ -117,10 +117,7 @@ impl Isolate {
         match found {
             _ if self.is_doomed() => Err(self.load_error(EVALUATION, program)),
             Ok(()) => Ok(()),
-            Err(hooks::Missing::Text(text)) => Err(HostError::LoadTrap {
-                export: EVALUATION.to_owned(),
-                message: text.to_owned(),
-            }),
+            Err(hooks::Missing::Text(text)) => Err(HostError::Script(text.to_owned())),
             Err(hooks::Missing::Thrown) => Err(self.load_error(EVALUATION, program)),
         }
     }
@@ -175,10 +172,10 @@ impl Isolate {
                     qjs::JS_Throw(self.context, reason);
                     Err(self.load_error(EVALUATION, program))
                 }
-                qjs::JSPromiseStateEnum_JS_PROMISE_PENDING => Err(HostError::LoadTrap {
-                    export: EVALUATION.to_owned(),
-                    message: format!("Uncaught TypeError: {}", texts::PENDING),
-                }),
+                qjs::JSPromiseStateEnum_JS_PROMISE_PENDING => Err(HostError::Script(format!(
+                    "Uncaught TypeError: {}",
+                    texts::PENDING
+                ))),
                 _ => Ok(module),
             }
         }
@@ -243,8 +240,12 @@ impl Isolate {
             let exception =
                 unsafe { stack::uncaught(self.context, &exception, program.source_map.as_ref()) };
             if !self.is_doomed() {
-                let message = exception.text();
-                return HostError::LoadTrap { export, message };
+                let heap = &self.state().heap;
+                if heap.refused_bytes().is_some() {
+                    let trap = super::state::memory_limit(heap);
+                    return HostError::LoadLimit { export, trap };
+                }
+                return HostError::Script(exception.text());
             }
         }
         match self.state().doomed.take() {

@@ -53,6 +53,8 @@ pub(crate) struct Values {
     /// Reads `buffer`, `byteOffset` and `byteLength` of a `DataView`.
     pub(crate) view_parts: Option<Owned>,
     pub(crate) module_hooks: Option<Owned>,
+    /// Where direct calls lie (docs/js-abi.md).
+    pub(crate) call_buffer: Option<Owned>,
     /// The label that `new TextDecoder` was last given and that was right.
     pub(crate) utf8_label: Option<Owned>,
 }
@@ -65,6 +67,8 @@ pub(crate) struct Hooks {
     pub(crate) get_error_constructor: Option<Owned>,
     pub(crate) sender_error_class: Option<Owned>,
     pub(crate) call_reducer: Option<Owned>,
+    /// In place of `call_reducer`, if there is one (docs/js-abi.md).
+    pub(crate) call_reducer_direct: Option<Owned>,
 }
 
 /// The same for 1.x packages, which have no error classes (04 §10).
