@@ -6,7 +6,7 @@ import { ClientError } from "./client_error";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
-import type { UntypedRemoteModule, UntypedSchemaDef } from "./remote_module";
+import type { UntypedRemoteModule } from "./remote_module";
 
 export type SubscribeEvent = "applied" | "error" | "end";
 

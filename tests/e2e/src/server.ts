@@ -218,7 +218,7 @@ export class Server {
     const output = await this.cliOk('publish', '--bin-path', module, '--yes', ...options, name);
     const identity = /identity: ([0-9a-f]{64})\s*$/.exec(output);
     if (!identity) throw new Error(`publish did not name the identity:\n${output}`);
-    return identity[1];
+    return identity[1]!;
   }
 
   fetch(path: string, init?: RequestInit): Promise<Response> {
@@ -236,7 +236,7 @@ export class Server {
   ownerToken(): string {
     const token = /spacetimedb_token = "([^"]+)"/.exec(readFileSync(this.home.path('cli.toml'), 'utf8'));
     if (!token) throw new Error('cli.toml holds no token');
-    return token[1];
+    return token[1]!;
   }
 
   /** Rows of a query over HTTP, as the owner. */

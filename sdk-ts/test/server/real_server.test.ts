@@ -1,0 +1,140 @@
+// The client on a real server: compression, one-off queries, and a server that goes away and comes back.
+// `npm run test:server`; LIGHTCONE_BIN names the `spacetime` to test, as for tests/e2e/run.sh.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Server, until, wasm } from "../../../tests/e2e/src/server";
+import type { ReconnectingInfo } from "../../src/client";
+import { Bank, connected, subscribed } from "./support";
+
+let server: Server;
+
+beforeAll(async () => {
+  server = await Server.start();
+  await server.publish("bank", wasm("transfer"));
+});
+afterAll(() => server?.stop());
+
+const builder = () => Bank.builder().withUri(server.url).withDatabaseName("bank");
+const total = (connection: Bank): bigint =>
+  [...connection.db.accounts.iter()].reduce((sum, { balance }) => sum + balance, 0n);
+
+test.each(["gzip", "brotli", "none"] as const)(
+  "compression %s: rows and updates in order",
+  async (compression) => {
+    const connection = await connected(builder().withCompression(compression));
+    const other = await connected(builder());
+    await connection.reducers.seed({ n: 20_000, initialBalance: 100n });
+    const applied = subscribed(connection, "SELECT * FROM accounts");
+    // Updates follow the large result closely.
+    const transfers = Array.from({ length: 200 }, (_, i) =>
+      other.reducers.transfer({ from: i, to: i + 1, amount: 1n }),
+    );
+    await Promise.all([applied, ...transfers]);
+    await until("all updates are here", () => connection.db.accounts.id.find(200)?.balance === 101n);
+    expect(connection.db.accounts.count()).toBe(20_000n);
+    expect(connection.db.accounts.id.find(0)?.balance).toBe(99n);
+    expect(connection.db.accounts.id.find(100)?.balance).toBe(100n);
+    expect(total(connection)).toBe(2_000_000n);
+    connection.disconnect();
+    other.disconnect();
+  },
+);
+
+test("a one-off query", async () => {
+  const connection = await connected(builder());
+  await connection.reducers.seed({ n: 5, initialBalance: 7n });
+  const rows = await connection.oneOffQuery("SELECT * FROM accounts WHERE id = 3");
+  expect(rows).toEqual([{ id: 3, balance: 7n }]);
+  await expect(connection.oneOffQuery("SELECT * FROM nothing")).rejects.toMatchObject({ code: "LC0836" });
+  expect(connection.db.accounts.count()).toBe(0n);
+  connection.disconnect();
+});
+
+test("a refused token is not tried again", async () => {
+  const refused = connected(builder().withToken("nonsense").withReconnect());
+  await expect(refused).rejects.toMatchObject({ code: "LC0832" });
+});
+
+test("a database that is not there", async () => {
+  const missing = connected(Bank.builder().withUri(server.url).withDatabaseName("nobody-made-this"));
+  await expect(missing).rejects.toMatchObject({ code: "LC0831" });
+});
+
+test("a server that is killed and started again: the same identity, the differences, and calls that waited", async () => {
+  const log: string[] = [];
+  const attempts: ReconnectingInfo[] = [];
+  const ends: unknown[] = [];
+  const connection = await connected(
+    builder()
+      .withReconnect({ baseDelayMs: 20, maxDelayMs: 200 })
+      .onReconnecting((_, info) => attempts.push(info))
+      .onReconnect(() => log.push("reconnect"))
+      .onDisconnect((_, error) => ends.push(error)),
+  );
+  const identity = connection.identity!.toHexString();
+  const connectionId = connection.connectionId.toHexString();
+  await connection.reducers.seed({ n: 10, initialBalance: 100n });
+  await subscribed(connection, "SELECT * FROM accounts");
+  const { accounts } = connection.db;
+  const untouched = accounts.id.find(9);
+  accounts.onInsert((_, { id }) => log.push(`+${id}`));
+  accounts.onDelete((_, { id }) => log.push(`-${id}`));
+  accounts.onUpdate((_, old, row) => log.push(`${row.id}: ${old.balance} > ${row.balance}`));
+
+  const { port } = new URL(server.url);
+  await server.kill();
+  await until("the loss is noticed", () => attempts.length > 0);
+  expect(connection.isActive).toBe(false);
+  expect(accounts.count()).toBe(10n);
+  const waiting = connection.reducers.transfer({ from: 0, to: 1, amount: 5n });
+
+  // Back on the same port; somebody else is faster.
+  await server.launch("--listen-addr", `127.0.0.1:${port}`);
+  await waiting;
+  await until("restored", () => log.includes("reconnect"));
+  expect(connection.identity!.toHexString()).toBe(identity);
+  expect(connection.connectionId.toHexString()).not.toBe(connectionId);
+  await until("the transfer is seen", () => accounts.id.find(1)?.balance === 105n);
+  expect(log).toEqual(["reconnect", "0: 100 > 95", "1: 100 > 105"]);
+  expect(accounts.id.find(9)).toBe(untouched);
+
+  // What happened while a connection was away arrives as the difference.
+  log.length = 0;
+  await connection.reducers.transfer({ from: 2, to: 3, amount: 1n });
+  expect(log).toEqual(["2: 100 > 99", "3: 100 > 101"]);
+  connection.disconnect();
+  await until("the end", () => ends.length > 0);
+  expect(ends).toEqual([undefined]);
+});
+
+test("changes that others made meanwhile arrive as differences", async () => {
+  const other = await connected(builder());
+  await other.reducers.seed({ n: 6, initialBalance: 10n });
+  let socket: WebSocket | undefined;
+  const { OrderedSocket, openWebSocket } = await import("../../src/client/socket");
+  const connection = await connected(
+    builder()
+      .withReconnect({ baseDelayMs: 300 })
+      .withWSFn(async (args) => {
+        socket = await openWebSocket(args);
+        return new OrderedSocket(socket);
+      }),
+  );
+  await subscribed(
+    connection,
+    "SELECT * FROM accounts WHERE balance = 10",
+    "SELECT * FROM accounts WHERE id = 0",
+  );
+  const log: string[] = [];
+  const { accounts } = connection.db;
+  accounts.onInsert((_, { id }) => log.push(`+${id}`));
+  accounts.onDelete((_, { id }) => log.push(`-${id}`));
+  accounts.onUpdate((_, old, row) => log.push(`${row.id}: ${old.balance} > ${row.balance}`));
+  socket!.close();
+  await until("the loss is noticed", () => connection.isReconnecting);
+  await other.reducers.transfer({ from: 0, to: 5, amount: 4n });
+  await until("restored", () => connection.isActive && log.length > 0);
+  expect(log).toEqual(["0: 10 > 6", "-5"]);
+  connection.disconnect();
+  other.disconnect();
+});
