@@ -66,6 +66,7 @@ const REMOTE_MODULE = {
 export const tables: __QueryBuilder<typeof tablesSchema.schemaType> = __makeQueryBuilder(
   tablesSchema.schemaType,
 );
+export const procedures = __convertToAccessorMap(proceduresSchema.procedures);
 export const reducers = __convertToAccessorMap(reducersSchema.reducersType.reducers);
 
 export class SubscriptionBuilder extends __SubscriptionBuilderImpl<typeof REMOTE_MODULE> {}

@@ -1,0 +1,234 @@
+// @vitest-environment happy-dom
+// The hooks in React, in strict mode, on a server in memory.
+
+import * as React from "react";
+import { createRoot, type Root } from "react-dom/client";
+import { renderToString } from "react-dom/server";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { setGlobalLogLevel } from "../../src/client";
+import { SpacetimeDBProvider, useProcedure, useReducer, useSpacetimeDB, useTable } from "../../src/react";
+import { DbConnection, procedures, reducers, tables } from "../client/bindings";
+import { FakeServer, message, personBytes, serverMessage, settle } from "../client/fake_server";
+
+const { createElement: h } = React;
+(globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
+
+let server: FakeServer;
+let root: Root;
+let container: HTMLElement;
+let databases = 0;
+
+beforeEach(() => {
+  server = new FakeServer();
+  container = document.createElement("div");
+  root = createRoot(container);
+  setGlobalLogLevel("error");
+});
+
+afterEach(async () => {
+  await React.act(async () => root.unmount());
+  await settle();
+});
+
+const builder = () =>
+  DbConnection.builder()
+    .withUri("ws://localhost:1")
+    .withDatabaseName(`db${databases++}`)
+    .withWSFn(server.factory)
+    .withReconnect({ baseDelayMs: 0 });
+
+async function render(component: React.FunctionComponent, connectionBuilder = builder()): Promise<void> {
+  const tree = h(SpacetimeDBProvider<DbConnection>, { connectionBuilder }, h(component));
+  await React.act(async () => root.render(h(React.StrictMode, null, tree)));
+  await React.act(settle);
+}
+
+const act = (work: () => void): Promise<void> =>
+  React.act(async () => {
+    work();
+    await settle();
+  });
+
+const row = (id: number, name: string): Uint8Array => personBytes({ id, name });
+
+function greet(): void {
+  server.socket.open();
+  server.socket.deliver(serverMessage.initialConnection("secret"));
+}
+
+/** Subscriptions that the server has and that were not ended, by query. */
+function answerSubscriptions(rows: Uint8Array[]): void {
+  for (const request of server.socket.take()) {
+    if (request.tag === "Subscribe") {
+      server.socket.deliver(
+        serverMessage.subscribeApplied(request.requestId, request.querySetId, "person", rows),
+      );
+    } else if (request.tag === "Unsubscribe") {
+      server.socket.deliver(
+        serverMessage.unsubscribeApplied(request.requestId, request.querySetId, "person", rows),
+      );
+    }
+  }
+}
+
+test("one connection in strict mode; its state; closed after the last use", async () => {
+  const states: boolean[] = [];
+  await render(() => {
+    const { isActive, identity, token } = useSpacetimeDB();
+    states.push(isActive);
+    return h("p", null, isActive ? `${identity?.toHexString().slice(-1)} ${token}` : "offline");
+  });
+  expect(server.sockets).toHaveLength(1);
+  expect(container.textContent).toBe("offline");
+  await act(greet);
+  expect(container.textContent).toBe("7 secret");
+  await React.act(async () => root.unmount());
+  await settle();
+  expect(server.socket.readyState).toBe(3);
+  expect(server.sockets).toHaveLength(1);
+  root = createRoot(container);
+});
+
+test("useTable: rows of the query, ready when they are there, updated by transactions", async () => {
+  const calls: string[] = [];
+  const seen = new Set<unknown>();
+  await render(() => {
+    const [rows, isReady] = useTable(
+      tables.person.where((person) => person.id.lt(10)),
+      {
+        onInsert: ({ name }) => calls.push(`+${name}`),
+        onDelete: ({ name }) => calls.push(`-${name}`),
+        onUpdate: (old, { name }) => calls.push(`${old.name}>${name}`),
+      },
+    );
+    seen.add(rows);
+    return h("p", null, `${isReady} ${rows.map(({ name }) => name).join()}`);
+  });
+  expect(container.textContent).toBe("false ");
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a"), row(2, "b")]));
+  expect(container.textContent).toBe("true a,b");
+  expect(calls.splice(0)).toEqual(["+a", "+b"]);
+
+  const delta = {
+    querySetId: 1,
+    table: "person",
+    inserts: [row(2, "c"), row(50, "out of the query")],
+    deletes: [row(1, "a"), row(2, "b")],
+  };
+  const before = seen.size;
+  await act(() => server.socket.deliver(serverMessage.transactionUpdate([delta])));
+  expect(container.textContent).toBe("true c");
+  expect(calls).toEqual(["b>c", "-a"]);
+  // One message, one new array.
+  expect(seen.size).toBe(before + 1);
+});
+
+test("useTable: another query, and none while it is not enabled", async () => {
+  let setLimit!: (limit: number) => void;
+  await render(() => {
+    const [limit, set] = React.useState(5);
+    setLimit = set;
+    const query = tables.person.where((person) => person.id.lt(limit));
+    const [rows, isReady] = useTable(query, { enabled: limit > 0 });
+    return h("p", null, `${isReady} ${rows.length}`);
+  });
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a")]));
+  expect(container.textContent).toBe("true 1");
+  await act(() => setLimit(8));
+  expect(container.textContent).toBe("false 1");
+  const requests = server.socket.received.map((request) => request.tag);
+  expect(requests.sort()).toEqual(["Subscribe", "Unsubscribe"]);
+  await act(() => answerSubscriptions([row(1, "a")]));
+  expect(container.textContent).toBe("true 1");
+  await act(() => setLimit(0));
+  expect(container.textContent).toBe("false 0");
+  expect(server.socket.take()).toMatchObject([{ tag: "Unsubscribe" }]);
+});
+
+test("rows stay while the connection is restored", async () => {
+  await render(() => {
+    const { isActive } = useSpacetimeDB();
+    const [rows, isReady] = useTable(tables.person);
+    return h("p", null, `${isActive} ${isReady} ${rows.map(({ name }) => name).join()}`);
+  });
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a")]));
+  expect(container.textContent).toBe("true true a");
+  await act(() => server.socket.drop());
+  expect(container.textContent).toBe("false true a");
+  expect(server.sockets).toHaveLength(2);
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a"), row(2, "b")]));
+  expect(container.textContent).toBe("true true a,b");
+});
+
+test("useReducer and useProcedure: calls wait for the connection", async () => {
+  const results: unknown[] = [];
+  await render(() => {
+    const addPerson = useReducer(reducers.addPerson);
+    const tick = useReducer(reducers.tick);
+    const doubleIt = useProcedure(procedures.doubleIt);
+    const isFirst = React.useRef(true);
+    React.useEffect(() => {
+      if (!isFirst.current) return;
+      isFirst.current = false;
+      addPerson({ id: 1, name: "a" }).then(() => results.push("added"));
+      tick().catch((error: Error) => results.push(error.message));
+      doubleIt({ value: 4 }).then((value) => results.push(value));
+    }, [addPerson, tick, doubleIt]);
+    return null;
+  });
+  await act(greet);
+  const calls = server.socket.take();
+  expect(calls).toMatchObject([{ name: "add_person" }, { name: "tick" }, { name: "double_it" }]);
+  await act(() => {
+    server.socket.deliver(serverMessage.reducerOk(calls[0]!.requestId, []));
+    server.socket.deliver(serverMessage.reducerError(calls[1]!.requestId, "no"));
+    server.socket.deliver(
+      serverMessage.procedureResult(
+        calls[2]!.requestId,
+        message((writer) => writer.writeU64(8n)),
+      ),
+    );
+  });
+  expect(results).toEqual(["added", "no", 8n]);
+});
+
+test("a connection that fails is an error of the state, and works later", async () => {
+  server.refusal = new Error("no server");
+  await render(() => {
+    const { isActive, connectionError } = useSpacetimeDB();
+    return h("p", null, `${isActive} ${connectionError?.message ?? ""}`);
+  });
+  expect(container.textContent).toBe("false no server");
+  server.refusal = undefined;
+  await React.act(async () => {
+    while (server.sockets.length === 0) await settle();
+    await settle();
+  });
+  await act(greet);
+  expect(container.textContent).toBe("true ");
+});
+
+test("on a server, nothing is connected", () => {
+  const component = () => {
+    const [rows, isReady] = useTable(tables.person);
+    return h("p", null, `${isReady} ${rows.length}`);
+  };
+  const html = renderToString(
+    h(SpacetimeDBProvider<DbConnection>, { connectionBuilder: builder() }, h(component)),
+  );
+  expect(html).toBe("<p>false 0</p>");
+  expect(server.attempts).toHaveLength(0);
+});
+
+test("a hook outside of a provider says so", () => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const component = () => {
+    useSpacetimeDB();
+    return null;
+  };
+  expect(() => renderToString(h(component))).toThrow("LC0852");
+});

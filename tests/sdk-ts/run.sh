@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The TypeScript client on the built server: its own tests, and the end-to-end suite with it in place of the published
+# package. Arguments go to the latter's vitest. LIGHTCONE_BIN names the `spacetime` to test; without it, it is built.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../../scripts/lib.sh"
+
+need node nodejs
+need npm npm
+if [ -z "${LIGHTCONE_BIN:-}" ]; then
+    need_build_tools
+    (cd "$root" && cargo build --release --package lightcone-cli)
+    export LIGHTCONE_BIN=$CARGO_TARGET_DIR/release/spacetime
+fi
+[ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
+
+cd "$root/sdk-ts"
+[ -d node_modules ] || npm ci --no-audit --no-fund
+npm run --silent test:server
+exec scripts/drop-in.sh "$@"
