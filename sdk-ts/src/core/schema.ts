@@ -35,7 +35,8 @@ export type UntypedSchemaDef = {
   namespaces?: Record<string, UntypedSchemaDef>;
 };
 
-export interface TablesToSchema<T extends Record<string, UntypedTableSchema>> extends UntypedSchemaDef {
+/** A schema of tables. It says nothing about submodules, so that only those of a schema are known by name. */
+export interface TablesToSchema<T extends Record<string, UntypedTableSchema>> {
   tables: { readonly [AccName in keyof T & string]: TableToSchema<AccName, T[AccName]> };
 }
 

@@ -9,7 +9,8 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 export const packageDirectory = join(here, "..", "..");
 
-export type Sdk = "ours" | "npm";
+/** The sources of this package, the published one, or a built file of this package. */
+export type Sdk = "ours" | "npm" | { path: string };
 
 /** A call of a host function, and what came back. */
 export type Call = [name: string, ...args: unknown[]];
@@ -47,7 +48,7 @@ const bundles = new Map<string, Promise<string>>();
 
 /** One script that leaves the namespace of the module in `exports`. `source` is TypeScript that imports `spacetimedb/server`. */
 export function bundle(source: string, sdk: Sdk): Promise<string> {
-  const key = `${sdk}:${source}`;
+  const key = `${JSON.stringify(sdk)}:${source}`;
   let made = bundles.get(key);
   if (made === undefined) {
     made = bundleNow(source, sdk);
@@ -71,7 +72,12 @@ async function bundleNow(source: string, sdk: Sdk): Promise<string> {
     target: "es2022",
     platform: "browser",
     logLevel: "silent",
-    alias: sdk === "ours" ? { "spacetimedb/server": join(packageDirectory, "src/server/index.ts") } : {},
+    alias:
+      sdk === "npm"
+        ? {}
+        : {
+            "spacetimedb/server": sdk === "ours" ? join(packageDirectory, "src/server/index.ts") : sdk.path,
+          },
     plugins: [
       {
         name: "spacetime-sys",

@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Module, packageDirectory } from "./support/host";
+
+const run = promisify(execFile);
+const bin = (name: string) => join(packageDirectory, "node_modules", ".bin", name);
+
+// A project moves over by changing one line, `"spacetimedb": "npm:lightcone@…"`: its sources then find the files of this
+// package under the name of the other one. The same sources must satisfy the compiler with either.
+
+const FIXTURES = ["documented.ts", "features.ts"];
+const OURS_ONLY = ["stricter.ts"];
+const MODULES = ["transfer-ts-npm"];
+
+/** The compiler options of the CLI's template (spec 04 §12). */
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    skipLibCheck: true,
+    moduleResolution: "bundler",
+    jsx: "react-jsx",
+    target: "ESNext",
+    lib: ["ES2021", "dom"],
+    module: "ESNext",
+    isolatedModules: true,
+    noEmit: true,
+    types: [],
+  },
+  include: ["./src/*"],
+};
+
+let directory: string;
+let built: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "lightcone-types-"));
+  built = join(directory, "built");
+  await mkdir(built);
+  await run(bin("tsdown"), ["--out-dir", join(built, "dist")], { cwd: packageDirectory });
+  await cp(join(packageDirectory, "package.json"), join(built, "package.json"));
+}, 120_000);
+
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** A project with the fixtures, and a package installed as `spacetimedb`. */
+async function project(name: string, installed: string, fixtures = FIXTURES): Promise<string> {
+  const root = join(directory, name);
+  await mkdir(join(root, "src"), { recursive: true });
+  await mkdir(join(root, "node_modules"));
+  await symlink(installed, join(root, "node_modules", "spacetimedb"));
+  await writeFile(join(root, "tsconfig.json"), JSON.stringify(TSCONFIG));
+  for (const fixture of fixtures) {
+    await cp(join(packageDirectory, "test/types/fixtures", fixture), join(root, "src", fixture));
+  }
+  for (const module of MODULES) {
+    await cp(join(packageDirectory, "../modules", module, "src/index.ts"), join(root, "src", `${module}.ts`));
+  }
+  return root;
+}
+
+async function compile(root: string): Promise<string> {
+  try {
+    await run(bin("tsc"), ["-p", root]);
+    return "";
+  } catch (error: any) {
+    return error.stdout;
+  }
+}
+
+describe("the same sources compile", () => {
+  it("with the published package", async () => {
+    const installed = join(packageDirectory, "node_modules/spacetimedb");
+    expect(await compile(await project("npm", installed))).toBe("");
+  }, 60_000);
+
+  it("with this package under its name", async () => {
+    expect(await compile(await project("ours", built, [...FIXTURES, ...OURS_ONLY]))).toBe("");
+  }, 60_000);
+});
+
+describe("the same sources are the same module", () => {
+  it.each(FIXTURES)("%s", async (fixture) => {
+    const source = await readFile(join(packageDirectory, "test/types/fixtures", fixture), "utf8");
+    const ours = (await Module.load(source, { path: join(built, "dist/server.mjs") })).describe();
+    expect(ours).toBe((await Module.load(source, "npm")).describe());
+  });
+});
