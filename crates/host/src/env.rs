@@ -82,6 +82,11 @@ impl HostEnv {
         }
     }
 
+    /// What the instance was made with.
+    pub fn config(&self) -> &HostConfig {
+        &self.config
+    }
+
     /// The limits of the instance.
     pub fn limits(&self) -> &HostLimits {
         &self.config.limits

@@ -1,8 +1,52 @@
 //! The engine on V8.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`engine`](self) | the platform, loading |
+//! | `isolate` | one isolate with its context: globals, evaluation, hooks |
+//! | `instance` | what the database calls |
+//! | `imports` | the host functions, in their general form |
+//! | `fast` | the same, called by optimized code without leaving it |
+//! | `values` | checks of arguments |
+//! | `exception` | what was thrown, in words and frames |
+//! | `memory` | limits on the heap and on array buffers |
+//! | `watchdog` | the clock that stops endless loops |
+//!
+//! # How a faulty module is contained
+//!
+//! | fault | what stops it |
+//! |---|---|
+//! | exception, wrong argument | an exception; the isolate stays |
+//! | endless loop | the [watchdog] ends the call; the isolate stays |
+//! | endless recursion | `stack-bytes-max`: a RangeError that the module may catch |
+//! | endless allocation | `memory-bytes-max`: the call ends and the isolate is replaced; array buffers beyond it are a RangeError |
+//! | use of the host that no errno covers | the call ends; no code of the module runs any more in it (§5.3) |
+//!
+//! # Threads
+//!
+//! V8 takes the stack limit of an isolate from the thread that made it. So an isolate is used by that thread only: an instance
+//! makes its isolate when a thread calls it first ([`ModuleInstance::prepare`]), and makes a new one if it moves.
 
-use lightcone_host::{HostError, InstanceOptions, LoadedModule, ModuleEngine};
+mod exception;
+mod fast;
+mod imports;
+mod instance;
+mod isolate;
+mod memory;
+mod values;
+pub mod watchdog;
 
+use std::panic::resume_unwind;
+use std::sync::{Arc, Once};
+
+use lightcone_host::{
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+};
+
+use crate::program::ProgramText;
 use crate::JsEngineOptions;
+use instance::V8Instance;
+use isolate::Realm;
 
 /// The engine's name and version.
 pub fn name() -> String {
@@ -10,14 +54,34 @@ pub fn name() -> String {
 }
 
 /// Runs JavaScript modules in V8.
-pub struct V8Engine {}
+pub struct V8Engine {
+    stack_bytes_max: usize,
+}
 
 impl V8Engine {
-    /// Sets up the engine.
-    pub fn new(_options: JsEngineOptions) -> Result<V8Engine, HostError> {
-        Ok(V8Engine {})
+    /// Sets up V8 for the whole process and starts the clock.
+    pub fn new(options: JsEngineOptions) -> Result<V8Engine, HostError> {
+        static PLATFORM: Once = Once::new();
+        PLATFORM.call_once(|| {
+            // As long as an exception is not caught, its frames cost nothing; 1024 are what the reference system keeps.
+            ::v8::V8::set_flags_from_string("--stack-trace-limit=1024 --turbo-fast-api-calls");
+            ::v8::icu::set_default_locale("en-001");
+            let platform = ::v8::new_unprotected_default_platform(PLATFORM_THREADS, false);
+            ::v8::V8::initialize_platform(platform.make_shared());
+            ::v8::V8::initialize();
+        });
+        watchdog::start().map_err(|error| {
+            HostError::Engine(format!("can't start the watchdog thread: {error}"))
+        })?;
+        Ok(V8Engine {
+            stack_bytes_max: options.stack_bytes_max,
+        })
     }
 }
+
+/// Threads that compile and collect garbage in the background, for all isolates together. (Isolates are made on many
+/// threads that are not descendants of the first one, hence the "unprotected" platform.)
+const PLATFORM_THREADS: u32 = 2;
 
 impl ModuleEngine for V8Engine {
     fn name(&self) -> &'static str {
@@ -26,9 +90,59 @@ impl ModuleEngine for V8Engine {
 
     fn load(
         &self,
-        _program: &[u8],
-        _options: &InstanceOptions,
+        program: &[u8],
+        options: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
-        Err(HostError::Engine("not there yet".to_owned()))
+        let program = Arc::new(ProgramText::read(program)?);
+        let stack_bytes_max = self.stack_bytes_max;
+        let description = on_own_stack(stack_bytes_max, || {
+            let env = HostEnv::new(options.clone());
+            let mut realm = Realm::new(&program, env, stack_bytes_max)?;
+            realm.describe()
+        })?;
+        Ok(Box::new(V8Module {
+            program,
+            stack_bytes_max,
+            description,
+        }))
     }
+}
+
+/// A program that loaded.
+struct V8Module {
+    program: Arc<ProgramText>,
+    stack_bytes_max: usize,
+    description: Vec<u8>,
+}
+
+impl LoadedModule for V8Module {
+    fn describe(&self) -> &[u8] {
+        &self.description
+    }
+
+    fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+        Ok(Box::new(V8Instance::new(
+            self.program.clone(),
+            env,
+            self.stack_bytes_max,
+        )))
+    }
+}
+
+/// What compiling and the host's side of a call may need besides the module's stack.
+const HOST_STACK_BYTES: usize = 4 << 20;
+
+/// Runs the load phase on a thread that has the stack for it, whoever asked for it.
+fn on_own_stack<R: Send>(
+    stack_bytes_max: usize,
+    body: impl FnOnce() -> Result<R, HostError> + Send,
+) -> Result<R, HostError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("lc-v8-load".into())
+            .stack_size(stack_bytes_max.saturating_add(HOST_STACK_BYTES))
+            .spawn_scoped(scope, body)
+            .map_err(|error| HostError::Engine(format!("can't start a thread: {error}")))?;
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }

@@ -1,0 +1,641 @@
+//! The host functions (spec 04 §4.2) and the virtual modules that export them (§3).
+
+use ::v8::{
+    Context, FixedArray, Function, FunctionCallback, FunctionCallbackArguments, FunctionTemplate,
+    Global, Local, MapFnTo, Module, Object, PinScope, PropertyAttribute, ReturnValue, StackTrace,
+    Symbol,
+};
+use lightcone_host::{AbiError, Advance, Errno, HostTrap, PointRead};
+use lightcone_types::{ConnectionId, IndexId, TableId};
+
+use super::exception::{frames, FRAMES_MAX};
+use super::fast;
+use super::isolate::{CallBuffer, State};
+use super::values::{
+    buffer_of, bytes_of, range, start, string_of, u128_of, u16_of, u32_of, uint8_array, with_state,
+    BufferKind, Failure, Value,
+};
+use crate::specifier::{self, SysVersion};
+use crate::sys::{self, Function as Sys};
+use crate::{texts, trace};
+
+// ---- What the functions do, for general and for compiled calls -----------------------------------------------------
+
+pub(super) fn table_scan(table: u32) -> Result<u32, Failure> {
+    with_state(|state| Ok(state.env.table_scan(TableId(table))?))
+}
+
+pub(super) fn index_scan_point(index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
+    // SAFETY: nothing but the datastore runs while the slice is used.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let point = start(buffer, len)?;
+    with_state(|state| Ok(state.env.index_scan_point(IndexId(index), point)?))
+}
+
+pub(super) fn delete_by_point(index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let point = start(buffer, len)?;
+    with_state(|state| Ok(state.env.delete_by_index_point(IndexId(index), point)?))
+}
+
+/// The arguments of a range after the index and the buffer.
+#[derive(Clone, Copy)]
+pub(super) struct RangeLens {
+    pub(super) prefix_len: u32,
+    pub(super) prefix_elems: u16,
+    pub(super) rstart_len: u32,
+    pub(super) rend_len: u32,
+}
+
+pub(super) fn index_scan_range(
+    index: u32,
+    buffer: Value<'_>,
+    lens: RangeLens,
+) -> Result<u32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let (prefix, rstart, rend) = range(buffer, lens.prefix_len, lens.rstart_len, lens.rend_len)?;
+    with_state(|state| {
+        let index = IndexId(index);
+        Ok(state
+            .env
+            .index_scan_range(index, prefix, lens.prefix_elems, rstart, rend)?)
+    })
+}
+
+pub(super) fn delete_by_range(
+    index: u32,
+    buffer: Value<'_>,
+    lens: RangeLens,
+) -> Result<u32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    let (prefix, rstart, rend) = range(buffer, lens.prefix_len, lens.rstart_len, lens.rend_len)?;
+    with_state(|state| {
+        let index = IndexId(index);
+        Ok(state
+            .env
+            .delete_by_index_range(index, prefix, lens.prefix_elems, rstart, rend)?)
+    })
+}
+
+pub(super) fn delete_all_by_eq(table: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
+    let relation = start(buffer, len)?;
+    with_state(|state| Ok(state.env.delete_all_by_eq(TableId(table), relation)?))
+}
+
+pub(super) fn insert(table: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
+    let row = start(buffer, len)?;
+    with_state(|state| Ok(state.env.insert(TableId(table), row)? as u32))
+}
+
+pub(super) fn update(table: u32, index: u32, buffer: Value<'_>, len: u32) -> Result<u32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Row) }?;
+    let row = start(buffer, len)?;
+    with_state(|state| Ok(state.env.update(TableId(table), IndexId(index), row)? as u32))
+}
+
+pub(super) fn advance(iterator: u32, buffer: Value<'_>) -> Result<i32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    // The result has 31 bits for the size.
+    let end = buffer.len().min(i32::MAX as usize);
+    with_state(
+        |state| match state.env.row_iter_advance(iterator, &mut buffer[..end])? {
+            Advance::More(bytes) => Ok(bytes as i32),
+            Advance::Finished(bytes) => Ok(-(bytes as i32)),
+            Advance::TooSmall(bytes) => Err(Failure::TooSmall(bytes)),
+        },
+    )
+}
+
+pub(super) fn close(iterator: u32) -> Result<(), Failure> {
+    with_state(|state| Ok(state.env.row_iter_close(iterator)?))
+}
+
+pub(super) fn point_read(index: u32, buffer: Value<'_>, key_len: u32) -> Result<i32, Failure> {
+    // SAFETY: as above.
+    let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
+    if key_len as usize > buffer.len() {
+        return Err(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS));
+    }
+    with_state(|state| {
+        let read = state
+            .env
+            .point_read(IndexId(index), buffer, key_len as usize)?;
+        let (bytes, sign) = match read {
+            PointRead::Rows(bytes) => (bytes, 1),
+            PointRead::TooSmall(bytes) => (bytes, -1),
+        };
+        match i32::try_from(bytes) {
+            Ok(bytes) => Ok(bytes * sign),
+            Err(_) => Err(HostTrap::Internal("the rows are too large".into()).into()),
+        }
+        .map_err(|error: AbiError| Failure::Abi(error))
+    })
+}
+
+// ---- General calls ------------------------------------------------------------------------------------------------
+
+macro_rules! callbacks {
+    ($($name:ident |$scope:ident, $args:ident, $rv:ident| $body:block)*) => {
+        $(
+            fn $name<'s>(
+                scope: &mut PinScope<'s, '_>,
+                args: FunctionCallbackArguments<'s>,
+                mut rv: ReturnValue<'s>,
+            ) {
+                let $args = &args;
+                let $rv = &mut rv;
+                let result: Result<(), Failure> = {
+                    let $scope = &mut *scope;
+                    (|| $body)()
+                };
+                if let Err(failure) = result {
+                    fail(scope, failure);
+                }
+            }
+        )*
+    };
+}
+
+fn lens(args: &FunctionCallbackArguments<'_>) -> Result<RangeLens, Failure> {
+    Ok(RangeLens {
+        prefix_len: u32_of(args.get(2))?,
+        prefix_elems: u16_of(args.get(3))?,
+        rstart_len: u32_of(args.get(4))?,
+        rend_len: u32_of(args.get(5))?,
+    })
+}
+
+callbacks! {
+    call_table_id_from_name |scope, args, rv| {
+        let name = string_of(scope, args.get(0))?;
+        rv.set_uint32(with_state(|state| Ok(state.env.table_id_from_name(&name)?))?.0);
+        Ok(())
+    }
+    call_index_id_from_name |scope, args, rv| {
+        let name = string_of(scope, args.get(0))?;
+        rv.set_uint32(with_state(|state| Ok(state.env.index_id_from_name(&name)?))?.0);
+        Ok(())
+    }
+    call_table_row_count |scope, args, rv| {
+        let table = TableId(u32_of(args.get(0))?);
+        let count = with_state(|state| Ok(state.env.table_row_count(table)?))?;
+        rv.set(::v8::BigInt::new_from_u64(scope, count).into());
+        Ok(())
+    }
+    call_clear |scope, args, rv| {
+        let table = TableId(u32_of(args.get(0))?);
+        let count = with_state(|state| Ok(state.env.clear(table)?))?;
+        rv.set(::v8::BigInt::new_from_u64(scope, count).into());
+        Ok(())
+    }
+    call_table_scan |_scope, args, rv| {
+        rv.set_uint32(table_scan(u32_of(args.get(0))?)?);
+        Ok(())
+    }
+    call_index_scan_point |_scope, args, rv| {
+        let index = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Scan)?;
+        rv.set_uint32(index_scan_point(index, args.get(1), u32_of(args.get(2))?)?);
+        Ok(())
+    }
+    call_index_scan_range |_scope, args, rv| {
+        let index = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Scan)?;
+        rv.set_uint32(index_scan_range(index, args.get(1), lens(args)?)?);
+        Ok(())
+    }
+    call_delete_by_point |_scope, args, rv| {
+        let index = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Scan)?;
+        rv.set_uint32(delete_by_point(index, args.get(1), u32_of(args.get(2))?)?);
+        Ok(())
+    }
+    call_delete_by_range |_scope, args, rv| {
+        let index = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Scan)?;
+        rv.set_uint32(delete_by_range(index, args.get(1), lens(args)?)?);
+        Ok(())
+    }
+    call_delete_all_by_eq |_scope, args, rv| {
+        let table = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Row)?;
+        rv.set_uint32(delete_all_by_eq(table, args.get(1), u32_of(args.get(2))?)?);
+        Ok(())
+    }
+    call_insert |_scope, args, rv| {
+        let table = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Row)?;
+        rv.set_uint32(insert(table, args.get(1), u32_of(args.get(2))?)?);
+        Ok(())
+    }
+    call_update |_scope, args, rv| {
+        let table = u32_of(args.get(0))?;
+        let index = u32_of(args.get(1))?;
+        check_buffer(args.get(2), BufferKind::Row)?;
+        rv.set_uint32(update(table, index, args.get(2), u32_of(args.get(3))?)?);
+        Ok(())
+    }
+    call_advance |_scope, args, rv| {
+        rv.set_int32(advance(u32_of(args.get(0))?, args.get(1))?);
+        Ok(())
+    }
+    call_close |_scope, args, _rv| {
+        close(u32_of(args.get(0))?)
+    }
+    call_point_read |_scope, args, rv| {
+        let index = u32_of(args.get(0))?;
+        check_buffer(args.get(1), BufferKind::Scan)?;
+        rv.set_int32(point_read(index, args.get(1), u32_of(args.get(2))?)?);
+        Ok(())
+    }
+    call_console_log |scope, args, _rv| {
+        let level = u32_of(args.get(0))?;
+        let message = string_of(scope, args.get(1))?;
+        // The first frame is the console method, the second one its caller.
+        let depth = if level as u8 == PANIC_LEVEL { FRAMES_MAX } else { 2 };
+        let stack = StackTrace::current_stack_trace(scope, depth);
+        let stack = stack.map_or_else(Vec::new, |stack| frames(scope, stack));
+        with_state(|state| {
+            let caller = stack.get(1);
+            let file = caller.and_then(|frame| frame.script.as_deref());
+            state.env.console_log(
+                level,
+                None,
+                file.map(str::as_bytes),
+                caller.map_or(u32::MAX, |frame| frame.line),
+                message.as_bytes(),
+                || trace::console_frames(&stack),
+            );
+            Ok(())
+        })
+    }
+    call_console_timer_start |scope, args, rv| {
+        let name = string_of(scope, args.get(0))?;
+        rv.set_uint32(with_state(|state| Ok(state.env.console_timer_start(name.as_bytes())?))?);
+        Ok(())
+    }
+    call_console_timer_end |_scope, args, _rv| {
+        let timer = u32_of(args.get(0))?;
+        with_state(|state| Ok(state.env.console_timer_end(timer)?))
+    }
+    call_identity |scope, _args, rv| {
+        let identity = with_state(|state| Ok(state.env.identity()))?;
+        let value = ::v8::BigInt::new_from_words(scope, false, &identity.to_words());
+        rv.set(value.ok_or(Failure::Thrown)?.into());
+        Ok(())
+    }
+    call_get_jwt_payload |scope, args, rv| {
+        let connection = ConnectionId(u128_of(args.get(0))?);
+        let payload = with_state(|state| Ok(state.env.jwt_payload(connection)?.to_owned()))?;
+        let array = uint8_array(scope, payload.as_bytes()).ok_or(Failure::Thrown)?;
+        rv.set(array.into());
+        Ok(())
+    }
+    call_volatile_schedule |scope, args, _rv| {
+        string_of(scope, args.get(0))?;
+        bytes_of(args.get(1))?;
+        with_state(|state| Ok(state.env.volatile_nonatomic_schedule_immediate()?))
+    }
+    call_procedure_start |scope, _args, rv| {
+        let now = with_state(|state| Ok(state.env.procedure_start_mut_tx()?))?;
+        rv.set(::v8::BigInt::new_from_i64(scope, now).into());
+        Ok(())
+    }
+    call_procedure_end |_scope, _args, _rv| {
+        with_state(|state| Ok(state.env.procedure_end_mut_tx()?))
+    }
+    call_procedure_http |_scope, args, _rv| {
+        bytes_of(args.get(0))?;
+        // A reducer has a transaction open, and in the load phase there is nobody to wait.
+        with_state(|state| {
+            state.env.procedure_start_mut_tx()?;
+            Err(Failure::Abi(HostTrap::NotSupported("procedure_http_request").into()))
+        })
+    }
+    call_noop |_scope, _args, _rv| { Ok(()) }
+    call_encode |scope, args, rv| {
+        let text = string_of(scope, args.get(0))?;
+        let array = uint8_array(scope, text.as_bytes()).ok_or(Failure::Thrown)?;
+        rv.set(array.into());
+        Ok(())
+    }
+    call_decode |scope, args, rv| {
+        let fatal = args.get(1).is_true();
+        rv.set(decode_text(scope, args.get(0), fatal)?);
+        Ok(())
+    }
+}
+
+const PANIC_LEVEL: u8 = 101;
+
+/// Wrong buffers are reported before wrong lengths.
+fn check_buffer(value: Value<'_>, kind: BufferKind) -> Result<(), Failure> {
+    // SAFETY: the slice is dropped at once.
+    unsafe { buffer_of(value, kind) }.map(drop)
+}
+
+/// `TextDecoder.decode` of a buffer or view.
+fn decode_text<'s>(
+    scope: &mut PinScope<'s, '_>,
+    value: Value<'s>,
+    fatal: bool,
+) -> Result<Value<'s>, Failure> {
+    let bytes: Vec<u8> = if let Ok(view) = value.try_cast::<::v8::ArrayBufferView>() {
+        let mut bytes = vec![0; view.byte_length()];
+        view.copy_contents(&mut bytes);
+        bytes
+    } else if let Ok(buffer) = value.try_cast::<::v8::ArrayBuffer>() {
+        let store = buffer.get_backing_store();
+        copy(&store)
+    } else if let Ok(buffer) = value.try_cast::<::v8::SharedArrayBuffer>() {
+        let store = buffer.get_backing_store();
+        copy(&store)
+    } else {
+        return Err(Failure::Type(format!(
+            "Expected `ArrayBuffer` or a view of one, got {}",
+            value.type_repr()
+        )));
+    };
+    let text = if bytes.is_ascii() {
+        ::v8::String::new_from_one_byte(scope, &bytes, ::v8::NewStringType::Normal)
+    } else if fatal && std::str::from_utf8(&bytes).is_err() {
+        return Err(Failure::Type(
+            "The encoded data was not valid utf-8".to_owned(),
+        ));
+    } else {
+        ::v8::String::new(scope, &String::from_utf8_lossy(&bytes))
+    };
+    match text {
+        Some(text) => Ok(text.into()),
+        None => Err(Failure::Range("the text is too long for a string")),
+    }
+}
+
+/// The bytes of a buffer. They are copied, because making the string may run the garbage collector.
+fn copy(store: &::v8::BackingStore) -> Vec<u8> {
+    match (store.data(), store.byte_length()) {
+        (None, _) | (_, 0) => Vec::new(),
+        // SAFETY: the store has so many bytes, and no other thread runs code of this module.
+        (Some(data), length) => {
+            unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), length) }.to_vec()
+        }
+    }
+}
+
+// ---- Failures ---------------------------------------------------------------------------------------------------------
+
+/// Throws what a host function failed with, or ends the call.
+#[cold]
+pub(super) fn fail(scope: &mut PinScope<'_, '_>, failure: Failure) {
+    let exception = match failure {
+        Failure::Abi(AbiError::Errno(errno)) => errno_exception(scope, errno),
+        Failure::Abi(AbiError::Trap(trap)) => return doom(scope, Some(trap)),
+        Failure::Thrown => return doom(scope, None),
+        Failure::Type(text) => {
+            ::v8::String::new(scope, &text).map(|text| ::v8::Exception::type_error(scope, text))
+        }
+        Failure::Range(text) => {
+            ::v8::String::new(scope, text).map(|text| ::v8::Exception::range_error(scope, text))
+        }
+        Failure::TooSmall(bytes) => too_small(scope, bytes),
+    };
+    // Without an exception, one is pending already.
+    if let Some(exception) = exception {
+        scope.throw_exception(exception);
+    }
+}
+
+/// The module itself makes the exception (§5.1).
+fn errno_exception<'s>(scope: &mut PinScope<'s, '_>, errno: Errno) -> Option<Value<'s>> {
+    let message = ::v8::String::new(scope, errno.text())?;
+    // SAFETY: see `with_state`; the reference is gone before module code runs.
+    let constructor = unsafe { (*State::current()).error_constructor.clone() };
+    let Some(constructor) = constructor else {
+        return Some(::v8::Exception::error(scope, message));
+    };
+    let constructor = Local::new(scope, constructor);
+    let undefined = ::v8::undefined(scope).into();
+    let code = ::v8::Integer::new(scope, errno.number().into()).into();
+    let class = constructor.call(scope, undefined, &[code])?;
+    match class.try_cast::<Function>() {
+        Ok(class) => class.new_instance(scope, &[message.into()]).map(Into::into),
+        Err(_) => Some(::v8::Exception::error(scope, message)),
+    }
+}
+
+fn too_small<'s>(scope: &mut PinScope<'s, '_>, bytes: usize) -> Option<Value<'s>> {
+    let object = Object::new(scope);
+    let key = ::v8::String::new(scope, texts::BUFFER_TOO_SMALL)?;
+    let value = ::v8::Number::new(scope, bytes as f64);
+    object.create_data_property(scope, key.into(), value.into())?;
+    Some(object.into())
+}
+
+/// Ends the call so that the module can't catch it (§5.3).
+fn doom(scope: &mut PinScope<'_, '_>, trap: Option<HostTrap>) {
+    // SAFETY: see `with_state`; the reference is gone before anything else happens.
+    let state = unsafe { &mut *State::current() };
+    match trap {
+        Some(trap) if state.doomed.is_none() => state.doomed = Some(trap),
+        _ if state.doomed.is_none() => return,
+        _ => {}
+    }
+    let noop = state.noop.clone();
+    scope.terminate_execution();
+    // A termination happens when code starts to run, so some code is asked to.
+    if let Some(noop) = noop {
+        let noop = Local::new(scope, noop);
+        let undefined = ::v8::undefined(scope).into();
+        noop.call(scope, undefined, &[]);
+    }
+}
+
+// ---- Functions as objects ---------------------------------------------------------------------------------------------
+
+fn general(function: Sys) -> FunctionCallback {
+    match function {
+        Sys::TableIdFromName => call_table_id_from_name.map_fn_to(),
+        Sys::IndexIdFromName => call_index_id_from_name.map_fn_to(),
+        Sys::TableRowCount => call_table_row_count.map_fn_to(),
+        Sys::TableScan => call_table_scan.map_fn_to(),
+        Sys::IndexScanPoint => call_index_scan_point.map_fn_to(),
+        Sys::IndexScanRange => call_index_scan_range.map_fn_to(),
+        Sys::DeleteByIndexScanPoint => call_delete_by_point.map_fn_to(),
+        Sys::DeleteByIndexScanRange => call_delete_by_range.map_fn_to(),
+        Sys::DeleteAllByEq => call_delete_all_by_eq.map_fn_to(),
+        Sys::Insert => call_insert.map_fn_to(),
+        Sys::Update => call_update.map_fn_to(),
+        Sys::Clear => call_clear.map_fn_to(),
+        Sys::RowIterAdvance => call_advance.map_fn_to(),
+        Sys::RowIterClose => call_close.map_fn_to(),
+        Sys::ConsoleLog => call_console_log.map_fn_to(),
+        Sys::ConsoleTimerStart => call_console_timer_start.map_fn_to(),
+        Sys::ConsoleTimerEnd => call_console_timer_end.map_fn_to(),
+        Sys::Identity => call_identity.map_fn_to(),
+        Sys::GetJwtPayload => call_get_jwt_payload.map_fn_to(),
+        Sys::VolatileScheduleImmediate => call_volatile_schedule.map_fn_to(),
+        Sys::ProcedureStartMutTx => call_procedure_start.map_fn_to(),
+        Sys::ProcedureCommitMutTx | Sys::ProcedureAbortMutTx => call_procedure_end.map_fn_to(),
+        Sys::ProcedureHttpRequest => call_procedure_http.map_fn_to(),
+    }
+}
+
+fn object<'s>(
+    scope: &mut PinScope<'s, '_>,
+    callback: FunctionCallback,
+    fast: Option<&'static [::v8::fast_api::CFunction]>,
+    name: &str,
+) -> Option<Local<'s, Function>> {
+    let template = FunctionTemplate::builder_raw(callback)
+        .constructor_behavior(::v8::ConstructorBehavior::Throw);
+    let template = match fast {
+        Some(fast) => template.build_fast(scope, fast),
+        None => template.build(scope),
+    };
+    let function = template.get_function(scope)?;
+    let name = ::v8::String::new(scope, name)?;
+    function.set_name(name);
+    Some(function)
+}
+
+/// A function that does nothing.
+pub(super) fn noop<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
+    object(scope, call_noop.map_fn_to(), None, "")
+}
+
+/// The native part of `TextEncoder`.
+pub(super) fn encode<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
+    object(scope, call_encode.map_fn_to(), None, "encode")
+}
+
+/// The native part of `TextDecoder`.
+pub(super) fn decode<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Function>> {
+    object(scope, call_decode.map_fn_to(), None, "decode")
+}
+
+/// The symbol under which the hooks function is found; not in the symbol registry of the language (§3).
+pub(super) fn module_hooks<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Symbol>> {
+    let name = ::v8::String::new(scope, sys::MODULE_HOOKS)?;
+    Some(Symbol::for_api(scope, name))
+}
+
+/// The optional functions (docs/js-abi.md).
+pub(super) fn define_extras(scope: &mut PinScope<'_, '_>, direct: &CallBuffer) -> Option<()> {
+    let extras = Object::new(scope);
+    let version = ::v8::Integer::new(scope, 1);
+    let point_read = object(
+        scope,
+        call_point_read.map_fn_to(),
+        Some(fast::POINT_READ),
+        "point_read",
+    )?;
+    let row_update = object(
+        scope,
+        call_update.map_fn_to(),
+        fast::fast(Sys::Update),
+        "row_update",
+    )?;
+    let buffer = Local::new(scope, &direct.object);
+    let members: [(&str, Value<'_>); 4] = [
+        ("version", version.into()),
+        ("point_read", point_read.into()),
+        ("row_update", row_update.into()),
+        ("callBuffer", buffer.into()),
+    ];
+    for (name, value) in members {
+        let name = ::v8::String::new(scope, name)?;
+        extras.create_data_property(scope, name.into(), value)?;
+    }
+    extras.set_integrity_level(scope, ::v8::IntegrityLevel::Frozen)?;
+    let key = ::v8::String::new(scope, sys::EXTRAS)?;
+    let key = Symbol::for_key(scope, key);
+    let global = scope.get_current_context().global(scope);
+    let attributes = PropertyAttribute::READ_ONLY
+        | PropertyAttribute::DONT_ENUM
+        | PropertyAttribute::DONT_DELETE;
+    global.define_own_property(scope, key.into(), extras.into(), attributes)?;
+    Some(())
+}
+
+// ---- Virtual modules --------------------------------------------------------------------------------------------------
+
+fn exports(version: SysVersion) -> &'static [(&'static str, Sys)] {
+    match (version.major, version.minor) {
+        (2, 0) => sys::SYS_2_0,
+        (2, 1) => sys::SYS_2_1,
+        _ => &[],
+    }
+}
+
+/// Resolves an import of the program.
+pub(super) fn resolve<'s>(
+    context: Local<'s, Context>,
+    specifier: Local<'s, ::v8::String>,
+    _attributes: Local<'s, FixedArray>,
+    _referrer: Local<'s, Module>,
+) -> Option<Local<'s, Module>> {
+    // SAFETY: V8 calls this while it links a module in this context.
+    ::v8::callback_scope!(unsafe scope, context);
+    let specifier = specifier.to_rust_string_lossy(scope);
+    let version = match specifier::resolve(&specifier) {
+        Ok(version) => version,
+        Err(error) => {
+            fail(scope, Failure::Type(error.to_string()));
+            return None;
+        }
+    };
+    // SAFETY: see `with_state`; no module code runs here.
+    let modules = unsafe { &mut (*State::current()).modules };
+    if let Some((_, module)) = modules.iter().find(|(known, _)| *known == version) {
+        return Some(Local::new(scope, module));
+    }
+    let mut names = Vec::new();
+    if version == (SysVersion { major: 2, minor: 0 }) {
+        names.push(::v8::String::new(scope, "moduleHooks")?);
+    }
+    for (name, _) in exports(version) {
+        names.push(::v8::String::new(scope, name)?);
+    }
+    let name = ::v8::String::new(scope, &specifier)?;
+    let module = Module::create_synthetic_module(scope, name, &names, fill);
+    modules.push((version, Global::new(scope, module)));
+    Some(module)
+}
+
+/// Gives a virtual module its exports.
+fn fill<'s>(
+    context: Local<'s, Context>,
+    module: Local<'s, Module>,
+) -> Option<Local<'s, ::v8::Value>> {
+    // SAFETY: V8 calls this while it evaluates a module in this context.
+    ::v8::callback_scope!(unsafe scope, context);
+    // SAFETY: see `with_state`; no module code runs here.
+    let modules = unsafe { &(*State::current()).modules };
+    let version = modules
+        .iter()
+        .find(|(_, known)| *known == module)
+        .map(|(version, _)| *version)?;
+    if version == (SysVersion { major: 2, minor: 0 }) {
+        let name = ::v8::String::new(scope, "moduleHooks")?;
+        let symbol = module_hooks(scope)?;
+        module.set_synthetic_module_export(scope, name, symbol.into())?;
+    }
+    for (name, function) in exports(version) {
+        let value = object(scope, general(*function), fast::fast(*function), name)?;
+        let name = ::v8::String::new(scope, name)?;
+        module.set_synthetic_module_export(scope, name, value.into())?;
+    }
+    let resolver = ::v8::PromiseResolver::new(scope)?;
+    let undefined = ::v8::undefined(scope).into();
+    resolver.resolve(scope, undefined)?;
+    Some(resolver.get_promise(scope).into())
+}

@@ -1,0 +1,372 @@
+//! What the database calls: an instance and its reducer calls (spec 04 §5.2, §6.2).
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+use ::v8::{BigInt, DataView, Global, Local, OwnedIsolate, PinScope};
+use lightcone_engine::Datastore;
+use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome};
+use lightcone_types::Identity;
+
+use super::exception::uncaught;
+use super::isolate::{Realm, Roots, Stopped, CALL_BUFFER_BYTES};
+use super::values::Value;
+use crate::program::ProgramText;
+use crate::texts;
+use crate::trace::Exception;
+
+/// A running module.
+pub(crate) struct V8Instance {
+    program: Arc<ProgramText>,
+    stack_bytes_max: usize,
+    config: HostConfig,
+    /// The environment until there is an isolate.
+    env: Option<HostEnv>,
+    realm: Option<(ThreadId, Realm)>,
+    poisoned: bool,
+}
+
+// SAFETY: the isolate is used by the thread that made it only: any other thread that calls the instance makes its own
+// (`realm`). It may be dropped by another thread, as V8 allows if no thread has entered it, which holds between calls.
+unsafe impl Send for V8Instance {}
+
+impl V8Instance {
+    pub(crate) fn new(
+        program: Arc<ProgramText>,
+        env: HostEnv,
+        stack_bytes_max: usize,
+    ) -> V8Instance {
+        V8Instance {
+            program,
+            stack_bytes_max,
+            config: env.config().clone(),
+            env: Some(env),
+            realm: None,
+            poisoned: false,
+        }
+    }
+
+    /// The isolate of this thread; made if there is none.
+    #[inline]
+    fn realm(&mut self) -> Result<&mut Realm, String> {
+        let here = thread::current().id();
+        if !matches!(&self.realm, Some((owner, _)) if *owner == here) {
+            self.make_realm(here)?;
+        }
+        match &mut self.realm {
+            Some((_, realm)) => Ok(realm),
+            None => Err("there is no isolate".to_owned()),
+        }
+    }
+
+    #[cold]
+    fn make_realm(&mut self, here: ThreadId) -> Result<(), String> {
+        self.realm = None;
+        let env = match self.env.take() {
+            Some(env) => env,
+            None => HostEnv::new(self.config.clone()),
+        };
+        let realm = Realm::new(&self.program, env, self.stack_bytes_max)
+            .map_err(|error| format!("the module cannot be instantiated again: {error}"))?;
+        self.realm = Some((here, realm));
+        Ok(())
+    }
+}
+
+impl ModuleInstance for V8Instance {
+    fn call_reducer(
+        &mut self,
+        datastore: &mut Option<Box<Datastore>>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        if self.poisoned {
+            return ReducerOutcome::Fatal {
+                message: "the instance was stopped before and not replaced".to_owned(),
+            };
+        }
+        let realm = match self.realm() {
+            Ok(realm) => realm,
+            Err(message) => return ReducerOutcome::Fatal { message },
+        };
+        realm
+            .state
+            .env
+            .begin_script_call(datastore.take(), call.name);
+        let (end, stopped) =
+            realm.call(|isolate, roots, program| invoke(isolate, roots, program, call));
+        let mut poisoned = false;
+        let outcome = match (end, stopped) {
+            (End::Returned, None) => ReducerOutcome::Ok,
+            (End::UserError(text), None) => ReducerOutcome::UserError(text),
+            (End::Uncaught(exception), None) => fatal(realm, &exception),
+            (_, Some(Stopped::Time)) => ReducerOutcome::TimedOut {
+                message: realm.time_limit().to_string(),
+            },
+            (_, Some(Stopped::Trap(trap))) => ReducerOutcome::Fatal {
+                message: trap.to_string(),
+            },
+            (End::Stopped, None) => ReducerOutcome::Fatal {
+                message: "the call was stopped".to_owned(),
+            },
+            (_, Some(Stopped::Memory)) => {
+                // The heap is beyond its limit and may be full of garbage that the module holds.
+                poisoned = true;
+                let message = realm.memory_limit().to_string();
+                ReducerOutcome::Fatal { message }
+            }
+        };
+        *datastore = realm.state.env.end_script_call();
+        let panic = realm.state.panic.take();
+        self.poisoned = poisoned;
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+        outcome
+    }
+
+    fn prepare(&mut self) {
+        // A failure shows again, and is reported, at the first call.
+        if let Err(message) = self.realm() {
+            tracing::warn!(%message, "a JavaScript module was not ready");
+        }
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+}
+
+/// An uncaught exception goes to the module's log (§9).
+#[cold]
+fn fatal(realm: &mut Realm, exception: &Exception) -> ReducerOutcome {
+    let location = exception.location();
+    realm.state.env.console_log(
+        PANIC_LEVEL,
+        None,
+        location.map(|(script, _)| script.as_bytes()),
+        location.map_or(u32::MAX, |(_, line)| line),
+        exception.message.as_bytes(),
+        || exception.console_frames(),
+    );
+    ReducerOutcome::Fatal {
+        message: exception.text(),
+    }
+}
+
+const PANIC_LEVEL: u32 = 101;
+
+/// How a hook ended.
+enum End {
+    Returned,
+    UserError(String),
+    Uncaught(Exception),
+    /// Not by itself.
+    Stopped,
+}
+
+fn invoke(
+    isolate: &mut OwnedIsolate,
+    roots: &mut Roots,
+    program: &ProgramText,
+    call: &ReducerCall<'_>,
+) -> End {
+    ::v8::scope!(let scope, isolate);
+    let context = Local::new(scope, &roots.context);
+    let scope = &mut ::v8::ContextScope::new(scope, context);
+    ::v8::tc_scope!(let scope, scope);
+    let receiver: Value<'_> = Local::new(scope, &roots.hooks.receiver).into();
+    let result = match call_direct(scope, roots, receiver, call) {
+        Some(result) => result,
+        None => call_hook(scope, roots, receiver, call),
+    };
+    let end = match result {
+        Some(value) if value.is_undefined() => End::Returned,
+        Some(_) => End::Uncaught(Exception {
+            message: format!("Uncaught TypeError: {}", texts::REDUCER_RETURNED),
+            frames: Vec::new(),
+        }),
+        None => {
+            let (value, message) = (scope.exception(), scope.message());
+            match value {
+                Some(value) if !scope.has_terminated() => {
+                    scope.reset();
+                    match user_error(scope, roots, value) {
+                        Some(text) => End::UserError(text),
+                        None => End::Uncaught(uncaught(scope, value, message, program)),
+                    }
+                }
+                _ => return End::Stopped,
+            }
+        }
+    };
+    scope.perform_microtask_checkpoint();
+    end
+}
+
+/// The call as `__lightcone_call_reducer__` gets it, if the program has that and the call fits (docs/js-abi.md).
+#[inline]
+fn call_direct<'s>(
+    scope: &mut PinScope<'s, '_>,
+    roots: &Roots,
+    receiver: Value<'s>,
+    call: &ReducerCall<'_>,
+) -> Option<Option<Value<'s>>> {
+    let hook = roots.hooks.call_reducer_direct.as_ref()?;
+    if call.args.len() > CALL_BUFFER_BYTES - DIRECT_ARGS {
+        return None;
+    }
+    if Local::new(scope, &roots.direct.object).was_detached() {
+        return None;
+    }
+    let mut head = [0_u8; DIRECT_ARGS];
+    head[..32].copy_from_slice(&call.sender.to_le_bytes());
+    head[32..48].copy_from_slice(&call.connection_id.0.to_le_bytes());
+    head[48..56].copy_from_slice(&call.timestamp.0.to_le_bytes());
+    roots.direct.write(0, &head);
+    roots.direct.write(DIRECT_ARGS, call.args);
+    let hook = Local::new(scope, hook);
+    let id = ::v8::Integer::new_from_unsigned(scope, call.id).into();
+    let length = ::v8::Integer::new(scope, call.args.len() as i32).into();
+    Some(hook.call(scope, receiver, &[id, length]))
+}
+
+/// Where the arguments start in the buffer of a direct call.
+const DIRECT_ARGS: usize = 64;
+
+#[inline]
+fn call_hook<'s>(
+    scope: &mut PinScope<'s, '_>,
+    roots: &mut Roots,
+    receiver: Value<'s>,
+    call: &ReducerCall<'_>,
+) -> Option<Value<'s>> {
+    let id = ::v8::Integer::new_from_unsigned(scope, call.id).into();
+    let sender = roots.identities.sender(scope, &call.sender)?.into();
+    let connection = roots
+        .identities
+        .connection(scope, call.connection_id.0)?
+        .into();
+    let timestamp = BigInt::new_from_i64(scope, call.timestamp.0).into();
+    let args = args_view(scope, roots, call.args)?.into();
+    let hook = Local::new(scope, &roots.hooks.call_reducer);
+    hook.call(scope, receiver, &[id, sender, connection, timestamp, args])
+}
+
+/// Views up to this length are kept.
+const KEPT_VIEW_BYTES_MAX: usize = 512;
+
+/// The arguments in the one buffer for them, or in a buffer of their own.
+#[inline]
+fn args_view<'s>(
+    scope: &mut PinScope<'s, '_>,
+    roots: &mut Roots,
+    args: &[u8],
+) -> Option<Local<'s, DataView>> {
+    let buffer = Local::new(scope, &roots.args.object);
+    if args.len() > CALL_BUFFER_BYTES || buffer.was_detached() {
+        let array = super::values::uint8_array(scope, args)?;
+        let buffer = array.buffer(scope)?;
+        return Some(DataView::new(scope, buffer, 0, args.len()));
+    }
+    roots.args.write(0, args);
+    if args.len() > KEPT_VIEW_BYTES_MAX {
+        return Some(DataView::new(scope, buffer, 0, args.len()));
+    }
+    if let Some(Some(view)) = roots.views.get(args.len()) {
+        return Some(Local::new(scope, view));
+    }
+    let view = DataView::new(scope, buffer, 0, args.len());
+    if roots.views.len() <= args.len() {
+        roots.views.resize_with(args.len() + 1, || None);
+    }
+    roots.views[args.len()] = Some(Global::new(scope, view));
+    Some(view)
+}
+
+/// The text of a user error, if that is what was thrown (§5.2). Runs module code, whose own failures count as a no.
+#[cold]
+fn user_error(scope: &mut PinScope<'_, '_>, roots: &Roots, value: Value<'_>) -> Option<String> {
+    if !value.is_object() {
+        return None;
+    }
+    ::v8::tc_scope!(let scope, scope);
+    let class = Local::new(scope, &roots.hooks.sender_error);
+    if !value.instance_of(scope, class)? {
+        return None;
+    }
+    let error = value.try_cast::<::v8::Object>().ok()?;
+    let key = ::v8::String::new(scope, "message")?;
+    let message = error.get(scope, key.into())?;
+    let text = message.to_string(scope)?;
+    Some(text.to_rust_string_lossy(scope))
+}
+
+/// The big integers of the last callers: making one costs more than finding it.
+#[derive(Default)]
+pub(crate) struct BigIntCache {
+    senders: Vec<(Identity, Global<BigInt>)>,
+    connections: Vec<(u128, Global<BigInt>)>,
+}
+
+/// Slots of each kind; a power of two.
+const CACHE_SLOTS: usize = 64;
+
+impl BigIntCache {
+    #[inline]
+    fn sender<'s>(
+        &mut self,
+        scope: &mut PinScope<'s, '_>,
+        sender: &Identity,
+    ) -> Option<Local<'s, BigInt>> {
+        let words = sender.to_words();
+        cached(
+            &mut self.senders,
+            scope,
+            *sender,
+            words[0] ^ words[1],
+            &words,
+        )
+    }
+
+    #[inline]
+    fn connection<'s>(
+        &mut self,
+        scope: &mut PinScope<'s, '_>,
+        connection: u128,
+    ) -> Option<Local<'s, BigInt>> {
+        let words = [connection as u64, (connection >> 64) as u64];
+        cached(
+            &mut self.connections,
+            scope,
+            connection,
+            words[0] ^ words[1],
+            &words,
+        )
+    }
+}
+
+#[inline]
+fn cached<'s, K: PartialEq + Copy>(
+    slots: &mut Vec<(K, Global<BigInt>)>,
+    scope: &mut PinScope<'s, '_>,
+    key: K,
+    hash: u64,
+    words: &[u64],
+) -> Option<Local<'s, BigInt>> {
+    // Any bits will do: identities and connection ids are random.
+    let slot = (hash as usize ^ (hash >> 32) as usize) & (CACHE_SLOTS - 1);
+    if let Some((found, value)) = slots.get(slot) {
+        if *found == key {
+            return Some(Local::new(scope, value));
+        }
+    }
+    let value = BigInt::new_from_words(scope, false, words)?;
+    let entry = (key, Global::new(scope, value));
+    if slots.is_empty() {
+        // Any filling will do for the slots that were not used yet.
+        slots.resize_with(CACHE_SLOTS, || (key, Global::new(scope, value)));
+    }
+    slots[slot] = entry;
+    Some(value)
+}

@@ -1,0 +1,210 @@
+//! Checks of the arguments of host functions (spec 04 §4.1).
+
+use lightcone_host::AbiError;
+
+use super::isolate::State;
+use super::memory::as_host;
+use crate::texts;
+
+/// Why a host function does not return.
+pub(crate) enum Failure {
+    Abi(AbiError),
+    Type(String),
+    Range(&'static str),
+    /// `row_iter_bsatn_advance` needs so many bytes.
+    TooSmall(usize),
+    /// An exception is pending already, or the call is being ended.
+    Thrown,
+}
+
+impl From<AbiError> for Failure {
+    #[inline]
+    fn from(error: AbiError) -> Failure {
+        Failure::Abi(error)
+    }
+}
+
+pub(crate) type Value<'s> = ::v8::Local<'s, ::v8::Value>;
+
+#[inline]
+pub(crate) fn u32_of(value: Value<'_>) -> Result<u32, Failure> {
+    integer(value, "u32")
+}
+
+#[inline]
+fn integer(value: Value<'_>, abi_type: &str) -> Result<u32, Failure> {
+    if value.is_uint32() {
+        // SAFETY: it was just checked to be a number.
+        let number = unsafe { ::v8::Local::<::v8::Number>::cast_unchecked(value) };
+        return Ok(number.value() as u32);
+    }
+    Err(Failure::Type(texts::expected_number(
+        abi_type,
+        value.type_repr(),
+    )))
+}
+
+pub(crate) fn u16_of(value: Value<'_>) -> Result<u16, Failure> {
+    let number = integer(value, "u16")?;
+    u16::try_from(number).map_err(|_| Failure::Type(texts::overflowed("u16")))
+}
+
+/// A number that compiled code passed without a check.
+#[inline]
+pub(crate) fn u32_of_f64(number: f64) -> Result<u32, Failure> {
+    let integer = number as u32;
+    if f64::from(integer) == number {
+        return Ok(integer);
+    }
+    Err(Failure::Type(texts::expected_number("u32", "Number")))
+}
+
+/// See [`u32_of_f64`].
+#[inline]
+pub(crate) fn u16_of_f64(number: f64) -> Result<u16, Failure> {
+    match u32_of_f64(number) {
+        Ok(integer) => u16::try_from(integer).map_err(|_| Failure::Type(texts::overflowed("u16"))),
+        Err(_) => Err(Failure::Type(texts::expected_number("u16", "Number"))),
+    }
+}
+
+pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
+    let Ok(number) = value.try_cast::<::v8::BigInt>() else {
+        return Err(Failure::Type(texts::expected_bigint(
+            "u128",
+            value.type_repr(),
+        )));
+    };
+    let mut words = [0_u64; 2];
+    let needed = number.word_count();
+    let (negative, _) = number.to_words_array(&mut words);
+    if needed > 2 || negative {
+        return Err(Failure::Type(texts::overflowed("u128")));
+    }
+    Ok(u128::from(words[0]) | u128::from(words[1]) << 64)
+}
+
+/// Which text a wrong buffer gets.
+#[derive(Clone, Copy)]
+pub(crate) enum BufferKind {
+    /// Rows, relations: "Expected buffer".
+    Row,
+    /// Points, bounds, iterators: "Expected `ArrayBuffer`".
+    Scan,
+}
+
+/// The content of an array buffer.
+///
+/// # Safety
+/// No code of the module may run, and nothing may be allocated in the heap, while the slice is used.
+#[inline]
+pub(crate) unsafe fn buffer_of<'a>(
+    value: Value<'_>,
+    kind: BufferKind,
+) -> Result<&'a mut [u8], Failure> {
+    if !value.is_array_buffer() {
+        let got = value.type_repr();
+        return Err(Failure::Type(match kind {
+            BufferKind::Row => texts::expected_buffer(got),
+            BufferKind::Scan => texts::expected_array_buffer(got),
+        }));
+    }
+    // SAFETY: it was just checked to be one.
+    let buffer = unsafe { ::v8::Local::<::v8::ArrayBuffer>::cast_unchecked(value) };
+    match (buffer.data(), buffer.byte_length()) {
+        (None, _) | (_, 0) => Ok(&mut []),
+        // SAFETY: an array buffer is not shared with other threads, and the caller keeps the module from running.
+        (Some(data), length) => {
+            Ok(unsafe { std::slice::from_raw_parts_mut(data.as_ptr().cast(), length) })
+        }
+    }
+}
+
+/// The first `length` bytes.
+#[inline]
+pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
+    buffer
+        .get_mut(..length as usize)
+        .ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))
+}
+
+/// Prefix, start and end of a range: one after the other in the buffer; no end means the start again (§4.2).
+pub(crate) fn range(
+    buffer: &[u8],
+    prefix_len: u32,
+    rstart_len: u32,
+    rend_len: u32,
+) -> Result<(&[u8], &[u8], &[u8]), Failure> {
+    let bounds = || {
+        let (prefix, rest) = buffer.split_at_checked(prefix_len as usize)?;
+        let (rstart, rest) = rest.split_at_checked(rstart_len as usize)?;
+        let rend = match rend_len {
+            0 => rstart,
+            length => rest.get(..length as usize)?,
+        };
+        Some((prefix, rstart, rend))
+    };
+    bounds().ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))
+}
+
+/// A string as UTF-8; lone surrogates become U+FFFD.
+pub(crate) fn string_of(
+    scope: &mut ::v8::PinScope<'_, '_>,
+    value: Value<'_>,
+) -> Result<String, Failure> {
+    match value.try_cast::<::v8::String>() {
+        Ok(text) => Ok(text.to_rust_string_lossy(scope)),
+        Err(_) => Err(Failure::Type(texts::expected_string(value.type_repr()))),
+    }
+}
+
+/// Bytes that are passed as an array.
+pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
+    let Ok(array) = value.try_cast::<::v8::Uint8Array>() else {
+        return Err(Failure::Type(format!(
+            "Expected `Uint8Array`, got {}",
+            value.type_repr()
+        )));
+    };
+    let mut bytes = vec![0; array.byte_length()];
+    array.copy_contents(&mut bytes);
+    Ok(bytes)
+}
+
+/// A fresh `Uint8Array` over a buffer of its own.
+pub(crate) fn uint8_array<'s>(
+    scope: &mut ::v8::PinScope<'s, '_>,
+    content: &[u8],
+) -> Option<::v8::Local<'s, ::v8::Uint8Array>> {
+    let buffer = as_host(|| ::v8::ArrayBuffer::new(scope, content.len()));
+    if let (Some(data), false) = (buffer.data(), content.is_empty()) {
+        // SAFETY: the buffer was made with this length and nobody else knows it yet.
+        unsafe {
+            std::ptr::copy_nonoverlapping(content.as_ptr(), data.as_ptr().cast(), content.len());
+        }
+    }
+    ::v8::Uint8Array::new(scope, buffer, 0, content.len())
+}
+
+/// Runs one host function on the state of the running isolate. A panic is kept and ends the call: it must not cross V8.
+#[inline]
+pub(crate) fn with_state<R>(
+    body: impl FnOnce(&mut State) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let state = State::current();
+    // SAFETY: `current` is set by the call that is running on this thread, and no other reference to the state is alive
+    // while a host function does its work.
+    let state = unsafe { &mut *state };
+    if state.doomed.is_some() {
+        return Err(Failure::Thrown);
+    }
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(state))) {
+        Ok(result) => result,
+        Err(panic) => {
+            state.panic = Some(panic);
+            Err(Failure::Abi(
+                lightcone_host::HostTrap::Internal("a host function panicked".into()).into(),
+            ))
+        }
+    }
+}
