@@ -146,6 +146,8 @@ pub(super) fn point_read(index: u32, buffer: Value<'_>, key_len: u32) -> Result<
 macro_rules! callbacks {
     ($($name:ident |$scope:ident, $args:ident, $rv:ident| $body:block)*) => {
         $(
+            // The closure is there for its `?`.
+            #[allow(clippy::redundant_closure_call)]
             fn $name<'s>(
                 scope: &mut PinScope<'s, '_>,
                 args: FunctionCallbackArguments<'s>,

@@ -19,7 +19,6 @@ use crate::trace::Exception;
 /// A running module.
 pub(crate) struct V8Instance {
     program: Arc<ProgramText>,
-    stack_bytes_max: usize,
     config: HostConfig,
     /// The environment until there is an isolate.
     env: Option<HostEnv>,
@@ -32,14 +31,9 @@ pub(crate) struct V8Instance {
 unsafe impl Send for V8Instance {}
 
 impl V8Instance {
-    pub(crate) fn new(
-        program: Arc<ProgramText>,
-        env: HostEnv,
-        stack_bytes_max: usize,
-    ) -> V8Instance {
+    pub(crate) fn new(program: Arc<ProgramText>, env: HostEnv) -> V8Instance {
         V8Instance {
             program,
-            stack_bytes_max,
             config: env.config().clone(),
             env: Some(env),
             realm: None,
@@ -67,7 +61,7 @@ impl V8Instance {
             Some(env) => env,
             None => HostEnv::new(self.config.clone()),
         };
-        let realm = Realm::new(&self.program, env, self.stack_bytes_max)
+        let realm = Realm::new(&self.program, env)
             .map_err(|error| format!("the module cannot be instantiated again: {error}"))?;
         self.realm = Some((here, realm));
         Ok(())

@@ -130,24 +130,17 @@ pub(crate) enum Stopped {
 
 impl Realm {
     /// Makes an isolate and evaluates the program. Runs module code.
-    pub(crate) fn new(
-        program: &Arc<ProgramText>,
-        env: HostEnv,
-        stack_bytes_max: usize,
-    ) -> Result<Realm, HostError> {
+    pub(crate) fn new(program: &Arc<ProgramText>, env: HostEnv) -> Result<Realm, HostError> {
         let limits = env.limits().clone();
-        let here = 0_u8;
-        let stack_limit = (&raw const here as usize).saturating_sub(stack_bytes_max);
+        let buffers = BufferBudget::new(limits.memory_bytes_max);
         let params = ::v8::CreateParams::default()
             .heap_limits(0, limits.memory_bytes_max)
-            .array_buffer_allocator(BufferBudget::allocator(limits.memory_bytes_max));
-        // SAFETY: the isolate is used on this thread only, whose stack reaches below the limit.
-        let params = unsafe { params.set_stack_limit(stack_limit as *mut u32) };
+            .array_buffer_allocator(buffers.clone().allocator());
         let mut isolate = ::v8::Isolate::new(params);
         isolate.set_microtasks_policy(::v8::MicrotasksPolicy::Explicit);
         isolate.set_capture_stack_trace_for_uncaught_exceptions(true, FRAMES_MAX as i32);
         isolate.set_allow_atomics_wait(false);
-        let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max);
+        let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max, buffers);
         let watch = Watch::new(isolate.thread_safe_handle());
         let state = Box::new(State {
             env,
@@ -251,6 +244,7 @@ impl Realm {
         } else {
             None
         };
+        self.memory.settle(&mut self.isolate);
         // SAFETY: entered above.
         unsafe { self.isolate.exit() };
         (result, stopped)

@@ -6,50 +6,84 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Shared between an isolate, its near-heap-limit callback and its array buffers.
+/// Guards the heap of an isolate.
 pub(crate) struct MemoryGuard {
     /// The call was ended because the heap is full.
     exceeded: AtomicBool,
+    /// The limit was raised, though the heap is not full.
+    raised: AtomicBool,
     isolate: ::v8::IsolateHandle,
-    /// What the heap may grow by beyond the limit, so that the call can be unwound.
-    reserve_bytes: usize,
+    heap_bytes_max: usize,
+    buffers: Arc<BufferBudget>,
 }
 
 impl MemoryGuard {
     /// Guards the isolate's heap. The result must live as long as the isolate.
-    pub(crate) fn install(isolate: &mut ::v8::Isolate, heap_bytes_max: usize) -> Box<MemoryGuard> {
+    pub(crate) fn install(
+        isolate: &mut ::v8::Isolate,
+        heap_bytes_max: usize,
+        buffers: Arc<BufferBudget>,
+    ) -> Box<MemoryGuard> {
         let guard = Box::new(MemoryGuard {
             exceeded: AtomicBool::new(false),
+            raised: AtomicBool::new(false),
             isolate: isolate.thread_safe_handle(),
-            reserve_bytes: heap_bytes_max.max(RESERVE_BYTES_MIN),
+            heap_bytes_max,
+            buffers,
         });
-        let data = std::ptr::from_ref::<MemoryGuard>(&guard)
-            .cast_mut()
-            .cast::<c_void>();
-        isolate.add_near_heap_limit_callback(near_heap_limit, data);
+        guard.watch(isolate);
         guard
     }
 
+    fn watch(&self, isolate: &mut ::v8::Isolate) {
+        let data = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        isolate.add_near_heap_limit_callback(near_heap_limit, data);
+    }
+
+    /// The heap was full. The isolate should not be used any more.
     pub(crate) fn exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
+
+    /// Takes back what was granted for a failed allocation of an array buffer. Between calls.
+    #[inline]
+    pub(crate) fn settle(&self, isolate: &mut ::v8::Isolate) {
+        if self.raised.load(Ordering::Relaxed) {
+            self.raised.store(false, Ordering::Relaxed);
+            isolate.remove_near_heap_limit_callback(near_heap_limit, self.heap_bytes_max);
+            self.watch(isolate);
+        }
+    }
 }
 
+/// What the heap may grow by at least beyond its limit, so that a call can be unwound.
 const RESERVE_BYTES_MIN: usize = 256 << 20;
+/// Granted when V8 is in need though the heap is not full.
+const RAISE_BYTES: usize = 16 << 20;
 
 /// V8 ends the process when its heap is full. So the call is ended instead, and the heap may grow meanwhile.
+///
+/// V8 asks as well when an array buffer can't be allocated, as its last resort; that is a RangeError and no reason to end the
+/// call, as long as the heap has room.
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
-    // SAFETY: `install` passed a guard that outlives the isolate.
+    // SAFETY: `watch` passed a guard that outlives the isolate.
     let guard = unsafe { &*data.cast::<MemoryGuard>() };
+    if guard.buffers.refused.swap(false, Ordering::Relaxed)
+        && !guard.raised.swap(true, Ordering::Relaxed)
+    {
+        return current.saturating_add(RAISE_BYTES);
+    }
     guard.exceeded.store(true, Ordering::Relaxed);
     guard.isolate.terminate_execution();
-    current.saturating_add(guard.reserve_bytes)
+    current.saturating_add(guard.heap_bytes_max.max(RESERVE_BYTES_MIN))
 }
 
 /// What the array buffers of an isolate may use together.
 pub(crate) struct BufferBudget {
     used: AtomicUsize,
     bytes_max: usize,
+    /// The last allocation failed.
+    refused: AtomicBool,
 }
 
 thread_local! {
@@ -68,14 +102,18 @@ pub(crate) fn as_host<R>(make: impl FnOnce() -> R) -> R {
 const ALIGNMENT: usize = 16;
 
 impl BufferBudget {
-    /// An allocator for array buffers that answers no when the budget is spent; the module sees a RangeError.
-    pub(crate) fn allocator(bytes_max: usize) -> ::v8::UniqueRef<::v8::Allocator> {
-        let budget = Arc::new(BufferBudget {
+    pub(crate) fn new(bytes_max: usize) -> Arc<BufferBudget> {
+        Arc::new(BufferBudget {
             used: AtomicUsize::new(0),
             bytes_max,
-        });
+            refused: AtomicBool::new(false),
+        })
+    }
+
+    /// An allocator for array buffers that answers no when the budget is spent; the module sees a RangeError.
+    pub(crate) fn allocator(self: Arc<Self>) -> ::v8::UniqueRef<::v8::Allocator> {
         // SAFETY: the functions of the table treat the handle as what it is, one count of an `Arc`, which `drop` gives back.
-        unsafe { ::v8::new_rust_allocator(Arc::into_raw(budget), &VTABLE) }
+        unsafe { ::v8::new_rust_allocator(Arc::into_raw(self), &VTABLE) }
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -102,7 +140,9 @@ impl BufferBudget {
         let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGNMENT) else {
             return std::ptr::null_mut();
         };
-        if !self.take(layout.size()) {
+        let taken = self.take(layout.size());
+        self.refused.store(!taken, Ordering::Relaxed);
+        if !taken {
             return std::ptr::null_mut();
         }
         // SAFETY: the layout is not empty.

@@ -24,7 +24,8 @@
 //!
 //! # Threads
 //!
-//! V8 takes the stack limit of an isolate from the thread that made it. So an isolate is used by that thread only: an instance
+//! V8 takes the stack limit of an isolate from the thread that made it and from a flag of the process (so the first engine
+//! of a process decides). So an isolate is used by that thread only: an instance
 //! makes its isolate when a thread calls it first ([`ModuleInstance::prepare`]), and makes a new one if it moves.
 
 mod exception;
@@ -64,7 +65,10 @@ impl V8Engine {
         static PLATFORM: Once = Once::new();
         PLATFORM.call_once(|| {
             // As long as an exception is not caught, its frames cost nothing; 1024 are what the reference system keeps.
-            ::v8::V8::set_flags_from_string("--stack-trace-limit=1024 --turbo-fast-api-calls");
+            let stack_kib = (options.stack_bytes_max + HOST_FRAMES_BYTES) >> 10;
+            ::v8::V8::set_flags_from_string(&format!(
+                "--stack-trace-limit=1024 --turbo-fast-api-calls --stack-size={stack_kib}"
+            ));
             ::v8::icu::set_default_locale("en-001");
             let platform = ::v8::new_unprotected_default_platform(PLATFORM_THREADS, false);
             ::v8::V8::initialize_platform(platform.make_shared());
@@ -83,6 +87,9 @@ impl V8Engine {
 /// threads that are not descendants of the first one, hence the "unprotected" platform.)
 const PLATFORM_THREADS: u32 = 2;
 
+/// V8 counts from the start of the thread's stack; what the host uses of it above a call is granted on top.
+const HOST_FRAMES_BYTES: usize = 128 << 10;
+
 impl ModuleEngine for V8Engine {
     fn name(&self) -> &'static str {
         "v8"
@@ -97,12 +104,11 @@ impl ModuleEngine for V8Engine {
         let stack_bytes_max = self.stack_bytes_max;
         let description = on_own_stack(stack_bytes_max, || {
             let env = HostEnv::new(options.clone());
-            let mut realm = Realm::new(&program, env, stack_bytes_max)?;
+            let mut realm = Realm::new(&program, env)?;
             realm.describe()
         })?;
         Ok(Box::new(V8Module {
             program,
-            stack_bytes_max,
             description,
         }))
     }
@@ -111,7 +117,6 @@ impl ModuleEngine for V8Engine {
 /// A program that loaded.
 struct V8Module {
     program: Arc<ProgramText>,
-    stack_bytes_max: usize,
     description: Vec<u8>,
 }
 
@@ -121,11 +126,7 @@ impl LoadedModule for V8Module {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        Ok(Box::new(V8Instance::new(
-            self.program.clone(),
-            env,
-            self.stack_bytes_max,
-        )))
+        Ok(Box::new(V8Instance::new(self.program.clone(), env)))
     }
 }
 

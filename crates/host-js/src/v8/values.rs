@@ -128,13 +128,16 @@ pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure
         .ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))
 }
 
-/// Prefix, start and end of a range: one after the other in the buffer; no end means the start again (§4.2).
+/// Prefix, start and end of a range.
+type Bounds<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
+/// Where the parts of a range are: one after the other in the buffer; no end means the start again (§4.2).
 pub(crate) fn range(
     buffer: &[u8],
     prefix_len: u32,
     rstart_len: u32,
     rend_len: u32,
-) -> Result<(&[u8], &[u8], &[u8]), Failure> {
+) -> Result<Bounds<'_>, Failure> {
     let bounds = || {
         let (prefix, rest) = buffer.split_at_checked(prefix_len as usize)?;
         let (rstart, rest) = rest.split_at_checked(rstart_len as usize)?;

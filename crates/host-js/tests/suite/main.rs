@@ -1,0 +1,13 @@
+//! Conformance of the JavaScript host (spec 04), whichever engine this build has:
+//! `cargo test -p lightcone-host-js --features v8` or `--features quickjs`.
+
+#![cfg(any(feature = "v8", feature = "quickjs"))]
+
+mod bundles;
+mod calls;
+mod common;
+mod extras;
+mod faults;
+mod globals;
+mod imports;
+mod load;
