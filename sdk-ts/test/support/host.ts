@@ -112,7 +112,7 @@ export class Module {
   private calls: Call[] = [];
   readonly context: vm.Context;
 
-  private constructor(code: string, functions: SysFunctions) {
+  private constructor(code: string, functions: SysFunctions, prepare?: (context: vm.Context) => void) {
     const hooksSymbol = Symbol("SpacetimeDB.moduleHooks.v2");
     const sys: Record<string, unknown> = { moduleHooks: hooksSymbol };
     for (const name of [...SYS_2_0, ...SYS_2_1]) {
@@ -126,13 +126,19 @@ export class Module {
     for (const [name, value] of Object.entries(functions)) sys[name] ??= value;
     this.context = vm.createContext({ TextEncoder, TextDecoder, __sys: sys });
     vm.runInContext(LATER_LANGUAGE, this.context);
+    prepare?.(this.context);
     vm.runInContext(code, this.context, { filename: "spacetimedb_module" });
     const namespace = vm.runInContext("exports", this.context);
     this.hooks = namespace.default[hooksSymbol].call(namespace.default, namespace);
   }
 
-  static async load(source: string, sdk: Sdk, functions: SysFunctions = {}): Promise<Module> {
-    return new Module(await bundle(source, sdk), functions);
+  static async load(
+    source: string,
+    sdk: Sdk,
+    functions: SysFunctions = {},
+    prepare?: (context: vm.Context) => void,
+  ): Promise<Module> {
+    return new Module(await bundle(source, sdk), functions, prepare);
   }
 
   takeCalls(): Call[] {

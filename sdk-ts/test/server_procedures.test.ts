@@ -1,0 +1,138 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { Datastore } from "./support/datastore";
+import { hex, Module, type Sdk } from "./support/host";
+
+const SOURCE = `
+import { schema, t, table, SenderError, SyncResponse, Router } from "spacetimedb/server";
+const s = schema({ person: table({}, { id: t.u64().primaryKey().autoInc(), name: t.string() }) });
+export const ask = s.procedure({ n: t.u32() }, t.string(), (ctx, { n }) => {
+  const answer = ctx.http.fetch("http://example.test/a?b=1", { method: "post", headers: { "X-A": "b" }, body: "hi" });
+  const count = ctx.withTx((tx) => { tx.db.person.insert({ id: 0n, name: "x" }); return tx.db.person.count(); });
+  return n + ":" + answer.status + ":" + answer.text() + ":" + count;
+});
+export const nothing = s.procedure(t.unit(), () => ({}));
+export const twice = s.procedure(t.unit(), (ctx) => { ctx.withTx((tx) => console.log("body", tx.timestamp.microsSinceUnixEpoch)); return {}; });
+export const inner = s.procedure(t.unit(), (ctx) => { ctx.withTx(() => { throw new SenderError("inner"); }); return {}; });
+export const hello = s.httpHandler((ctx, request) =>
+  new SyncResponse(request.headers.get("host") + " " + request.method + " " + request.url + " " + request.text(), { status: 201, headers: { "X-R": "1" } }));
+export const routes = s.httpRouter(new Router().get("/hello", hello));
+export default s;`;
+
+/** Procedure numbers: exports in alphabetical order. */
+const ASK = 0;
+const INNER = 1;
+const NOTHING = 2;
+const TWICE = 3;
+
+describe.each<[string, Sdk]>([
+  ["lightcone", "ours"],
+  ["the published package", "npm"],
+])("procedures and handlers (04 §13.3): %s", (_, sdk) => {
+  let data: Datastore;
+  let module: Module;
+  let requests: [string, unknown][];
+
+  beforeEach(async () => {
+    data = new Datastore();
+    requests = [];
+    module = await Module.load(SOURCE, sdk, {
+      ...data.functions,
+      procedure_commit_mut_tx: () => data.functions["procedure_commit_mut_tx"]!(),
+      procedure_http_request: (request: Uint8Array, body: unknown) => {
+        requests.push([hex(request), body]);
+        return [Buffer.from("0000000002c800", "hex"), Buffer.from("OK!")];
+      },
+    });
+  });
+
+  const call = (id: number, args = ""): string =>
+    hex(module.hooks.__call_procedure__(id, 0x1234n, 7n, 1700000000000000n, Buffer.from(args, "hex")));
+  const take = () => data.take().filter((line) => !line.includes("_id_from_name"));
+
+  it("makes a request and a transaction", () => {
+    expect(call(ASK, "2a000000")).toBe(`0c000000${Buffer.from("42:200:OK!:2").toString("hex")}`);
+    expect(requests).toEqual([
+      [
+        "020100000003000000782d6101000000620119000000687474703a2f2f6578616d706c652e746573742f613f623d3102",
+        "hi",
+      ],
+    ]);
+    expect(take()).toEqual(["start", "insert(4096, 13) 00000000000000000100000078", "row_count", "commit"]);
+  });
+
+  it("returns nothing as no bytes", () => {
+    expect(call(NOTHING)).toBe("");
+  });
+
+  it("runs a transaction again if committing it fails, once", () => {
+    let failures = 1;
+    data.functions["procedure_commit_mut_tx"] = () => {
+      data.log.push("commit");
+      if (failures-- > 0) throw new Error("conflict");
+    };
+    call(TWICE);
+    expect(take()).toEqual([
+      "start",
+      "log(2) body 1700000000000001n",
+      "commit",
+      "log(1) committing anonymous transaction failed",
+      "start",
+      "log(2) body 1700000000000001n",
+      "commit",
+    ]);
+    failures = 2;
+    expect(() => call(TWICE)).toThrow("transaction retry failed again");
+  });
+
+  it("rolls a transaction back that throws", () => {
+    expect(() => call(INNER)).toThrow(expect.objectContaining({ name: "SenderError", message: "inner" }));
+    expect(take()).toEqual(["start", "abort"]);
+  });
+
+  it("answers a request", () => {
+    const request = `000100000004000000686f7374010000006801${"14000000"}${Buffer.from("http://h/v1/x/y?q=1z").toString("hex")}02`;
+    const [head, body] = module.hooks.__call_http_handler__(
+      0,
+      1700000000000000n,
+      Buffer.from(request, "hex"),
+      Buffer.from("BODY"),
+    );
+    expect(hex(head)).toBe("0100000003000000782d72010000003102c900");
+    expect(Buffer.from(body).toString()).toBe("h GET http://h/v1/x/y?q=1z BODY");
+  });
+});
+
+describe("submodules", () => {
+  it.each<Sdk>(["ours", "npm"])("have tables and functions of their own: %s", async (sdk) => {
+    const data = new Datastore();
+    const module = await Module.load(
+      `import { schema, t, table } from "spacetimedb/server";
+       const lib = schema({ item: table({}, { id: t.u32().primaryKey(), s: t.string() }) });
+       const doIt = lib.reducer({ id: t.u32() }, (ctx, { id }) => { ctx.db.item.insert({ id, s: "lib" }); });
+       const s = schema({ user: table({}, { a: t.u8() }), lib: { default: lib, doIt } });
+       export const root = s.reducer((ctx) => {
+         ctx.db.lib.item.insert({ id: 1, s: "root" });
+         ctx.as.lib.db.item.insert({ id: 2, s: "as" });
+         console.log(ctx.as.lib.sender.isEqual(ctx.sender), Object.keys(ctx.db));
+         doIt(ctx.as.lib, { id: 3 });
+       });
+       export default s;`,
+      sdk,
+      data.functions,
+    );
+    module.reducer(0);
+    module.reducer(1, "07000000");
+    const lines = data.take();
+    expect(new Set(lines.filter((line) => line.startsWith("table_id")))).toEqual(
+      new Set(['table_id_from_name("user")', 'table_id_from_name("lib.item")']),
+    );
+    expect(lines).toContain('index_id_from_name("lib.item_id_idx_btree")');
+    expect(lines.filter((line) => !line.includes("_id_from"))).toEqual([
+      "insert(4096, 12) 0100000004000000726f6f74",
+      "insert(4096, 10) 02000000020000006173",
+      "log(2) true [ 'user', 'lib' ]",
+      "insert(4096, 11) 03000000030000006c6962",
+      "insert(4096, 11) 07000000030000006c6962",
+    ]);
+  });
+});
