@@ -89,3 +89,19 @@ describe("the same sources are the same module", () => {
     expect(ours).toBe((await Module.load(source, "npm")).describe());
   });
 });
+
+describe("the names of the published package", () => {
+  it("are all there on the module side", async () => {
+    const namesOf = async (sdk: "npm" | { path: string }) => {
+      const module = await Module.load(
+        `import * as all from "spacetimedb/server";
+         globalThis.names = Object.keys(all);
+         export default all.schema({});`,
+        sdk,
+      );
+      return [...(module.context["names"] as string[])];
+    };
+    const ours = new Set(await namesOf({ path: join(built, "dist/server.mjs") }));
+    expect((await namesOf("npm")).filter((name) => !ours.has(name))).toEqual([]);
+  });
+});

@@ -1,26 +1,5 @@
 /** Codes of errors that this SDK raises; each has a page in docs/errors/. */
-export type LightconeErrorCode =
-  | "LC0800"
-  | "LC0801"
-  | "LC0802"
-  | "LC0803"
-  | "LC0804"
-  | "LC0805"
-  | "LC0806"
-  | "LC0807"
-  | "LC0808"
-  | "LC0809"
-  | "LC0810"
-  | "LC0811"
-  | "LC0812"
-  | "LC0813"
-  | "LC0814"
-  | "LC0815"
-  | "LC0816"
-  | "LC0817"
-  | "LC0818"
-  | "LC0819"
-  | "LC0820";
+export type LightconeErrorCode = `LC08${number}`;
 
 /** An error of this SDK, with a stable code; the message ends with the code in brackets. */
 export class LightconeError extends Error {

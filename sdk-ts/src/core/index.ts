@@ -3,6 +3,7 @@ export * from "./algebraic_value";
 export { BinaryReader } from "./binary_reader";
 export { BinaryWriter, ResizableBuffer } from "./binary_writer";
 export * from "./coerce";
+export * from "./column_builder_names";
 export * from "./column_builders";
 export * from "./connection_id";
 export * from "./constraints";

@@ -413,6 +413,7 @@ class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<
 export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> &
   SumBuilderVariantConstructors<Variants>;
 export const SumBuilder = SumBuilderImpl as unknown as {
+  // biome-ignore lint/correctness/noUnusedVariables: it is used in the result
   new <Variants extends VariantsObj>(variants: Variants, name?: string): SumBuilder<Variants>;
   [Symbol.hasInstance](x: any): x is SumBuilder<VariantsObj>;
 };

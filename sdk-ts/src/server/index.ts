@@ -1,3 +1,4 @@
+export * from "../core/column_builder_names";
 export { toCamelCase } from "../core/names";
 export * from "../core/query";
 export { type Bound, Range } from "../core/range";
