@@ -27,8 +27,9 @@ pub mod quickjs;
 #[cfg(feature = "v8")]
 pub mod v8;
 
-#[cfg(any(feature = "v8", feature = "quickjs"))]
 use std::sync::Arc;
+
+use lightcone_host::{HostError, ModuleEngine};
 
 /// How an engine is made.
 #[derive(Clone, Debug)]
@@ -56,14 +57,20 @@ pub fn engine_name() -> Option<String> {
 }
 
 /// The engine that runs JavaScript modules in this build.
-#[cfg(any(feature = "v8", feature = "quickjs"))]
-pub fn engine(
-    options: JsEngineOptions,
-) -> Result<Arc<dyn lightcone_host::ModuleEngine>, lightcone_host::HostError> {
+///
+/// # Errors
+/// The build has none, or it can't be set up.
+#[cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(unused_variables))]
+pub fn engine(options: JsEngineOptions) -> Result<Arc<dyn ModuleEngine>, HostError> {
     #[cfg(feature = "v8")]
     return Ok(Arc::new(v8::V8Engine::new(options)?));
-    #[cfg(not(feature = "v8"))]
-    Ok(Arc::new(quickjs::QuickJsEngine::new(options)?))
+    #[cfg(all(feature = "quickjs", not(feature = "v8")))]
+    return Ok(Arc::new(quickjs::QuickJsEngine::new(options)?));
+    #[cfg(not(any(feature = "v8", feature = "quickjs")))]
+    Err(HostError::Engine(
+        "this build runs no JavaScript modules: it was made without the features v8 and quickjs"
+            .to_owned(),
+    ))
 }
 
 /// The globals that a module finds besides those of the language, as one script: a function that takes the natives
