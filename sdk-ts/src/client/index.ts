@@ -4,6 +4,7 @@ export * from "../core";
 export { ClientCache, type TableCache } from "./client_cache";
 export { ClientError, type ClientErrorCode } from "./client_error";
 export type { ClientDbView, ClientTable, ClientTableCore, TableDefForTableName } from "./client_table";
+export { deepEqual, hasOwn } from "./compat";
 export { DbConnectionBuilder } from "./db_connection_builder";
 export {
   type ConnectionEvent,
@@ -22,9 +23,17 @@ export type {
   SubscriptionEventContextInterface,
 } from "./event_context";
 export { getGlobalLogLevel, type LogLevel, setGlobalLogLevel, stdbLogger, stringify } from "./logger";
-export { type ProceduresView, procedureSchema, procedures, type UntypedProcedureDef } from "./procedures";
+export {
+  type CoerceParams,
+  coerceParams,
+  type ProceduresView,
+  procedureSchema,
+  procedures,
+  type UntypedProcedureDef,
+} from "./procedures";
 export type { ReconnectingInfo, ReconnectOptions } from "./reconnect";
 export {
+  type ParamsObj,
   type ReducerEventInfo,
   type ReducersView,
   reducerSchema,

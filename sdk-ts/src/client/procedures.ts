@@ -22,7 +22,8 @@ export type CoerceParams<Params extends ParamsObj> = {
   [K in keyof Params & string]: CoerceTypeBuilder<Params[K]>;
 };
 
-function coerceParams<Params extends ParamsObj>(params: Params): CoerceParams<Params> {
+/** Takes what only columns can have off the parameters. */
+export function coerceParams<Params extends ParamsObj>(params: Params): CoerceParams<Params> {
   return Object.fromEntries(
     Object.entries(params).map(([name, type]) => [
       name,

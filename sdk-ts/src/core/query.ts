@@ -392,13 +392,13 @@ class FromBuilder {
   /** Rows of the other table that have a partner here. */
   rightSemijoin(other: AnyTableRef, on: (left: any, right: any) => BooleanExpr<any>): JoinBuilder {
     const condition = on(this.table.indexedCols, other.indexedCols);
-    return new JoinBuilder(other, this.table, condition, this.whereClause);
+    return new JoinBuilder(other, this.table, condition, this.whereClause, undefined);
   }
 
   /** Rows of this table that have a partner in the other one. */
   leftSemijoin(other: AnyTableRef, on: (left: any, right: any) => BooleanExpr<any>): JoinBuilder {
     const condition = on(this.table.indexedCols, other.indexedCols);
-    return new JoinBuilder(this.table, other, condition, this.whereClause);
+    return new JoinBuilder(this.table, other, condition, undefined, this.whereClause);
   }
 
   toSql(): string {
@@ -416,19 +416,27 @@ class JoinBuilder {
   readonly table: AnyTableRef;
   readonly partner: AnyTableRef;
   readonly on: BooleanExpr<any>;
-  /** Conditions, of the partner's rows also; they cannot be tested on this side. */
+  /** Conditions on rows of `partner`; they cannot be tested on this side. */
+  readonly partnerCondition: BooleanExpr<any> | undefined;
   readonly condition: BooleanExpr<any> | undefined;
 
-  constructor(table: AnyTableRef, partner: AnyTableRef, on: BooleanExpr<any>, condition?: BooleanExpr<any>) {
+  constructor(
+    table: AnyTableRef,
+    partner: AnyTableRef,
+    on: BooleanExpr<any>,
+    partnerCondition: BooleanExpr<any> | undefined,
+    condition: BooleanExpr<any> | undefined,
+  ) {
     this.table = table;
     this.partner = partner;
     this.on = on;
+    this.partnerCondition = partnerCondition;
     this.condition = condition;
   }
 
   where(predicate: (row: any) => unknown): JoinBuilder {
     const condition = narrowed(this.condition, predicate(this.table.cols));
-    return new JoinBuilder(this.table, this.partner, this.on, condition);
+    return new JoinBuilder(this.table, this.partner, this.on, this.partnerCondition, condition);
   }
 
   toSql(): string {
@@ -436,7 +444,11 @@ class JoinBuilder {
     if (data.type !== "eq") throw new TypeError("a semijoin compares one column of each table with eq");
     const [table, partner] = [quoteTable(this.table.sourceName), quoteTable(this.partner.sourceName)];
     const on = `${operandSql(data.left)} = ${operandSql(data.right)}`;
-    return `SELECT ${table}.* FROM ${partner} JOIN ${table} ON ${on}${whereSql(this.condition)}`;
+    const condition =
+      this.partnerCondition && this.condition
+        ? combine("and", [this.partnerCondition, this.condition])
+        : (this.partnerCondition ?? this.condition);
+    return `SELECT ${table}.* FROM ${partner} JOIN ${table} ON ${on}${whereSql(condition)}`;
   }
 
   build(): this {
