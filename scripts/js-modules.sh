@@ -28,3 +28,12 @@ for source in crates/host-js/tests/modules/*.ts modules/coverage-ts/src/index.ts
         --target=esnext --sourcemap=inline --external:'spacetime:sys*' --conditions=production,import \
         --define:process.env.NODE_ENV='"production"' --log-level=warning --outfile="$bundle"
 done
+
+# The transfer module with the SDK of this repository, from its sources.
+source=modules/transfer-ts/src/index.ts
+bundle=$out/transfer-lightcone.js
+if [ -z "$(find "$bundle" -newer "$source" 2>/dev/null)" ] || [ -n "$(find sdk-ts/src -name '*.ts' -newer "$bundle" -print -quit)" ]; then
+    say "bundling transfer-lightcone"
+    "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser --target=esnext --sourcemap=inline \
+        --external:'spacetime:sys*' --alias:lightcone/server="$root/sdk-ts/src/server/index.ts" --log-level=warning --outfile="$bundle"
+fi
