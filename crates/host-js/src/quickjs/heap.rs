@@ -9,11 +9,16 @@
 //! code does not expect one. So a block beyond the limit is refused only if it is large (the module sees an InternalError,
 //! "out of memory"); small ones are still granted for as long as it takes to notice the excess, which the
 //! [interrupt handler](super::isolate) does, and which ends the call.
+//!
+//! # The time
+//! QuickJS asks the interrupt handler between the steps of a program only, and a step may take long. So large blocks are
+//! refused as well once the call's time is over, which stops most of its own functions that go on and on.
 
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::{null_mut, NonNull};
+use std::time::Instant;
 
 use rquickjs_sys as qjs;
 
@@ -40,6 +45,8 @@ pub(crate) struct Heap {
     bytes_max: Cell<usize>,
     exceeded: Cell<bool>,
     refused_bytes: Cell<Option<usize>>,
+    deadline: Cell<Option<Instant>>,
+    late: Cell<bool>,
 }
 
 impl Heap {
@@ -50,6 +57,8 @@ impl Heap {
             bytes_max: Cell::new(bytes_max),
             exceeded: Cell::new(false),
             refused_bytes: Cell::new(None),
+            deadline: Cell::new(None),
+            late: Cell::new(false),
         })
     }
 
@@ -76,8 +85,15 @@ impl Heap {
         self.bytes_max.get()
     }
 
-    /// A new call starts.
-    pub(crate) fn forgive(&self) {
+    /// Whether a block was refused because the call's time was over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.late.get()
+    }
+
+    /// A new call starts, which must be over at this time.
+    pub(crate) fn forgive(&self, deadline: Instant) {
+        self.deadline.set(Some(deadline));
+        self.late.set(false);
         self.exceeded.set(false);
         self.refused_bytes.set(None);
     }
@@ -95,6 +111,13 @@ impl Heap {
 
     /// Whether `more` bytes may be taken. `total` is the size of the block.
     fn admit(&self, more: usize, total: usize) -> bool {
+        if total >= LARGE_BLOCK_BYTES && more > 0 {
+            let deadline = self.deadline.get();
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.late.set(true);
+                return false;
+            }
+        }
         let (wanted, limit) = (
             self.used_bytes.get().saturating_add(more),
             self.bytes_max.get(),
@@ -328,13 +351,26 @@ mod tests {
             assert!(heap_malloc(opaque(&heap), 1 << 20).is_null());
             assert!(!heap.is_exceeded());
             assert_eq!(heap.refused_bytes(), Some((1 << 20) + HEADER_BYTES));
-            heap.forgive();
+            let deadline = Instant::now() + std::time::Duration::from_secs(1000);
+            heap.forgive(deadline);
             for _ in 0..20 {
                 assert!(!heap_malloc(opaque(&heap), 60 << 10).is_null());
             }
             assert!(heap.is_exceeded());
             assert!(heap_malloc(opaque(&heap), 64 << 10).is_null());
             assert!(!heap_malloc(opaque(&heap), 16 << 10).is_null());
+        }
+    }
+
+    #[test]
+    fn when_the_time_is_over_large_blocks_are_refused() {
+        let heap = Heap::new(1 << 20);
+        unsafe {
+            heap.forgive(Instant::now());
+            assert!(heap_malloc(opaque(&heap), 64 << 10).is_null());
+            assert!(!heap_malloc(opaque(&heap), 4 << 10).is_null());
+            assert!(heap.is_late());
+            assert_eq!(heap.refused_bytes(), None);
         }
     }
 }

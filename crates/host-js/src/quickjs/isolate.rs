@@ -13,6 +13,7 @@ use crate::texts;
 use super::globals;
 use super::hooks;
 use super::modules;
+use super::room;
 use super::stack;
 use super::state::State;
 use super::value::{forget_exception, Owned, Thrown};
@@ -22,6 +23,7 @@ pub(crate) struct Isolate {
     runtime: *mut JSRuntime,
     pub(crate) context: *mut JSContext,
     state: *mut State,
+    stack_bytes_max: usize,
 }
 
 // SAFETY: QuickJS keeps nothing in the thread but the top of its stack, which every entry sets again; and one thread at a
@@ -53,6 +55,7 @@ impl Isolate {
             runtime: null_mut(),
             context: null_mut(),
             state,
+            stack_bytes_max,
         };
         // SAFETY: the state outlives runtime and context; pointers are checked before they are used.
         unsafe {
@@ -62,7 +65,7 @@ impl Isolate {
             if isolate.runtime.is_null() {
                 return Err(out_of_memory());
             }
-            qjs::JS_SetMaxStackSize(isolate.runtime, stack_bytes_max as qjs::size_t);
+            isolate.enter();
             qjs::JS_SetCanBlock(isolate.runtime, false);
             qjs::JS_SetInterruptHandler(isolate.runtime, Some(interrupt), state.cast());
             isolate.context = qjs::JS_NewContextRaw(isolate.runtime);
@@ -184,17 +187,20 @@ impl Isolate {
     /// Must come before JavaScript runs: the thread may be another one than before.
     #[inline]
     pub(crate) fn enter(&mut self) {
+        let stack_bytes = room::stack_bytes(self.stack_bytes_max);
         // SAFETY: the runtime is alive.
-        unsafe { qjs::JS_UpdateStackTop(self.runtime) }
+        unsafe {
+            qjs::JS_SetMaxStackSize(self.runtime, stack_bytes as qjs::size_t);
+            qjs::JS_UpdateStackTop(self.runtime);
+        }
     }
 
     /// Whether the call that runs, or ran last, was ended from outside.
     #[inline]
     pub(crate) fn is_doomed(&mut self) -> bool {
         let state = self.state();
-        if state.heap.is_exceeded() {
-            let trap = super::state::memory_limit(&state.heap);
-            state.doom(trap);
+        if state.heap.is_exceeded() || state.heap.is_late() {
+            state.may_go_on();
         }
         state.doomed.is_some()
     }

@@ -27,6 +27,7 @@ mod instance;
 mod isolate;
 mod modules;
 mod numbers;
+mod room;
 mod stack;
 mod state;
 mod text;

@@ -118,12 +118,44 @@ pub(crate) unsafe fn uncaught(
             forget_exception(context);
             "an exception without text".to_owned()
         });
+        let classes = classes_of(context, exception);
         let frames = frames_of(context, exception)
             .into_iter()
             .filter(|frame| frame.kind != FrameKind::Native)
+            .skip_while(|frame| classes.contains(&frame.function))
             .collect();
         Exception::new(format!("Uncaught {text}"), frames, source_map)
     }
+}
+
+/// Names of the classes of an error, from its own to the last before `Error`. Their constructors are the innermost frames
+/// of its stack, as the stack is taken by `Error` itself; where the error was made begins behind them.
+unsafe fn classes_of(context: *mut JSContext, error: &Owned) -> Vec<Option<String>> {
+    /// Nobody derives deeper, but a proxy can.
+    const CLASSES_MAX: usize = 16;
+    let mut names = Vec::new();
+    unsafe {
+        if !error.is_object() || !qjs::JS_IsError(error.raw()) {
+            return names;
+        }
+        let mut prototype = Owned::new(context, qjs::JS_GetPrototype(context, error.raw()));
+        while prototype.is_object() && names.len() < CLASSES_MAX {
+            let name = prototype
+                .get(c"constructor")
+                .and_then(|class| class.get(c"name"))
+                .and_then(|name| to_text(context, name.raw()));
+            match name {
+                Ok(name) if name == "Error" => break,
+                Ok(name) => names.push(Some(name).filter(|name| !name.is_empty())),
+                Err(Thrown) => {
+                    forget_exception(context);
+                    break;
+                }
+            }
+            prototype = Owned::new(context, qjs::JS_GetPrototype(context, prototype.raw()));
+        }
+    }
+    names
 }
 
 unsafe fn describe(context: *mut JSContext, exception: &Owned) -> Result<String, Thrown> {

@@ -101,8 +101,8 @@ impl State {
     /// Gives module code so much time from now on, and forgets how the last call ended.
     pub(crate) fn start_clock(&mut self, kind: LimitKind, ms_max: u64) {
         self.doomed = None;
-        self.heap.forgive();
         self.deadline = Instant::now() + Duration::from_millis(ms_max);
+        self.heap.forgive(self.deadline);
         self.time_limit = (kind, ms_max);
     }
 
@@ -117,7 +117,7 @@ impl State {
         if self.doomed.is_none() {
             if self.heap.is_exceeded() {
                 self.doom(memory_limit(&self.heap));
-            } else if Instant::now() >= self.deadline {
+            } else if self.heap.is_late() || Instant::now() >= self.deadline {
                 let (kind, limit) = self.time_limit;
                 self.doom(HostTrap::Limit { kind, limit });
             }

@@ -10,4 +10,5 @@ mod extras;
 mod faults;
 mod globals;
 mod imports;
+mod interrupts;
 mod load;

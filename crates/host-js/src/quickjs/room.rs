@@ -1,0 +1,83 @@
+//! How much stack a call may use.
+//!
+//! `stack-bytes-max` is meant for compiled code. The frames of an interpreter are several times larger, so a program that
+//! recurses as deep as it may elsewhere would fail here. Where the thread has more stack than it must have, QuickJS gets
+//! some of it.
+
+/// How many times `stack-bytes-max` QuickJS gets if it is there.
+const TIMES_MAX: usize = 8;
+/// What is left to the host's side, in bytes (see `HostLimits::stack_bytes_max`).
+#[cfg(target_os = "linux")]
+const HOST_BYTES: usize = 256 << 10;
+
+/// Stack for module code from the caller's frame on, in bytes.
+#[inline]
+pub(crate) fn stack_bytes(stack_bytes_max: usize) -> usize {
+    match available_bytes() {
+        Some(available) => {
+            available.clamp(stack_bytes_max, stack_bytes_max.saturating_mul(TIMES_MAX))
+        }
+        None => stack_bytes_max,
+    }
+}
+
+/// What the thread's stack has below the caller's frame, without the host's share.
+#[cfg(target_os = "linux")]
+#[inline]
+fn available_bytes() -> Option<usize> {
+    thread_local! {
+        /// The lowest address of the stack; 0 if it is not known.
+        static LOWEST: usize = lowest_address().unwrap_or(0);
+    }
+    let marker = 0_u8;
+    let here = std::ptr::from_ref(&marker).addr();
+    let lowest = LOWEST.try_with(|lowest| *lowest).unwrap_or(0);
+    match lowest {
+        0 => None,
+        lowest => Some(here.saturating_sub(lowest).saturating_sub(HOST_BYTES)),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn lowest_address() -> Option<usize> {
+    // SAFETY: the attributes are initialized by the first call, and only read and destroyed if it succeeded.
+    unsafe {
+        let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let mut attributes = attributes.assume_init();
+        let (mut address, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
+        let found = libc::pthread_attr_getstack(&attributes, &mut address, &mut size) == 0
+            && libc::pthread_attr_getguardsize(&attributes, &mut guard) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        // The guard may or may not be part of what was told.
+        found.then(|| address.addr() + guard)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn available_bytes() -> Option<usize> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_stack_is_used_and_a_small_one_is_kept() {
+        let with_stack = |bytes: usize| {
+            std::thread::Builder::new()
+                .stack_size(bytes)
+                .spawn(|| stack_bytes(512 << 10))
+                .unwrap()
+                .join()
+                .unwrap()
+        };
+        assert_eq!(with_stack(64 << 20), 4 << 20);
+        assert_eq!(with_stack(600 << 10), 512 << 10);
+        let between = with_stack(2 << 20);
+        assert!((1 << 20..2 << 20).contains(&between), "{between}");
+    }
+}
