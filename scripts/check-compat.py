@@ -25,7 +25,7 @@ LIMITS = ROOT / "docs" / "limits.md"
 CONFIG = ROOT / "crates" / "server" / "src" / "config.default.toml"
 
 STATES = {"works", "partly", "not yet"}
-PATH = re.compile(r"`((?:crates|docs|fuzz|modules|scripts|tests)/[\w./-]+?)(?:::(\w+))?`")
+PATH = re.compile(r"`((?:crates|docs|fuzz|modules|scripts|sdk-ts|tests)/[\w./-]+?)(?:::(\w+))?`")
 CODE = re.compile(r"\bLC\d{4}\b")
 CHAPTER = re.compile(r"^## Chapter (\d\d)\b")
 NUMBER = re.compile(r"^#+ (\d+(?:\.\d+)*[a-z]?)\.? ")

@@ -39,7 +39,10 @@ export class CallPromise<T> extends Promise<T> {
     super.then(undefined, (error: unknown) => {
       // Whoever waits for a call that failed at once has not come to it yet.
       setTimeout(() => {
-        if (!this.#isObserved) stdbLogger("error", `${what} failed, and nobody waited for it:`, error);
+        if (this.#isObserved) return;
+        // That the connection is gone is told elsewhere as well.
+        const level = error instanceof ClientError ? "warn" : "error";
+        stdbLogger(level, `${what} failed, and nobody waited for it:`, error);
       });
     });
     return this;

@@ -250,7 +250,7 @@ export class FakeServer {
 
 /** Lets everything that is ready happen: microtasks, immediates, short timers. */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < 10; i++) await new Promise((resolve) => setTimeout(resolve));
+  for (let i = 0; i < 4; i++) await new Promise((resolve) => setTimeout(resolve));
 }
 
 /** Waits for a condition; tests that wait for timers of the client use it. */

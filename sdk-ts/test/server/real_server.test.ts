@@ -4,12 +4,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Server, until, wasm } from "../../../tests/e2e/src/server";
 import type { ReconnectingInfo } from "../../src/client";
+import { OrderedSocket, openWebSocket } from "../../src/client/socket";
 import { Bank, connected, subscribed } from "./support";
 
 let server: Server;
 
 beforeAll(async () => {
-  server = await Server.start();
+  // Not the default of the server, as the published package would lose the order of messages.
+  server = await Server.start('[websocket]\ncompression = "as-asked"\n');
   await server.publish("bank", wasm("transfer"));
 });
 afterAll(() => server?.stop());
@@ -21,7 +23,21 @@ const total = (connection: Bank): bigint =>
 test.each(["gzip", "brotli", "none"] as const)(
   "compression %s: rows and updates in order",
   async (compression) => {
-    const connection = await connected(builder().withCompression(compression));
+    const tags = new Set<number>();
+    const connection = await connected(
+      builder()
+        .withCompression(compression)
+        .withWSFn(async (args) => {
+          const socket = await openWebSocket(args);
+          const ordered = new OrderedSocket(socket);
+          const deliver = socket.onmessage!;
+          socket.onmessage = (event) => {
+            tags.add(new Uint8Array(event.data)[0]!);
+            deliver.call(socket, event);
+          };
+          return ordered;
+        }),
+    );
     const other = await connected(builder());
     await connection.reducers.seed({ n: 20_000, initialBalance: 100n });
     const applied = subscribed(connection, "SELECT * FROM accounts");
@@ -35,6 +51,7 @@ test.each(["gzip", "brotli", "none"] as const)(
     expect(connection.db.accounts.id.find(0)?.balance).toBe(99n);
     expect(connection.db.accounts.id.find(100)?.balance).toBe(100n);
     expect(total(connection)).toBe(2_000_000n);
+    expect([...tags].filter((tag) => tag !== 0)).toEqual({ gzip: [2], brotli: [1], none: [] }[compression]);
     connection.disconnect();
     other.disconnect();
   },
@@ -111,7 +128,6 @@ test("changes that others made meanwhile arrive as differences", async () => {
   const other = await connected(builder());
   await other.reducers.seed({ n: 6, initialBalance: 10n });
   let socket: WebSocket | undefined;
-  const { OrderedSocket, openWebSocket } = await import("../../src/client/socket");
   const connection = await connected(
     builder()
       .withReconnect({ baseDelayMs: 300 })

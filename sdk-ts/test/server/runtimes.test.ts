@@ -27,7 +27,7 @@ let server: Server;
 beforeAll(async () => {
   if (!existsSync(join(import.meta.dirname, "../../dist/index.mjs")))
     throw new Error("run npm run build first");
-  server = await Server.start();
+  server = await Server.start('[websocket]\ncompression = "as-asked"\n');
   await server.publish("bank", wasm("transfer"));
 });
 afterAll(() => server?.stop());
