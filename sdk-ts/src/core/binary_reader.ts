@@ -9,13 +9,11 @@ import { decodeUtf8 } from "./utf8";
 export class BinaryReader {
   view: DataView;
   offset: number;
-  /** The same bytes as `view`. */
-  bytes: Uint8Array;
+  #bytes: Uint8Array | undefined;
 
   constructor(input: Uint8Array | DataView) {
     this.view =
       input instanceof DataView ? input : new DataView(input.buffer, input.byteOffset, input.byteLength);
-    this.bytes = new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
     this.offset = 0;
   }
 
@@ -23,8 +21,21 @@ export class BinaryReader {
   reset(input: Uint8Array | DataView): void {
     this.view =
       input instanceof DataView ? input : new DataView(input.buffer, input.byteOffset, input.byteLength);
-    this.bytes = new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
+    this.#bytes = undefined;
     this.offset = 0;
+  }
+
+  /** Starts over with a view that there is already, and an array of the same bytes. */
+  attach(view: DataView, bytes: Uint8Array): void {
+    this.view = view;
+    this.#bytes = bytes;
+    this.offset = 0;
+  }
+
+  /** The same bytes as `view`; made when first needed, which reading numbers alone does not. */
+  get bytes(): Uint8Array {
+    this.#bytes ??= new Uint8Array(this.view.buffer, this.view.byteOffset, this.view.byteLength);
+    return this.#bytes;
   }
 
   /** How many bytes are left. */

@@ -5,18 +5,45 @@ import { SPECIAL_CLASSES } from "../core/special";
 // Rows and keys that always take the same number of bytes are read and written at constant places of one buffer, by code
 // that is made once for each table.
 
-const ACCESSORS: Record<string, [accessor: string, size: number]> = {
-  I8: ["Int8", 1],
-  U8: ["Uint8", 1],
-  I16: ["Int16", 2],
-  U16: ["Uint16", 2],
-  I32: ["Int32", 4],
-  U32: ["Uint32", 4],
-  I64: ["BigInt64", 8],
-  U64: ["BigUint64", 8],
-  F32: ["Float32", 4],
-  F64: ["Float64", 8],
+/** DataView accessor, size, and the name of the typed array that serves where the place is a multiple of the size. */
+const ACCESSORS: Record<string, [accessor: string, size: number, array: string]> = {
+  I8: ["Int8", 1, "i1"],
+  U8: ["Uint8", 1, "u1"],
+  I16: ["Int16", 2, "i2"],
+  U16: ["Uint16", 2, "u2"],
+  I32: ["Int32", 4, "i4"],
+  U32: ["Uint32", 4, "u4"],
+  I64: ["BigInt64", 8, "i8"],
+  U64: ["BigUint64", 8, "u8"],
+  F32: ["Float32", 4, "f4"],
+  F64: ["Float64", 8, "f8"],
 };
+
+const IS_LITTLE_ENDIAN = /* @__PURE__ */ new Uint8Array(/* @__PURE__ */ new Uint16Array([1]).buffer)[0] === 1;
+
+/** The names by which generated code sees a buffer, whose length must be a multiple of 8. */
+export function bufferNames(buffer: ArrayBuffer): Record<string, unknown> {
+  return {
+    B: buffer,
+    V: new DataView(buffer),
+    i1: new Int8Array(buffer),
+    u1: new Uint8Array(buffer),
+    i2: new Int16Array(buffer),
+    u2: new Uint16Array(buffer),
+    i4: new Int32Array(buffer),
+    u4: new Uint32Array(buffer),
+    i8: new BigInt64Array(buffer),
+    u8: new BigUint64Array(buffer),
+    f4: new Float32Array(buffer),
+    f8: new Float64Array(buffer),
+  };
+}
+
+/** How a number at a place is reached: an element of an array, which is the fastest, or undefined. */
+function element(type: string, at: number): string | undefined {
+  const [, size, array] = ACCESSORS[type]!;
+  return IS_LITTLE_ENDIAN && at % size === 0 ? `${array}[${at / size}]` : undefined;
+}
 
 /** How many bytes every value of a type takes, or undefined if that depends on the value. */
 export function fixedSize(type: AlgebraicType, typespace: TypespaceType): number | undefined {
@@ -48,7 +75,7 @@ export function fixedSize(type: AlgebraicType, typespace: TypespaceType): number
   }
 }
 
-/** Makes source text that reads and writes through `V`, a DataView; `C` is an object of classes. */
+/** Makes source text that reads and writes the buffer of `bufferNames`; `C` is an object of classes. */
 export class FixedLayout {
   private readonly typespace: TypespaceType;
 
@@ -83,6 +110,8 @@ export class FixedLayout {
           .join("");
       }
       default: {
+        const place = element(type.tag, at);
+        if (place !== undefined) return `${place}=${value};`;
         const [accessor, size] = ACCESSORS[type.tag]!;
         return `V.set${accessor}(${at},${value}${size > 1 ? ",true" : ""});`;
       }
@@ -118,6 +147,8 @@ export class FixedLayout {
         return `{${fields.join(",")}}`;
       }
       default: {
+        const place = element(type.tag, at);
+        if (place !== undefined) return place;
         const [accessor, size] = ACCESSORS[type.tag]!;
         return `V.get${accessor}(${at}${size > 1 ? ",true" : ""})`;
       }

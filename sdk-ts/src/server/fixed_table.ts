@@ -1,5 +1,5 @@
 import type { AlgebraicType } from "../core/algebraic_type";
-import { FixedLayout, fixedSize } from "./fixed_layout";
+import { bufferNames, FixedLayout, fixedSize } from "./fixed_layout";
 import { sys } from "./sys";
 import type { IndexInfo, TableInfo } from "./table_view";
 
@@ -7,13 +7,11 @@ import type { IndexInfo, TableInfo } from "./table_view";
 // the code refers to it and its view directly.
 
 const BUFFER_SIZE_BYTES = 2048;
-let buffer: ArrayBuffer | undefined;
-let view: DataView | undefined;
+let bufferAndViews: Record<string, unknown> | undefined;
 
 function names(): Record<string, unknown> {
-  buffer ??= new ArrayBuffer(BUFFER_SIZE_BYTES);
-  view ??= new DataView(buffer);
-  return { B: buffer, V: view };
+  bufferAndViews ??= bufferNames(new ArrayBuffer(BUFFER_SIZE_BYTES));
+  return bufferAndViews;
 }
 
 const isBigInt = (type: AlgebraicType) => /^[IU](64|128|256)$/.test(type.tag);

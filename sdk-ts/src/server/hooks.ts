@@ -1,5 +1,6 @@
 import { BinaryReader } from "../core/binary_reader";
 import { BinaryWriter } from "../core/binary_writer";
+import { canGenerateCode } from "../core/codec";
 import { ConnectionId } from "../core/connection_id";
 import { SenderError, tooShort } from "../core/errors";
 import { Identity } from "../core/identity";
@@ -19,6 +20,7 @@ import {
 import { forgetTimers } from "./console";
 import { DirectReducerCtx, ReducerCtxImpl } from "./ctx";
 import { errorConstructor } from "./errors";
+import { bufferNames, FixedLayout, fixedSize } from "./fixed_layout";
 import { readRequest, writeResponse } from "./http_handlers";
 import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
 import { fastSys } from "./sys";
@@ -204,8 +206,38 @@ function makeDirectHook(registry: Registry, buffer: ArrayBuffer) {
     return context;
   };
 
-  type Ready = { fn: ReducerEntry["fn"]; decode: ReducerEntry["decode"]; context: DirectReducerCtx };
+  type Ready = {
+    fn: ReducerEntry["fn"];
+    decode: (argsLength: number) => unknown;
+    context: DirectReducerCtx;
+  };
   let ready: Ready[] | undefined;
+
+  const checkEnd = (offset: number, argsLength: number) => {
+    const end = DIRECT_ARGUMENTS_AT + argsLength;
+    if (offset > end) throw tooShort(offset - end, end, 0);
+  };
+
+  /** The function that reads the arguments of a reducer from the buffer. */
+  const argumentReader = ({ decode, params }: ReducerEntry, { registry: { typespace } }: Level) => {
+    const size = fixedSize(params, typespace);
+    if (size !== undefined && canGenerateCode()) {
+      const value = new FixedLayout(typespace).read(params, DIRECT_ARGUMENTS_AT);
+      return FixedLayout.function(
+        `function(n){if(n<${size})short(${DIRECT_ARGUMENTS_AT + size},n);return ${value}}`,
+        {
+          ...bufferNames(buffer),
+          short: checkEnd,
+        },
+      );
+    }
+    return (argsLength: number) => {
+      reader.offset = DIRECT_ARGUMENTS_AT;
+      const args = decode(reader);
+      checkEnd(reader.offset, argsLength);
+      return args;
+    };
+  };
 
   /** Looks up all tables; if that fails, the next call tries again. */
   const prepare = (): Ready[] => {
@@ -217,7 +249,7 @@ function makeDirectHook(registry: Registry, buffer: ArrayBuffer) {
         context = makeContext(level);
         byLevel.set(level, context);
       }
-      return { fn: entry.fn, decode: entry.decode, context };
+      return { fn: entry.fn, decode: argumentReader(entry, level), context };
     });
     return ready;
   };
@@ -226,10 +258,7 @@ function makeDirectHook(registry: Registry, buffer: ArrayBuffer) {
     const { fn, decode, context } = (ready ?? prepare())[id]!;
     forgetTimers();
     for (let i = 0; i < contexts.length; i++) contexts[i]!.begin();
-    reader.offset = DIRECT_ARGUMENTS_AT;
-    const args = decode(reader);
-    const end = DIRECT_ARGUMENTS_AT + argsLength;
-    if (reader.offset > end) throw tooShort(reader.offset - end, end, 0);
+    const args = decode(argsLength);
     __spacetimedb_end_short_backtrace(fn, context, args);
   };
 }

@@ -85,9 +85,11 @@ export function makeProcedureExport(
       visibility: { tag: "ClientCallable" },
     });
     if (opts?.onSchedule) registry.schedule(opts.onSchedule as any, exported);
+    const product = AlgebraicType.Product(paramsType);
     registry.procedures.push({
       fn,
-      decode: deserializerOf(AlgebraicType.Product(paramsType), typespace),
+      params: product,
+      decode: deserializerOf(product, typespace),
       encode: serializerOf(returnType, typespace),
     });
   });

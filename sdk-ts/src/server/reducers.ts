@@ -60,5 +60,6 @@ function registerReducer(
   if (opts?.name !== undefined) registry.addExplicitName("Function", exportName, opts.name);
   if (lifecycle) moduleDef.lifeCycleReducers.push({ lifecycleSpec: lifecycle, functionName: exportName });
   if (opts?.onSchedule) registry.schedule(opts.onSchedule as any, exported);
-  registry.reducers.push({ fn, decode: deserializerOf(AlgebraicType.Product(type), registry.typespace) });
+  const product = AlgebraicType.Product(type);
+  registry.reducers.push({ fn, params: product, decode: deserializerOf(product, registry.typespace) });
 }

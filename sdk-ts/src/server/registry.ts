@@ -1,4 +1,4 @@
-import type { Deserializer, Serializer } from "../core/algebraic_type";
+import type { AlgebraicType, Deserializer, Serializer } from "../core/algebraic_type";
 import { LightconeError } from "../core/errors";
 import type { MethodOrAny, RawModuleDefV10 } from "../core/module_def";
 import { toPascalCase } from "../core/names";
@@ -18,6 +18,8 @@ export interface ModuleExport {
 export interface ReducerEntry {
   readonly fn: (ctx: any, args: any) => unknown;
   readonly decode: Deserializer<any>;
+  /** The product of the parameters. */
+  readonly params: AlgebraicType;
 }
 
 export interface ProcedureEntry extends ReducerEntry {

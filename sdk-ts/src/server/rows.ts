@@ -13,9 +13,7 @@ const scratchReader: BinaryReader = /* @__PURE__ */ new BinaryReader(new Uint8Ar
 /** A reader at the start of the scratch buffer; only good until the next use of either. */
 export function readScratch(): BinaryReader {
   const { view, bytes } = scratch.buffer;
-  scratchReader.view = view;
-  scratchReader.bytes = bytes;
-  scratchReader.offset = 0;
+  scratchReader.attach(view, bytes);
   return scratchReader;
 }
 

@@ -157,10 +157,12 @@ function registerView(
   }
   const isOption = returnType.tag === "Sum";
   const rows = isOption ? AlgebraicType.Array(returnType.value.variants[0]!.algebraicType) : returnType;
+  const product = AlgebraicType.Product(params);
   entries.push({
     fn,
     isOption,
-    decode: deserializerOf(AlgebraicType.Product(params), typespace),
+    params: product,
+    decode: deserializerOf(product, typespace),
     encodeRows: serializerOf(rows, typespace),
   });
 }
