@@ -17,23 +17,26 @@ if [ "$(cat "$tools/package.json" 2>/dev/null)" != "$manifest" ] || [ ! -x "$too
     npm install --prefix "$tools" --no-audit --no-fund --loglevel=error >&2
 fi
 
-for source in crates/host-js/tests/modules/*.ts modules/coverage-ts/src/index.ts; do
-    [ -f "$source" ] || continue
-    name=$(basename "$source" .ts)
-    [ "$name" = index ] && name=$(basename "$(dirname "$(dirname "$source")")")
-    bundle=$out/$name.js
-    [ "$bundle" -nt "$source" ] && [ "$bundle" -nt "$tools/package.json" ] && continue
+# bundle NAME SOURCE [OPTION...]
+bundle() {
+    local name=$1 source=$2 target=$out/$1.js
+    shift 2
+    [ "$target" -nt "$source" ] && [ "$target" -nt "$tools/package.json" ] && return 0
     say "bundling $name"
+    # Written aside, so that nobody reads half of it.
     NODE_PATH=$tools/node_modules "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser \
         --target=esnext --sourcemap=inline --external:'spacetime:sys*' --conditions=production,import \
-        --define:process.env.NODE_ENV='"production"' --log-level=warning --outfile="$bundle"
+        --define:process.env.NODE_ENV='"production"' --log-level=warning "$@" --outfile="$target.new"
+    mv "$target.new" "$target"
+}
+
+for source in crates/host-js/tests/modules/*.ts; do
+    bundle "$(basename "$source" .ts)" "$source"
 done
+bundle coverage modules/coverage-ts/src/index.ts
 
 # The transfer module with the SDK of this repository, from its sources.
-source=modules/transfer-ts/src/index.ts
-bundle=$out/transfer-lightcone.js
-if [ -z "$(find "$bundle" -newer "$source" 2>/dev/null)" ] || [ -n "$(find sdk-ts/src -name '*.ts' -newer "$bundle" -print -quit)" ]; then
-    say "bundling transfer-lightcone"
-    "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser --target=esnext --sourcemap=inline \
-        --external:'spacetime:sys*' --alias:lightcone/server="$root/sdk-ts/src/server/index.ts" --log-level=warning --outfile="$bundle"
+if [ -n "$(find sdk-ts/src -name '*.ts' -newer "$out/transfer-lightcone.js" -print -quit 2>/dev/null)" ]; then
+    rm -f "$out/transfer-lightcone.js"
 fi
+bundle transfer-lightcone modules/transfer-ts/src/index.ts --alias:lightcone/server="$root/sdk-ts/src/server/index.ts"

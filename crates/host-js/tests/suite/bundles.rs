@@ -154,3 +154,50 @@ fn transfers_keep_the_sum() {
         });
     assert_eq!(sum, 100_000);
 }
+
+#[test]
+fn the_coverage_module_finds_nothing_wrong() {
+    let mut module = Running::bundle("coverage");
+    for name in [
+        "init",
+        "connected",
+        "store_values",
+        "indexes",
+        "iterators",
+        "sequences",
+        "host_errors",
+        "context",
+        "logging",
+        "disconnected",
+    ] {
+        let outcome = module.call_named(name, &[]);
+        assert_eq!(
+            outcome,
+            ReducerOutcome::Ok,
+            "{name}: {:?}",
+            module.console.take()
+        );
+    }
+    let messages = module.console.messages();
+    assert!(
+        messages.contains(&"Info: auth false none".to_owned()),
+        "{messages:?}"
+    );
+    assert!(
+        messages.contains(&"Error: shown".to_owned()),
+        "{messages:?}"
+    );
+    let mut text = Vec::new();
+    "refused".encode(&mut text);
+    assert_eq!(
+        module.call_named("user_error", &text),
+        ReducerOutcome::UserError("refused".into())
+    );
+    for name in ["crash", "recurse_forever"] {
+        assert!(
+            matches!(module.call_named(name, &[]), ReducerOutcome::Fatal { .. }),
+            "{name}"
+        );
+    }
+    assert_eq!(module.call_named("still_works", &[]), ReducerOutcome::Ok);
+}
