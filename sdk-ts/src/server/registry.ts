@@ -153,6 +153,11 @@ export class Registry extends ModuleContext {
   }
 }
 
+/** Gives a function without a name that of its export, for traces. */
+function nameFunction(fn: (...args: any[]) => unknown, name: string): void {
+  if (fn.name === "") Object.defineProperty(fn, "name", { value: name, configurable: true });
+}
+
 /** Makes a function an export of a module. */
 export function asExport<F extends (...args: any[]) => any>(
   fn: F,
@@ -160,6 +165,9 @@ export function asExport<F extends (...args: any[]) => any>(
 ): F & ModuleExport {
   // A function of its own: the same one may be exported under several names.
   const exported = ((...args: any[]) => fn(...args)) as unknown as F & ModuleExport;
-  exported[registerExport] = (registry, exportName) => register(registry, exportName, exported);
+  exported[registerExport] = (registry, exportName) => {
+    nameFunction(fn, exportName);
+    register(registry, exportName, exported);
+  };
   return exported;
 }
