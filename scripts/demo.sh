@@ -6,6 +6,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
+# shellcheck source=scripts/js-engine.sh
+. "$root/scripts/js-engine.sh"
 
 accounts=${ACCOUNTS:-100000}
 balance=1000000000
@@ -24,7 +26,7 @@ wasm() (
 )
 
 say "building the server, the command line and the load generator (release)"
-cargo build --release --package lightcone-cli --package lightcone-loadgen
+cargo build --release --package lightcone-cli --package lightcone-loadgen "${js_features[@]}"
 bin=$CARGO_TARGET_DIR/release
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/lightcone-demo.XXXXXX")

@@ -1,4 +1,4 @@
-# Sourced. Chooses the engine for JavaScript modules: V8 where its prebuilt library can be had, else QuickJS.
+# Sourced, after lib.sh. Chooses the engine for JavaScript modules: V8 where its prebuilt library can be had, else QuickJS.
 #
 # Sets js_features (options for cargo, an array) and js_engine (the name), and exports RUSTY_V8_ARCHIVE if a library lies in
 # ../shared/env/v8. LIGHTCONE_JS_ENGINE=v8 or =quickjs decides instead; with v8 and no library, the build downloads it.
@@ -20,8 +20,9 @@ if [ -z "$js_engine" ]; then
     fi
 fi
 case $js_engine in
-v8) js_features=(--no-default-features --features v8) ;;
-quickjs) js_features=(--no-default-features --features quickjs) ;;
+# Both are built in then, and V8 runs modules.
+v8) js_features=(--features lightcone-cli/v8) ;;
+quickjs) js_features=() ;;
 *) die "LIGHTCONE_JS_ENGINE is v8 or quickjs, not $js_engine" ;;
 esac
 say "JavaScript modules run on $js_engine${RUSTY_V8_ARCHIVE:+ (library: $RUSTY_V8_ARCHIVE)}"

@@ -6,6 +6,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
+# shellcheck source=scripts/js-engine.sh
+. "$root/scripts/js-engine.sh"
 need_build_tools
 need python3 python3
 need node nodejs
@@ -24,7 +26,7 @@ say "format"
 scripts/fmt.sh --check
 
 say "lints"
-cargo clippy --workspace --all-targets --quiet -- -D warnings
+cargo clippy --workspace --all-targets --quiet "${js_features[@]}" -- -D warnings
 
 say "modules"
 scripts/modules.sh
@@ -33,7 +35,7 @@ export LIGHTCONE_MODULES_DIR=$LIGHTCONE_MODULES_WASM_DIR
 
 say "building the tests of the workspace"
 # With the two programs, which the tests of the command line need.
-cargo test --workspace --no-run --quiet
+cargo test --workspace --no-run --quiet "${js_features[@]}"
 # The clients below test the same build: one with overflow checks, and no second one of everything.
 export LIGHTCONE_BIN=${LIGHTCONE_BIN:-$CARGO_TARGET_DIR/debug/spacetime}
 [ -x "$LIGHTCONE_BIN" ] || die "$LIGHTCONE_BIN is missing; LIGHTCONE_BIN names the \`spacetime\` to test."
@@ -51,5 +53,10 @@ for run in tests/*/run.sh; do
     "$run"
 done
 
+if [ "$js_engine" = v8 ]; then
+    say "JavaScript modules on the other engine"
+    cargo test --package lightcone-host-js --features quickjs --quiet
+fi
+
 say "tests of the workspace"
-exec cargo test --workspace --no-fail-fast
+exec cargo test --workspace --no-fail-fast "${js_features[@]}"
