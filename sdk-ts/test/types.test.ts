@@ -14,7 +14,7 @@ const bin = (name: string) => join(packageDirectory, "node_modules", ".bin", nam
 
 const FIXTURES = ["documented.ts", "features.ts"];
 const OURS_ONLY = ["stricter.ts"];
-const MODULES = ["transfer-ts-npm"];
+const MODULES = ["transfer-ts-npm", "coverage-ts"];
 
 /** The compiler options of the CLI's template (spec 04 §12). */
 const TSCONFIG = {
@@ -83,9 +83,13 @@ describe("the same sources compile", () => {
 });
 
 describe("the same sources are the same module", () => {
-  it.each(FIXTURES)("%s", async (fixture) => {
-    const source = await readFile(join(packageDirectory, "test/types/fixtures", fixture), "utf8");
-    const ours = (await Module.load(source, { path: join(built, "dist/server.mjs") })).describe();
+  const files = [
+    ...FIXTURES.map((fixture) => `test/types/fixtures/${fixture}`),
+    ...MODULES.map((module) => `../modules/${module}/src/index.ts`),
+  ];
+  it.each(files)("%s", async (file) => {
+    const source = await readFile(join(packageDirectory, file), "utf8");
+    const ours = (await Module.load(source, { path: join(built, "dist") })).describe();
     expect(ours).toBe((await Module.load(source, "npm")).describe());
   });
 });
@@ -101,7 +105,7 @@ describe("the names of the published package", () => {
       );
       return [...(module.context["names"] as string[])];
     };
-    const ours = new Set(await namesOf({ path: join(built, "dist/server.mjs") }));
+    const ours = new Set(await namesOf({ path: join(built, "dist") }));
     expect((await namesOf("npm")).filter((name) => !ours.has(name))).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 export const packageDirectory = join(here, "..", "..");
 
-/** The sources of this package, the published one, or a built file of this package. */
+/** The sources of this package, the published one, or a directory with this package, built. */
 export type Sdk = "ours" | "npm" | { path: string };
 
 /** A call of a host function, and what came back. */
@@ -76,7 +76,10 @@ async function bundleNow(source: string, sdk: Sdk): Promise<string> {
       sdk === "npm"
         ? {}
         : {
-            "spacetimedb/server": sdk === "ours" ? join(packageDirectory, "src/server/index.ts") : sdk.path,
+            "spacetimedb/server":
+              sdk === "ours" ? join(packageDirectory, "src/server/index.ts") : join(sdk.path, "server.mjs"),
+            spacetimedb:
+              sdk === "ours" ? join(packageDirectory, "src/client/index.ts") : join(sdk.path, "index.mjs"),
           },
     plugins: [
       {
