@@ -41,24 +41,24 @@ enum Command {
     Call(commands::call::Args),
     /// Describe a module: its tables, types and functions
     Describe(commands::describe::Args),
-    /// Develop with automatic rebuilds (not supported yet)
-    Dev(commands::later::Args),
+    /// Develop: rebuild, publish and regenerate at every change
+    Dev(Box<commands::dev::Args>),
     /// Run an SQL query
     Sql(commands::sql::Args),
     /// Serve the Model Context Protocol on stdin and stdout (not supported yet)
     Mcp(commands::later::Args),
     /// Give a database another name
     Rename(commands::rename::Args),
-    /// Generate client code (not supported yet)
-    Generate(commands::later::Args),
+    /// Generate client code for a module
+    Generate(Box<commands::generate::Args>),
     /// List your databases
     List(commands::list::Args),
     /// Log in
     Login(commands::login::Args),
     /// Forget the login
     Logout(commands::login::LogoutArgs),
-    /// Start a project from a template (not supported yet)
-    Init(commands::later::Args),
+    /// Start a project from a template
+    Init(Box<commands::init::Args>),
     /// Compile a module
     Build(crate::build::Args),
     /// Manage the saved servers
@@ -104,6 +104,9 @@ impl Command {
             Self::List(args) => commands::list::run(context, args).await,
             Self::Login(args) => commands::login::run(context, args).await,
             Self::Logout(args) => commands::login::logout(context, args).await,
+            Self::Generate(args) => commands::generate::run(context, *args),
+            Self::Init(args) => commands::init::run(context, *args).await,
+            Self::Dev(args) => commands::dev::run(context, *args).await,
             Self::Build(args) => crate::build::run(args),
             Self::Server(args) => commands::server::run(context, args).await,
             Self::Subscribe(args) => commands::subscribe::run(context, args).await,
@@ -111,10 +114,7 @@ impl Command {
             Self::Lock(args) => commands::lock::run(context, args, true).await,
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
             Self::Version(args) => commands::version::run(context, args),
-            Self::Dev(_) => Err(commands::later::dev()),
             Self::Mcp(_) => Err(commands::later::mcp()),
-            Self::Generate(_) => Err(commands::later::generate()),
-            Self::Init(_) => Err(commands::later::init()),
         }
     }
 }

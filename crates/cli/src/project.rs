@@ -30,6 +30,22 @@ pub struct Target {
     pub anonymous: Option<bool>,
     pub parent: Option<String>,
     pub organization: Option<String>,
+    /// The bindings to generate; children do not inherit them.
+    pub generate: Vec<GenerateEntry>,
+}
+
+/// One entry of `generate` (07 §6.3).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GenerateEntry {
+    pub language: String,
+    pub out_dir: Option<PathBuf>,
+    pub module_path: Option<PathBuf>,
+    pub bin_path: Option<PathBuf>,
+    pub js_path: Option<PathBuf>,
+    pub build_options: Option<String>,
+    pub include_private: bool,
+    /// TypeScript: the npm package that bindings import from.
+    pub client_package: Option<String>,
 }
 
 const FILE: &str = "spacetime.json";
@@ -54,6 +70,25 @@ const KNOWN: [&str; 17] = [
     "native_aot",
     "dotnet_version",
     "generate",
+];
+
+const GENERATE_KEYS: [&str; 16] = [
+    "language",
+    "out_dir",
+    "uproject_dir",
+    "module_path",
+    "wasm_file",
+    "js_file",
+    "bin_path",
+    "js_path",
+    "namespace",
+    "unreal_module_name",
+    "module_name",
+    "module_prefix",
+    "build_options",
+    "dotnet_version",
+    "include_private",
+    "client_package",
 ];
 
 impl Project {
@@ -135,7 +170,10 @@ impl Project {
                 settings.insert(key.clone(), value.clone());
             }
         }
-        targets.push(self.target(&settings)?);
+        targets.push(Target {
+            generate: self.generate_entries(own.get("generate"))?,
+            ..self.target(&settings)?
+        });
         match own.get("children") {
             None | Some(Value::Null) => {}
             Some(Value::Array(children)) => {
@@ -163,17 +201,67 @@ impl Project {
         }
     }
 
-    fn target(&self, settings: &Map<String, Value>) -> Result<Target> {
-        let text = |key: &str| match settings.get(key) {
+    /// The command that starts the client while `spacetime dev` runs.
+    pub fn dev_run(&self) -> Option<&str> {
+        self.root.get("dev")?.get("run")?.as_str()
+    }
+
+    fn generate_entries(&self, value: Option<&Value>) -> Result<Vec<GenerateEntry>> {
+        let entries = match value {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(entries)) => entries,
+            Some(_) => return Err(self.bad("`generate` must be an array of objects")),
+        };
+        let mut parsed = Vec::new();
+        for entry in entries {
+            let Value::Object(entry) = entry else {
+                return Err(self.bad("every element of `generate` must be an object"));
+            };
+            let entry = normalise(entry.clone());
+            if let Some(key) = entry.keys().find(|key| !GENERATE_KEYS.contains(&key.as_str())) {
+                let known: Vec<String> = GENERATE_KEYS.iter().map(|k| k.replace('_', "-")).collect();
+                return Err(self.bad(format!(
+                    "Config key '{}' is not supported in a `generate` entry. Available keys: {}",
+                    key.replace('_', "-"),
+                    known.join(", ")
+                )));
+            }
+            let text = |key: &str| self.text(&entry, key);
+            let path = |key: &str| Ok::<_, Error>(text(key)?.map(|p| self.directory.join(p)));
+            parsed.push(GenerateEntry {
+                language: text("language")?
+                    .ok_or_else(|| self.bad("a `generate` entry needs the key `language`"))?,
+                out_dir: path("out_dir")?,
+                module_path: path("module_path")?,
+                bin_path: path("bin_path")?.or(path("wasm_file")?),
+                js_path: path("js_path")?.or(path("js_file")?),
+                build_options: text("build_options")?,
+                include_private: self.flag(&entry, "include_private")?.unwrap_or(false),
+                client_package: text("client_package")?,
+            });
+        }
+        Ok(parsed)
+    }
+
+    fn text(&self, settings: &Map<String, Value>, key: &str) -> Result<Option<String>> {
+        match settings.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(self.wrong_type(key, "a string")),
-        };
-        let flag = |key: &str| match settings.get(key) {
+        }
+    }
+
+    fn flag(&self, settings: &Map<String, Value>, key: &str) -> Result<Option<bool>> {
+        match settings.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(_) => Err(self.wrong_type(key, "true or false")),
-        };
+        }
+    }
+
+    fn target(&self, settings: &Map<String, Value>) -> Result<Target> {
+        let text = |key: &str| self.text(settings, key);
+        let flag = |key: &str| self.flag(settings, key);
         let path = |key: &str| Ok(text(key)?.map(|p| self.directory.join(p)));
         if let Some(version) = text("dotnet_version")? {
             if !matches!(version.as_str(), "8" | "10") {
@@ -202,6 +290,7 @@ impl Project {
             anonymous: flag("anonymous")?.or(flag("anon_identity")?),
             parent: text("parent")?,
             organization: text("organization")?,
+            generate: Vec::new(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! `spacetime build` (07 §7): finds out what a module is written in, and compiles it.
 
 mod rust;
+pub mod typescript;
 mod wasm;
 
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ pub struct Built {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Language {
+pub enum Language {
     Rust,
     CSharp,
     TypeScript,
@@ -114,10 +115,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     }
     match language(directory) {
         Some(Language::Rust) => rust::build(directory, options),
-        Some(Language::TypeScript) => Err(Error::later(
-            "Building TypeScript modules",
-            "Bundle it with your own tools and publish the file with --js-path.",
-        )),
+        Some(Language::TypeScript) => typescript::build(directory, options),
         Some(Language::CSharp | Language::Cpp) => Err(Error::later(
             "Building C# and C++ modules",
             "Build it with the reference tools and publish the file with --bin-path.",
@@ -133,7 +131,7 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     }
 }
 
-fn language(directory: &Path) -> Option<Language> {
+pub fn language(directory: &Path) -> Option<Language> {
     let has = |name: &str| directory.join(name).is_file();
     let has_csproj = || {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

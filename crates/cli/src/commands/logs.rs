@@ -100,6 +100,31 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     Ok(())
 }
 
+/// Prints the log of a database, `prefix` before every line, until the server ends the stream.
+pub async fn follow(client: &crate::http::Client, database: &str, lines: u32, prefix: &str) -> Result<()> {
+    let identity = client.database_identity(database).await?;
+    let path = format!("/v1/database/{}/logs?follow=true&num_lines={lines}", identity.to_hex());
+    let mut response = client.send(client.get(&path)).await?;
+    if !response.status().is_success() {
+        let status = response.status();
+        return Err(http::refusal(status, &http::body_text(response).await?));
+    }
+    let mut pending = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| client.unreachable(e))? {
+        pending.extend_from_slice(&chunk);
+        while let Some(end) = pending.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = pending.drain(..=end).collect();
+            let text = String::from_utf8_lossy(&line);
+            if !text.trim().is_empty() {
+                for line in Record::parse(text.trim_end())?.text().lines() {
+                    println!("{prefix}{line}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 #[derive(Clone, Copy)]
 struct Filter {
     level: Option<Level>,

@@ -3,6 +3,9 @@
 pub mod call;
 pub mod delete;
 pub mod describe;
+pub mod dev;
+pub mod generate;
+pub mod init;
 pub mod later;
 pub mod list;
 pub mod lock;

@@ -116,6 +116,39 @@ pub(crate) enum Source {
     Project(PathBuf),
     Wasm(PathBuf),
     Js(PathBuf),
+    /// Built a moment ago.
+    Built(PathBuf, crate::build::HostType),
+}
+
+/// A module that somebody has built already.
+#[derive(Debug)]
+pub struct BuiltModule {
+    pub path: PathBuf,
+    pub host_type: crate::build::HostType,
+}
+
+/// Publishes for `spacetime dev`: nobody is asked anything, the session's start has been agreed to.
+pub async fn publish_for_dev(
+    context: &mut Context,
+    database: &str,
+    server: Option<&str>,
+    module: BuiltModule,
+    delete_data: DeleteData,
+) -> Result<()> {
+    let plan = Plan {
+        name: Some(database.to_owned()),
+        server: server.map(str::to_owned),
+        source: Source::Built(module.path, module.host_type),
+        build_options: None,
+        num_replicas: None,
+        break_clients: true,
+        anonymous: false,
+        parent: None,
+        organization: None,
+        delete_data,
+        yes: vec![Yes::All],
+    };
+    upload::publish(context, &plan).await
 }
 
 impl Plan {

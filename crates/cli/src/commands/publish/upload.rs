@@ -147,6 +147,7 @@ fn program(plan: &Plan) -> Result<(Vec<u8>, HostType)> {
             );
             (path.clone(), HostType::Js)
         }
+        Source::Built(path, host_type) => (path.clone(), *host_type),
         Source::Project(directory) => {
             let built = build::build(
                 directory,

@@ -1,0 +1,84 @@
+//! TypeScript modules (07 §7.1, 04 §12): checked by the project's own compiler, bundled without Node.
+
+#[cfg(feature = "bundler")]
+mod bundler;
+mod imports;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Built, HostType, Options};
+use crate::error::{Error, Result};
+
+pub fn build(directory: &Path, options: &Options) -> Result<Built> {
+    check_types(directory)?;
+    bundle(directory, options)
+}
+
+/// Only the bundling, for `spacetime dev`, which checks types beside it.
+pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
+    let entry = directory.join("src/index.ts");
+    if !entry.is_file() {
+        return Err(Error::coded(
+            "LC0635",
+            format!("{} does not exist; a TypeScript module starts there.", entry.display()),
+        ));
+    }
+    let bundled = run_bundler(directory, options)?;
+    imports::check(&bundled.imports, &bundled.exports)?;
+    let path = directory.join("dist/bundle.js");
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(directory.join("dist"))?;
+        std::fs::write(&path, &bundled.code)
+    };
+    write().map_err(|e| Error::file("write", &path, e))?;
+    Ok(Built {
+        path,
+        host_type: HostType::Js,
+    })
+}
+
+/// A bundle, and what it asks of its host and offers it.
+struct Bundled {
+    code: String,
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+#[cfg(feature = "bundler")]
+fn run_bundler(directory: &Path, options: &Options) -> Result<Bundled> {
+    bundler::bundle(directory, options.debug)
+}
+
+#[cfg(not(feature = "bundler"))]
+fn run_bundler(_directory: &Path, _options: &Options) -> Result<Bundled> {
+    Err(Error::later(
+        "Bundling TypeScript with a `spacetime` that was built without the feature `bundler`",
+        "Bundle it with your own tools and publish the file with --js-path.",
+    ))
+}
+
+/// Runs the project's own `tsc`, whose messages go to the terminal as they are.
+fn check_types(directory: &Path) -> Result<()> {
+    let Some(tsc) = tsc(directory) else {
+        println!("Could not find TypeScript in node_modules; the types are not checked. `npm install` brings it.");
+        return Ok(());
+    };
+    let status = Command::new(&tsc)
+        .arg("--noEmit")
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|e| Error::caused("LC0635", format!("cannot run {}", tsc.display()), e))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Exit(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// The project's compiler: an absolute path, because it runs in the project's directory.
+pub fn tsc(directory: &Path) -> Option<PathBuf> {
+    let name = if cfg!(windows) { "tsc.cmd" } else { "tsc" };
+    let directory = std::path::absolute(directory).ok()?;
+    Some(directory.join("node_modules/.bin").join(name)).filter(|path| path.is_file())
+}

@@ -1,0 +1,84 @@
+//! The client's own development command.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+
+use super::Session;
+use crate::error::{Error, Result};
+
+/// A command that fails so soon was mistyped, or is not installed.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
+/// The running client, if there is one.
+pub struct Client {
+    child: Option<Child>,
+}
+
+impl Client {
+    pub async fn start(session: &Session) -> Result<Self> {
+        let Some(text) = &session.client_command else {
+            return Ok(Self { child: None });
+        };
+        let cannot = |e: std::io::Error| Error::caused("LC0638", format!("cannot start the client: `{text}`"), e);
+        let mut command = if cfg!(windows) {
+            let mut command = Command::new("cmd");
+            command.args(["/C", text]);
+            command
+        } else {
+            let mut command = Command::new("sh");
+            command.args(["-c", text]);
+            command
+        };
+        // A group of its own, so that ending it ends what it started too.
+        #[cfg(unix)]
+        command.process_group(0);
+        command
+            .current_dir(&session.directory)
+            .env("SPACETIMEDB_HOST", &session.server_url)
+            .env("SPACETIMEDB_DB_NAME", session.targets.first().map_or("", |t| &t.database))
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let mut child = command.spawn().map_err(cannot)?;
+        if let Ok(status) = tokio::time::timeout(AT_ONCE, child.wait()).await {
+            let status = status.map_err(cannot)?;
+            if !status.success() {
+                return Err(Error::coded(
+                    "LC0638",
+                    format!("the client ended at once ({status}): `{text}`. Change the command with --run, or start none with --server-only."),
+                ));
+            }
+            return Ok(Self { child: None });
+        }
+        Ok(Self { child: Some(child) })
+    }
+
+    /// Resolves once, when the client ends by itself.
+    pub async fn ended(&mut self) -> String {
+        let Some(child) = &mut self.child else {
+            return std::future::pending().await;
+        };
+        let status: std::io::Result<ExitStatus> = child.wait().await;
+        self.child = None;
+        status.map_or_else(|e| e.to_string(), |s| s.to_string())
+    }
+
+    pub fn stop(&mut self) {
+        let Some(child) = self.child.take() else {
+            return;
+        };
+        #[cfg(unix)]
+        if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
+            // It may have ended meanwhile.
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
+        }
+        drop(child);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,307 @@
+//! What is developed, where it is published, and what is asked before the first round.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{json, Value};
+
+use super::{Args, DevTarget, Session};
+use crate::build;
+use crate::commands::generate::{self, Job, Lang, Source};
+use crate::commands::{init, Context};
+use crate::error::{Error, Result};
+use crate::project::{glob_matches, Project, Target};
+use crate::prompt;
+
+pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
+    let find = |path: &Path| match args.no_config {
+        true => Ok(None),
+        false => Project::find(path, Some(&args.env)),
+    };
+    let mut project = find(&args.project_path)?;
+    let directory = match &project {
+        Some(project) => project.directory.clone(),
+        None => std::path::absolute(&args.project_path).map_err(|e| Error::file("find", &args.project_path, e))?,
+    };
+    if !has_module(&args, project.as_ref(), &directory)? {
+        offer_project(context, &args, &directory)?;
+        project = find(&directory)?;
+    }
+    if project.is_none() && !args.no_config {
+        let mut settings = json!({ "server": args.server.as_deref().or(context.config.default_server()).unwrap_or("local") });
+        if directory.join("spacetimedb").is_dir() {
+            settings["module-path"] = "./spacetimedb".into();
+        }
+        write_json(&directory.join("spacetime.json"), &settings)?;
+        project = find(&directory)?;
+    }
+    if let Some(project) = &project {
+        for file in &project.files {
+            println!("Using configuration from {}", file.display());
+        }
+    }
+
+    let mut targets = match &project {
+        Some(project) => project.targets()?,
+        None => vec![Target::default()],
+    };
+    let wanted = args.database.as_ref().or(args.database_option.as_ref());
+    pick(&mut targets, wanted)?;
+    for target in &mut targets {
+        if target.database.is_none() {
+            target.database = Some(new_database(context, &args, target, &directory, project.is_some())?);
+        }
+    }
+    confirm_shared_names(&args, &directory, &targets)?;
+    let server = args.server.clone().or(targets.first().and_then(|t| t.server.clone()));
+    let server_url = context.config.server_url(server.as_deref())?;
+    if !args.skip_publish {
+        // A login that is missing is better asked for before the build than after it.
+        let auth = super::super::Auth::new(false, args.yes || crate::http::is_local(&server_url));
+        context.client(server.as_deref(), auth).await?;
+    }
+    let client_command = client_command(&args, project.as_ref(), &directory)?;
+    let client_lang = args.client_lang.or_else(|| generate::detect_language(&directory));
+    let mut dev_targets = Vec::new();
+    for target in targets {
+        dev_targets.push(dev_target(&args, project.as_ref(), &directory, target, client_lang)?);
+    }
+    Ok(Session {
+        writes_environment: client_lang == Some(Lang::Typescript) && directory.join("package.json").is_file(),
+        directory,
+        targets: dev_targets,
+        server_url,
+        client_command,
+        delete_data: args.delete_data,
+        skip_publish: args.skip_publish,
+    })
+}
+
+fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
+    let is_module = |path: &Path| path.is_dir() && build::language(path).is_some();
+    if let Some(path) = &args.module_path {
+        return if is_module(path) { Ok(true) } else { Err(no_module(path)) };
+    }
+    if let Some(project) = project {
+        if let Some(path) = project.targets()?.into_iter().find_map(|t| t.module_path) {
+            return if is_module(&path) { Ok(true) } else { Err(no_module(&path)) };
+        }
+    }
+    Ok(is_module(&directory.join("spacetimedb")))
+}
+
+fn no_module(path: &Path) -> Error {
+    Error::coded(
+        "LC0610",
+        format!(
+            "{} holds no module: none of Cargo.toml, *.csproj, package.json, CMakeLists.txt. Point --module-path at it, \
+             or start a project with `spacetime init`.",
+            path.display()
+        ),
+    )
+}
+
+/// Starts a project where there is none.
+fn offer_project(context: &Context, args: &Args, directory: &Path) -> Result<()> {
+    let template = match &args.template {
+        Some(template) => template.clone(),
+        None => {
+            println!("There is no module in {}.", directory.display());
+            if args.yes || !prompt::confirm("Would you like to start a project here?", false) {
+                return Err(no_module(&directory.join("spacetimedb")));
+            }
+            let answer = prompt::ask("Template (basic-ts): ");
+            if answer.is_empty() { "basic-ts".to_owned() } else { answer }
+        }
+    };
+    let server = args.server.as_deref().or(context.config.default_server()).unwrap_or("local");
+    init::create_for_dev(context, directory, &template, server)?;
+    Ok(())
+}
+
+/// Keeps the targets that the command line means.
+fn pick(targets: &mut Vec<Target>, wanted: Option<&String>) -> Result<()> {
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    let names: Vec<String> = targets.iter().filter_map(|t| t.database.clone()).collect();
+    if names.iter().any(|name| glob_matches(wanted, name)) {
+        targets.retain(|t| t.database.as_deref().is_some_and(|name| glob_matches(wanted, name)));
+        return Ok(());
+    }
+    match targets.as_mut_slice() {
+        [only] => {
+            only.database = Some(wanted.clone());
+            Ok(())
+        }
+        _ => Err(Error::coded(
+            "LC0608",
+            format!("No database target matches '{wanted}'. Available databases: {}", names.join(", ")),
+        )),
+    }
+}
+
+/// A new name for the database, kept for the next time in spacetime.local.json.
+fn new_database(context: &Context, args: &Args, target: &Target, directory: &Path, save: bool) -> Result<String> {
+    let project = directory.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut name = init::database_name(&project);
+    let server = args.server.as_deref().or(target.server.as_deref()).or(context.config.default_server());
+    let url = context.config.server_url(server)?;
+    if !args.yes && !crate::http::is_local(&url) {
+        let answer = prompt::ask(&format!("Database name ({name}): "));
+        if !answer.is_empty() {
+            name = answer;
+        }
+    }
+    if save {
+        let path = directory.join("spacetime.local.json");
+        let mut settings = read_json(&path)?;
+        settings["database"] = name.as_str().into();
+        write_json(&path, &settings)?;
+    }
+    println!("The database is called {name}.");
+    Ok(name)
+}
+
+/// A name that stands in the shared file may be the one that others use: publishing there is worth a question.
+fn confirm_shared_names(args: &Args, directory: &Path, targets: &[Target]) -> Result<()> {
+    if args.no_config || args.yes {
+        return Ok(());
+    }
+    let shared = read_json(&directory.join("spacetime.json"))?;
+    let layers = ["spacetime.local.json".to_owned(), format!("spacetime.{}.json", args.env), format!("spacetime.{}.local.json", args.env)];
+    for layer in layers {
+        if read_json(&directory.join(layer))?.get("database").is_some() {
+            return Ok(());
+        }
+    }
+    let Some(name) = shared["database"].as_str() else {
+        return Ok(());
+    };
+    if !targets.iter().any(|t| t.database.as_deref() == Some(name)) {
+        return Ok(());
+    }
+    println!("The database '{name}' is named in spacetime.json, which is shared with others.");
+    if prompt::confirm("Do you want to develop against it?", false) {
+        Ok(())
+    } else {
+        Err(Error::plain("Aborted. Name your own in spacetime.local.json, or on the command line."))
+    }
+}
+
+fn client_command(args: &Args, project: Option<&Project>, directory: &Path) -> Result<Option<String>> {
+    if args.server_only {
+        return Ok(None);
+    }
+    if let Some(command) = &args.run {
+        return Ok(Some(command.clone()));
+    }
+    if let Some(command) = project.and_then(Project::dev_run) {
+        return Ok(Some(command.to_owned()));
+    }
+    let Some(command) = detect_client(directory)? else {
+        return Ok(None);
+    };
+    println!("The client is started with `{command}`.");
+    if project.is_some() {
+        let path = directory.join("spacetime.json");
+        let mut settings = read_json(&path)?;
+        settings["dev"] = json!({ "run": command });
+        write_json(&path, &settings)?;
+    }
+    Ok(Some(command))
+}
+
+fn detect_client(directory: &Path) -> Result<Option<String>> {
+    let has = |name: &str| directory.join(name).is_file();
+    if has("package.json") {
+        let package = read_json(&directory.join("package.json"))?;
+        if package["scripts"]["dev"].is_string() {
+            let command = if has("pnpm-lock.yaml") {
+                "pnpm run dev"
+            } else if has("yarn.lock") {
+                "yarn dev"
+            } else if has("bun.lock") || has("bun.lockb") {
+                "bun run dev"
+            } else {
+                "npm run dev"
+            };
+            return Ok(Some(command.to_owned()));
+        }
+    }
+    if has("Cargo.toml") {
+        return Ok(Some("cargo run".to_owned()));
+    }
+    Ok((generate::detect_language(directory) == Some(Lang::Csharp)).then(|| "dotnet run".to_owned()))
+}
+
+fn dev_target(
+    args: &Args,
+    project: Option<&Project>,
+    directory: &Path,
+    target: Target,
+    client_lang: Option<Lang>,
+) -> Result<DevTarget> {
+    let module: PathBuf = args
+        .module_path
+        .clone()
+        .or(target.module_path.clone())
+        .unwrap_or_else(|| directory.join("spacetimedb"));
+    let mut bindings = Vec::new();
+    if !args.skip_generate {
+        if let Some(project) = project.filter(|_| !target.generate.is_empty()) {
+            bindings = generate::jobs_of_target(project, &target)?;
+        } else if let Some(lang @ (Lang::Typescript | Lang::Rust)) = client_lang {
+            bindings.push(Job {
+                lang,
+                source: Source::Project { directory: module.clone(), build_options: None },
+                out_dir: directory.join(&args.module_bindings_path),
+                include_private: false,
+                client_package: None,
+                yes: true,
+            });
+        }
+    }
+    Ok(DevTarget {
+        database: target.database.unwrap_or_default(),
+        server: args.server.clone().or(target.server),
+        module: std::path::absolute(&module).map_err(|e| Error::file("find", &module, e))?,
+        build_options: target.build_options,
+        bindings,
+    })
+}
+
+/// An empty object if there is no such file.
+fn read_json(path: &Path) -> Result<Value> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => json5::from_str(&text)
+            .map_err(|e| Error::caused("LC0607", format!("{} is not valid JSON5", path.display()), e)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
+        Err(error) => Err(Error::file("read", path, error)),
+    }
+}
+
+fn write_json(path: &Path, value: &Value) -> Result<()> {
+    std::fs::write(path, format!("{value:#}\n")).map_err(|e| Error::file("write", path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_found_out() {
+        for (files, want) in [
+            (&[("package.json", r#"{"scripts":{"dev":"vite"}}"#)][..], Some("npm run dev")),
+            (&[("package.json", r#"{"scripts":{"dev":"vite"}}"#), ("pnpm-lock.yaml", "")], Some("pnpm run dev")),
+            (&[("package.json", r#"{"scripts":{"start":"x"}}"#)], None),
+            (&[("Cargo.toml", "")], Some("cargo run")),
+            (&[], None),
+        ] {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            for (name, text) in files {
+                std::fs::write(directory.path().join(name), text).expect("written");
+            }
+            assert_eq!(detect_client(directory.path()).expect("readable").as_deref(), want, "{files:?}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! `spacetime init` (07 §10): what the user wants. `template` has the templates, `files` what is written beside them.
+
+mod files;
+mod template;
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, ValueEnum};
+
+use super::Context;
+use crate::error::{Error, Result};
+use crate::prompt;
+pub use files::environment as environment_variables;
+use template::Template;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What the project is called
+    #[arg(value_name = "PROJECT_NAME")]
+    name: Option<String>,
+    /// Where the project goes; a directory of its name if that is left out
+    #[arg(long, value_name = "DIR")]
+    project_path: Option<PathBuf>,
+    /// Write only the module, below spacetimedb/
+    #[arg(long)]
+    server_only: bool,
+    /// A module in this language, without a client
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with = "template")]
+    lang: Option<Lang>,
+    /// The template: a name, a GitHub repository (owner/name) or a git URL; without a value, lists the names
+    #[arg(short, long, value_name = "TEMPLATE", num_args = 0..=1, default_missing_value = "")]
+    template: Option<String>,
+    /// Use the server on this machine
+    #[arg(long)]
+    local: bool,
+    /// Ask nothing
+    #[arg(long)]
+    non_interactive: bool,
+    /// C# only: compile ahead of time
+    #[arg(long)]
+    native_aot: bool,
+    /// C# only: the version of .NET
+    #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
+    dotnet_version: Option<String>,
+    /// What npm dependencies on the SDK say, for example npm:lightcone@0.1.0 or file:../sdk
+    #[arg(long, value_name = "SPECIFIER")]
+    npm_sdk: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lang {
+    Rust,
+    Csharp,
+    Typescript,
+    Cpp,
+}
+
+/// Everything that is decided before anything is written.
+#[derive(Debug)]
+struct Plan {
+    name: String,
+    directory: PathBuf,
+    database: String,
+    /// The nickname in cli.toml.
+    server: String,
+    server_url: String,
+    source: Source,
+    /// Only `spacetimedb/`.
+    server_only: bool,
+    npm_sdk: Option<String>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Template(Template),
+    Git(String),
+}
+
+/// What a project is called if nobody says.
+const DEFAULT_NAME: &str = "my-spacetime-app";
+const PACKAGE_MANAGERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
+
+pub async fn run(context: &mut Context, args: Args) -> Result<()> {
+    if args.template.as_deref() == Some("") {
+        print!("{}", template::list());
+        return Ok(());
+    }
+    let interactive = !args.non_interactive;
+    if interactive {
+        offer_login(context, &args).await?;
+    }
+    let plan = decide(context, args, interactive)?;
+    create(&plan)?;
+    let installed = interactive && offer_install(&plan)?;
+    print_next_steps(&plan, installed);
+    Ok(())
+}
+
+/// Makes the project of a template without asking anything: what `spacetime dev` does in an empty directory.
+pub fn create_for_dev(context: &Context, directory: &Path, template: &str, server: &str) -> Result<String> {
+    let name = directory
+        .file_name()
+        .map_or_else(|| DEFAULT_NAME.to_owned(), |n| n.to_string_lossy().into_owned());
+    let plan = Plan {
+        database: database_name(&name),
+        directory: directory.to_owned(),
+        server: server.to_owned(),
+        server_url: context.config.server_url(Some(server))?,
+        source: source(Some(template), None)?,
+        server_only: false,
+        npm_sdk: None,
+        name,
+    };
+    create(&plan)?;
+    Ok(plan.database)
+}
+
+async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
+    let is_maincloud = !args.local && context.config.default_server() == Some("maincloud");
+    if is_maincloud && context.config.token().is_none() {
+        let question = "You are not logged in. Would you like to log in with spacetimedb.com?";
+        if prompt::confirm(question, false) {
+            super::login::web_login(&mut context.config, super::login::DEFAULT_AUTH_HOST, true).await?;
+        }
+    }
+    Ok(())
+}
+
+fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
+    let missing = |what: &str| Error::Usage(format!("--non-interactive needs {what}"));
+    let with_default = |question: &str, default: &str| {
+        let answer = prompt::ask(&format!("{question} ({default}): "));
+        if answer.is_empty() { default.to_owned() } else { answer }
+    };
+    let name = match args.name {
+        Some(name) => name,
+        None if interactive => with_default("Project name", DEFAULT_NAME),
+        None => return Err(missing("the name of the project")),
+    };
+    if kebab(&name).is_empty() {
+        return Err(Error::coded("LC0637", format!("`{name}` cannot be the name of a project: it has no letter and no digit")));
+    }
+    let default_path = format!("./{}", kebab(&name));
+    let directory = match args.project_path {
+        Some(path) => path,
+        None if interactive => with_default("Project path", &default_path).into(),
+        None => default_path.into(),
+    };
+    let generated = database_name(&name);
+    let database = if interactive { with_default("Database name", &generated) } else { generated };
+    let mut wanted = args.template;
+    if wanted.is_none() && args.lang.is_none() {
+        if !interactive {
+            return Err(missing("one of --template and --lang"));
+        }
+        print!("{}", template::list());
+        wanted = Some(with_default("Template", "basic-ts"));
+    }
+    let server = if args.local { "local" } else { context.config.default_server().unwrap_or("local") };
+    Ok(Plan {
+        name,
+        directory,
+        database,
+        server: server.to_owned(),
+        server_url: context.config.server_url(Some(server))?,
+        source: source(wanted.as_deref(), args.lang)?,
+        server_only: args.server_only || args.lang.is_some(),
+        npm_sdk: args.npm_sdk,
+    })
+}
+
+/// The template that is meant.
+fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
+    let name = match (wanted, lang) {
+        (Some(name), _) => name,
+        (None, Some(Lang::Typescript)) => "basic-ts",
+        (None, Some(Lang::Rust)) => "basic-rs",
+        (None, Some(Lang::Csharp | Lang::Cpp) | None) => {
+            return Err(Error::later(
+                "Starting a C# or C++ module",
+                "`spacetime init` of the reference tools makes one.",
+            ))
+        }
+    };
+    if let Some(template) = Template::find(name) {
+        return Ok(Source::Template(template));
+    }
+    let is_url = name.contains("://") || name.starts_with("git@");
+    let is_repository = name.split('/').count() == 2 && name.split('/').all(|part| !part.is_empty());
+    match (is_url, is_repository) {
+        (true, _) => Ok(Source::Git(name.to_owned())),
+        (false, true) => Ok(Source::Git(format!("https://github.com/{name}"))),
+        (false, false) => Err(Error::coded(
+            "LC0637",
+            format!("There is no template `{name}`.\n{}", template::list().trim_end()),
+        )),
+    }
+}
+
+fn create(plan: &Plan) -> Result<()> {
+    let taken = if plan.server_only { plan.directory.join("spacetimedb") } else { plan.directory.clone() };
+    check_empty(&taken)?;
+    match &plan.source {
+        Source::Template(template) => template.write(plan)?,
+        Source::Git(url) => template::clone(url, plan)?,
+    }
+    files::write(plan)?;
+    println!("Project '{}' created in {}", plan.name, plan.directory.display());
+    Ok(())
+}
+
+fn check_empty(directory: &Path) -> Result<()> {
+    let mut entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("read", directory, error)),
+    };
+    if entries.next().is_none() {
+        return Ok(());
+    }
+    Err(Error::coded(
+        "LC0637",
+        format!("{} is not empty. Name another place with --project-path.", directory.display()),
+    ))
+}
+
+/// The directories of the project that npm packages are to be installed in.
+fn npm_directories(plan: &Plan) -> Vec<PathBuf> {
+    [plan.directory.clone(), plan.directory.join("spacetimedb")]
+        .into_iter()
+        .filter(|directory| directory.join("package.json").is_file())
+        .collect()
+}
+
+/// Asks for a package manager and lets it install; true if it did.
+fn offer_install(plan: &Plan) -> Result<bool> {
+    let directories = npm_directories(plan);
+    if directories.is_empty() {
+        return Ok(false);
+    }
+    let answer = prompt::ask("Package manager to install the dependencies with (npm, pnpm, yarn, bun, none) [none]: ");
+    if !PACKAGE_MANAGERS.contains(&answer.as_str()) {
+        return Ok(false);
+    }
+    for directory in directories {
+        println!("Running `{answer} install` in {}", directory.display());
+        let status = std::process::Command::new(&answer).arg("install").current_dir(&directory).status();
+        if !status.as_ref().is_ok_and(std::process::ExitStatus::success) {
+            eprintln!("warning: `{answer} install` failed; run it again in {}", directory.display());
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn print_next_steps(plan: &Plan, installed: bool) {
+    println!("\nNext:");
+    println!("  cd {}", plan.directory.display());
+    let npm = npm_directories(plan);
+    if !installed && !npm.is_empty() {
+        if plan.directory.join("package.json").is_file() {
+            println!("  npm install");
+        }
+        if plan.directory.join("spacetimedb/package.json").is_file() {
+            println!("  npm install --prefix spacetimedb");
+        }
+    }
+    if plan.server == "local" {
+        println!("  spacetime start                 # in a terminal of its own");
+    }
+    if plan.server_only {
+        println!("  spacetime publish");
+    } else {
+        println!("  spacetime dev");
+    }
+}
+
+/// `My App 2` → `my-app-2`: fit for directories, packages and databases.
+fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c.to_ascii_lowercase());
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.trim_end_matches('-').to_owned()
+}
+
+/// A name that nobody else has taken.
+pub fn database_name(project: &str) -> String {
+    use rand::Rng;
+    const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    let mut random = rand::rng();
+    let suffix: String =
+        (0..5).map(|_| char::from(CHARACTERS[random.random_range(0..CHARACTERS.len())])).collect();
+    let base = kebab(project);
+    if base.is_empty() { suffix } else { format!("{base}-{suffix}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_fit() {
+        for (name, want) in [("My App 2", "my-app-2"), ("--a__b--", "a-b"), ("ä", ""), ("x", "x")] {
+            assert_eq!(kebab(name), want);
+        }
+        let name = database_name("My App");
+        assert!(name.len() == 12 && name.starts_with("my-app-"), "{name}");
+    }
+
+    #[test]
+    fn sources() {
+        assert!(matches!(source(Some("chat-react-ts"), None), Ok(Source::Template(_))));
+        assert!(matches!(source(None, Some(Lang::Rust)), Ok(Source::Template(_))));
+        assert!(matches!(source(Some("o/r"), None), Ok(Source::Git(url)) if url == "https://github.com/o/r"));
+        assert!(matches!(source(Some("file:///x"), None), Ok(Source::Git(_))));
+        let error = source(Some("vue"), None).expect_err("unknown").to_string();
+        assert!(error.starts_with("There is no template `vue`.") && error.contains("basic-ts"), "{error}");
+    }
+}

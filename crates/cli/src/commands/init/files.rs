@@ -1,0 +1,107 @@
+//! What `spacetime init` writes beside a template: names and versions, configuration, rules for assistants.
+
+use std::path::Path;
+
+use serde_json::{json, Value};
+
+use super::{kebab, Plan};
+use crate::error::{Error, Result};
+
+/// What assistants that write code should know of such a project.
+const RULES: &str = include_str!("rules.md");
+
+pub fn write(plan: &Plan) -> Result<()> {
+    let root = &plan.directory;
+    npm_package(&root.join("package.json"), Some(&kebab(&plan.name)), plan)?;
+    npm_package(&root.join("spacetimedb/package.json"), None, plan)?;
+    cargo_package(&root.join("Cargo.toml"), Some(&kebab(&plan.name)))?;
+    cargo_package(&root.join("spacetimedb/Cargo.toml"), None)?;
+
+    write_new(
+        &root.join("spacetime.json"),
+        &pretty(&json!({ "server": plan.server, "module-path": "./spacetimedb" })),
+    )?;
+    write_new(&root.join("spacetime.local.json"), &pretty(&json!({ "database": plan.database })))?;
+    if root.join("package.json").is_file() {
+        let host = plan.server_url.replacen("http", "ws", 1).replace("//127.0.0.1", "//localhost");
+        write_new(&root.join(".env.local"), &environment(&plan.database, &host))?;
+    }
+    for name in ["AGENTS.md", "CLAUDE.md", ".windsurfrules", ".github/copilot-instructions.md"] {
+        write_new(&root.join(name), RULES)?;
+    }
+    let cursor = format!("---\ndescription: Rules for this project\nglobs: **/*\nalwaysApply: true\n---\n\n{RULES}");
+    write_new(&root.join(".cursor/rules/spacetimedb.mdc"), &cursor)
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// The frameworks' prefixes of variables that reach a page.
+pub const PREFIXES: [&str; 6] = [
+    "SPACETIMEDB",
+    "VITE_SPACETIMEDB",
+    "NEXT_PUBLIC_SPACETIMEDB",
+    "REACT_APP_SPACETIMEDB",
+    "EXPO_PUBLIC_SPACETIMEDB",
+    "PUBLIC_SPACETIMEDB",
+];
+
+/// The twelve variables of `.env.local` (07 §9).
+pub fn environment(database: &str, host: &str) -> String {
+    PREFIXES
+        .iter()
+        .map(|prefix| format!("{prefix}_DB_NAME={database}\n{prefix}_HOST={host}\n"))
+        .collect()
+}
+
+fn write_new(path: &Path, text: &str) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let write = || {
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)
+    };
+    write().map_err(|e| Error::file("write", path, e))
+}
+
+/// `2.10.*`: any release that speaks as this program does.
+fn compatible_range() -> String {
+    let mut parts = crate::COMPATIBLE_VERSION.split('.');
+    format!("{}.{}.*", parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Ok(());
+    };
+    let mut package: Value = serde_json::from_str(&text)
+        .map_err(|e| Error::caused("LC0637", format!("{} is not JSON", path.display()), e))?;
+    if let Some(name) = name {
+        package["name"] = name.into();
+    }
+    if let Some(dependency) = package.get_mut("dependencies").and_then(|d| d.get_mut("spacetimedb")) {
+        *dependency = plan.npm_sdk.clone().unwrap_or_else(compatible_range).into();
+    }
+    std::fs::write(path, pretty(&package)).map_err(|e| Error::file("write", path, e))
+}
+
+fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Ok(());
+    };
+    let mut manifest: toml_edit::DocumentMut = text
+        .parse()
+        .map_err(|e: toml_edit::TomlError| Error::caused("LC0637", format!("{} is not TOML", path.display()), e))?;
+    if let Some(name) = name {
+        manifest["package"]["name"] = toml_edit::value(name);
+    }
+    for dependency in ["spacetimedb", "spacetimedb-sdk"] {
+        let known = manifest.get_mut("dependencies").and_then(|d| d.get_mut(dependency));
+        if let Some(version) = known.filter(|item| item.is_str()) {
+            *version = toml_edit::value(compatible_range());
+        }
+    }
+    std::fs::write(path, manifest.to_string()).map_err(|e| Error::file("write", path, e))
+}

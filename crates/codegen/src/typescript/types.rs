@@ -1,0 +1,190 @@
+//! Types as builders, and the files that name them.
+
+use lightcone_schema::case::{to_camel, to_pascal};
+use lightcone_types::AlgebraicType;
+
+use super::{import, item_name, item_path, start, Context, Member};
+use crate::error::{Error, Result};
+use crate::module::{Function, Level, Module, Shape, Types};
+use crate::text::Text;
+
+/// The builder of a type.
+pub(super) fn builder(types: &Types, ty: &AlgebraicType, place: &str) -> Result<String> {
+    Ok(match types.shape(ty, place)? {
+        Shape::Unit => "__t.unit()".into(),
+        Shape::Never => "__t.never()".into(),
+        Shape::Identity => "__t.identity()".into(),
+        Shape::ConnectionId => "__t.connectionId()".into(),
+        Shape::Timestamp => "__t.timestamp()".into(),
+        Shape::TimeDuration => "__t.timeDuration()".into(),
+        Shape::ScheduleAt => "__t.scheduleAt()".into(),
+        Shape::Uuid => "__t.uuid()".into(),
+        Shape::Option(some) => format!("__t.option({})", builder(types, some, place)?),
+        Shape::Result(ok, err) => {
+            let (ok, err) = (builder(types, ok, place)?, builder(types, err, place)?);
+            format!("__t.result({ok}, {err})")
+        }
+        Shape::Bytes => "__t.byteArray()".into(),
+        Shape::Array(element) => format!("__t.array({})", builder(types, element, place)?),
+        Shape::Named(name) => name.to_owned(),
+        Shape::Primitive(primitive) => format!("__t.{}()", primitive_name(primitive)),
+    })
+}
+
+fn primitive_name(ty: &AlgebraicType) -> &'static str {
+    match ty {
+        AlgebraicType::Bool => "bool",
+        AlgebraicType::I8 => "i8",
+        AlgebraicType::U8 => "u8",
+        AlgebraicType::I16 => "i16",
+        AlgebraicType::U16 => "u16",
+        AlgebraicType::I32 => "i32",
+        AlgebraicType::U32 => "u32",
+        AlgebraicType::I64 => "i64",
+        AlgebraicType::U64 => "u64",
+        AlgebraicType::I128 => "i128",
+        AlgebraicType::U128 => "u128",
+        AlgebraicType::I256 => "i256",
+        AlgebraicType::U256 => "u256",
+        AlgebraicType::F32 => "f32",
+        AlgebraicType::F64 => "f64",
+        // Everything else has a shape of its own.
+        _ => "string",
+    }
+}
+
+/// `types.ts` of a level: all its named types, private ones too.
+pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
+    let types = &level.types;
+    let mut definitions = Vec::new();
+    for (name, reference) in &types.sorted {
+        // The arguments of a reducer are a type of their own in older modules; nothing mentions it.
+        let is_arguments = level.reducers.iter().any(|r| to_pascal(&r.accessor) == *name);
+        if is_arguments && !types.is_needed(name, level) {
+            continue;
+        }
+        let (open, members) = match types.get(*reference) {
+            Some(AlgebraicType::Product(product)) => {
+                let fields = product.elements.iter().map(|e| (e.name(), &e.algebraic_type));
+                ("object", members(types, name, fields, to_camel)?)
+            }
+            Some(AlgebraicType::Sum(sum)) => {
+                let variants = sum.variants.iter().map(|v| (v.name(), &v.algebraic_type));
+                ("enum", members(types, name, variants, to_pascal)?)
+            }
+            _ => {
+                return Err(Error::MissingType {
+                    place: format!("type `{name}`"),
+                })
+            }
+        };
+        definitions.push((name, open, members));
+    }
+
+    let any_recursive = definitions.iter().flat_map(|(_, _, members)| members).any(|m| m.recursive);
+    let mut uses = Vec::new();
+    if any_recursive {
+        uses.push("type TypeBuilder");
+    }
+    if !definitions.is_empty() {
+        uses.push("t");
+    }
+    if any_recursive {
+        uses.push("type AlgebraicTypeType");
+    }
+    if !definitions.is_empty() {
+        uses.push("type Infer");
+    }
+    let mut text = start();
+    import(&mut text, context, &uses);
+    if definitions.is_empty() {
+        // A file without imports and exports is no module.
+        text.blank().line("export {};");
+    }
+    for (name, open, members) in definitions {
+        text.blank();
+        if members.is_empty() {
+            text.line(format!("export const {name} = __t.{open}(\"{name}\", {{}});"));
+        } else {
+            text.block(
+                format!("export const {name} = __t.{open}(\"{name}\", {{"),
+                "});",
+                |text| members.iter().for_each(|member| member.write(text)),
+            );
+        }
+        text.line(format!("export type {name} = __Infer<typeof {name}>;"));
+    }
+    Ok(text.finish())
+}
+
+fn members<'a>(
+    types: &Types,
+    owner: &str,
+    parts: impl Iterator<Item = (Option<&'a str>, &'a AlgebraicType)>,
+    key: impl Fn(&str) -> String,
+) -> Result<Vec<Member>> {
+    let place = format!("type `{owner}`");
+    let mut members = Vec::new();
+    for (name, ty) in parts {
+        let name = name.ok_or_else(|| Error::UnnamedField {
+            place: place.clone(),
+        })?;
+        let mut member = Member::new(types, key(name), ty, &place)?;
+        let mut mentioned = std::collections::BTreeSet::new();
+        types.mentioned(ty, &mut mentioned);
+        member.recursive = mentioned.iter().any(|m| *m == owner || types.reaches(m, owner));
+        members.push(member);
+    }
+    Ok(members)
+}
+
+/// `types/reducers.ts`: what each reducer takes.
+pub(super) fn reducers(context: &Context<'_>, module: &Module) -> String {
+    let all: Vec<_> = module.reducers().collect();
+    functions(context, &all, "reducer", |text, names| {
+        for (name, import) in names {
+            text.line(format!("export type {name}Params = __Infer<typeof {import}>;"));
+        }
+    })
+}
+
+/// `types/procedures.ts`: what each procedure takes and returns.
+pub(super) fn procedures(context: &Context<'_>, module: &Module) -> String {
+    let all: Vec<_> = module.procedures().collect();
+    functions(context, &all, "procedure", |text, names| {
+        for (name, import) in names {
+            text.line(format!("export type {name}Args = __Infer<typeof {import}.params>;"));
+            text.line(format!("export type {name}Result = __Infer<typeof {import}.returnType>;"));
+        }
+    })
+}
+
+fn functions(
+    context: &Context<'_>,
+    functions: &[(&Level, &Function)],
+    kind: &str,
+    body: impl FnOnce(&mut Text, &[(String, String)]),
+) -> String {
+    let mut text = start();
+    import(&mut text, context, if functions.is_empty() { &[] } else { &["type Infer"] });
+    text.blank();
+    if functions.is_empty() {
+        text.line("export {};");
+        return text.finish();
+    }
+    let kind_name = to_pascal(kind);
+    let mut names = Vec::new();
+    for (level, function) in functions {
+        let import = item_name(level, &function.accessor, &kind_name);
+        let path = item_path(level, &function.accessor, kind);
+        if kind == "procedure" {
+            text.line(format!("import * as {import} from \"../{path}\";"));
+        } else {
+            text.line(format!("import {import} from \"../{path}\";"));
+        }
+        names.push((item_name(level, &function.accessor, ""), import));
+    }
+    text.blank();
+    body(&mut text, &names);
+    text.finish()
+}

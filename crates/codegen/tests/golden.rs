@@ -1,0 +1,164 @@
+//! The bindings of a module with every type, compared with texts that were looked at, compiled and run (`tests/e2e`,
+//! `tests/rust-client`). After a wanted change: `UPDATE_GOLDEN=1 cargo test -p lightcone-codegen`.
+
+use std::path::PathBuf;
+
+use lightcone_codegen::{generate, Bindings, Language, Options, PREFIX};
+use lightcone_schema::raw::*;
+use lightcone_schema::{ModuleDef, RawModuleDef};
+use lightcone_types::AlgebraicType;
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn coverage() -> ModuleDef {
+    let text = std::fs::read_to_string(golden("coverage.json")).expect("the definition");
+    ModuleDef::validate(RawModuleDef::from_json(&text).expect("JSON")).expect("valid")
+}
+
+fn options(language: Language) -> Options {
+    Options {
+        language,
+        include_private: false,
+        cli_version: "2.10.1".into(),
+        commit: "0000000".into(),
+    }
+}
+
+fn typescript(package: &str) -> Options {
+    options(Language::TypeScript { package: package.into() })
+}
+
+/// All files in one text, for one comparison.
+fn joined(bindings: &Bindings) -> String {
+    let files = bindings.files.iter().map(|file| format!("==== {}\n{}", file.path, file.text));
+    files.collect()
+}
+
+fn compare(name: &str, bindings: &Bindings) {
+    let path = golden(name);
+    let got = joined(bindings);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &got).expect("written");
+    }
+    let want = std::fs::read_to_string(&path).expect("the golden text");
+    for (number, (got, want)) in got.lines().zip(want.lines()).enumerate() {
+        assert_eq!(got, want, "{name}, line {}", number + 1);
+    }
+    assert_eq!(got.len(), want.len(), "{name} has another length");
+}
+
+#[test]
+fn typescript_of_every_type() {
+    let bindings = generate(&coverage(), &typescript("spacetimedb")).expect("bindings");
+    assert_eq!(bindings.skipped_tables, ["banned", "secrets"]);
+    compare("coverage.typescript.txt", &bindings);
+}
+
+#[test]
+fn rust_of_every_type() {
+    compare("coverage.rust.txt", &generate(&coverage(), &options(Language::Rust)).expect("bindings"));
+}
+
+#[test]
+fn every_file_says_that_it_is_generated() {
+    for language in [Language::Rust, Language::TypeScript { package: "lightcone".into() }] {
+        for file in generate(&coverage(), &options(language)).expect("bindings").files {
+            assert!(file.text.starts_with(PREFIX), "{}", file.path);
+            assert!(file.text.ends_with('\n') && !file.text.contains("\n\n\n"), "{}", file.path);
+        }
+    }
+}
+
+#[test]
+fn only_the_import_tells_the_packages_apart() {
+    let ours = joined(&generate(&coverage(), &typescript("lightcone")).expect("bindings"));
+    let theirs = joined(&generate(&coverage(), &typescript("spacetimedb")).expect("bindings"));
+    assert_eq!(ours.replace("from \"lightcone\"", "from \"spacetimedb\""), theirs);
+    assert_ne!(ours, theirs);
+}
+
+fn file<'a>(bindings: &'a Bindings, path: &str) -> &'a str {
+    let found = bindings.files.iter().find(|file| file.path == path);
+    &found.unwrap_or_else(|| panic!("no file {path}")).text
+}
+
+#[test]
+fn private_things_are_there_when_asked_for() {
+    let mut options = typescript("spacetimedb");
+    let bindings = generate(&coverage(), &options).expect("bindings");
+    assert!(!file(&bindings, "index.ts").contains("secrets"));
+    options.include_private = true;
+    let bindings = generate(&coverage(), &options).expect("bindings");
+    assert!(bindings.skipped_tables.is_empty());
+    assert!(file(&bindings, "index.ts").contains("secrets: __table({"));
+}
+
+/// A module with one table and one reducer, and a submodule like it.
+fn with_submodule() -> ModuleDef {
+    use RawModuleDefV10Section as S;
+    let level = |table: &str, reducer: &str, ty: &str| {
+        vec![
+            S::Typespace(lightcone_types::Typespace::new(vec![AlgebraicType::product([
+                ("id", AlgebraicType::U32),
+                ("nextOne", AlgebraicType::option(AlgebraicType::identity())),
+            ])])),
+            S::Types(vec![RawTypeDefV10 {
+                source_name: RawScopedTypeNameV10 { scope: vec![], source_name: ty.into() },
+                ty: lightcone_types::TypeRef(0),
+                custom_ordering: true,
+            }]),
+            S::Tables(vec![RawTableDefV10 {
+                source_name: table.into(),
+                product_type_ref: lightcone_types::TypeRef(0),
+                primary_key: vec![],
+                indexes: vec![],
+                constraints: vec![],
+                sequences: vec![],
+                table_type: lightcone_schema::TableKind::User,
+                table_access: lightcone_schema::TableAccess::Public,
+                default_values: vec![],
+                is_event: false,
+            }]),
+            S::Reducers(vec![RawReducerDefV10 {
+                source_name: reducer.into(),
+                params: lightcone_types::ProductType::unit(),
+                visibility: lightcone_schema::Visibility::ClientCallable,
+                ok_return_type: AlgebraicType::unit(),
+                err_return_type: AlgebraicType::String,
+            }]),
+        ]
+    };
+    let mut sections = level("user", "rootR", "User");
+    sections.push(S::Submodules(vec![RawSubmoduleV10 {
+        namespace: "lib".into(),
+        module: RawModuleDefV10 { sections: level("item", "doIt", "Item") },
+    }]));
+    ModuleDef::validate(RawModuleDef::V10(RawModuleDefV10 { sections })).expect("valid")
+}
+
+#[test]
+fn submodules_have_directories_and_qualified_names() {
+    let bindings = generate(&with_submodule(), &typescript("spacetimedb")).expect("bindings");
+    let paths: Vec<_> = bindings.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "index.ts", "lib/do_it_reducer.ts", "lib/item_table.ts", "lib/types.ts", "root_r_reducer.ts", "types.ts",
+            "types/procedures.ts", "types/reducers.ts", "user_table.ts"
+        ]
+    );
+    let index = file(&bindings, "index.ts");
+    for part in [
+        "import LibDoItReducer from \"./lib/do_it_reducer\";",
+        "\"lib.item\": __table({\n    name: \"lib.item\",",
+        "__reducerSchema(\"lib.do_it\", LibDoItReducer),",
+        "__reducerSchema(\"root_r\", RootRReducer),",
+    ] {
+        assert!(index.contains(part), "{part} in\n{index}");
+    }
+    assert!(file(&bindings, "lib/item_table.ts").contains("nextOne: __t.option(__t.identity()).name(\"next_one\"),"));
+    let error = generate(&with_submodule(), &options(Language::Rust)).expect_err("not in Rust").to_string();
+    assert_eq!(error, "bindings for Rust cannot show submodules yet, and the module has `lib`");
+}

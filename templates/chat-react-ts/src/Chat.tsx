@@ -1,0 +1,167 @@
+import { type FormEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { useReducer, useSpacetimeDB, useTable } from 'spacetimedb/react';
+import { reducers, tables } from './module_bindings';
+import type { User } from './module_bindings/types';
+
+/** What a user is called: the name, or the beginning of the identity. */
+const nameOf = (user: User | undefined, identity: string): string => user?.name ?? identity.slice(0, 8);
+
+export function Chat() {
+  const { isActive, identity, connectionError } = useSpacetimeDB();
+  const [users, usersReady] = useTable(tables.user);
+  const [messages] = useTable(tables.message);
+  const me = identity?.toHexString();
+
+  const byIdentity = useMemo(
+    () => new Map(users.map(user => [user.identity.toHexString(), user])),
+    [users]
+  );
+
+  if (!isActive || !me) {
+    return (
+      <p className="notice" role="status">
+        {connectionError ? `Cannot connect: ${connectionError.message}` : 'Connecting…'}
+      </p>
+    );
+  }
+  if (!usersReady) return <p className="notice">Loading…</p>;
+  return (
+    <div className="chat">
+      <aside>
+        <NameForm name={nameOf(byIdentity.get(me), me)} />
+        <People users={users} me={me} />
+      </aside>
+      <main>
+        <Messages messages={messages} byIdentity={byIdentity} me={me} />
+        <MessageForm />
+      </main>
+    </div>
+  );
+}
+
+function NameForm({ name }: { name: string }) {
+  const setName = useReducer(reducers.setName);
+  const [draft, setDraft] = useState<string>();
+  const [error, setError] = useState<string>();
+
+  async function submit(event: FormEvent) {
+    event.preventDefault();
+    if (draft === undefined) return;
+    const problem = await outcome(setName({ name: draft }));
+    setError(problem);
+    if (!problem) setDraft(undefined);
+  }
+
+  return (
+    <form className="name" onSubmit={submit}>
+      <label>
+        Your name
+        <input aria-label="Your name" value={draft ?? name} onChange={event => setDraft(event.target.value)} />
+      </label>
+      <button disabled={draft === undefined}>Save</button>
+      {error && <p role="alert">{error}</p>}
+    </form>
+  );
+}
+
+function People({ users, me }: { users: readonly User[]; me: string }) {
+  const sorted = users
+    .map(user => ({ user, hex: user.identity.toHexString() }))
+    .sort(
+      (a, b) =>
+        Number(b.user.connections > 0) - Number(a.user.connections > 0) ||
+        nameOf(a.user, a.hex).localeCompare(nameOf(b.user, b.hex))
+    );
+  return (
+    <ul className="people" aria-label="People">
+      {sorted.map(({ user, hex }) => (
+        <li key={hex} className={user.connections > 0 ? 'online' : 'offline'}>
+          {nameOf(user, hex)}
+          {hex === me && ' (you)'}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface MessageRow {
+  id: bigint;
+  sender: { toHexString(): string };
+  sent: { toDate(): Date };
+  text: string;
+}
+
+function Messages({
+  messages,
+  byIdentity,
+  me,
+}: {
+  messages: readonly MessageRow[];
+  byIdentity: Map<string, User>;
+  me: string;
+}) {
+  const end = useRef<HTMLLIElement>(null);
+  const sorted = useMemo(
+    () => [...messages].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)),
+    [messages]
+  );
+  useEffect(() => end.current?.scrollIntoView({ block: 'end' }), [sorted.length]);
+
+  return (
+    <ol className="messages" aria-label="Messages">
+      {sorted.length === 0 && <li className="empty">Nobody has said anything yet.</li>}
+      {sorted.map(message => {
+        const sender = message.sender.toHexString();
+        return (
+          <li key={message.id.toString()} className={sender === me ? 'mine' : 'theirs'}>
+            <header>
+              <b>{nameOf(byIdentity.get(sender), sender)}</b>{' '}
+              <time>{message.sent.toDate().toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}</time>
+            </header>
+            <p>{message.text}</p>
+          </li>
+        );
+      })}
+      <li ref={end} aria-hidden className="end" />
+    </ol>
+  );
+}
+
+function MessageForm() {
+  const sendMessage = useReducer(reducers.sendMessage);
+  const [text, setText] = useState('');
+  const [error, setError] = useState<string>();
+
+  async function submit(event: FormEvent) {
+    event.preventDefault();
+    const sent = text;
+    setText('');
+    const problem = await outcome(sendMessage({ text: sent }));
+    setError(problem);
+    if (problem) setText(sent);
+  }
+
+  return (
+    <form className="send" onSubmit={submit}>
+      {error && <p role="alert">{error}</p>}
+      <input
+        aria-label="Message"
+        placeholder="Say something"
+        autoComplete="off"
+        value={text}
+        onChange={event => setText(event.target.value)}
+      />
+      <button disabled={text.trim() === ''}>Send</button>
+    </form>
+  );
+}
+
+/** What went wrong with a call, if anything did. */
+async function outcome(call: Promise<void>): Promise<string | undefined> {
+  try {
+    await call;
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

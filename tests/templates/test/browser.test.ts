@@ -1,0 +1,87 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Server } from '../../e2e/src/server';
+import { openBrowser, type Browser } from '../src/browser';
+import { Project } from '../src/project';
+
+let server: Server;
+let browser: Browser;
+const screenshots = process.env.LIGHTCONE_SCREENSHOTS ?? join(import.meta.dirname, '../screenshots');
+beforeAll(async () => {
+  server = await Server.start();
+  browser = await openBrowser();
+  mkdirSync(screenshots, { recursive: true });
+});
+afterAll(async () => {
+  await browser?.close();
+  await server.stop();
+});
+
+/** Builds the page, serves it, and returns where. */
+async function serve(project: Project): Promise<{ url: string; stop(): void }> {
+  await project.publish();
+  await project.generate('typescript');
+  await project.shell('npm run build');
+  const preview = project.start('npx vite preview --host 127.0.0.1 --port 0');
+  await preview.says(/http:\/\/127\.0\.0\.1:\d+/);
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.output().replace(/\x1b\[\d*m/g, ''))![0];
+  return { url, stop: () => preview.stop() };
+}
+
+test('browser-ts: two pages show the same people', async () => {
+  const page = await serve(await Project.create(server, 'browser-ts'));
+  const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
+  await Promise.all([ann.goto(page.url), bob.goto(page.url)]);
+  await ann.getByLabel('Name').fill('Ann');
+  await ann.getByRole('button', { name: 'Add' }).click();
+  for (const view of [ann, bob]) await view.getByRole('listitem').filter({ hasText: 'Ann' }).waitFor();
+  await bob.screenshot({ path: join(screenshots, 'browser-ts.png') });
+  await Promise.all([ann.close(), bob.close()]);
+  page.stop();
+});
+
+test('chat-react-ts: two pages see each other, their names and messages', async () => {
+  const page = await serve(await Project.create(server, 'chat-react-ts'));
+  // Two users: two browsers, because the token is kept per browser.
+  const other = await openBrowser();
+  const [ann, bob] = [await browser.context.newPage(), await other.context.newPage()];
+  const problems: string[] = [];
+  for (const view of [ann, bob]) {
+    view.on('pageerror', error => problems.push(String(error)));
+    view.on('console', message => message.type() === 'error' && problems.push(message.text()));
+    await view.goto(page.url);
+  }
+  for (const [view, name] of [[ann, 'Ann'], [bob, 'Bob']] as const) {
+    await view.getByLabel('Your name').fill(name);
+    await view.getByRole('button', { name: 'Save' }).click();
+  }
+  for (const view of [ann, bob]) {
+    await view.locator('.people .online').filter({ hasText: 'Ann' }).waitFor();
+    await view.locator('.people .online').filter({ hasText: 'Bob' }).waitFor();
+  }
+  await ann.getByLabel('Message').fill('Hello Bob!');
+  await ann.getByRole('button', { name: 'Send' }).click();
+  await bob.locator('.messages .theirs').filter({ hasText: 'Hello Bob!' }).waitFor();
+  await bob.getByLabel('Message').fill('Hello Ann, how fast that was!');
+  await bob.getByRole('button', { name: 'Send' }).click();
+  await ann.locator('.messages .theirs').filter({ hasText: 'Hello Ann' }).waitFor();
+  await ann.screenshot({ path: join(screenshots, 'chat-ann.png') });
+  await bob.screenshot({ path: join(screenshots, 'chat-bob.png') });
+
+  // An empty name is refused by the module, and the page says so.
+  await ann.getByLabel('Your name').fill('   ');
+  await ann.getByRole('button', { name: 'Save' }).click();
+  await ann.getByRole('alert').filter({ hasText: 'must not be empty' }).waitFor();
+
+  // Presence: who closes the page is seen to be gone; who comes back is the same.
+  await bob.close();
+  await ann.locator('.people .offline').filter({ hasText: 'Bob' }).waitFor();
+  const again = await other.context.newPage();
+  await again.goto(page.url);
+  await ann.locator('.people .online').filter({ hasText: 'Bob' }).waitFor();
+  await again.locator('.messages .mine').filter({ hasText: 'Hello Ann' }).waitFor();
+  expect(problems).toEqual([]);
+  await other.close();
+  page.stop();
+});
