@@ -218,8 +218,12 @@ impl Project {
                 return Err(self.bad("every element of `generate` must be an object"));
             };
             let entry = normalise(entry.clone());
-            if let Some(key) = entry.keys().find(|key| !GENERATE_KEYS.contains(&key.as_str())) {
-                let known: Vec<String> = GENERATE_KEYS.iter().map(|k| k.replace('_', "-")).collect();
+            if let Some(key) = entry
+                .keys()
+                .find(|key| !GENERATE_KEYS.contains(&key.as_str()))
+            {
+                let known: Vec<String> =
+                    GENERATE_KEYS.iter().map(|k| k.replace('_', "-")).collect();
                 return Err(self.bad(format!(
                     "Config key '{}' is not supported in a `generate` entry. Available keys: {}",
                     key.replace('_', "-"),

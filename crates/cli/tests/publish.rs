@@ -265,7 +265,7 @@ fn builds_say_what_is_missing() {
         "{empty:#?}"
     );
     home.write("package.json", "{}");
-    assert!(home.run(&["build"]).stderr.contains("[LC0601]"));
+    assert!(home.run(&["build"]).stderr.contains("[LC0635]"));
     home.write("Cargo.toml", "[package]\nname = \"m\"\n");
     let no_rust = home.run_with(
         &["build"],

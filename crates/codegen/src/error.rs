@@ -12,7 +12,9 @@ pub enum Error {
     UnnamedField { place: String },
     #[error("two things of the module would both be written to {0}; rename one of them")]
     SameFile(String),
-    #[error("bindings for {language} cannot show submodules yet, and the module has `{namespace}`")]
+    #[error(
+        "bindings for {language} cannot show submodules yet, and the module has `{namespace}`"
+    )]
     Submodules {
         language: &'static str,
         namespace: String,

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lightcone_schema::case::{to_pascal, to_snake};
-use lightcone_schema::{ColumnDef, ModuleDef, ModuleLevel, TableAccess, TableDef, ViewDef, Visibility};
+use lightcone_schema::{
+    ColumnDef, ModuleDef, ModuleLevel, TableAccess, TableDef, ViewDef, Visibility,
+};
 use lightcone_types::{AlgebraicType, ProductType, ProductTypeElement, TypeRef, Typespace};
 
 use crate::error::{Error, Result};
@@ -153,15 +155,21 @@ impl Module {
 
     /// All tables and views of all levels.
     pub fn tables(&self) -> impl Iterator<Item = (&Level, &Table)> {
-        self.levels.iter().flat_map(|l| l.tables.iter().map(move |t| (l, t)))
+        self.levels
+            .iter()
+            .flat_map(|l| l.tables.iter().map(move |t| (l, t)))
     }
 
     pub fn reducers(&self) -> impl Iterator<Item = (&Level, &Function)> {
-        self.levels.iter().flat_map(|l| l.reducers.iter().map(move |f| (l, f)))
+        self.levels
+            .iter()
+            .flat_map(|l| l.reducers.iter().map(move |f| (l, f)))
     }
 
     pub fn procedures(&self) -> impl Iterator<Item = (&Level, &Function)> {
-        self.levels.iter().flat_map(|l| l.procedures.iter().map(move |f| (l, f)))
+        self.levels
+            .iter()
+            .flat_map(|l| l.procedures.iter().map(move |f| (l, f)))
     }
 }
 
@@ -204,7 +212,10 @@ impl Table {
             .indexes
             .iter()
             .map(|index| Index {
-                accessor: index.accessor_name.clone().unwrap_or_else(|| index.name.clone()),
+                accessor: index
+                    .accessor_name
+                    .clone()
+                    .unwrap_or_else(|| index.name.clone()),
                 name: index.name.clone(),
                 columns: positions(index.algorithm.columns()),
             })
@@ -308,7 +319,12 @@ impl Types {
         let mut names = HashMap::new();
         let mut sorted = BTreeMap::new();
         for ty in &level.types {
-            let name: String = ty.scope.iter().chain([&ty.name]).map(|part| to_pascal(part)).collect();
+            let name: String = ty
+                .scope
+                .iter()
+                .chain([&ty.name])
+                .map(|part| to_pascal(part))
+                .collect();
             names.entry(ty.ty).or_insert_with(|| name.clone());
             sorted.entry(name).or_insert(ty.ty);
         }
@@ -336,9 +352,12 @@ impl Types {
             AlgebraicType::Ref(reference) => match self.names.get(reference) {
                 Some(name) => Shape::Named(name),
                 None => {
-                    let target = self.typespace.get(*reference).ok_or_else(|| Error::MissingType {
-                        place: place.to_owned(),
-                    })?;
+                    let target =
+                        self.typespace
+                            .get(*reference)
+                            .ok_or_else(|| Error::MissingType {
+                                place: place.to_owned(),
+                            })?;
                     // A ref to a ref to itself would never end; no validated module has one.
                     if matches!(target, AlgebraicType::Ref(_)) {
                         return Err(unnamed());
@@ -389,10 +408,14 @@ impl Types {
     fn mentioned_by_definition<'a>(&'a self, name: &str, out: &mut BTreeSet<&'a str>) {
         match self.sorted.get(name).and_then(|r| self.get(*r)) {
             Some(AlgebraicType::Product(p)) => {
-                p.elements.iter().for_each(|e| self.mentioned(&e.algebraic_type, out));
+                p.elements
+                    .iter()
+                    .for_each(|e| self.mentioned(&e.algebraic_type, out));
             }
             Some(AlgebraicType::Sum(s)) => {
-                s.variants.iter().for_each(|v| self.mentioned(&v.algebraic_type, out));
+                s.variants
+                    .iter()
+                    .for_each(|v| self.mentioned(&v.algebraic_type, out));
             }
             _ => {}
         }
@@ -421,7 +444,10 @@ impl Types {
             self.mentioned(&column.ty, &mut mentioned);
         }
         for function in level.reducers.iter().chain(&level.procedures) {
-            function.params.iter().for_each(|(_, ty)| self.mentioned(ty, &mut mentioned));
+            function
+                .params
+                .iter()
+                .for_each(|(_, ty)| self.mentioned(ty, &mut mentioned));
             self.mentioned(&function.return_type, &mut mentioned);
         }
         for other in self.sorted.keys() {

@@ -9,7 +9,9 @@ use lightcone_schema::{ModuleDef, RawModuleDef};
 use lightcone_types::AlgebraicType;
 
 fn golden(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
 }
 
 fn coverage() -> ModuleDef {
@@ -27,12 +29,17 @@ fn options(language: Language) -> Options {
 }
 
 fn typescript(package: &str) -> Options {
-    options(Language::TypeScript { package: package.into() })
+    options(Language::TypeScript {
+        package: package.into(),
+    })
 }
 
 /// All files in one text, for one comparison.
 fn joined(bindings: &Bindings) -> String {
-    let files = bindings.files.iter().map(|file| format!("==== {}\n{}", file.path, file.text));
+    let files = bindings
+        .files
+        .iter()
+        .map(|file| format!("==== {}\n{}", file.path, file.text));
     files.collect()
 }
 
@@ -58,15 +65,30 @@ fn typescript_of_every_type() {
 
 #[test]
 fn rust_of_every_type() {
-    compare("coverage.rust.txt", &generate(&coverage(), &options(Language::Rust)).expect("bindings"));
+    compare(
+        "coverage.rust.txt",
+        &generate(&coverage(), &options(Language::Rust)).expect("bindings"),
+    );
 }
 
 #[test]
 fn every_file_says_that_it_is_generated() {
-    for language in [Language::Rust, Language::TypeScript { package: "lightcone".into() }] {
-        for file in generate(&coverage(), &options(language)).expect("bindings").files {
+    for language in [
+        Language::Rust,
+        Language::TypeScript {
+            package: "lightcone".into(),
+        },
+    ] {
+        for file in generate(&coverage(), &options(language))
+            .expect("bindings")
+            .files
+        {
             assert!(file.text.starts_with(PREFIX), "{}", file.path);
-            assert!(file.text.ends_with('\n') && !file.text.contains("\n\n\n"), "{}", file.path);
+            assert!(
+                file.text.ends_with('\n') && !file.text.contains("\n\n\n"),
+                "{}",
+                file.path
+            );
         }
     }
 }
@@ -75,7 +97,10 @@ fn every_file_says_that_it_is_generated() {
 fn only_the_import_tells_the_packages_apart() {
     let ours = joined(&generate(&coverage(), &typescript("lightcone")).expect("bindings"));
     let theirs = joined(&generate(&coverage(), &typescript("spacetimedb")).expect("bindings"));
-    assert_eq!(ours.replace("from \"lightcone\"", "from \"spacetimedb\""), theirs);
+    assert_eq!(
+        ours.replace("from \"lightcone\"", "from \"spacetimedb\""),
+        theirs
+    );
     assert_ne!(ours, theirs);
 }
 
@@ -100,12 +125,17 @@ fn with_submodule() -> ModuleDef {
     use RawModuleDefV10Section as S;
     let level = |table: &str, reducer: &str, ty: &str| {
         vec![
-            S::Typespace(lightcone_types::Typespace::new(vec![AlgebraicType::product([
-                ("id", AlgebraicType::U32),
-                ("nextOne", AlgebraicType::option(AlgebraicType::identity())),
-            ])])),
+            S::Typespace(lightcone_types::Typespace::new(vec![
+                AlgebraicType::product([
+                    ("id", AlgebraicType::U32),
+                    ("nextOne", AlgebraicType::option(AlgebraicType::identity())),
+                ]),
+            ])),
             S::Types(vec![RawTypeDefV10 {
-                source_name: RawScopedTypeNameV10 { scope: vec![], source_name: ty.into() },
+                source_name: RawScopedTypeNameV10 {
+                    scope: vec![],
+                    source_name: ty.into(),
+                },
                 ty: lightcone_types::TypeRef(0),
                 custom_ordering: true,
             }]),
@@ -133,7 +163,9 @@ fn with_submodule() -> ModuleDef {
     let mut sections = level("user", "rootR", "User");
     sections.push(S::Submodules(vec![RawSubmoduleV10 {
         namespace: "lib".into(),
-        module: RawModuleDefV10 { sections: level("item", "doIt", "Item") },
+        module: RawModuleDefV10 {
+            sections: level("item", "doIt", "Item"),
+        },
     }]));
     ModuleDef::validate(RawModuleDef::V10(RawModuleDefV10 { sections })).expect("valid")
 }
@@ -141,12 +173,23 @@ fn with_submodule() -> ModuleDef {
 #[test]
 fn submodules_have_directories_and_qualified_names() {
     let bindings = generate(&with_submodule(), &typescript("spacetimedb")).expect("bindings");
-    let paths: Vec<_> = bindings.files.iter().map(|file| file.path.as_str()).collect();
+    let paths: Vec<_> = bindings
+        .files
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect();
     assert_eq!(
         paths,
         [
-            "index.ts", "lib/do_it_reducer.ts", "lib/item_table.ts", "lib/types.ts", "root_r_reducer.ts", "types.ts",
-            "types/procedures.ts", "types/reducers.ts", "user_table.ts"
+            "index.ts",
+            "lib/do_it_reducer.ts",
+            "lib/item_table.ts",
+            "lib/types.ts",
+            "root_r_reducer.ts",
+            "types.ts",
+            "types/procedures.ts",
+            "types/reducers.ts",
+            "user_table.ts"
         ]
     );
     let index = file(&bindings, "index.ts");
@@ -158,7 +201,13 @@ fn submodules_have_directories_and_qualified_names() {
     ] {
         assert!(index.contains(part), "{part} in\n{index}");
     }
-    assert!(file(&bindings, "lib/item_table.ts").contains("nextOne: __t.option(__t.identity()).name(\"next_one\"),"));
-    let error = generate(&with_submodule(), &options(Language::Rust)).expect_err("not in Rust").to_string();
-    assert_eq!(error, "bindings for Rust cannot show submodules yet, and the module has `lib`");
+    assert!(file(&bindings, "lib/item_table.ts")
+        .contains("nextOne: __t.option(__t.identity()).name(\"next_one\"),"));
+    let error = generate(&with_submodule(), &options(Language::Rust))
+        .expect_err("not in Rust")
+        .to_string();
+    assert_eq!(
+        error,
+        "bindings for Rust cannot show submodules yet, and the module has `lib`"
+    );
 }

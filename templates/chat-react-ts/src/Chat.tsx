@@ -105,7 +105,9 @@ function Messages({
     () => [...messages].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)),
     [messages]
   );
-  useEffect(() => end.current?.scrollIntoView({ block: 'end' }), [sorted.length]);
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: 'end' });
+  }, [sorted.length]);
 
   return (
     <ol className="messages" aria-label="Messages">

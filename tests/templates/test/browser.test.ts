@@ -53,6 +53,10 @@ test('chat-react-ts: two pages see each other, their names and messages', async 
     await view.goto(page.url);
   }
   for (const [view, name] of [[ann, 'Ann'], [bob, 'Bob']] as const) {
+    await view.getByLabel('Your name').waitFor({ timeout: 20_000 }).catch(async error => {
+      await view.screenshot({ path: join(screenshots, 'chat-failed.png') });
+      throw new Error(`${problems.join('\n')}\n${await view.content()}`, { cause: error });
+    });
     await view.getByLabel('Your name').fill(name);
     await view.getByRole('button', { name: 'Save' }).click();
   }

@@ -21,7 +21,10 @@ pub fn bundle(directory: &Path, options: &Options) -> Result<Built> {
     if !entry.is_file() {
         return Err(Error::coded(
             "LC0635",
-            format!("{} does not exist; a TypeScript module starts there.", entry.display()),
+            format!(
+                "{} does not exist; a TypeScript module starts there.",
+                entry.display()
+            ),
         ));
     }
     let bundled = run_bundler(directory, options)?;
@@ -73,7 +76,12 @@ fn check_types(directory: &Path) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(Error::Exit(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    Err(Error::Exit(
+        status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(1),
+    ))
 }
 
 /// The project's compiler: an absolute path, because it runs in the project's directory.

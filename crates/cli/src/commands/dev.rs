@@ -23,7 +23,12 @@ pub struct Args {
     /// The database to publish to
     #[arg(value_name = "DATABASE")]
     database: Option<String>,
-    #[arg(long = "database", hide = true, value_name = "DATABASE", conflicts_with = "database")]
+    #[arg(
+        long = "database",
+        hide = true,
+        value_name = "DATABASE",
+        conflicts_with = "database"
+    )]
     database_option: Option<String>,
     /// The directory of the project
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -99,7 +104,9 @@ struct DevTarget {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     if args.module_bindings_path.is_absolute() {
-        return Err(Error::Usage("--module-bindings-path must be relative to the project".into()));
+        return Err(Error::Usage(
+            "--module-bindings-path must be relative to the project".into(),
+        ));
     }
     let session = setup::session(context, args).await?;
     let mut changes = watch::watch(&session)?;
@@ -139,8 +146,10 @@ async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{signal, SignalKind};
-        let (Ok(mut terminate), Ok(mut hang_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-        else {
+        let (Ok(mut terminate), Ok(mut hang_up)) = (
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
+        ) else {
             let _ = tokio::signal::ctrl_c().await;
             return;
         };

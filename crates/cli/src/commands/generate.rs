@@ -54,7 +54,12 @@ pub struct Args {
     #[arg(long, value_name = "PREFIX")]
     module_prefix: Option<String>,
     /// Options for the build, as one text
-    #[arg(long, alias = "build-opts", value_name = "OPTIONS", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        alias = "build-opts",
+        value_name = "OPTIONS",
+        allow_hyphen_values = true
+    )]
     build_options: Option<String>,
     /// C# only: the version of .NET
     #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
@@ -86,7 +91,10 @@ pub enum Lang {
 /// Where a module's definition comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    Project { directory: PathBuf, build_options: Option<String> },
+    Project {
+        directory: PathBuf,
+        build_options: Option<String>,
+    },
     Wasm(PathBuf),
     Js(PathBuf),
     /// JSON in a file; `-` is stdin.
@@ -152,11 +160,12 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
         language,
         include_private: job.include_private,
         cli_version: crate::COMPATIBLE_VERSION.to_owned(),
-        commit: option_env!("LIGHTCONE_COMMIT").unwrap_or("unknown").to_owned(),
+        commit: option_env!("LIGHTCONE_COMMIT")
+            .unwrap_or("unknown")
+            .to_owned(),
     };
-    let bindings = codegen::generate(def, &options).map_err(|e| {
-        Error::caused("LC0634", "no bindings can be generated for this module", e)
-    })?;
+    let bindings = codegen::generate(def, &options)
+        .map_err(|e| Error::caused("LC0634", "no bindings can be generated for this module", e))?;
     if !bindings.skipped_tables.is_empty() {
         println!(
             "Skipping private tables during codegen: {}.",
@@ -180,11 +189,36 @@ fn check_languages_options(args: &Args) -> Result<()> {
         }
         Ok(())
     };
-    unless(args.namespace.is_some(), "--namespace", Lang::Csharp, "csharp")?;
-    unless(args.uproject_dir.is_some(), "--uproject-dir", Lang::Unrealcpp, "unrealcpp")?;
-    unless(args.unreal_module_name.is_some(), "--unreal-module-name", Lang::Unrealcpp, "unrealcpp")?;
-    unless(args.module_prefix.is_some(), "--module-prefix", Lang::Unrealcpp, "unrealcpp")?;
-    unless(args.client_package.is_some(), "--client-package", Lang::Typescript, "typescript")
+    unless(
+        args.namespace.is_some(),
+        "--namespace",
+        Lang::Csharp,
+        "csharp",
+    )?;
+    unless(
+        args.uproject_dir.is_some(),
+        "--uproject-dir",
+        Lang::Unrealcpp,
+        "unrealcpp",
+    )?;
+    unless(
+        args.unreal_module_name.is_some(),
+        "--unreal-module-name",
+        Lang::Unrealcpp,
+        "unrealcpp",
+    )?;
+    unless(
+        args.module_prefix.is_some(),
+        "--module-prefix",
+        Lang::Unrealcpp,
+        "unrealcpp",
+    )?;
+    unless(
+        args.client_package.is_some(),
+        "--client-package",
+        Lang::Typescript,
+        "typescript",
+    )
 }
 
 /// What the command line and the project ask for.
@@ -195,11 +229,18 @@ fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
     let mut targets = project.targets()?;
     if let Some(pattern) = &args.database {
         let names: Vec<String> = targets.iter().filter_map(|t| t.database.clone()).collect();
-        targets.retain(|t| t.database.as_deref().is_some_and(|name| glob_matches(pattern, name)));
+        targets.retain(|t| {
+            t.database
+                .as_deref()
+                .is_some_and(|name| glob_matches(pattern, name))
+        });
         if targets.is_empty() {
             return Err(Error::coded(
                 "LC0608",
-                format!("No database target matches '{pattern}'. Available databases: {}", names.join(", ")),
+                format!(
+                    "No database target matches '{pattern}'. Available databases: {}",
+                    names.join(", ")
+                ),
             ));
         }
     }
@@ -284,12 +325,20 @@ impl Args {
             Some(Source::Js(path.clone()))
         } else {
             let directory = self.module_path.clone()?;
-            Some(Source::Project { directory, build_options: self.build_options.clone() })
+            Some(Source::Project {
+                directory,
+                build_options: self.build_options.clone(),
+            })
         }
     }
 }
 
-fn entry_job(args: &Args, project: &Project, target: &Target, entry: &GenerateEntry) -> Result<Job> {
+fn entry_job(
+    args: &Args,
+    project: &Project,
+    target: &Target,
+    entry: &GenerateEntry,
+) -> Result<Job> {
     let lang = match args.lang {
         Some(lang) => lang,
         None => Lang::from_str(&entry.language, true).map_err(|_| {
@@ -338,14 +387,20 @@ fn source_of(target: &Target, build_options: Option<String>) -> Option<Source> {
         Some(Source::Js(path.clone()))
     } else {
         let directory = target.module_path.clone()?;
-        Some(Source::Project { directory, build_options })
+        Some(Source::Project {
+            directory,
+            build_options,
+        })
     }
 }
 
 fn default_source(directory: &Path, build_options: Option<String>) -> Result<Source> {
     let module = directory.join("spacetimedb");
     if module.is_dir() {
-        return Ok(Source::Project { directory: module, build_options });
+        return Ok(Source::Project {
+            directory: module,
+            build_options,
+        });
     }
     Err(Error::coded(
         "LC0610",
@@ -406,7 +461,9 @@ pub fn detect_language(directory: &Path) -> Option<Lang> {
         Some(Lang::Rust)
     } else {
         let entries = std::fs::read_dir(directory).ok()?;
-        let has_csproj = entries.flatten().any(|e| e.path().extension().is_some_and(|x| x == "csproj"));
+        let has_csproj = entries
+            .flatten()
+            .any(|e| e.path().extension().is_some_and(|x| x == "csproj"));
         has_csproj.then_some(Lang::Csharp)
     }
 }
@@ -448,7 +505,9 @@ mod tests {
     }
 
     fn parse(args: &[&str]) -> Args {
-        Wrapper::try_parse_from(["generate"].iter().chain(args)).expect("valid").args
+        Wrapper::try_parse_from(["generate"].iter().chain(args))
+            .expect("valid")
+            .args
     }
 
     fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -464,13 +523,23 @@ mod tests {
     #[test]
     fn the_package_is_the_one_that_the_project_depends_on() {
         for (manifest, want) in [
-            (r#"{"dependencies":{"spacetimedb":"2.10.*"}}"#, "spacetimedb"),
+            (
+                r#"{"dependencies":{"spacetimedb":"2.10.*"}}"#,
+                "spacetimedb",
+            ),
             (r#"{"dependencies":{"lightcone":"0.1.0"}}"#, "lightcone"),
-            (r#"{"dependencies":{"lightcone":"1","spacetimedb":"npm:lightcone@1"}}"#, "spacetimedb"),
+            (
+                r#"{"dependencies":{"lightcone":"1","spacetimedb":"npm:lightcone@1"}}"#,
+                "spacetimedb",
+            ),
             ("not JSON", "spacetimedb"),
         ] {
             let directory = directory(&[("package.json", manifest)]);
-            assert_eq!(client_package(&directory.path().join("src/module_bindings")), want, "{manifest}");
+            assert_eq!(
+                client_package(&directory.path().join("src/module_bindings")),
+                want,
+                "{manifest}"
+            );
         }
     }
 
@@ -484,30 +553,57 @@ mod tests {
             ),
             ("m/package.json", "{}"),
         ]);
-        let project = Project::find(directory.path(), None).expect("valid").expect("there");
+        let project = Project::find(directory.path(), None)
+            .expect("valid")
+            .expect("there");
         let jobs = jobs(&parse(&[]), Some(&project)).expect("two");
-        let seen: Vec<_> = jobs.iter().map(|j| (j.lang, j.out_dir.clone(), j.include_private)).collect();
+        let seen: Vec<_> = jobs
+            .iter()
+            .map(|j| (j.lang, j.out_dir.clone(), j.include_private))
+            .collect();
         assert_eq!(
             seen,
             [
                 (Lang::Typescript, project.directory.join("web/b"), false),
-                (Lang::Rust, project.directory.join("src/module_bindings"), true)
+                (
+                    Lang::Rust,
+                    project.directory.join("src/module_bindings"),
+                    true
+                )
             ]
         );
-        let error = super::jobs(&parse(&["--out-dir", "x"]), Some(&project)).expect_err("two entries");
-        assert!(error.to_string().contains("--out-dir cannot be used"), "{error}");
+        let error =
+            super::jobs(&parse(&["--out-dir", "x"]), Some(&project)).expect_err("two entries");
+        assert!(
+            error.to_string().contains("--out-dir cannot be used"),
+            "{error}"
+        );
         let error = super::jobs(&parse(&["nothing*"]), Some(&project)).expect_err("no target");
-        assert!(error.to_string().starts_with("No database target matches 'nothing*'"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("No database target matches 'nothing*'"),
+            "{error}"
+        );
     }
 
     #[test]
     fn without_a_project_the_language_is_found_out() {
         let here = directory(&[("Cargo.toml", ""), ("spacetimedb/Cargo.toml", "")]);
         let job = plain_job(&parse(&[]), here.path(), None).expect("a job");
-        assert_eq!((job.lang, job.out_dir), (Lang::Rust, here.path().join("src/module_bindings")));
+        assert_eq!(
+            (job.lang, job.out_dir),
+            (Lang::Rust, here.path().join("src/module_bindings"))
+        );
         let empty = directory(&[]);
-        for (args, part) in [(vec![], "[LC0634]"), (vec!["--lang", "ts"], "[LC0610]"), (vec!["--lang", "cs", "-b", "x"], "[LC0601]")] {
-            let error = plain_job(&parse(&args), empty.path(), None).expect_err("no job").to_string();
+        for (args, part) in [
+            (vec![], "[LC0634]"),
+            (vec!["--lang", "ts"], "[LC0610]"),
+            (vec!["--lang", "cs", "-b", "x"], "[LC0601]"),
+        ] {
+            let error = plain_job(&parse(&args), empty.path(), None)
+                .expect_err("no job")
+                .to_string();
             assert!(error.contains(part), "{error}");
         }
     }

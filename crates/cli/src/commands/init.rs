@@ -5,7 +5,7 @@ mod template;
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, ValueEnum};
+use clap::ValueEnum;
 
 use super::Context;
 use crate::error::{Error, Result};
@@ -97,10 +97,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 }
 
 /// Makes the project of a template without asking anything: what `spacetime dev` does in an empty directory.
-pub fn create_for_dev(context: &Context, directory: &Path, template: &str, server: &str) -> Result<String> {
-    let name = directory
-        .file_name()
-        .map_or_else(|| DEFAULT_NAME.to_owned(), |n| n.to_string_lossy().into_owned());
+pub fn create_for_dev(
+    context: &Context,
+    directory: &Path,
+    template: &str,
+    server: &str,
+) -> Result<String> {
+    let name = directory.file_name().map_or_else(
+        || DEFAULT_NAME.to_owned(),
+        |n| n.to_string_lossy().into_owned(),
+    );
     let plan = Plan {
         database: database_name(&name),
         directory: directory.to_owned(),
@@ -120,7 +126,8 @@ async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
     if is_maincloud && context.config.token().is_none() {
         let question = "You are not logged in. Would you like to log in with spacetimedb.com?";
         if prompt::confirm(question, false) {
-            super::login::web_login(&mut context.config, super::login::DEFAULT_AUTH_HOST, true).await?;
+            super::login::web_login(&mut context.config, super::login::DEFAULT_AUTH_HOST, true)
+                .await?;
         }
     }
     Ok(())
@@ -130,7 +137,11 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
     let missing = |what: &str| Error::Usage(format!("--non-interactive needs {what}"));
     let with_default = |question: &str, default: &str| {
         let answer = prompt::ask(&format!("{question} ({default}): "));
-        if answer.is_empty() { default.to_owned() } else { answer }
+        if answer.is_empty() {
+            default.to_owned()
+        } else {
+            answer
+        }
     };
     let name = match args.name {
         Some(name) => name,
@@ -138,7 +149,10 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         None => return Err(missing("the name of the project")),
     };
     if kebab(&name).is_empty() {
-        return Err(Error::coded("LC0637", format!("`{name}` cannot be the name of a project: it has no letter and no digit")));
+        return Err(Error::coded(
+            "LC0637",
+            format!("`{name}` cannot be the name of a project: it has no letter and no digit"),
+        ));
     }
     let default_path = format!("./{}", kebab(&name));
     let directory = match args.project_path {
@@ -147,7 +161,11 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         None => default_path.into(),
     };
     let generated = database_name(&name);
-    let database = if interactive { with_default("Database name", &generated) } else { generated };
+    let database = if interactive {
+        with_default("Database name", &generated)
+    } else {
+        generated
+    };
     let mut wanted = args.template;
     if wanted.is_none() && args.lang.is_none() {
         if !interactive {
@@ -156,7 +174,11 @@ fn decide(context: &Context, args: Args, interactive: bool) -> Result<Plan> {
         print!("{}", template::list());
         wanted = Some(with_default("Template", "basic-ts"));
     }
-    let server = if args.local { "local" } else { context.config.default_server().unwrap_or("local") };
+    let server = if args.local {
+        "local"
+    } else {
+        context.config.default_server().unwrap_or("local")
+    };
     Ok(Plan {
         name,
         directory,
@@ -186,26 +208,38 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
         return Ok(Source::Template(template));
     }
     let is_url = name.contains("://") || name.starts_with("git@");
-    let is_repository = name.split('/').count() == 2 && name.split('/').all(|part| !part.is_empty());
+    let is_repository =
+        name.split('/').count() == 2 && name.split('/').all(|part| !part.is_empty());
     match (is_url, is_repository) {
         (true, _) => Ok(Source::Git(name.to_owned())),
         (false, true) => Ok(Source::Git(format!("https://github.com/{name}"))),
         (false, false) => Err(Error::coded(
             "LC0637",
-            format!("There is no template `{name}`.\n{}", template::list().trim_end()),
+            format!(
+                "There is no template `{name}`.\n{}",
+                template::list().trim_end()
+            ),
         )),
     }
 }
 
 fn create(plan: &Plan) -> Result<()> {
-    let taken = if plan.server_only { plan.directory.join("spacetimedb") } else { plan.directory.clone() };
+    let taken = if plan.server_only {
+        plan.directory.join("spacetimedb")
+    } else {
+        plan.directory.clone()
+    };
     check_empty(&taken)?;
     match &plan.source {
         Source::Template(template) => template.write(plan)?,
         Source::Git(url) => template::clone(url, plan)?,
     }
     files::write(plan)?;
-    println!("Project '{}' created in {}", plan.name, plan.directory.display());
+    println!(
+        "Project '{}' created in {}",
+        plan.name,
+        plan.directory.display()
+    );
     Ok(())
 }
 
@@ -220,7 +254,10 @@ fn check_empty(directory: &Path) -> Result<()> {
     }
     Err(Error::coded(
         "LC0637",
-        format!("{} is not empty. Name another place with --project-path.", directory.display()),
+        format!(
+            "{} is not empty. Name another place with --project-path.",
+            directory.display()
+        ),
     ))
 }
 
@@ -238,15 +275,23 @@ fn offer_install(plan: &Plan) -> Result<bool> {
     if directories.is_empty() {
         return Ok(false);
     }
-    let answer = prompt::ask("Package manager to install the dependencies with (npm, pnpm, yarn, bun, none) [none]: ");
+    let answer = prompt::ask(
+        "Package manager to install the dependencies with (npm, pnpm, yarn, bun, none) [none]: ",
+    );
     if !PACKAGE_MANAGERS.contains(&answer.as_str()) {
         return Ok(false);
     }
     for directory in directories {
         println!("Running `{answer} install` in {}", directory.display());
-        let status = std::process::Command::new(&answer).arg("install").current_dir(&directory).status();
+        let status = std::process::Command::new(&answer)
+            .arg("install")
+            .current_dir(&directory)
+            .status();
         if !status.as_ref().is_ok_and(std::process::ExitStatus::success) {
-            eprintln!("warning: `{answer} install` failed; run it again in {}", directory.display());
+            eprintln!(
+                "warning: `{answer} install` failed; run it again in {}",
+                directory.display()
+            );
             return Ok(false);
         }
     }
@@ -293,10 +338,15 @@ pub fn database_name(project: &str) -> String {
     use rand::Rng;
     const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();
-    let suffix: String =
-        (0..5).map(|_| char::from(CHARACTERS[random.random_range(0..CHARACTERS.len())])).collect();
+    let suffix: String = (0..5)
+        .map(|_| char::from(CHARACTERS[random.random_range(0..CHARACTERS.len())]))
+        .collect();
     let base = kebab(project);
-    if base.is_empty() { suffix } else { format!("{base}-{suffix}") }
+    if base.is_empty() {
+        suffix
+    } else {
+        format!("{base}-{suffix}")
+    }
 }
 
 #[cfg(test)]
@@ -305,7 +355,12 @@ mod tests {
 
     #[test]
     fn names_become_fit() {
-        for (name, want) in [("My App 2", "my-app-2"), ("--a__b--", "a-b"), ("ä", ""), ("x", "x")] {
+        for (name, want) in [
+            ("My App 2", "my-app-2"),
+            ("--a__b--", "a-b"),
+            ("ä", ""),
+            ("x", "x"),
+        ] {
             assert_eq!(kebab(name), want);
         }
         let name = database_name("My App");
@@ -314,11 +369,25 @@ mod tests {
 
     #[test]
     fn sources() {
-        assert!(matches!(source(Some("chat-react-ts"), None), Ok(Source::Template(_))));
-        assert!(matches!(source(None, Some(Lang::Rust)), Ok(Source::Template(_))));
-        assert!(matches!(source(Some("o/r"), None), Ok(Source::Git(url)) if url == "https://github.com/o/r"));
-        assert!(matches!(source(Some("file:///x"), None), Ok(Source::Git(_))));
+        assert!(matches!(
+            source(Some("chat-react-ts"), None),
+            Ok(Source::Template(_))
+        ));
+        assert!(matches!(
+            source(None, Some(Lang::Rust)),
+            Ok(Source::Template(_))
+        ));
+        assert!(
+            matches!(source(Some("o/r"), None), Ok(Source::Git(url)) if url == "https://github.com/o/r")
+        );
+        assert!(matches!(
+            source(Some("file:///x"), None),
+            Ok(Source::Git(_))
+        ));
         let error = source(Some("vue"), None).expect_err("unknown").to_string();
-        assert!(error.starts_with("There is no template `vue`.") && error.contains("basic-ts"), "{error}");
+        assert!(
+            error.starts_with("There is no template `vue`.") && error.contains("basic-ts"),
+            "{error}"
+        );
     }
 }

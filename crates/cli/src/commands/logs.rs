@@ -101,9 +101,17 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
 }
 
 /// Prints the log of a database, `prefix` before every line, until the server ends the stream.
-pub async fn follow(client: &crate::http::Client, database: &str, lines: u32, prefix: &str) -> Result<()> {
+pub async fn follow(
+    client: &crate::http::Client,
+    database: &str,
+    lines: u32,
+    prefix: &str,
+) -> Result<()> {
     let identity = client.database_identity(database).await?;
-    let path = format!("/v1/database/{}/logs?follow=true&num_lines={lines}", identity.to_hex());
+    let path = format!(
+        "/v1/database/{}/logs?follow=true&num_lines={lines}",
+        identity.to_hex()
+    );
     let mut response = client.send(client.get(&path)).await?;
     if !response.status().is_success() {
         let status = response.status();

@@ -37,23 +37,35 @@ pub(super) fn table(level: &Level, table: &Table, writes_columns: bool) -> Resul
          pub struct {pascal}InsertCallbackId(__sdk::CallbackId);"
     ));
     if !table.is_event {
-        text.line(format!("pub struct {pascal}DeleteCallbackId(__sdk::CallbackId);"));
+        text.line(format!(
+            "pub struct {pascal}DeleteCallbackId(__sdk::CallbackId);"
+        ));
     }
     text.blank();
-    let kind = if table.is_event { "EventTable" } else { "Table" };
-    text.block(format!("impl<'ctx> __sdk::{kind} for {pascal}TableHandle<'ctx> {{"), "}", |text| {
-        text.lines(&format!(
-            "type Row = {row};\ntype EventContext = super::EventContext;\n\n\
+    let kind = if table.is_event {
+        "EventTable"
+    } else {
+        "Table"
+    };
+    text.block(
+        format!("impl<'ctx> __sdk::{kind} for {pascal}TableHandle<'ctx> {{"),
+        "}",
+        |text| {
+            text.lines(&format!(
+                "type Row = {row};\ntype EventContext = super::EventContext;\n\n\
              fn count(&self) -> u64 {{\n    self.imp.count()\n}}\n\n\
              fn iter(&self) -> impl Iterator<Item = {row}> + '_ {{\n    self.imp.iter()\n}}"
-        ));
-        callbacks(text, &pascal, &row, "insert", "Insert");
-        if !table.is_event {
-            callbacks(text, &pascal, &row, "delete", "Delete");
-        }
-    });
+            ));
+            callbacks(text, &pascal, &row, "insert", "Insert");
+            if !table.is_event {
+                callbacks(text, &pascal, &row, "delete", "Delete");
+            }
+        },
+    );
     if table.primary_key().is_some() && !table.is_event {
-        text.blank().line(format!("pub struct {pascal}UpdateCallbackId(__sdk::CallbackId);"));
+        text.blank().line(format!(
+            "pub struct {pascal}UpdateCallbackId(__sdk::CallbackId);"
+        ));
         text.blank().block(
             format!("impl<'ctx> __sdk::TableWithPrimaryKey for {pascal}TableHandle<'ctx> {{"),
             "}",
@@ -111,7 +123,11 @@ fn column_name(field: &str) -> String {
 }
 
 fn callbacks(text: &mut Text, pascal: &str, row: &str, event: &str, kind: &str) {
-    let rows = if event == "update" { format!("&{row}, &{row}") } else { format!("&{row}") };
+    let rows = if event == "update" {
+        format!("&{row}, &{row}")
+    } else {
+        format!("&{row}")
+    };
     text.blank().lines(&format!(
         "type {kind}CallbackId = {pascal}{kind}CallbackId;\n\n\
          fn on_{event}(\n    &self,\n    callback: impl FnMut(&Self::EventContext, {rows}) + Send + 'static,\n) -> {pascal}{kind}CallbackId {{\n    \
@@ -154,27 +170,40 @@ fn columns(text: &mut Text, level: &Level, table: &Table, row: &str) -> Result<(
         ("columns", "Col", "HasCols", "cols", &all),
         ("indexed columns", "IxCol", "HasIxCols", "ix_cols", &indexed),
     ] {
-        text.blank().line(format!("/// The {doc} of `{row}`, for queries."));
+        text.blank()
+            .line(format!("/// The {doc} of `{row}`, for queries."));
         text.block(format!("pub struct {row}{kind}s {{"), "}", |text| {
             for (field, ty, _) in columns {
-                text.line(format!("pub {field}: __sdk::__query_builder::{kind}<{row}, {ty}>,"));
+                text.line(format!(
+                    "pub {field}: __sdk::__query_builder::{kind}<{row}, {ty}>,"
+                ));
             }
         });
-        text.blank().block(format!("impl __sdk::__query_builder::{tr} for {row} {{"), "}", |text| {
-            text.line(format!("type {kind}s = {row}{kind}s;"));
-            text.block(format!("fn {method}(table_name: &'static str) -> Self::{kind}s {{"), "}", |text| {
-                text.block(format!("{row}{kind}s {{"), "}", |text| {
-                    for (field, _, name) in columns {
-                        text.line(format!(
+        text.blank().block(
+            format!("impl __sdk::__query_builder::{tr} for {row} {{"),
+            "}",
+            |text| {
+                text.line(format!("type {kind}s = {row}{kind}s;"));
+                text.block(
+                    format!("fn {method}(table_name: &'static str) -> Self::{kind}s {{"),
+                    "}",
+                    |text| {
+                        text.block(format!("{row}{kind}s {{"), "}", |text| {
+                            for (field, _, name) in columns {
+                                text.line(format!(
                             "{field}: __sdk::__query_builder::{kind}::new(table_name, \"{name}\"),"
                         ));
-                    }
-                });
-            });
-        });
+                            }
+                        });
+                    },
+                );
+            },
+        );
     }
     if !table.is_event {
-        text.blank().line(format!("impl __sdk::__query_builder::CanBeLookupTable for {row} {{}}"));
+        text.blank().line(format!(
+            "impl __sdk::__query_builder::CanBeLookupTable for {row} {{}}"
+        ));
     }
     Ok(())
 }
@@ -195,24 +224,33 @@ impl Parameters {
     }
 
     fn declared(&self) -> String {
-        self.fields.iter().map(|(name, ty)| format!("{name}: {ty}, ")).collect()
+        self.fields
+            .iter()
+            .map(|(name, ty)| format!("{name}: {ty}, "))
+            .collect()
     }
 
     fn names(&self) -> String {
-        self.fields.iter().map(|(name, _)| format!("{name}, ")).collect()
+        self.fields
+            .iter()
+            .map(|(name, _)| format!("{name}, "))
+            .collect()
     }
 
     fn write_struct(&self, text: &mut Text, name: &str) {
-        text.line("#[derive(__lib::ser::Serialize, __lib::de::Deserialize, Clone, PartialEq, Debug)]");
+        text.line(
+            "#[derive(__lib::ser::Serialize, __lib::de::Deserialize, Clone, PartialEq, Debug)]",
+        );
         text.line("#[sats(crate = __lib)]");
         text.block(format!("pub(super) struct {name} {{"), "}", |text| {
             for (field, ty) in &self.fields {
                 text.line(format!("pub {field}: {ty},"));
             }
         });
-        text.blank().block(format!("impl __sdk::InModule for {name} {{"), "}", |text| {
-            text.line("type Module = super::RemoteModule;");
-        });
+        text.blank()
+            .block(format!("impl __sdk::InModule for {name} {{"), "}", |text| {
+                text.line("type Module = super::RemoteModule;");
+            });
     }
 }
 
@@ -220,25 +258,36 @@ impl Parameters {
 pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<String> {
     let parameters = Parameters::new(level, reducer)?;
     let mut mentioned = BTreeSet::new();
-    reducer.params.iter().for_each(|(_, ty)| level.types.mentioned(ty, &mut mentioned));
+    reducer
+        .params
+        .iter()
+        .for_each(|(_, ty)| level.types.mentioned(ty, &mut mentioned));
     let pascal = pascal(&reducer.accessor)?;
     let args = format!("{pascal}Args");
-    let (method, declared, names) = (snake(&reducer.accessor)?, parameters.declared(), parameters.names());
+    let (method, declared, names) = (
+        snake(&reducer.accessor)?,
+        parameters.declared(),
+        parameters.names(),
+    );
     let then = format!("{}_then", to_snake(&reducer.accessor));
 
     let mut text = start();
     import_types(&mut text, &mentioned);
     text.blank();
     parameters.write_struct(&mut text, &args);
-    text.blank().block(format!("impl From<{args}> for super::Reducer {{"), "}", |text| {
-        text.block(format!("fn from(args: {args}) -> Self {{"), "}", |text| {
-            text.block(format!("Self::{pascal} {{"), "}", |text| {
-                for (field, _) in &parameters.fields {
-                    text.line(format!("{field}: args.{field},"));
-                }
+    text.blank().block(
+        format!("impl From<{args}> for super::Reducer {{"),
+        "}",
+        |text| {
+            text.block(format!("fn from(args: {args}) -> Self {{"), "}", |text| {
+                text.block(format!("Self::{pascal} {{"), "}", |text| {
+                    for (field, _) in &parameters.fields {
+                        text.line(format!("{field}: args.{field},"));
+                    }
+                });
             });
-        });
-    });
+        },
+    );
     let callback = "callback: impl FnOnce(&super::ReducerEventContext, Result<Result<(), String>, __sdk::InternalError>) + Send + 'static";
     text.blank().lines(&format!(
         "/// Adds the reducer `{name}` to a context's `reducers`.\n\
@@ -260,12 +309,21 @@ pub(super) fn reducer(level: &Level, reducer: &Function) -> Result<String> {
 pub(super) fn procedure(level: &Level, procedure: &Function) -> Result<String> {
     let parameters = Parameters::new(level, procedure)?;
     let mut mentioned = BTreeSet::new();
-    procedure.params.iter().for_each(|(_, ty)| level.types.mentioned(ty, &mut mentioned));
-    level.types.mentioned(&procedure.return_type, &mut mentioned);
+    procedure
+        .params
+        .iter()
+        .for_each(|(_, ty)| level.types.mentioned(ty, &mut mentioned));
+    level
+        .types
+        .mentioned(&procedure.return_type, &mut mentioned);
     let place = format!("the result of `{}`", procedure.name);
     let returned = rust_type(&level.types, &procedure.return_type, &place)?;
     let args = format!("{}Args", pascal(&procedure.accessor)?);
-    let (method, declared, names) = (snake(&procedure.accessor)?, parameters.declared(), parameters.names());
+    let (method, declared, names) = (
+        snake(&procedure.accessor)?,
+        parameters.declared(),
+        parameters.names(),
+    );
     let then = format!("{}_then", to_snake(&procedure.accessor));
 
     let mut text = start();

@@ -29,19 +29,31 @@ pub(crate) fn generate(module: &Module, options: &Options) -> Result<Vec<Generat
         });
     };
     for (name, reference) in &level.types.sorted {
-        add(&file_stem(name, "type"), types::file(level, name, *reference)?);
+        add(
+            &file_stem(name, "type"),
+            types::file(level, name, *reference)?,
+        );
     }
     // Columns belong to the row type in the query builder: the first table that has the type writes them.
     let mut described: BTreeSet<TypeRef> = BTreeSet::new();
     for table in &level.tables {
         let is_first = described.insert(table.row_type);
-        add(&file_stem(&table.accessor, "table"), items::table(level, table, is_first)?);
+        add(
+            &file_stem(&table.accessor, "table"),
+            items::table(level, table, is_first)?,
+        );
     }
     for reducer in &level.reducers {
-        add(&file_stem(&reducer.accessor, "reducer"), items::reducer(level, reducer)?);
+        add(
+            &file_stem(&reducer.accessor, "reducer"),
+            items::reducer(level, reducer)?,
+        );
     }
     for procedure in &level.procedures {
-        add(&file_stem(&procedure.accessor, "procedure"), items::procedure(level, procedure)?);
+        add(
+            &file_stem(&procedure.accessor, "procedure"),
+            items::procedure(level, procedure)?,
+        );
     }
     add("mod", root::file(level, options)?);
     Ok(files)
@@ -87,9 +99,13 @@ fn pascal(name: &str) -> Result<String> {
 
 /// The name of the row type of a table.
 fn row_type(level: &Level, reference: TypeRef, table: &str) -> Result<String> {
-    level.types.name(reference).map(str::to_owned).ok_or_else(|| Error::Unnamed {
-        place: format!("table `{table}`"),
-    })
+    level
+        .types
+        .name(reference)
+        .map(str::to_owned)
+        .ok_or_else(|| Error::Unnamed {
+            place: format!("table `{table}`"),
+        })
 }
 
 /// `use super::x_type::X;` for each type.

@@ -45,7 +45,10 @@ pub(super) fn file(level: &Level, options: &Options) -> Result<String> {
         let mut fields = Vec::new();
         for (name, ty) in &reducer.params {
             let place = format!("parameter `{name}` of `{}`", reducer.name);
-            fields.push((snake(name)?, super::types::rust_type(&level.types, ty, &place)?));
+            fields.push((
+                snake(name)?,
+                super::types::rust_type(&level.types, ty, &place)?,
+            ));
         }
         reducers.push(ReducerNames {
             variant: pascal(&reducer.accessor)?,
@@ -85,7 +88,10 @@ fn modules(text: &mut Text, level: &Level) -> Result<()> {
         text.line(format!("pub mod {file};"));
         uses.push(format!("pub use {file}::*;"));
     }
-    for (functions, kind) in [(&level.reducers, "reducer"), (&level.procedures, "procedure")] {
+    for (functions, kind) in [
+        (&level.reducers, "reducer"),
+        (&level.procedures, "procedure"),
+    ] {
         for function in functions {
             let file = file_stem(&function.accessor, kind);
             text.line(format!("pub mod {file};"));
@@ -100,49 +106,68 @@ fn modules(text: &mut Text, level: &Level) -> Result<()> {
 }
 
 fn reducer_enum(text: &mut Text, reducers: &[ReducerNames]) {
-    text.blank().line("/// One value for every reducer, with its arguments.");
+    text.blank()
+        .line("/// One value for every reducer, with its arguments.");
     text.line("#[derive(Clone, PartialEq, Debug)]");
     text.block("pub enum Reducer {", "}", |text| {
         for reducer in reducers {
-            let fields: Vec<String> =
-                reducer.fields.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+            let fields: Vec<String> = reducer
+                .fields
+                .iter()
+                .map(|(name, ty)| format!("{name}: {ty}"))
+                .collect();
             text.line(format!("{} {{ {} }},", reducer.variant, fields.join(", ")));
         }
     });
-    text.blank().lines("impl __sdk::InModule for Reducer {\n    type Module = RemoteModule;\n}");
-    text.blank().block("impl __sdk::Reducer for Reducer {", "}", |text| {
-        text.block("fn reducer_name(&self) -> &'static str {", "}", |text| {
-            if reducers.is_empty() {
-                text.line("match *self {}");
-                return;
-            }
-            text.block("match self {", "}", |text| {
-                for r in reducers {
-                    text.line(format!("Reducer::{} {{ .. }} => \"{}\",", r.variant, r.name));
+    text.blank()
+        .lines("impl __sdk::InModule for Reducer {\n    type Module = RemoteModule;\n}");
+    text.blank()
+        .block("impl __sdk::Reducer for Reducer {", "}", |text| {
+            text.block("fn reducer_name(&self) -> &'static str {", "}", |text| {
+                if reducers.is_empty() {
+                    text.line("match *self {}");
+                    return;
                 }
+                text.block("match self {", "}", |text| {
+                    for r in reducers {
+                        text.line(format!(
+                            "Reducer::{} {{ .. }} => \"{}\",",
+                            r.variant, r.name
+                        ));
+                    }
+                });
             });
-        });
-        text.blank();
-        text.block("fn args_bsatn(&self) -> Result<Vec<u8>, __sats::bsatn::EncodeError> {", "}", |text| {
-            if reducers.is_empty() {
-                text.line("match *self {}");
-                return;
-            }
-            text.block("match self.clone() {", "}", |text| {
-                for r in reducers {
-                    let braced = r.braced();
-                    text.line(format!(
+            text.blank();
+            text.block(
+                "fn args_bsatn(&self) -> Result<Vec<u8>, __sats::bsatn::EncodeError> {",
+                "}",
+                |text| {
+                    if reducers.is_empty() {
+                        text.line("match *self {}");
+                        return;
+                    }
+                    text.block("match self.clone() {", "}", |text| {
+                        for r in reducers {
+                            let braced = r.braced();
+                            text.line(format!(
                         "Reducer::{} {braced} => __sats::bsatn::to_vec(&{}::{}Args {braced}),",
                         r.variant, r.file, r.variant
                     ));
-                }
-            });
+                        }
+                    });
+                },
+            );
         });
-    });
 }
 
 /// A match over the names of tables that appends to a field each, and refuses other names.
-fn append_rows(text: &mut Text, tables: &[TableNames<'_>], name: &str, kind: &str, rows: &dyn Fn(&TableNames<'_>) -> String) {
+fn append_rows(
+    text: &mut Text,
+    tables: &[TableNames<'_>],
+    name: &str,
+    kind: &str,
+    rows: &dyn Fn(&TableNames<'_>) -> String,
+) {
     text.block(format!("match &{name}[..] {{"), "}", |text| {
         for table in tables {
             text.line(format!(
@@ -163,22 +188,44 @@ fn update(text: &mut Text, tables: &[TableNames<'_>]) {
     text.line("#[derive(Default, Debug)]");
     text.block("pub struct DbUpdate {", "}", |text| {
         for table in tables {
-            text.line(format!("{}: __sdk::TableUpdate<{}>,", table.field, table.row));
+            text.line(format!(
+                "{}: __sdk::TableUpdate<{}>,",
+                table.field, table.row
+            ));
         }
     });
-    text.blank().block("impl TryFrom<__ws::v2::TransactionUpdate> for DbUpdate {", "}", |text| {
-        text.line("type Error = __sdk::Error;").blank();
-        text.block("fn try_from(raw: __ws::v2::TransactionUpdate) -> Result<Self, Self::Error> {", "}", |text| {
-            text.line("let mut db_update = DbUpdate::default();");
-            text.block("for table_update in __sdk::transaction_update_iter_table_updates(raw) {", "}", |text| {
-                append_rows(text, tables, "table_update.table_name", "DatabaseUpdate", &|table| {
-                    format!("{}::parse_table_update(table_update)?", table.file)
-                });
-            });
-            text.line("Ok(db_update)");
-        });
-    });
-    text.blank().lines("impl __sdk::InModule for DbUpdate {\n    type Module = RemoteModule;\n}");
+    text.blank().block(
+        "impl TryFrom<__ws::v2::TransactionUpdate> for DbUpdate {",
+        "}",
+        |text| {
+            text.line("type Error = __sdk::Error;").blank();
+            text.block(
+                "fn try_from(raw: __ws::v2::TransactionUpdate) -> Result<Self, Self::Error> {",
+                "}",
+                |text| {
+                    text.line("let mut db_update = DbUpdate::default();");
+                    text.block(
+                        "for table_update in __sdk::transaction_update_iter_table_updates(raw) {",
+                        "}",
+                        |text| {
+                            append_rows(
+                                text,
+                                tables,
+                                "table_update.table_name",
+                                "DatabaseUpdate",
+                                &|table| {
+                                    format!("{}::parse_table_update(table_update)?", table.file)
+                                },
+                            );
+                        },
+                    );
+                    text.line("Ok(db_update)");
+                },
+            );
+        },
+    );
+    text.blank()
+        .lines("impl __sdk::InModule for DbUpdate {\n    type Module = RemoteModule;\n}");
     text.blank().block("impl __sdk::DbUpdate for DbUpdate {", "}", |text| {
         text.block(
             "fn apply_to_client_cache(&self, cache: &mut __sdk::ClientCache<RemoteModule>) -> AppliedDiff<'_> {",
@@ -217,22 +264,30 @@ fn apply(table: &TableNames<'_>) -> String {
     let name = &table.table.name;
     let by_key = match table.table.primary_key() {
         // A name that cannot be written was refused with the table.
-        Some(key) => format!(".with_updates_by_pk(|row| &row.{})", snake(&key.accessor).unwrap_or_default()),
+        Some(key) => format!(
+            ".with_updates_by_pk(|row| &row.{})",
+            snake(&key.accessor).unwrap_or_default()
+        ),
         None => String::new(),
     };
     format!("diff.{field} = cache.apply_diff_to_table::<{row}>(\"{name}\", &self.{field}){by_key};")
 }
 
 fn applied(text: &mut Text, tables: &[TableNames<'_>]) {
-    text.blank().line("/// What a message changed in the cache.");
+    text.blank()
+        .line("/// What a message changed in the cache.");
     text.line("#[derive(Default)]");
     text.block("pub struct AppliedDiff<'r> {", "}", |text| {
         for table in tables {
-            text.line(format!("{}: __sdk::TableAppliedDiff<'r, {}>,", table.field, table.row));
+            text.line(format!(
+                "{}: __sdk::TableAppliedDiff<'r, {}>,",
+                table.field, table.row
+            ));
         }
         text.line("__unused: std::marker::PhantomData<&'r ()>,");
     });
-    text.blank().lines("impl __sdk::InModule for AppliedDiff<'_> {\n    type Module = RemoteModule;\n}");
+    text.blank()
+        .lines("impl __sdk::InModule for AppliedDiff<'_> {\n    type Module = RemoteModule;\n}");
     text.blank().block("impl<'r> __sdk::AppliedDiff<'r> for AppliedDiff<'r> {", "}", |text| {
         text.block(
             "fn invoke_row_callbacks(&self, event: &EventContext, callbacks: &mut __sdk::DbCallbacks<RemoteModule>) {",
@@ -251,8 +306,10 @@ fn applied(text: &mut Text, tables: &[TableNames<'_>]) {
 
 fn remote_module(text: &mut Text, tables: &[TableNames<'_>]) {
     text.blank().line("/// The module itself, as a type.");
-    text.line("#[derive(Debug)]").line("pub struct RemoteModule;");
-    text.blank().lines("impl __sdk::InModule for RemoteModule {\n    type Module = Self;\n}");
+    text.line("#[derive(Debug)]")
+        .line("pub struct RemoteModule;");
+    text.blank()
+        .lines("impl __sdk::InModule for RemoteModule {\n    type Module = Self;\n}");
     text.blank().block("impl __sdk::SpacetimeModule for RemoteModule {", "}", |text| {
         for name in [
             "DbConnection", "EventContext", "ReducerEventContext", "ProcedureEventContext",

@@ -74,7 +74,8 @@ pub(super) fn file(level: &Level, name: &str, reference: TypeRef) -> Result<Stri
     let unnamed = || Error::UnnamedField {
         place: place.clone(),
     };
-    let derive = "#[derive(__lib::ser::Serialize, __lib::de::Deserialize, Clone, PartialEq, Debug)]";
+    let derive =
+        "#[derive(__lib::ser::Serialize, __lib::de::Deserialize, Clone, PartialEq, Debug)]";
     match types.get(reference) {
         Some(AlgebraicType::Product(product)) => {
             let mut fields = Vec::new();
@@ -118,8 +119,9 @@ pub(super) fn file(level: &Level, name: &str, reference: TypeRef) -> Result<Stri
         }
         _ => return Err(Error::MissingType { place }),
     }
-    text.blank().block(format!("impl __sdk::InModule for {name} {{"), "}", |text| {
-        text.line("type Module = super::RemoteModule;");
-    });
+    text.blank()
+        .block(format!("impl __sdk::InModule for {name} {{"), "}", |text| {
+            text.line("type Module = super::RemoteModule;");
+        });
     Ok(text.finish())
 }

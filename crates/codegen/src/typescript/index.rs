@@ -12,7 +12,11 @@ pub(super) fn index(context: &Context<'_>, module: &Module) -> String {
     let has_tables = module.tables().next().is_some();
     let aliases = aliases(module);
 
-    let mut uses = vec!["DbConnectionBuilder", "DbConnectionImpl", "SubscriptionBuilderImpl"];
+    let mut uses = vec![
+        "DbConnectionBuilder",
+        "DbConnectionImpl",
+        "SubscriptionBuilderImpl",
+    ];
     uses.extend(["convertToAccessorMap", "makeQueryBuilder"]);
     uses.extend(has_procedures.then_some("procedureSchema"));
     uses.push("procedures");
@@ -61,7 +65,10 @@ fn import_items(text: &mut Text, module: &Module) {
 }
 
 fn item(level: &Level, accessor: &str, suffix: &str, kind: &str) -> (String, String) {
-    (item_name(level, accessor, suffix), item_path(level, accessor, kind))
+    (
+        item_name(level, accessor, suffix),
+        item_path(level, accessor, kind),
+    )
 }
 
 /// The key of a table: its camel name; with the namespaces before it for those of submodules.
@@ -72,24 +79,34 @@ fn table_key(level: &Level, table: &Table) -> String {
 }
 
 fn schemas(text: &mut Text, module: &Module) {
-    text.blank().line("/** The tables and views of the module. */");
+    text.blank()
+        .line("/** The tables and views of the module. */");
     text.block("const tablesSchema = __schema({", "});", |text| {
         for (level, table) in module.tables() {
             let key = property(&table_key(level, table));
             let row = item_name(level, &table.accessor, "Row");
-            text.block(format!("{key}: __table({{"), format!("}}, {row}),"), |text| {
-                table_options(text, table);
-            });
+            text.block(
+                format!("{key}: __table({{"),
+                format!("}}, {row}),"),
+                |text| {
+                    table_options(text, table);
+                },
+            );
         }
     });
-    text.blank().line("/** The reducers of the module that clients may call. */");
+    text.blank()
+        .line("/** The reducers of the module that clients may call. */");
     text.block("const reducersSchema = __reducers(", ");", |text| {
         for (level, reducer) in module.reducers() {
             let name = item_name(level, &reducer.accessor, "Reducer");
-            text.line(format!("__reducerSchema({}, {name}),", quoted(&reducer.name)));
+            text.line(format!(
+                "__reducerSchema({}, {name}),",
+                quoted(&reducer.name)
+            ));
         }
     });
-    text.blank().line("/** The procedures of the module that clients may call. */");
+    text.blank()
+        .line("/** The procedures of the module that clients may call. */");
     text.block("const proceduresSchema = __procedures(", ");", |text| {
         for (level, procedure) in module.procedures() {
             let name = item_name(level, &procedure.accessor, "Procedure");
@@ -146,7 +163,8 @@ fn table_options(text: &mut Text, table: &Table) {
 
 fn remote_module(text: &mut Text, context: &Context<'_>) {
     let version = quoted(&context.options.cli_version);
-    text.blank().line("/** The module, as the client package sees it. */");
+    text.blank()
+        .line("/** The module, as the client package sees it. */");
     text.block(
         "const REMOTE_MODULE = {",
         "} satisfies __RemoteModule<\n  typeof tablesSchema.schemaType,\n  typeof reducersSchema.reducersType,\n  typeof proceduresSchema\n>;",
@@ -166,7 +184,9 @@ fn aliases(module: &Module) -> Vec<(String, String)> {
     let root = module.levels.iter().take(1);
     let tables = root.flat_map(|level| level.tables.iter());
     let pairs = tables.map(|table| (table.accessor.clone(), to_camel(&table.accessor)));
-    pairs.filter(|(accessor, camel)| accessor != camel).collect()
+    pairs
+        .filter(|(accessor, camel)| accessor != camel)
+        .collect()
 }
 
 fn accessors(text: &mut Text, aliases: &[(String, String)]) {
@@ -184,19 +204,27 @@ fn accessors(text: &mut Text, aliases: &[(String, String)]) {
         text.line("/** Queries on the tables and views, to subscribe to. */");
         text.line("export const tables: Tables = __withAliases<__Queries, Tables>(__makeQueryBuilder(tablesSchema.schemaType));");
     }
-    text.blank().line("/** The reducers, by the names that clients write. */");
-    text.line("export const reducers = __convertToAccessorMap(reducersSchema.reducersType.reducers);");
-    text.blank().line("/** The procedures, by the names that clients write. */");
+    text.blank()
+        .line("/** The reducers, by the names that clients write. */");
+    text.line(
+        "export const reducers = __convertToAccessorMap(reducersSchema.reducersType.reducers);",
+    );
+    text.blank()
+        .line("/** The procedures, by the names that clients write. */");
     text.line("export const procedures = __convertToAccessorMap(proceduresSchema.procedures);");
 }
 
 fn alias_helper(text: &mut Text, aliases: &[(String, String)]) {
     text.line("/** Names that tables have in the module, and those that clients write. */");
-    text.block("const __ALIASES: Readonly<Record<string, string>> = {", "};", |text| {
-        for (accessor, camel) in aliases {
-            text.line(format!("{}: {},", property(accessor), quoted(camel)));
-        }
-    });
+    text.block(
+        "const __ALIASES: Readonly<Record<string, string>> = {",
+        "};",
+        |text| {
+            for (accessor, camel) in aliases {
+                text.line(format!("{}: {},", property(accessor), quoted(camel)));
+            }
+        },
+    );
     text.blank();
     text.block("function __withAliases<T extends object, A extends T>(target: T): A {", "}", |text| {
         text.line("const all = Object.create(Object.getPrototypeOf(target), Object.getOwnPropertyDescriptors(target));");
@@ -213,7 +241,11 @@ fn alias_type(text: &mut Text, name: &str, base: &str, aliases: &[(String, Strin
     text.block(format!("export type {name} = {base} & {{"), "};", |text| {
         for (accessor, camel) in aliases {
             text.line(format!("/** @deprecated Use `{camel}`. */"));
-            text.line(format!("readonly {}: {base}[{}];", property(accessor), quoted(camel)));
+            text.line(format!(
+                "readonly {}: {base}[{}];",
+                property(accessor),
+                quoted(camel)
+            ));
         }
     });
 }
@@ -226,9 +258,12 @@ fn connection(text: &mut Text, aliases: &[(String, String)]) {
         ("error callbacks", "ErrorContext"),
     ] {
         text.blank().line(format!("/** The context of {doc}. */"));
-        text.line(format!("export type {name} = __{name}Interface<typeof REMOTE_MODULE>;"));
+        text.line(format!(
+            "export type {name} = __{name}Interface<typeof REMOTE_MODULE>;"
+        ));
     }
-    text.blank().line("/** A subscription, to end it and to ask after it. */");
+    text.blank()
+        .line("/** A subscription, to end it and to ask after it. */");
     text.line("export type SubscriptionHandle = __SubscriptionHandleImpl<typeof REMOTE_MODULE>;");
     text.blank().line("/** Sets a subscription up. */");
     text.line("export class SubscriptionBuilder extends __SubscriptionBuilderImpl<typeof REMOTE_MODULE> {}");
@@ -240,7 +275,8 @@ fn connection(text: &mut Text, aliases: &[(String, String)]) {
         text.line("/** The tables and views in a connection's cache. */");
         alias_type(text, "DbView", "__Db", aliases);
     }
-    text.blank().line("/** A connection to a database that runs the module. */");
+    text.blank()
+        .line("/** A connection to a database that runs the module. */");
     text.block("export class DbConnection extends __DbConnectionImpl<typeof REMOTE_MODULE> {", "}", |text| {
         if !aliases.is_empty() {
             text.line("declare db: DbView;");

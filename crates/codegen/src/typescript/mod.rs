@@ -36,7 +36,10 @@ pub(crate) fn generate(
         };
         add("types", types::types(&context, level)?);
         for table in &level.tables {
-            add(&file_stem(&table.accessor, "table"), table_file(&context, level, table)?);
+            add(
+                &file_stem(&table.accessor, "table"),
+                table_file(&context, level, table)?,
+            );
         }
         for reducer in &level.reducers {
             add(
@@ -72,16 +75,21 @@ fn start() -> Text {
 
 /// Imports from the client package, each under a name that no user type has. `type X` imports a type.
 fn import(text: &mut Text, context: &Context<'_>, names: &[&str]) {
-    text.line("/* eslint-disable */").line("/* tslint:disable */");
+    text.line("/* eslint-disable */")
+        .line("/* tslint:disable */");
     if names.is_empty() {
         return;
     }
-    text.block("import {", format!("}} from \"{}\";", context.package), |text| {
-        for name in names {
-            let bare = name.trim_start_matches("type ");
-            text.line(format!("{name} as __{bare},"));
-        }
-    });
+    text.block(
+        "import {",
+        format!("}} from \"{}\";", context.package),
+        |text| {
+            for name in names {
+                let bare = name.trim_start_matches("type ");
+                text.line(format!("{name} as __{bare},"));
+            }
+        },
+    );
 }
 
 /// Imports named types from the level's `types.ts`.
@@ -150,7 +158,12 @@ fn property(name: &str) -> String {
 
 /// A string literal. Names are identifiers with dots at most; the escapes are for what nobody should write.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!(
+        "\"{}\"",
+        text.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+    )
 }
 
 fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<String> {
@@ -165,16 +178,19 @@ fn table_file(context: &Context<'_>, level: &Level, table: &Table) -> Result<Str
             member.builder.push_str(".primaryKey()");
         }
         if column.name != member.key {
-            member.builder.push_str(&format!(".name({})", quoted(&column.name)));
+            member
+                .builder
+                .push_str(&format!(".name({})", quoted(&column.name)));
         }
         members.push(member);
     }
     let mut text = start();
     import(&mut text, context, &["t"]);
     import_types(&mut text, &mentioned);
-    text.blank().block("export default __t.row({", "});", |text| {
-        members.iter().for_each(|member| member.write(text));
-    });
+    text.blank()
+        .block("export default __t.row({", "});", |text| {
+            members.iter().for_each(|member| member.write(text));
+        });
     Ok(text.finish())
 }
 
@@ -212,7 +228,9 @@ fn reducer_file(context: &Context<'_>, level: &Level, reducer: &Function) -> Res
 
 fn procedure_file(context: &Context<'_>, level: &Level, procedure: &Function) -> Result<String> {
     let (members, mut mentioned) = parameters(level, procedure)?;
-    level.types.mentioned(&procedure.return_type, &mut mentioned);
+    level
+        .types
+        .mentioned(&procedure.return_type, &mut mentioned);
     let place = format!("the result of `{}`", procedure.name);
     let returned = types::builder(&level.types, &procedure.return_type, &place)?;
     let mut text = start();

@@ -59,13 +59,19 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     let mut definitions = Vec::new();
     for (name, reference) in &types.sorted {
         // The arguments of a reducer are a type of their own in older modules; nothing mentions it.
-        let is_arguments = level.reducers.iter().any(|r| to_pascal(&r.accessor) == *name);
+        let is_arguments = level
+            .reducers
+            .iter()
+            .any(|r| to_pascal(&r.accessor) == *name);
         if is_arguments && !types.is_needed(name, level) {
             continue;
         }
         let (open, members) = match types.get(*reference) {
             Some(AlgebraicType::Product(product)) => {
-                let fields = product.elements.iter().map(|e| (e.name(), &e.algebraic_type));
+                let fields = product
+                    .elements
+                    .iter()
+                    .map(|e| (e.name(), &e.algebraic_type));
                 ("object", members(types, name, fields, to_camel)?)
             }
             Some(AlgebraicType::Sum(sum)) => {
@@ -81,7 +87,10 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
         definitions.push((name, open, members));
     }
 
-    let any_recursive = definitions.iter().flat_map(|(_, _, members)| members).any(|m| m.recursive);
+    let any_recursive = definitions
+        .iter()
+        .flat_map(|(_, _, members)| members)
+        .any(|m| m.recursive);
     let mut uses = Vec::new();
     if any_recursive {
         uses.push("type TypeBuilder");
@@ -104,7 +113,9 @@ pub(super) fn types(context: &Context<'_>, level: &Level) -> Result<String> {
     for (name, open, members) in definitions {
         text.blank();
         if members.is_empty() {
-            text.line(format!("export const {name} = __t.{open}(\"{name}\", {{}});"));
+            text.line(format!(
+                "export const {name} = __t.{open}(\"{name}\", {{}});"
+            ));
         } else {
             text.block(
                 format!("export const {name} = __t.{open}(\"{name}\", {{"),
@@ -132,7 +143,9 @@ fn members<'a>(
         let mut member = Member::new(types, key(name), ty, &place)?;
         let mut mentioned = std::collections::BTreeSet::new();
         types.mentioned(ty, &mut mentioned);
-        member.recursive = mentioned.iter().any(|m| *m == owner || types.reaches(m, owner));
+        member.recursive = mentioned
+            .iter()
+            .any(|m| *m == owner || types.reaches(m, owner));
         members.push(member);
     }
     Ok(members)
@@ -143,7 +156,9 @@ pub(super) fn reducers(context: &Context<'_>, module: &Module) -> String {
     let all: Vec<_> = module.reducers().collect();
     functions(context, &all, "reducer", |text, names| {
         for (name, import) in names {
-            text.line(format!("export type {name}Params = __Infer<typeof {import}>;"));
+            text.line(format!(
+                "export type {name}Params = __Infer<typeof {import}>;"
+            ));
         }
     })
 }
@@ -153,8 +168,12 @@ pub(super) fn procedures(context: &Context<'_>, module: &Module) -> String {
     let all: Vec<_> = module.procedures().collect();
     functions(context, &all, "procedure", |text, names| {
         for (name, import) in names {
-            text.line(format!("export type {name}Args = __Infer<typeof {import}.params>;"));
-            text.line(format!("export type {name}Result = __Infer<typeof {import}.returnType>;"));
+            text.line(format!(
+                "export type {name}Args = __Infer<typeof {import}.params>;"
+            ));
+            text.line(format!(
+                "export type {name}Result = __Infer<typeof {import}.returnType>;"
+            ));
         }
     })
 }
@@ -166,7 +185,15 @@ fn functions(
     body: impl FnOnce(&mut Text, &[(String, String)]),
 ) -> String {
     let mut text = start();
-    import(&mut text, context, if functions.is_empty() { &[] } else { &["type Infer"] });
+    import(
+        &mut text,
+        context,
+        if functions.is_empty() {
+            &[]
+        } else {
+            &["type Infer"]
+        },
+    );
     text.blank();
     if functions.is_empty() {
         text.line("export {};");

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rolldown::{
-    BundlerOptions, BundlerTransformOptions, CodeSplittingMode, CommentsOptions, Either, IsExternal, LegalComments,
-    OutputExports, OutputFormat, Platform, RawMinifyOptions, ResolveOptions, SourceMapType, TsConfig, TypeScriptOptions,
+    BundlerOptions, BundlerTransformOptions, CodeSplittingMode, CommentsOptions, Either,
+    IsExternal, LegalComments, OutputExports, OutputFormat, Platform, RawMinifyOptions,
+    ResolveOptions, SourceMapType, TsConfig, TypeScriptOptions,
 };
 
 use super::Bundled;
@@ -18,13 +19,20 @@ pub fn bundle(directory: &Path, debug: bool) -> Result<Bundled> {
     let outcome = std::thread::scope(|scope| {
         scope
             .spawn(|| {
-                let runtime = tokio::runtime::Builder::new_multi_thread().build().map_err(|e| e.to_string())?;
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .build()
+                    .map_err(|e| e.to_string())?;
                 runtime.block_on(run(options))
             })
             .join()
             .unwrap_or_else(|_| Err("the bundler panicked; please report this".into()))
     });
-    outcome.map_err(|message| Error::coded("LC0635", format!("the module cannot be bundled\n{}", message.trim_end())))
+    outcome.map_err(|message| {
+        Error::coded(
+            "LC0635",
+            format!("the module cannot be bundled\n{}", message.trim_end()),
+        )
+    })
 }
 
 async fn run(options: BundlerOptions) -> std::result::Result<Bundled, String> {
@@ -35,7 +43,11 @@ async fn run(options: BundlerOptions) -> std::result::Result<Bundled, String> {
         rolldown_common::Output::Asset(_) => None,
     });
     // Unresolved imports are warnings to the bundler: it would leave them to the host, which has none of them.
-    let unresolved: Vec<_> = output.warnings.into_iter().filter(|w| w.kind().to_string() == "UNRESOLVED_IMPORT").collect();
+    let unresolved: Vec<_> = output
+        .warnings
+        .into_iter()
+        .filter(|w| w.kind().to_string() == "UNRESOLVED_IMPORT")
+        .collect();
     if !unresolved.is_empty() {
         return Err(told(&unresolved));
     }
@@ -50,10 +62,16 @@ async fn run(options: BundlerOptions) -> std::result::Result<Bundled, String> {
 /// The bundler's messages with the places they are about.
 fn told(diagnostics: &[rolldown_error::BuildDiagnostic]) -> String {
     use std::io::IsTerminal;
-    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let color = std::io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let mut text = String::new();
     for diagnostic in diagnostics {
-        text.push_str(diagnostic.to_diagnostic().convert_to_string(color).trim_end());
+        text.push_str(
+            diagnostic
+                .to_diagnostic()
+                .convert_to_string(color)
+                .trim_end(),
+        );
         text.push('\n');
         if diagnostic.kind().to_string() == "UNRESOLVED_IMPORT" {
             text.push_str("Module not found. Are the dependencies installed? Run `npm install` (or pnpm, yarn, bun) in the module's directory.\n");
@@ -63,20 +81,31 @@ fn told(diagnostics: &[rolldown_error::BuildDiagnostic]) -> String {
 }
 
 fn options(directory: &Path, debug: bool) -> Result<BundlerOptions> {
-    let directory = std::path::absolute(directory).map_err(|e| Error::file("find", directory, e))?;
+    let directory =
+        std::path::absolute(directory).map_err(|e| Error::file("find", directory, e))?;
     let own = |texts: &[&str]| Some(texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
-    let environment = if debug { "\"development\"" } else { "\"production\"" };
+    let environment = if debug {
+        "\"development\""
+    } else {
+        "\"production\""
+    };
     let tsconfig = directory.join("tsconfig.json");
     Ok(BundlerOptions {
         input: Some(vec!["./src/index.ts".to_owned().into()]),
-        tsconfig: Some(if tsconfig.is_file() { TsConfig::Manual(tsconfig) } else { TsConfig::Auto(false) }),
+        tsconfig: Some(if tsconfig.is_file() {
+            TsConfig::Manual(tsconfig)
+        } else {
+            TsConfig::Auto(false)
+        }),
         cwd: Some(directory),
         dir: Some("dist".into()),
         entry_filenames: Some("bundle.js".to_owned().into()),
-        external: Some(IsExternal::Fn(Some(Arc::new(|specifier, _importer, _resolved| {
-            let is_host = specifier.starts_with("spacetime:sys");
-            Box::pin(async move { Ok(is_host) })
-        })))),
+        external: Some(IsExternal::Fn(Some(Arc::new(
+            |specifier, _importer, _resolved| {
+                let is_host = specifier.starts_with("spacetime:sys");
+                Box::pin(async move { Ok(is_host) })
+            },
+        )))),
         platform: Some(Platform::Browser),
         format: Some(OutputFormat::Esm),
         exports: Some(OutputExports::Named),
@@ -85,8 +114,16 @@ fn options(directory: &Path, debug: bool) -> Result<BundlerOptions> {
         code_splitting: Some(CodeSplittingMode::Bool(false)),
         minify: Some(RawMinifyOptions::Bool(false)),
         legal_comments: Some(LegalComments::None),
-        comments: Some(CommentsOptions { legal: false, annotation: true, jsdoc: true }),
-        define: Some([("process.env.NODE_ENV".to_owned(), environment.to_owned())].into_iter().collect()),
+        comments: Some(CommentsOptions {
+            legal: false,
+            annotation: true,
+            jsdoc: true,
+        }),
+        define: Some(
+            [("process.env.NODE_ENV".to_owned(), environment.to_owned())]
+                .into_iter()
+                .collect(),
+        ),
         resolve: Some(ResolveOptions {
             condition_names: own(&["production", "import", "default"]),
             main_fields: own(&["exports", "module", "main"]),

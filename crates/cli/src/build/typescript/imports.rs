@@ -13,7 +13,9 @@ pub fn check(imports: &[String], exports: &[String]) -> Result<()> {
                 majors.insert(number);
             }
             Some(None) => {
-                return Err(bad(format!("the bundle imports `{specifier}`, which is no version of the host's functions")))
+                return Err(bad(format!(
+                    "the bundle imports `{specifier}`, which is no version of the host's functions"
+                )))
             }
             None => {}
         }
@@ -58,12 +60,30 @@ mod tests {
 
     #[test]
     fn one_major_version_and_a_schema() {
-        assert_eq!(outcome(&["spacetime:sys@2.0", "spacetime:sys@2.1"], &["add", "default"]), "ok");
+        assert_eq!(
+            outcome(
+                &["spacetime:sys@2.0", "spacetime:sys@2.1"],
+                &["add", "default"]
+            ),
+            "ok"
+        );
         assert_eq!(outcome(&["spacetime:sys@1.0"], &[]), "ok");
         for (imports, exports, part) in [
-            (&[][..], &["default"][..], "does not import `spacetimedb/server`"),
-            (&["spacetime:sys@1.0", "spacetime:sys@2.0"], &["default"], "2 different versions"),
-            (&["spacetime:sys@2.0"], &["add"], "does not export its schema"),
+            (
+                &[][..],
+                &["default"][..],
+                "does not import `spacetimedb/server`",
+            ),
+            (
+                &["spacetime:sys@1.0", "spacetime:sys@2.0"],
+                &["default"],
+                "2 different versions",
+            ),
+            (
+                &["spacetime:sys@2.0"],
+                &["add"],
+                "does not export its schema",
+            ),
             (&["spacetime:sys@two"], &["default"], "no version"),
         ] {
             let got = outcome(imports, exports);

@@ -21,7 +21,9 @@ impl Client {
         let Some(text) = &session.client_command else {
             return Ok(Self { child: None });
         };
-        let cannot = |e: std::io::Error| Error::caused("LC0638", format!("cannot start the client: `{text}`"), e);
+        let cannot = |e: std::io::Error| {
+            Error::caused("LC0638", format!("cannot start the client: `{text}`"), e)
+        };
         let mut command = if cfg!(windows) {
             let mut command = Command::new("cmd");
             command.args(["/C", text]);
@@ -37,7 +39,10 @@ impl Client {
         command
             .current_dir(&session.directory)
             .env("SPACETIMEDB_HOST", &session.server_url)
-            .env("SPACETIMEDB_DB_NAME", session.targets.first().map_or("", |t| &t.database))
+            .env(
+                "SPACETIMEDB_DB_NAME",
+                session.targets.first().map_or("", |t| &t.database),
+            )
             .stdin(Stdio::null())
             .kill_on_drop(true);
         let mut child = command.spawn().map_err(cannot)?;
@@ -69,7 +74,11 @@ impl Client {
             return;
         };
         #[cfg(unix)]
-        if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
+        if let Some(pid) = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw)
+        {
             // It may have ended meanwhile.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
         }

@@ -25,12 +25,24 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
             write_environment(&path, &target.database, &session.server_url)?;
         }
         for job in &target.bindings {
-            generate::run_for_built(job, &Built { path: path.clone(), host_type })?;
+            generate::run_for_built(
+                job,
+                &Built {
+                    path: path.clone(),
+                    host_type,
+                },
+            )?;
         }
         if !session.skip_publish {
             let source = publish::BuiltModule { path, host_type };
-            publish::publish_for_dev(context, &target.database, target.server.as_deref(), source, session.delete_data)
-                .await?;
+            publish::publish_for_dev(
+                context,
+                &target.database,
+                target.server.as_deref(),
+                source,
+                session.delete_data,
+            )
+            .await?;
         }
     }
     Ok(())
@@ -68,7 +80,10 @@ fn check_types_beside(module: &Path) {
             .output();
         if let Ok(output) = output.as_ref().map(|o| String::from_utf8_lossy(&o.stdout)) {
             if !output.trim().is_empty() {
-                eprintln!("\nThe module runs, but its types do not fit:\n{}", output.trim_end());
+                eprintln!(
+                    "\nThe module runs, but its types do not fit:\n{}",
+                    output.trim_end()
+                );
             }
         }
     });
@@ -108,7 +123,10 @@ mod tests {
     #[test]
     fn variables_of_others_stay() {
         let old = "# mine\nA=1\nVITE_X=old\n";
-        assert_eq!(upsert(old, "VITE_X=new\nY=2\n"), "# mine\nA=1\nVITE_X=new\nY=2\n");
+        assert_eq!(
+            upsert(old, "VITE_X=new\nY=2\n"),
+            "# mine\nA=1\nVITE_X=new\nY=2\n"
+        );
         assert_eq!(upsert("", "Y=2\n"), "Y=2\n");
     }
 }

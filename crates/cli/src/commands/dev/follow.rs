@@ -15,7 +15,9 @@ const AFTER_THE_END: Duration = Duration::from_millis(100);
 /// One task per database, for as long as the command runs.
 pub async fn start(context: &mut Context, session: &Session) -> Result<()> {
     for target in &session.targets {
-        let client = context.client(target.server.as_deref(), Auth::Login(WhenMissing::Direct)).await?;
+        let client = context
+            .client(target.server.as_deref(), Auth::Login(WhenMissing::Direct))
+            .await?;
         let prefix = match session.targets.len() {
             1 => String::new(),
             _ => format!("[{}] ", target.database),

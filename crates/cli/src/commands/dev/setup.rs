@@ -20,7 +20,8 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     let mut project = find(&args.project_path)?;
     let directory = match &project {
         Some(project) => project.directory.clone(),
-        None => std::path::absolute(&args.project_path).map_err(|e| Error::file("find", &args.project_path, e))?,
+        None => std::path::absolute(&args.project_path)
+            .map_err(|e| Error::file("find", &args.project_path, e))?,
     };
     if !has_module(&args, project.as_ref(), &directory)? {
         offer_project(context, &args, &directory)?;
@@ -48,11 +49,20 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     pick(&mut targets, wanted)?;
     for target in &mut targets {
         if target.database.is_none() {
-            target.database = Some(new_database(context, &args, target, &directory, project.is_some())?);
+            target.database = Some(new_database(
+                context,
+                &args,
+                target,
+                &directory,
+                project.is_some(),
+            )?);
         }
     }
     confirm_shared_names(&args, &directory, &targets)?;
-    let server = args.server.clone().or(targets.first().and_then(|t| t.server.clone()));
+    let server = args
+        .server
+        .clone()
+        .or(targets.first().and_then(|t| t.server.clone()));
     let server_url = context.config.server_url(server.as_deref())?;
     if !args.skip_publish {
         // A login that is missing is better asked for before the build than after it.
@@ -60,13 +70,22 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         context.client(server.as_deref(), auth).await?;
     }
     let client_command = client_command(&args, project.as_ref(), &directory)?;
-    let client_lang = args.client_lang.or_else(|| generate::detect_language(&directory));
+    let client_lang = args
+        .client_lang
+        .or_else(|| generate::detect_language(&directory));
     let mut dev_targets = Vec::new();
     for target in targets {
-        dev_targets.push(dev_target(&args, project.as_ref(), &directory, target, client_lang)?);
+        dev_targets.push(dev_target(
+            &args,
+            project.as_ref(),
+            &directory,
+            target,
+            client_lang,
+        )?);
     }
     Ok(Session {
-        writes_environment: client_lang == Some(Lang::Typescript) && directory.join("package.json").is_file(),
+        writes_environment: client_lang == Some(Lang::Typescript)
+            && directory.join("package.json").is_file(),
         directory,
         targets: dev_targets,
         server_url,
@@ -79,11 +98,19 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
     let is_module = |path: &Path| path.is_dir() && build::language(path).is_some();
     if let Some(path) = &args.module_path {
-        return if is_module(path) { Ok(true) } else { Err(no_module(path)) };
+        return if is_module(path) {
+            Ok(true)
+        } else {
+            Err(no_module(path))
+        };
     }
     if let Some(project) = project {
         if let Some(path) = project.targets()?.into_iter().find_map(|t| t.module_path) {
-            return if is_module(&path) { Ok(true) } else { Err(no_module(&path)) };
+            return if is_module(&path) {
+                Ok(true)
+            } else {
+                Err(no_module(&path))
+            };
         }
     }
     Ok(is_module(&directory.join("spacetimedb")))
@@ -110,10 +137,18 @@ fn offer_project(context: &Context, args: &Args, directory: &Path) -> Result<()>
                 return Err(no_module(&directory.join("spacetimedb")));
             }
             let answer = prompt::ask("Template (basic-ts): ");
-            if answer.is_empty() { "basic-ts".to_owned() } else { answer }
+            if answer.is_empty() {
+                "basic-ts".to_owned()
+            } else {
+                answer
+            }
         }
     };
-    let server = args.server.as_deref().or(context.config.default_server()).unwrap_or("local");
+    let server = args
+        .server
+        .as_deref()
+        .or(context.config.default_server())
+        .unwrap_or("local");
     init::create_for_dev(context, directory, &template, server)?;
     Ok(())
 }
@@ -125,7 +160,11 @@ fn pick(targets: &mut Vec<Target>, wanted: Option<&String>) -> Result<()> {
     };
     let names: Vec<String> = targets.iter().filter_map(|t| t.database.clone()).collect();
     if names.iter().any(|name| glob_matches(wanted, name)) {
-        targets.retain(|t| t.database.as_deref().is_some_and(|name| glob_matches(wanted, name)));
+        targets.retain(|t| {
+            t.database
+                .as_deref()
+                .is_some_and(|name| glob_matches(wanted, name))
+        });
         return Ok(());
     }
     match targets.as_mut_slice() {
@@ -135,16 +174,32 @@ fn pick(targets: &mut Vec<Target>, wanted: Option<&String>) -> Result<()> {
         }
         _ => Err(Error::coded(
             "LC0608",
-            format!("No database target matches '{wanted}'. Available databases: {}", names.join(", ")),
+            format!(
+                "No database target matches '{wanted}'. Available databases: {}",
+                names.join(", ")
+            ),
         )),
     }
 }
 
 /// A new name for the database, kept for the next time in spacetime.local.json.
-fn new_database(context: &Context, args: &Args, target: &Target, directory: &Path, save: bool) -> Result<String> {
-    let project = directory.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+fn new_database(
+    context: &Context,
+    args: &Args,
+    target: &Target,
+    directory: &Path,
+    save: bool,
+) -> Result<String> {
+    let project = directory
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let mut name = init::database_name(&project);
-    let server = args.server.as_deref().or(target.server.as_deref()).or(context.config.default_server());
+    let server = args
+        .server
+        .as_deref()
+        .or(target.server.as_deref())
+        .or(context.config.default_server());
     let url = context.config.server_url(server)?;
     if !args.yes && !crate::http::is_local(&url) {
         let answer = prompt::ask(&format!("Database name ({name}): "));
@@ -168,7 +223,11 @@ fn confirm_shared_names(args: &Args, directory: &Path, targets: &[Target]) -> Re
         return Ok(());
     }
     let shared = read_json(&directory.join("spacetime.json"))?;
-    let layers = ["spacetime.local.json".to_owned(), format!("spacetime.{}.json", args.env), format!("spacetime.{}.local.json", args.env)];
+    let layers = [
+        "spacetime.local.json".to_owned(),
+        format!("spacetime.{}.json", args.env),
+        format!("spacetime.{}.local.json", args.env),
+    ];
     for layer in layers {
         if read_json(&directory.join(layer))?.get("database").is_some() {
             return Ok(());
@@ -184,11 +243,17 @@ fn confirm_shared_names(args: &Args, directory: &Path, targets: &[Target]) -> Re
     if prompt::confirm("Do you want to develop against it?", false) {
         Ok(())
     } else {
-        Err(Error::plain("Aborted. Name your own in spacetime.local.json, or on the command line."))
+        Err(Error::plain(
+            "Aborted. Name your own in spacetime.local.json, or on the command line.",
+        ))
     }
 }
 
-fn client_command(args: &Args, project: Option<&Project>, directory: &Path) -> Result<Option<String>> {
+fn client_command(
+    args: &Args,
+    project: Option<&Project>,
+    directory: &Path,
+) -> Result<Option<String>> {
     if args.server_only {
         return Ok(None);
     }
@@ -231,7 +296,8 @@ fn detect_client(directory: &Path) -> Result<Option<String>> {
     if has("Cargo.toml") {
         return Ok(Some("cargo run".to_owned()));
     }
-    Ok((generate::detect_language(directory) == Some(Lang::Csharp)).then(|| "dotnet run".to_owned()))
+    Ok((generate::detect_language(directory) == Some(Lang::Csharp))
+        .then(|| "dotnet run".to_owned()))
 }
 
 fn dev_target(
@@ -253,7 +319,10 @@ fn dev_target(
         } else if let Some(lang @ (Lang::Typescript | Lang::Rust)) = client_lang {
             bindings.push(Job {
                 lang,
-                source: Source::Project { directory: module.clone(), build_options: None },
+                source: Source::Project {
+                    directory: module.clone(),
+                    build_options: None,
+                },
                 out_dir: directory.join(&args.module_bindings_path),
                 include_private: false,
                 client_package: None,
@@ -273,8 +342,13 @@ fn dev_target(
 /// An empty object if there is no such file.
 fn read_json(path: &Path) -> Result<Value> {
     match std::fs::read_to_string(path) {
-        Ok(text) => json5::from_str(&text)
-            .map_err(|e| Error::caused("LC0607", format!("{} is not valid JSON5", path.display()), e)),
+        Ok(text) => json5::from_str(&text).map_err(|e| {
+            Error::caused(
+                "LC0607",
+                format!("{} is not valid JSON5", path.display()),
+                e,
+            )
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
         Err(error) => Err(Error::file("read", path, error)),
     }
@@ -291,8 +365,17 @@ mod tests {
     #[test]
     fn the_client_is_found_out() {
         for (files, want) in [
-            (&[("package.json", r#"{"scripts":{"dev":"vite"}}"#)][..], Some("npm run dev")),
-            (&[("package.json", r#"{"scripts":{"dev":"vite"}}"#), ("pnpm-lock.yaml", "")], Some("pnpm run dev")),
+            (
+                &[("package.json", r#"{"scripts":{"dev":"vite"}}"#)][..],
+                Some("npm run dev"),
+            ),
+            (
+                &[
+                    ("package.json", r#"{"scripts":{"dev":"vite"}}"#),
+                    ("pnpm-lock.yaml", ""),
+                ],
+                Some("pnpm run dev"),
+            ),
             (&[("package.json", r#"{"scripts":{"start":"x"}}"#)], None),
             (&[("Cargo.toml", "")], Some("cargo run")),
             (&[], None),
@@ -301,7 +384,13 @@ mod tests {
             for (name, text) in files {
                 std::fs::write(directory.path().join(name), text).expect("written");
             }
-            assert_eq!(detect_client(directory.path()).expect("readable").as_deref(), want, "{files:?}");
+            assert_eq!(
+                detect_client(directory.path())
+                    .expect("readable")
+                    .as_deref(),
+                want,
+                "{files:?}"
+            );
         }
     }
 }

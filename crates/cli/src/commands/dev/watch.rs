@@ -15,8 +15,24 @@ use crate::error::{Error, Result};
 const QUIET: Duration = Duration::from_millis(150);
 
 const IGNORED: [&str; 18] = [
-    ".git", ".hg", ".svn", "target", "build", "bin", "obj", "node_modules", "dist", ".next", ".nuxt", ".output",
-    "__pycache__", ".venv", "venv", ".vs", ".idea", "module_bindings",
+    ".git",
+    ".hg",
+    ".svn",
+    "target",
+    "build",
+    "bin",
+    "obj",
+    "node_modules",
+    "dist",
+    ".next",
+    ".nuxt",
+    ".output",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".vs",
+    ".idea",
+    "module_bindings",
 ];
 
 /// The changes to come.
@@ -27,7 +43,8 @@ pub struct Changes {
 }
 
 pub fn watch(session: &Session) -> Result<Changes> {
-    let cannot = |e: notify::Error| Error::caused("LC0638", "cannot watch the module's directory", e);
+    let cannot =
+        |e: notify::Error| Error::caused("LC0638", "cannot watch the module's directory", e);
     let mut roots: Vec<PathBuf> = session.targets.iter().map(|t| t.module.clone()).collect();
     roots.sort();
     roots.dedup();
@@ -53,9 +70,14 @@ pub fn watch(session: &Session) -> Result<Changes> {
     })
     .map_err(cannot)?;
     for root in &roots {
-        watcher.watch(root, RecursiveMode::Recursive).map_err(cannot)?;
+        watcher
+            .watch(root, RecursiveMode::Recursive)
+            .map_err(cannot)?;
     }
-    Ok(Changes { events, _watcher: watcher })
+    Ok(Changes {
+        events,
+        _watcher: watcher,
+    })
 }
 
 impl Changes {
@@ -82,25 +104,39 @@ impl Filter {
             let _ = builder.add(directory.join(".gitignore"));
             ignore.extend(builder.build());
         }
-        Self { roots: roots.to_vec(), ignore }
+        Self {
+            roots: roots.to_vec(),
+            ignore,
+        }
     }
 
     fn admits(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        if name == ".env.local" || (name.starts_with("spacetime.") && name.ends_with(".local.json")) {
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
+        if name == ".env.local" || (name.starts_with("spacetime.") && name.ends_with(".local.json"))
+        {
             return true;
         }
         // The build itself writes this one.
         if name == "Cargo.lock" {
             return false;
         }
-        let relative = self.roots.iter().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
-        let in_ignored = relative
-            .components()
-            .any(|part| part.as_os_str().to_str().is_some_and(|part| IGNORED.contains(&part)));
+        let relative = self
+            .roots
+            .iter()
+            .find_map(|root| path.strip_prefix(root).ok())
+            .unwrap_or(path);
+        let in_ignored = relative.components().any(|part| {
+            part.as_os_str()
+                .to_str()
+                .is_some_and(|part| IGNORED.contains(&part))
+        });
         !in_ignored
             && !self.ignore.iter().any(|rules| {
-                path.starts_with(rules.path()) && rules.matched_path_or_any_parents(path, false).is_ignore()
+                path.starts_with(rules.path())
+                    && rules.matched_path_or_any_parents(path, false).is_ignore()
             })
     }
 }

@@ -13,7 +13,10 @@ use crate::error::{Error, Result};
 
 pub fn load(source: &Source) -> Result<ModuleDef> {
     match source {
-        Source::Project { directory, build_options } => {
+        Source::Project {
+            directory,
+            build_options,
+        } => {
             let options = build::Options::parse(build_options.as_deref().unwrap_or(""))?;
             let built = build::build(directory, &options)?;
             of_program(&built.path, built.host_type)
@@ -23,7 +26,9 @@ pub fn load(source: &Source) -> Result<ModuleDef> {
         Source::Definition(path) => {
             let mut text = String::new();
             if path == Path::new("-") {
-                std::io::stdin().read_to_string(&mut text).map_err(|e| Error::file("read", path, e))?;
+                std::io::stdin()
+                    .read_to_string(&mut text)
+                    .map_err(|e| Error::file("read", path, e))?;
             } else {
                 text = std::fs::read_to_string(path).map_err(|e| Error::file("read", path, e))?;
             }
@@ -35,19 +40,37 @@ pub fn load(source: &Source) -> Result<ModuleDef> {
 /// Asks the server program, or the one in `SPACETIMEDB_SCHEMA_EXTRACTOR`, what a built module defines.
 pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
     if !path.is_file() {
-        return Err(Error::file("read", path, std::io::ErrorKind::NotFound.into()));
+        return Err(Error::file(
+            "read",
+            path,
+            std::io::ErrorKind::NotFound.into(),
+        ));
     }
-    let mut command = match std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty()) {
-        Some(program) => Command::new(program),
-        None => Command::new(beside_this_program("spacetimedb-standalone")?),
-    };
+    let mut command =
+        match std::env::var_os("SPACETIMEDB_SCHEMA_EXTRACTOR").filter(|v| !v.is_empty()) {
+            Some(program) => Command::new(program),
+            None => Command::new(beside_this_program("spacetimedb-standalone")?),
+        };
     command.arg("extract-schema").arg(path);
-    command.args(["--host-type", if host_type == HostType::Wasm { "wasm" } else { "js" }]);
+    command.args([
+        "--host-type",
+        if host_type == HostType::Wasm {
+            "wasm"
+        } else {
+            "js"
+        },
+    ]);
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()
-        .map_err(|e| Error::caused("LC0633", "cannot run the program that reads a module's schema", e))?;
+        .map_err(|e| {
+            Error::caused(
+                "LC0633",
+                "cannot run the program that reads a module's schema",
+                e,
+            )
+        })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().trim_start_matches("Error: ");
@@ -56,7 +79,10 @@ pub fn of_program(path: &Path, host_type: HostType) -> Result<ModuleDef> {
             format!("the schema of {} cannot be read: {said}", path.display()),
         ));
     }
-    parse(&String::from_utf8_lossy(&output.stdout), &path.display().to_string())
+    parse(
+        &String::from_utf8_lossy(&output.stdout),
+        &path.display().to_string(),
+    )
 }
 
 /// Reads `{"V10":…}` or `{"V9":…}`, or what `spacetime describe` prints, which has no envelope.
@@ -69,6 +95,11 @@ fn parse(text: &str, place: &str) -> Result<ModuleDef> {
                 .map_err(|_| error)
         })
         .map_err(|e| Error::caused("LC0633", format!("{place} holds no module definition"), e))?;
-    ModuleDef::validate(raw)
-        .map_err(|e| Error::caused("LC0633", format!("the module definition of {place} is not valid"), e))
+    ModuleDef::validate(raw).map_err(|e| {
+        Error::caused(
+            "LC0633",
+            format!("the module definition of {place} is not valid"),
+            e,
+        )
+    })
 }

@@ -19,7 +19,8 @@ pub fn write(out_dir: &Path, files: &[GeneratedFile], job: &Job) -> Result<()> {
         let is_same = std::fs::read(&path).is_ok_and(|old| old == text.as_bytes());
         if !is_same {
             if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory).map_err(|e| Error::file("create", directory, e))?;
+                std::fs::create_dir_all(directory)
+                    .map_err(|e| Error::file("create", directory, e))?;
             }
             println!("Writing file {}", path.display());
             std::fs::write(&path, text).map_err(|e| Error::file("write", &path, e))?;
@@ -57,13 +58,17 @@ fn rustfmt(files: &[GeneratedFile]) -> std::result::Result<Vec<String>, String> 
         std::fs::write(&path, &file.text).map_err(|e| e.to_string())?;
         command.arg(path);
     }
-    let output = command.output().map_err(|e| format!("rustfmt cannot be run: {e}"))?;
+    let output = command
+        .output()
+        .map_err(|e| format!("rustfmt cannot be run: {e}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     files
         .iter()
-        .map(|file| std::fs::read_to_string(directory.path().join(&file.path)).map_err(|e| e.to_string()))
+        .map(|file| {
+            std::fs::read_to_string(directory.path().join(&file.path)).map_err(|e| e.to_string())
+        })
         .collect()
 }
 
@@ -75,10 +80,17 @@ fn find_generated(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     };
     for entry in entries {
         let entry = entry.map_err(|e| Error::file("read", directory, e))?;
-        let (path, kind) = (entry.path(), entry.file_type().map_err(|e| Error::file("read", directory, e))?);
+        let (path, kind) = (
+            entry.path(),
+            entry
+                .file_type()
+                .map_err(|e| Error::file("read", directory, e))?,
+        );
         if kind.is_dir() {
             find_generated(&path, found)?;
-        } else if kind.is_file() && std::fs::read(&path).is_ok_and(|t| t.starts_with(PREFIX.as_bytes())) {
+        } else if kind.is_file()
+            && std::fs::read(&path).is_ok_and(|t| t.starts_with(PREFIX.as_bytes()))
+        {
             found.push(path);
         }
     }

@@ -21,15 +21,31 @@ pub fn write(plan: &Plan) -> Result<()> {
         &root.join("spacetime.json"),
         &pretty(&json!({ "server": plan.server, "module-path": "./spacetimedb" })),
     )?;
-    write_new(&root.join("spacetime.local.json"), &pretty(&json!({ "database": plan.database })))?;
+    write_new(
+        &root.join("spacetime.local.json"),
+        &pretty(&json!({ "database": plan.database })),
+    )?;
     if root.join("package.json").is_file() {
-        let host = plan.server_url.replacen("http", "ws", 1).replace("//127.0.0.1", "//localhost");
-        write_new(&root.join(".env.local"), &environment(&plan.database, &host))?;
+        let host = plan
+            .server_url
+            .replacen("http", "ws", 1)
+            .replace("//127.0.0.1", "//localhost");
+        write_new(
+            &root.join(".env.local"),
+            &environment(&plan.database, &host),
+        )?;
     }
-    for name in ["AGENTS.md", "CLAUDE.md", ".windsurfrules", ".github/copilot-instructions.md"] {
+    for name in [
+        "AGENTS.md",
+        "CLAUDE.md",
+        ".windsurfrules",
+        ".github/copilot-instructions.md",
+    ] {
         write_new(&root.join(name), RULES)?;
     }
-    let cursor = format!("---\ndescription: Rules for this project\nglobs: **/*\nalwaysApply: true\n---\n\n{RULES}");
+    let cursor = format!(
+        "---\ndescription: Rules for this project\nglobs: **/*\nalwaysApply: true\n---\n\n{RULES}"
+    );
     write_new(&root.join(".cursor/rules/spacetimedb.mdc"), &cursor)
 }
 
@@ -69,7 +85,11 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
 /// `2.10.*`: any release that speaks as this program does.
 fn compatible_range() -> String {
     let mut parts = crate::COMPATIBLE_VERSION.split('.');
-    format!("{}.{}.*", parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+    format!(
+        "{}.{}.*",
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default()
+    )
 }
 
 fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
@@ -81,7 +101,10 @@ fn npm_package(path: &Path, name: Option<&str>, plan: &Plan) -> Result<()> {
     if let Some(name) = name {
         package["name"] = name.into();
     }
-    if let Some(dependency) = package.get_mut("dependencies").and_then(|d| d.get_mut("spacetimedb")) {
+    if let Some(dependency) = package
+        .get_mut("dependencies")
+        .and_then(|d| d.get_mut("spacetimedb"))
+    {
         *dependency = plan.npm_sdk.clone().unwrap_or_else(compatible_range).into();
     }
     std::fs::write(path, pretty(&package)).map_err(|e| Error::file("write", path, e))
@@ -91,14 +114,17 @@ fn cargo_package(path: &Path, name: Option<&str>) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(());
     };
-    let mut manifest: toml_edit::DocumentMut = text
-        .parse()
-        .map_err(|e: toml_edit::TomlError| Error::caused("LC0637", format!("{} is not TOML", path.display()), e))?;
+    let mut manifest: toml_edit::DocumentMut =
+        text.parse().map_err(|e: toml_edit::TomlError| {
+            Error::caused("LC0637", format!("{} is not TOML", path.display()), e)
+        })?;
     if let Some(name) = name {
         manifest["package"]["name"] = toml_edit::value(name);
     }
     for dependency in ["spacetimedb", "spacetimedb-sdk"] {
-        let known = manifest.get_mut("dependencies").and_then(|d| d.get_mut(dependency));
+        let known = manifest
+            .get_mut("dependencies")
+            .and_then(|d| d.get_mut(dependency));
         if let Some(version) = known.filter(|item| item.is_str()) {
             *version = toml_edit::value(compatible_range());
         }

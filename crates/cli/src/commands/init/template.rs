@@ -14,9 +14,18 @@ static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
 const DESCRIPTIONS: [(&str, &str); 5] = [
     ("basic-ts", "TypeScript module, client that runs in Node"),
     ("basic-rs", "Rust module, Rust client"),
-    ("browser-ts", "TypeScript module, page without a framework (Vite)"),
-    ("chat-react-ts", "TypeScript module, chat with presence (React, Vite)"),
-    ("nodejs-ts", "TypeScript module, command-line program (Node)"),
+    (
+        "browser-ts",
+        "TypeScript module, page without a framework (Vite)",
+    ),
+    (
+        "chat-react-ts",
+        "TypeScript module, chat with presence (React, Vite)",
+    ),
+    (
+        "nodejs-ts",
+        "TypeScript module, command-line program (Node)",
+    ),
 ];
 
 /// One of our templates.
@@ -83,9 +92,18 @@ pub fn clone(url: &str, plan: &Plan) -> Result<()> {
         .args(["clone", "--quiet", "--depth", "1", "--", url])
         .arg(&plan.directory)
         .status()
-        .map_err(|e| Error::caused("LC0637", "cannot run git, which templates from repositories need", e))?;
+        .map_err(|e| {
+            Error::caused(
+                "LC0637",
+                "cannot run git, which templates from repositories need",
+                e,
+            )
+        })?;
     if !status.success() {
-        return Err(Error::coded("LC0637", format!("git could not clone {url}; its message is above")));
+        return Err(Error::coded(
+            "LC0637",
+            format!("git could not clone {url}; its message is above"),
+        ));
     }
     let history = plan.directory.join(".git");
     std::fs::remove_dir_all(&history).map_err(|e| Error::file("delete", &history, e))
@@ -97,14 +115,23 @@ mod tests {
 
     #[test]
     fn every_template_is_listed_and_there() {
-        let mut there: Vec<_> = TEMPLATES.dirs().map(|d| d.path().display().to_string()).collect();
-        let mut listed: Vec<_> = DESCRIPTIONS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let mut there: Vec<_> = TEMPLATES
+            .dirs()
+            .map(|d| d.path().display().to_string())
+            .collect();
+        let mut listed: Vec<_> = DESCRIPTIONS
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect();
         there.sort();
         listed.sort();
         assert_eq!(there, listed);
         for name in listed {
             let template = Template::find(&name).expect("found");
-            let has_module = template.directory.dirs().any(|d| d.path().ends_with("spacetimedb"));
+            let has_module = template
+                .directory
+                .dirs()
+                .any(|d| d.path().ends_with("spacetimedb"));
             assert!(has_module, "{name}");
         }
     }

@@ -1,0 +1,365 @@
+//! `init`, `build` of TypeScript and `generate`, against no server at all.
+
+mod common;
+
+use common::Home;
+
+/// A stand-in for the npm package: it imports what the real one imports from the host.
+fn write_module(home: &Home, index: &str) {
+    home.write(
+        "m/package.json",
+        r#"{"name":"m","dependencies":{"spacetimedb":"2.10.*"}}"#,
+    );
+    home.write("m/src/index.ts", index);
+    home.write(
+        "m/node_modules/spacetimedb/package.json",
+        r#"{"name":"spacetimedb","exports":{"./server":"./server.js","./old":"./old.js"}}"#,
+    );
+    home.write(
+        "m/node_modules/spacetimedb/server.js",
+        "import * as sys from 'spacetime:sys@2.0';\nexport const schema = s => ({ s, sys });\n",
+    );
+    home.write(
+        "m/node_modules/spacetimedb/old.js",
+        "import * as sys from 'spacetime:sys@1.0';\nexport const old = sys;\n",
+    );
+}
+
+const MODULE: &str = "import { schema } from 'spacetimedb/server';
+type Kind = 'a' | 'b';
+/*! legal */
+const kind: Kind = process.env.NODE_ENV === 'production' ? 'a' : 'b';
+export const shown = kind;
+export default schema({ kind });
+";
+
+#[test]
+fn typescript_is_bundled() {
+    let home = Home::new();
+    write_module(&home, MODULE);
+    let built = home.run(&["build", "-p", "m"]).ok();
+    assert!(
+        built.stdout.contains("Could not find TypeScript")
+            && built.stdout.ends_with("Build finished successfully.\n"),
+        "{built:#?}"
+    );
+    let bundle = std::fs::read_to_string(home.path("m/dist/bundle.js")).expect("the bundle");
+    assert!(bundle.contains("from \"spacetime:sys@2.0\""), "{bundle}");
+    assert!(
+        bundle.contains("as default") && bundle.contains("shown"),
+        "{bundle}"
+    );
+    assert!(bundle.contains("sourceMappingURL=data:"), "{bundle}");
+    assert!(
+        !bundle.contains("Kind") && !bundle.contains("legal") && !bundle.contains("process.env"),
+        "{bundle}"
+    );
+    assert!(bundle.contains("\"a\""), "{bundle}");
+    home.run(&["build", "-p", "m", "--debug"]).ok();
+    let debug = std::fs::read_to_string(home.path("m/dist/bundle.js")).expect("the bundle");
+    assert_ne!(bundle, debug);
+}
+
+#[test]
+fn mistakes_in_typescript_are_told_with_their_place() {
+    let home = Home::new();
+    for (index, parts) in [
+        ("export default {;\n", &["[LC0635]", "index.ts"][..]),
+        ("import x from 'nowhere';\nexport default x;\n", &["[LC0635]", "nowhere", "Module not found.", "npm install"]),
+        ("import { missing } from 'spacetimedb/server';\nexport default missing;\n", &["[LC0635]", "missing"]),
+        ("export default 1;\n", &["[LC0636]", "does not import `spacetimedb/server`"]),
+        ("import { schema } from 'spacetimedb/server';\nexport const x = schema({});\n", &["[LC0636]", "export default"]),
+        (
+            "import { schema } from 'spacetimedb/server';\nimport { old } from 'spacetimedb/old';\nexport default schema(old);\n",
+            &["[LC0636]", "2 different versions"],
+        ),
+    ] {
+        write_module(&home, index);
+        let failed = home.run(&["build", "-p", "m"]);
+        assert_eq!(failed.status, 1, "{failed:#?}");
+        for part in parts {
+            assert!(failed.stderr.contains(part), "{part} in {failed:#?}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn type_errors_end_the_build_with_the_compilers_status() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    write_module(&home, MODULE);
+    home.write(
+        "m/node_modules/.bin/tsc",
+        "#!/bin/sh\necho \"src/index.ts(1,1): error $*\"\nexit 2\n",
+    );
+    let tsc = home.path("m/node_modules/.bin/tsc");
+    std::fs::set_permissions(&tsc, std::fs::Permissions::from_mode(0o755))
+        .expect("made executable");
+    let failed = home.run(&["build", "-p", "m"]);
+    assert_eq!(
+        (failed.status, failed.stderr.contains("Error")),
+        (2, false),
+        "{failed:#?}"
+    );
+    assert!(failed.stdout.contains("error --noEmit"), "{failed:#?}");
+    assert!(!home.path("m/dist/bundle.js").exists());
+}
+
+const DEFINITION: &str = include_str!("../../codegen/tests/golden/coverage.json");
+
+#[test]
+fn bindings_are_written_once_and_old_ones_deleted() {
+    let home = Home::new();
+    home.write("definition.json", DEFINITION);
+    home.write("package.json", r#"{"dependencies":{"lightcone":"0.1.0"}}"#);
+    let first = home
+        .run(&["generate", "--module-def", "definition.json"])
+        .ok();
+    assert!(
+        first
+            .stdout
+            .contains("Skipping private tables during codegen: banned, secrets."),
+        "{first:#?}"
+    );
+    assert!(
+        first.stdout.ends_with("Generate finished successfully.\n"),
+        "{first:#?}"
+    );
+    let index =
+        std::fs::read_to_string(home.path("src/module_bindings/index.ts")).expect("written");
+    assert!(
+        index.contains("from \"lightcone\";"),
+        "package.json decides"
+    );
+    let second = home
+        .run_with(&["generate", "--module-def"], DEFINITION, &[])
+        .ok();
+    assert!(!second.stdout.contains("Writing file"), "{second:#?}");
+
+    let old = "// THIS FILE IS AUTOMATICALLY GENERATED BY SPACETIMEDB. x\n";
+    home.write("src/module_bindings/deep/old_table.ts", old);
+    home.write("src/module_bindings/mine.ts", "export {};\n");
+    let kept = home
+        .run(&["generate", "--module-def", "definition.json"])
+        .ok();
+    assert!(
+        kept.stdout.contains("old_table.ts")
+            && home.path("src/module_bindings/deep/old_table.ts").exists(),
+        "{kept:#?}"
+    );
+    home.run(&["generate", "--module-def", "definition.json", "-y"])
+        .ok();
+    assert!(!home.path("src/module_bindings/deep/old_table.ts").exists());
+    assert!(home.path("src/module_bindings/mine.ts").exists());
+
+    let flag = [
+        "generate",
+        "--module-def",
+        "definition.json",
+        "--client-package",
+        "spacetimedb",
+        "--out-dir",
+        "x",
+    ];
+    home.run(&flag).ok();
+    let index = std::fs::read_to_string(home.path("x/index.ts")).expect("written");
+    assert!(index.contains("from \"spacetimedb\";"), "the flag decides");
+}
+
+#[test]
+fn generate_says_what_is_wrong() {
+    let home = Home::new();
+    home.write("bad.json", "{}");
+    for (args, part) in [
+        (
+            &["generate", "--module-def", "bad.json", "-l", "ts"][..],
+            "[LC0633]",
+        ),
+        (
+            &["generate", "-b", "missing.wasm", "-l", "rust"],
+            "[LC0619]",
+        ),
+        (&["generate", "-b", "bad.json", "-l", "rust"], "[LC0633]"),
+        (&["generate"], "[LC0634]"),
+        (&["generate", "-l", "ts"], "[LC0610]"),
+        (
+            &["generate", "-l", "csharp", "--module-def", "bad.json"],
+            "[LC0601]",
+        ),
+    ] {
+        let failed = home.run(args);
+        assert!(
+            failed.status == 1 && failed.stderr.contains(part),
+            "{args:?}: {failed:#?}"
+        );
+    }
+    let mixed = home.run(&[
+        "generate",
+        "-l",
+        "ts",
+        "--namespace",
+        "x",
+        "--module-def",
+        "bad.json",
+    ]);
+    assert_eq!(mixed.status, 2, "{mixed:#?}");
+}
+
+#[test]
+fn init_writes_a_project() {
+    let home = Home::new();
+    let made = home
+        .run(&[
+            "init",
+            "My App",
+            "-t",
+            "chat-react-ts",
+            "--local",
+            "--non-interactive",
+        ])
+        .ok();
+    assert!(made.stdout.contains("spacetime dev"), "{made:#?}");
+    let read =
+        |name: &str| std::fs::read_to_string(home.path(&format!("my-app/{name}"))).expect(name);
+    let config: serde_json::Value = serde_json::from_str(&read("spacetime.json")).expect("JSON");
+    assert_eq!(
+        config,
+        serde_json::json!({ "server": "local", "module-path": "./spacetimedb" })
+    );
+    let local: serde_json::Value =
+        serde_json::from_str(&read("spacetime.local.json")).expect("JSON");
+    let database = local["database"].as_str().expect("a name").to_owned();
+    assert!(
+        database.starts_with("my-app-") && database.len() == 12,
+        "{database}"
+    );
+    let environment = read(".env.local");
+    assert_eq!(environment.lines().count(), 12);
+    assert!(
+        environment.contains(&format!(
+            "VITE_SPACETIMEDB_DB_NAME={database}\nVITE_SPACETIMEDB_HOST=ws://localhost:3000\n"
+        )),
+        "{environment}"
+    );
+    let package: serde_json::Value = serde_json::from_str(&read("package.json")).expect("JSON");
+    assert_eq!(
+        (&package["name"], &package["dependencies"]["spacetimedb"]),
+        (&"my-app".into(), &"2.10.*".into())
+    );
+    assert!(
+        read("src/main.tsx").contains(&database) && read(".gitignore").contains("node_modules")
+    );
+    assert_eq!(read("AGENTS.md"), read("CLAUDE.md"));
+    for name in [
+        ".cursor/rules/spacetimedb.mdc",
+        ".windsurfrules",
+        ".github/copilot-instructions.md",
+    ] {
+        assert!(read(name).contains("ctx.timestamp"), "{name}");
+    }
+
+    let again = home.run(&[
+        "init",
+        "My App",
+        "-t",
+        "basic-ts",
+        "--local",
+        "--non-interactive",
+    ]);
+    assert!(
+        again.status == 1
+            && again.stderr.contains("is not empty")
+            && again.stderr.contains("[LC0637]"),
+        "{again:#?}"
+    );
+}
+
+#[test]
+fn init_of_a_module_alone_and_of_other_versions() {
+    let home = Home::new();
+    home.run(&["init", "a", "--lang", "rust", "--non-interactive"])
+        .ok();
+    assert!(home.path("a/spacetimedb/Cargo.toml").is_file() && !home.path("a/Cargo.toml").exists());
+    let spec = [
+        "init",
+        "b",
+        "-t",
+        "basic-ts",
+        "--npm-sdk",
+        "npm:lightcone@0.1.0",
+        "--non-interactive",
+        "--project-path",
+        "deep/b",
+    ];
+    home.run(&spec).ok();
+    for name in ["deep/b/package.json", "deep/b/spacetimedb/package.json"] {
+        let package = std::fs::read_to_string(home.path(name)).expect("written");
+        assert!(
+            package.contains("\"spacetimedb\": \"npm:lightcone@0.1.0\""),
+            "{package}"
+        );
+    }
+    assert!(home
+        .run(&["init", "--template"])
+        .ok()
+        .stdout
+        .contains("chat-react-ts"));
+    for (args, status, part) in [
+        (
+            &["init", "c", "--non-interactive"][..],
+            2,
+            "--template and --lang",
+        ),
+        (
+            &["init", "--template", "basic-ts", "--non-interactive"],
+            2,
+            "the name",
+        ),
+        (
+            &["init", "c", "--template", "x", "--non-interactive"],
+            1,
+            "[LC0637]",
+        ),
+        (
+            &["init", "c", "--lang", "cpp", "--non-interactive"],
+            1,
+            "[LC0601]",
+        ),
+        (
+            &["init", "c", "--lang", "rust", "--template", "basic-rs"],
+            2,
+            "cannot be used",
+        ),
+        (
+            &["init", "---", "--lang", "rust", "--non-interactive"],
+            2,
+            "",
+        ),
+    ] {
+        let failed = home.run(args);
+        assert!(
+            failed.status == status && failed.stderr.contains(part),
+            "{args:?}: {failed:#?}"
+        );
+    }
+}
+
+#[test]
+fn init_asks_when_it_may() {
+    let home = Home::new();
+    // Name, path, database name, template, package manager.
+    let made = home
+        .run_with(
+            &["init", "--local"],
+            "Shop\n\nshop-db\nbasic-ts\nnone\n",
+            &[],
+        )
+        .ok();
+    assert!(
+        made.stdout.contains("Project name (my-spacetime-app)") && made.stdout.contains("./shop"),
+        "{made:#?}"
+    );
+    let local = std::fs::read_to_string(home.path("shop/spacetime.local.json")).expect("written");
+    assert!(local.contains("\"shop-db\""), "{local}");
+}
