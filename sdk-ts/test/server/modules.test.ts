@@ -34,7 +34,14 @@ async function bundle(entry: string, name: string, sdk: "lightcone" | "npm"): Pr
     platform: "browser",
     external: ["spacetime:sys*"],
     sourcemap: "inline",
-    alias: sdk === "lightcone" ? { "spacetimedb/server": ours, "lightcone/server": ours } : {},
+    alias:
+      sdk === "lightcone"
+        ? {
+            "spacetimedb/server": ours,
+            "lightcone/server": ours,
+            spacetimedb: join(root, "sdk-ts/src/client/index.ts"),
+          }
+        : {},
   });
   const path = server.home.path(`${name}-${sdk}.js`);
   writeFileSync(path, result.outputFiles![0]!.text);
@@ -144,5 +151,29 @@ describe("the transfer module", () => {
     expect(await sql(database, "SELECT * FROM accounts WHERE id = 4")).toMatch(/4\s+\|\s+1050/);
     expect(await call(database, "seed", 3, 7)).toBe("");
     expect((await sql(database, "SELECT * FROM accounts")).match(/\| 7/g)).toHaveLength(3);
+  });
+});
+
+describe("modules/coverage-ts, which checks everything itself", () => {
+  test.each(["npm", "lightcone"] as const)("with %s", async (sdk) => {
+    const database = `checks-${sdk}`;
+    const program = await bundle(join(root, "modules/coverage-ts/src/index.ts"), "checks", sdk);
+    await server.home.ok("publish", "--server", server.url, "-y", "--js-path", program, database);
+    for (const reducer of [
+      "store_values",
+      "indexes",
+      "iterators",
+      "sequences",
+      "host_errors",
+      "context",
+      "logging",
+    ]) {
+      expect([reducer, await call(database, reducer)]).toEqual([reducer, ""]);
+    }
+    expect(await call(database, "user_error", "refused")).toContain("refused");
+    for (const reducer of ["crash", "recurse_forever"]) {
+      expect(await call(database, reducer)).toContain("fatal error");
+    }
+    expect(await call(database, "still_works")).toBe("");
   });
 });
