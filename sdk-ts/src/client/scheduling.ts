@@ -6,10 +6,18 @@ export type Steps<T = void> = Generator<void, T, void>;
 /** A slice ends after this time; shorter than a frame of 60 Hz, with time left for the page. */
 const SLICE_MS = 8;
 
+let taskStarter: ((task: () => void) => void) | undefined;
+
 /** Continues in a new task, after input events and rendering had their turn. */
-const nextTask: (task: () => void) => void = (() => {
+function nextTask(task: () => void): void {
+  taskStarter ??= makeTaskStarter();
+  taskStarter(task);
+}
+
+function makeTaskStarter(): (task: () => void) => void {
   const { setImmediate } = globalThis as { setImmediate?: (task: () => void) => void };
   if (setImmediate) return (task) => void setImmediate(task);
+  // Timers of a browser wait for 4 ms once they are nested.
   if (typeof MessageChannel === "undefined") return (task) => void setTimeout(task);
   const channel = new MessageChannel();
   const waiting: (() => void)[] = [];
@@ -18,7 +26,7 @@ const nextTask: (task: () => void) => void = (() => {
     waiting.push(task);
     channel.port2.postMessage(undefined);
   };
-})();
+}
 
 /**
  * Runs jobs one after another, each to its end before the next one starts. A job that is short enough runs at once,
