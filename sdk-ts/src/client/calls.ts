@@ -34,15 +34,15 @@ export class CallPromise<T> extends Promise<T> {
     return super.then(onFulfilled, onRejected);
   }
 
-  /** Makes sure that a rejection is handled; `what` names the call in the log. */
-  watch(what: string): this {
+  /** Makes sure that a rejection is handled; the log names the call. */
+  watch(kind: string, name: string): this {
     super.then(undefined, (error: unknown) => {
       // Whoever waits for a call that failed at once has not come to it yet.
       setTimeout(() => {
         if (this.#isObserved) return;
         // That the connection is gone is told elsewhere as well.
         const level = error instanceof ClientError ? "warn" : "error";
-        stdbLogger(level, `${what} failed, and nobody waited for it:`, error);
+        stdbLogger(level, `${kind} ${name} failed, and nobody waited for it:`, error);
       });
     });
     return this;
@@ -50,7 +50,10 @@ export class CallPromise<T> extends Promise<T> {
 }
 
 /** Promise, and what settles it. */
-export function pendingPromise<T>(what: string): {
+export function pendingPromise<T>(
+  kind: string,
+  name: string,
+): {
   promise: Promise<T>;
   resolve: (value: T) => void;
   reject: (error: unknown) => void;
@@ -61,7 +64,7 @@ export function pendingPromise<T>(what: string): {
     resolve = onValue;
     reject = onError;
   });
-  return { promise: promise.watch(what), resolve, reject };
+  return { promise: promise.watch(kind, name), resolve, reject };
 }
 
 export class PendingRequests {

@@ -10,6 +10,7 @@ import {
   makeFromBuilder,
   type NamespacedQueryBuilder,
   ProductType,
+  ResizableBuffer,
   type RowTypedQuery,
   SenderError,
   Timestamp,
@@ -18,7 +19,7 @@ import {
 import { CacheUpdater } from "./cache_updater";
 import { type PendingRequest, PendingRequests, pendingPromise } from "./calls";
 import { ClientCache } from "./client_cache";
-import { ClientError, toError } from "./client_error";
+import { ClientError, type ClientErrorCode, toError } from "./client_error";
 import type { ClientDbView } from "./client_table";
 import { type ContextEvent, type Event, EventContext } from "./event_context";
 import { callSafely, type EventEmitter } from "./event_emitter";
@@ -38,6 +39,7 @@ import {
   type SubscriptionHandleImpl,
 } from "./subscriptions";
 import {
+  type ReducerOutcome,
   readServerMessage,
   type ServerMessage,
   type TableRows,
@@ -231,26 +233,17 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
 
   /** Calls a reducer with encoded arguments; `reducerArgs` are for the event of the reducer. */
   callReducer(reducerName: string, argsBuffer: Uint8Array, reducerArgs: object = {}): Promise<void> {
-    return this.#request("reducer", reducerName, argsBuffer.length, reducerArgs, (writer, requestId) =>
-      writeCall(writer, "reducer", requestId, reducerName, argsBuffer),
-    );
+    return this.#call<void>("reducer", reducerName, (writer) => writer.writeBytes(argsBuffer), reducerArgs);
   }
 
   callReducerWithParams(reducerName: string, paramsType: ProductType, params: object): Promise<void> {
-    let args: Uint8Array;
-    try {
-      args = encodeArguments(paramsType, params);
-    } catch (error) {
-      return rejected(`reducer ${reducerName}`, misfit(`reducer ${reducerName}`, error));
-    }
-    return this.callReducer(reducerName, args, params);
+    const serialize = ProductType.makeSerializer(paramsType);
+    return this.#call<void>("reducer", reducerName, (writer) => serialize(writer, params), params);
   }
 
   /** Calls a procedure with encoded arguments; the promise has its encoded result. */
   callProcedure(procedureName: string, argsBuffer: Uint8Array): Promise<Uint8Array> {
-    return this.#request("procedure", procedureName, argsBuffer.length, undefined, (writer, requestId) =>
-      writeCall(writer, "procedure", requestId, procedureName, argsBuffer),
-    );
+    return this.#call<Uint8Array>("procedure", procedureName, (writer) => writer.writeBytes(argsBuffer));
   }
 
   callProcedureWithParams(
@@ -259,19 +252,12 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     params: object,
     returnType: AlgebraicType,
   ): Promise<any> {
-    const what = `procedure ${procedureName}`;
-    const { promise, resolve, reject } = pendingPromise<any>(what);
-    let args: Uint8Array;
-    try {
-      args = encodeArguments(paramsType, params);
-    } catch (error) {
-      reject(misfit(what, error));
-      return promise;
-    }
-    const decode = (result: Uint8Array): void => {
-      resolve(AlgebraicType.makeDeserializer(returnType)(new BinaryReader(result)));
-    };
-    this.callProcedure(procedureName, args).then(decode).catch(reject);
+    const { promise, resolve, reject } = pendingPromise<any>("procedure", procedureName);
+    const serialize = ProductType.makeSerializer(paramsType);
+    const deserialize = AlgebraicType.makeDeserializer(returnType);
+    this.#call<Uint8Array>("procedure", procedureName, (writer) => serialize(writer, params))
+      .then((result) => resolve(deserialize(new BinaryReader(result))))
+      .catch(reject);
     return promise;
   }
 
@@ -280,37 +266,49 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   oneOffQuery(query: string): Promise<Record<string, any>[]>;
   oneOffQuery(query: string | RowTypedQuery<any, any>): Promise<any[]> {
     const sql = typeof query === "string" ? query : toSql(query);
-    return this.#request("query", sql, sql.length, undefined, (writer, requestId) =>
-      writeOneOffQuery(writer, requestId, sql),
-    );
+    return this.#request("query", sql, (writer, requestId) => writeOneOffQuery(writer, requestId, sql));
+  }
+
+  #call<T>(
+    kind: "reducer" | "procedure",
+    name: string,
+    writeArguments: (writer: BinaryWriter) => void,
+    args?: object,
+  ): Promise<T> {
+    const write = (writer: BinaryWriter, requestId: number): void =>
+      writeCall(writer, kind, requestId, name, writeArguments);
+    return this.#request<T>(kind, name, write, args);
   }
 
   #request<T>(
     kind: PendingRequest["kind"],
     name: string,
-    size: number,
-    args: object | undefined,
     write: (writer: BinaryWriter, requestId: number) => void,
+    args?: object,
   ): Promise<T> {
-    const { promise, resolve, reject } = pendingPromise<T>(`${kind} ${name}`);
+    const { promise, resolve, reject } = pendingPromise<T>(kind, name);
     const { queuedRequestsMax = QUEUED_REQUESTS_MAX } = this.#config;
-    if (this.#isOver || this.isDisconnectRequested) {
-      reject(new ClientError("LC0834", `the connection is closed; ${kind} ${name} was not sent`));
-    } else if (!this.#link.isOpen && this.#link.queued.length >= queuedRequestsMax) {
-      reject(
-        new ClientError(
-          "LC0835",
-          `${queuedRequestsMax} requests wait for a connection; ${kind} ${name} was not sent`,
-        ),
-      );
-    } else if (size > REQUEST_BYTES_MAX - 1024) {
-      reject(new ClientError("LC0837", `${kind} ${name} has ${size} bytes, more than the server takes`));
-    } else {
-      const requestId = this.#nextRequestId++;
-      const bytes = encode((writer) => write(writer, requestId), size + name.length * 3 + 16);
-      this.#pending.add(requestId, { kind, name, args, isSent: false, resolve: resolve as never, reject });
-      this.#link.send({ bytes, requestId });
+    const refuse = (code: ClientErrorCode, reason: string, cause?: unknown): Promise<T> => {
+      reject(new ClientError(code, `${kind} ${name} was not sent: ${reason}`, { cause }));
+      return promise;
+    };
+    if (this.#isOver || this.isDisconnectRequested) return refuse("LC0834", "the connection is closed");
+    if (!this.#link.isOpen && this.#link.queued.length >= queuedRequestsMax) {
+      return refuse("LC0835", `${queuedRequestsMax} requests wait for a connection already`);
     }
+    const requestId = this.#nextRequestId;
+    let bytes: Uint8Array<ArrayBuffer>;
+    try {
+      bytes = encode((writer) => write(writer, requestId));
+    } catch (error) {
+      return refuse("LC0838", `the arguments do not fit the parameters: ${toError(error).message}`, error);
+    }
+    if (bytes.length > REQUEST_BYTES_MAX) {
+      return refuse("LC0837", `it has ${bytes.length} bytes, more than the server takes`);
+    }
+    this.#nextRequestId += 1;
+    this.#pending.add(requestId, { kind, name, args, isSent: false, resolve: resolve as never, reject });
+    this.#link.send({ bytes, requestId });
     return promise;
   }
 
@@ -433,8 +431,8 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       if (reader.remaining === 0) throw new ClientError("LC0840", "the server sent an empty message");
       while (reader.remaining > 0) {
         const message = readServerMessage(reader);
-        yield* this.#process(message);
-        yield;
+        if (!this.#answer(message)) yield* this.#process(message);
+        if (reader.remaining > 0) yield;
       }
     } catch (thrown) {
       const error =
@@ -476,20 +474,35 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
         break;
       }
       case "ReducerResult":
-        yield* this.#reducerResult(message);
-        break;
-      case "ProcedureResult": {
-        const request = this.#pending.take(message.requestId);
-        if ("value" in message.result) request?.resolve(message.result.value);
-        else request?.reject(new InternalError(message.result.error));
-        break;
-      }
-      case "OneOffQueryResult": {
-        const request = this.#pending.take(message.requestId);
-        if ("error" in message.result) request?.reject(serverError(message.result.error));
-        else this.#resolveQuery(request, message.result.tables);
-      }
+        if (message.outcome.tag === "Ok") yield* this.#reducerDone(message, message.outcome);
     }
+  }
+
+  /** Answers that change no rows need no steps; most calls end here. Returns whether it was one. */
+  #answer(message: ServerMessage): boolean {
+    if (message.tag === "ReducerResult") {
+      const { outcome } = message;
+      if (outcome.tag === "Ok" && outcome.value.transactionUpdate.querySets.length > 0) return false;
+      const request = this.#pending.take(message.requestId);
+      if (outcome.tag === "Err")
+        request?.reject(new SenderError(new BinaryReader(outcome.value).readString()));
+      else if (outcome.tag === "InternalError") request?.reject(new InternalError(outcome.value));
+      else request?.resolve(undefined);
+      return true;
+    }
+    if (message.tag === "ProcedureResult") {
+      const request = this.#pending.take(message.requestId);
+      if ("value" in message.result) request?.resolve(message.result.value);
+      else request?.reject(new InternalError(message.result.error));
+      return true;
+    }
+    if (message.tag === "OneOffQueryResult") {
+      const request = this.#pending.take(message.requestId);
+      if ("error" in message.result) request?.reject(serverError(message.result.error));
+      else this.#resolveQuery(request, message.result.tables);
+      return true;
+    }
+    return false;
   }
 
   *#greeted(): Steps {
@@ -565,27 +578,18 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     this.#emitter.emit("reconnect", this);
   }
 
-  *#reducerResult({ requestId, timestampMicros, outcome }: ServerMessage & { tag: "ReducerResult" }): Steps {
+  /** A call of this connection changed rows: they are announced before its promise is resolved. */
+  *#reducerDone(
+    { requestId, timestampMicros }: ServerMessage & { tag: "ReducerResult" },
+    outcome: ReducerOutcome & { tag: "Ok" },
+  ): Steps {
     const request = this.#pending.take(requestId);
-    switch (outcome.tag) {
-      case "Ok": {
-        const changes = yield* this.#updater.apply(outcome.value.transactionUpdate.querySets);
-        const reducer = { name: request?.name ?? "", args: request?.args ?? {} };
-        const value = { timestamp: new Timestamp(timestampMicros), outcome, reducer };
-        const event: ContextEvent = request ? { tag: "Reducer", value } : { tag: "Transaction" };
-        yield* this.#updater.announce(this.#context(event), changes);
-        request?.resolve(undefined);
-        break;
-      }
-      case "OkEmpty":
-        request?.resolve(undefined);
-        break;
-      case "Err":
-        request?.reject(new SenderError(new BinaryReader(outcome.value).readString()));
-        break;
-      case "InternalError":
-        request?.reject(new InternalError(outcome.value));
-    }
+    const changes = yield* this.#updater.apply(outcome.value.transactionUpdate.querySets);
+    const reducer = { name: request?.name ?? "", args: request?.args ?? {} };
+    const value = { timestamp: new Timestamp(timestampMicros), outcome, reducer };
+    const event: ContextEvent = request ? { tag: "Reducer", value } : { tag: "Transaction" };
+    yield* this.#updater.announce(this.#context(event), changes);
+    request?.resolve(undefined);
   }
 
   #resolveQuery(request: PendingRequest | undefined, tables: readonly TableRows[]): void {
@@ -637,31 +641,17 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   }
 }
 
+/** Messages are put together here; making a buffer for each would cost more than all the rest of a call. */
+const scratch = /* @__PURE__ */ new BinaryWriter(4096);
+const SCRATCH_BYTES_MAX = 1024 * 1024;
+
 /** Bytes of a message. */
-function encode(write: (writer: BinaryWriter) => void, size = 256): Uint8Array<ArrayBuffer> {
-  const writer = new BinaryWriter(size);
-  write(writer);
-  return writer.getBuffer();
-}
-
-function encodeArguments(paramsType: ProductType, params: object): Uint8Array {
-  return encode((writer) => ProductType.makeSerializer(paramsType)(writer, params));
-}
-
-function rejected<T>(what: string, error: Error): Promise<T> {
-  const { promise, reject } = pendingPromise<T>(what);
-  reject(error);
-  return promise;
-}
-
-function misfit(what: string, cause: unknown): ClientError {
-  return new ClientError(
-    "LC0838",
-    `${what}: the arguments do not fit its parameters: ${toError(cause).message}`,
-    {
-      cause,
-    },
-  );
+function encode(write: (writer: BinaryWriter) => void): Uint8Array<ArrayBuffer> {
+  scratch.clear();
+  write(scratch);
+  const bytes = scratch.buffer.bytes.slice(0, scratch.offset) as Uint8Array<ArrayBuffer>;
+  if (scratch.buffer.capacity > SCRATCH_BYTES_MAX) scratch.reset(new ResizableBuffer(4096));
+  return bytes;
 }
 
 /** An error whose text is the server's. */

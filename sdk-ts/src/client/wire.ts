@@ -61,19 +61,22 @@ export function writeOneOffQuery(writer: BinaryWriter, requestId: number, query:
   writer.writeString(query);
 }
 
-/** Appends a `CallReducer` or a `CallProcedure`. */
+/** Appends a `CallReducer` or a `CallProcedure`, whose arguments `writeArguments` appends. */
 export function writeCall(
   writer: BinaryWriter,
   kind: "reducer" | "procedure",
   requestId: number,
   name: string,
-  args: Uint8Array,
+  writeArguments: (writer: BinaryWriter) => void,
 ): void {
   writer.writeU8(kind === "reducer" ? 3 : 4);
   writer.writeU32(requestId);
   writer.writeU8(0);
   writer.writeString(name);
-  writer.writeUInt8Array(args);
+  const lengthAt = writer.offset;
+  writer.writeU32(0);
+  writeArguments(writer);
+  writer.view.setUint32(lengthAt, writer.offset - lengthAt - 4, true);
 }
 
 /** Reads one message; the reader stands at the next one afterwards. */
