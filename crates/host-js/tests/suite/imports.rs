@@ -282,3 +282,44 @@ fn hot_code_checks_the_same() {
         ]
     );
 }
+
+/// No combination of values reaches the host unchecked: a call answers, throws, or is refused, and the isolate lives.
+#[test]
+fn odd_arguments_do_no_harm() {
+    let mut module = Running::script_with(
+        "const detached = new ArrayBuffer(8); const seen = new Uint8Array(detached); detached.transfer();\n\
+         const odd = () => [undefined, null, true, 0, -0, 1, 8, -1, 1.5, NaN, Infinity, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53,\n\
+           1n, -1n, 2n ** 64n, 2n ** 128n - 1n, 2n ** 128n, '', 'person', '\\ud800', 'x'.repeat(1000), Symbol('s'), {}, [], () => {},\n\
+           new ArrayBuffer(0), new ArrayBuffer(64), detached, seen, new ArrayBuffer(8, { maxByteLength: 16 }),\n\
+           new SharedArrayBuffer(8), new Uint8Array(8), new Uint8Array(new ArrayBuffer(8, { maxByteLength: 16 })),\n\
+           new DataView(new ArrayBuffer(8)), new BigInt64Array(2), new Proxy({}, {}), new Proxy(new ArrayBuffer(8), {}),\n\
+           { valueOf() { throw new Error('asked'); }, toString() { throw new Error('asked'); } },\n\
+           sys.table_id_from_name('person'), sys.index_id_from_name('person_id_idx_btree')];\n\
+         let state = 1; const random = (n) => { state = (Math.imul(state, 1664525) + 1013904223) >>> 0; return (state >>> 8) % n; };",
+        "const all = { ...sys, ...sys21, ...globalThis[Symbol.for('lightcone.sys.1')] };\n\
+         const functions = Object.keys(all).filter((name) => typeof all[name] === 'function' && !name.startsWith('volatile'));\n\
+         let calls = 0, thrown = 0, asked = 0;\n\
+         for (let round = 0; round < 500; round++) {\n\
+           const values = odd();\n\
+           for (let i = 0; i < 40; i++) {\n\
+             const args = Array.from({ length: random(8) }, () => values[random(values.length)]);\n\
+             calls++;\n\
+             try { Reflect.apply(all[functions[random(functions.length)]], undefined, args); }\n\
+             catch (e) { thrown++; if (e.message === 'asked') asked++; }\n\
+           }\n\
+         }\n\
+         for (const name of functions) attempt(() => all[name]());\n\
+         sys.console_log(4, `${calls} ${thrown > calls / 2} ${thrown < calls} ${asked}`);",
+        lightcone_host::HostLimits::default(),
+    );
+    assert_eq!(
+        module.call(0, &[]),
+        lightcone_host::ReducerOutcome::Ok,
+        "{:?}",
+        module.console.take()
+    );
+    assert_eq!(
+        module.console.messages().last().unwrap(),
+        "Trace: 20000 true true 0"
+    );
+}
