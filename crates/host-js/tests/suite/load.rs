@@ -115,3 +115,43 @@ fn the_symbol_is_not_in_the_registry() {
         Running::script("log(sys.moduleHooks.description, Symbol.keyFor(sys.moduleHooks));");
     assert_eq!(module.logs(), ["SpacetimeDB.moduleHooks.v2 undefined"]);
 }
+
+/// Damaged programs are refused or, where the damage does not matter, loaded. Nothing else happens.
+#[test]
+fn damaged_programs_are_refused_or_loaded() {
+    const MARKS: &[u8] = b"{}()[];,.`'\"\\/*=+-#@!?<>&|^~%:0aZ \n";
+    let program = crate::common::bundle("minimal");
+    let code = program
+        .windows(21)
+        .position(|window| window == b"//# sourceMappingURL=")
+        .map_or(&program[..], |end| &program[..end]);
+    let mut state = 7_u32;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % below
+    };
+    let mut refused = 0;
+    for round in 0..120 {
+        let mut damaged = code.to_vec();
+        let at = random(damaged.len());
+        let length = random(40).min(damaged.len() - at);
+        match round % 4 {
+            0 => damaged.truncate(at),
+            1 => drop(damaged.drain(at..at + length)),
+            2 => {
+                let again = damaged[at..at + length].to_vec();
+                damaged.splice(at..at, again);
+            }
+            _ => {
+                for _ in 0..20 {
+                    let at = random(damaged.len());
+                    damaged[at] = MARKS[random(MARKS.len())];
+                }
+            }
+        }
+        if Running::load(&damaged, crate::common::small_limits()).is_err() {
+            refused += 1;
+        }
+    }
+    assert!(refused > 60, "{refused}");
+}
