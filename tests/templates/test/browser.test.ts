@@ -64,10 +64,10 @@ test('chat-react-ts: two pages see each other, their names and messages', async 
     await view.locator('.people .online').filter({ hasText: 'Ann' }).waitFor();
     await view.locator('.people .online').filter({ hasText: 'Bob' }).waitFor();
   }
-  await ann.getByLabel('Message').fill('Hello Bob!');
+  await ann.getByLabel('Message', { exact: true }).fill('Hello Bob!');
   await ann.getByRole('button', { name: 'Send' }).click();
   await bob.locator('.messages .theirs').filter({ hasText: 'Hello Bob!' }).waitFor();
-  await bob.getByLabel('Message').fill('Hello Ann, how fast that was!');
+  await bob.getByLabel('Message', { exact: true }).fill('Hello Ann, how fast that was!');
   await bob.getByRole('button', { name: 'Send' }).click();
   await ann.locator('.messages .theirs').filter({ hasText: 'Hello Ann' }).waitFor();
   await ann.screenshot({ path: join(screenshots, 'chat-ann.png') });
