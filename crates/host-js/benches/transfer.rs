@@ -1,12 +1,16 @@
 //! What a reducer call, a host call and a transfer cost inside one process, without network and log file.
 //!
+//! Times are CPU times of the calling thread, so that they hold on a busy machine as well; the engine's own threads (compiler,
+//! garbage collector) are not in them.
+//!
 //! `cargo bench -p lightcone-host-js --features v8` (or `quickjs`); `scripts/js-modules.sh` makes the bundle.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
-use criterion::{criterion_group, criterion_main, Criterion, Throughput};
+use criterion::{criterion_group, criterion_main, Bencher, Criterion, Throughput};
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
     HostConfig, HostEnv, HostLimits, LoadedModule, ModuleInstance, NullConsole, ReducerCall,
@@ -38,9 +42,10 @@ impl Module {
         };
         let engine = lightcone_host_js::engine(JsEngineOptions::default()).expect("the engine");
         let loaded = engine.load(program, &config).expect("the module loads");
-        let instance = loaded
+        let mut instance = loaded
             .instantiate(HostEnv::new(config))
             .expect("an instance");
+        instance.prepare();
         Module {
             loaded,
             instance,
@@ -80,18 +85,31 @@ fn host_calls(call: &str) -> Vec<u8> {
     .into_bytes()
 }
 
+/// Measures the CPU time of this thread.
+fn cpu(bencher: &mut Bencher<'_>, mut body: impl FnMut()) {
+    let now = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    };
+    bencher.iter_custom(|count| {
+        let start = now();
+        (0..count).for_each(|_| body());
+        now() - start
+    })
+}
+
 fn calls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("calls");
     let mut module = Module::load(&host_calls("sys.identity();"));
     group.bench_function("empty reducer", |bencher| {
-        bencher.iter(|| module.call(0, &[]))
+        cpu(bencher, || module.call(0, &[]))
     });
     group.bench_function("empty reducer, 16 bytes of arguments", |bencher| {
-        bencher.iter(|| module.call(0, &[7; 16]))
+        cpu(bencher, || module.call(0, &[7; 16]))
     });
     group.throughput(Throughput::Elements(1000));
     group.bench_function("1000 x identity", |bencher| {
-        bencher.iter(|| module.call(1000, &[]))
+        cpu(bencher, || module.call(1000, &[]))
     });
     group.finish();
 }
@@ -156,7 +174,7 @@ fn transfer(criterion: &mut Criterion, name: &str, program: &[u8]) {
     };
     let mut group = criterion.benchmark_group(name);
     group.bench_function("through the module, committed", |bencher| {
-        bencher.iter(|| {
+        cpu(bencher, || {
             let args = transfer_args();
             module.datastore.as_mut().expect("it came back").begin();
             module.call(transfer, &args);

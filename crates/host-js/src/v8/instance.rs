@@ -2,7 +2,6 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::{self, ThreadId};
 
 use ::v8::{BigInt, DataView, Global, Local, OwnedIsolate, PinScope};
 use lightcone_engine::Datastore;
@@ -22,7 +21,7 @@ pub(crate) struct V8Instance {
     config: HostConfig,
     /// The environment until there is an isolate.
     env: Option<HostEnv>,
-    realm: Option<(ThreadId, Realm)>,
+    realm: Option<Realm>,
     poisoned: bool,
 }
 
@@ -44,18 +43,16 @@ impl V8Instance {
     /// The isolate of this thread; made if there is none.
     #[inline]
     fn realm(&mut self) -> Result<&mut Realm, String> {
-        let here = thread::current().id();
-        if !matches!(&self.realm, Some((owner, _)) if *owner == here) {
-            self.make_realm(here)?;
+        if !self.realm.as_ref().is_some_and(Realm::is_here) {
+            self.make_realm()?;
         }
-        match &mut self.realm {
-            Some((_, realm)) => Ok(realm),
-            None => Err("there is no isolate".to_owned()),
-        }
+        self.realm
+            .as_mut()
+            .ok_or_else(|| "there is no isolate".to_owned())
     }
 
     #[cold]
-    fn make_realm(&mut self, here: ThreadId) -> Result<(), String> {
+    fn make_realm(&mut self) -> Result<(), String> {
         self.realm = None;
         let env = match self.env.take() {
             Some(env) => env,
@@ -63,7 +60,7 @@ impl V8Instance {
         };
         let realm = Realm::new(&self.program, env)
             .map_err(|error| format!("the module cannot be instantiated again: {error}"))?;
-        self.realm = Some((here, realm));
+        self.realm = Some(realm);
         Ok(())
     }
 }
@@ -120,9 +117,10 @@ impl ModuleInstance for V8Instance {
     }
 
     fn prepare(&mut self) {
-        // A failure shows again, and is reported, at the first call.
-        if let Err(message) = self.realm() {
-            tracing::warn!(%message, "a JavaScript module was not ready");
+        match self.realm() {
+            Ok(realm) => realm.stay(),
+            // It shows again, and is reported, at the first call.
+            Err(message) => tracing::warn!(%message, "a JavaScript module was not ready"),
         }
     }
 

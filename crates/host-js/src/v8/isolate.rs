@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use ::v8::{
     ArrayBuffer, BackingStore, Context, Function, Global, Local, Module, Object, OwnedIsolate,
@@ -94,6 +95,65 @@ impl CallBuffer {
     }
 }
 
+/// Which isolate a thread has entered for good.
+///
+/// Entering and leaving costs more than the rest of a short call. So the isolate of an instance that stays on its thread
+/// stays entered, until another such isolate of the thread is used.
+mod entered {
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use ::v8::{Isolate, UnsafeRawIsolatePtr};
+
+    /// The number of no isolate.
+    const NONE: u64 = 0;
+
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(NONE) };
+        static ISOLATE: Cell<Option<UnsafeRawIsolatePtr>> = const { Cell::new(None) };
+    }
+
+    /// A number for a new isolate.
+    pub(super) fn number() -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(NONE);
+        LAST.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Enters the isolate for good; the one before is left.
+    #[inline]
+    pub(super) fn stay(number: u64, isolate: &Isolate) {
+        if NUMBER.get() != number {
+            change(number, isolate);
+        }
+    }
+
+    #[cold]
+    fn change(number: u64, isolate: &Isolate) {
+        leave();
+        // SAFETY: it is left before it is disposed of.
+        unsafe {
+            isolate.enter();
+            ISOLATE.set(Some(isolate.as_raw_isolate_ptr()));
+        }
+        NUMBER.set(number);
+    }
+
+    /// Leaves this isolate, if it stayed entered on this thread.
+    pub(super) fn leave_if(number: u64) {
+        if NUMBER.get() == number {
+            leave();
+        }
+    }
+
+    fn leave() {
+        NUMBER.set(NONE);
+        if let Some(isolate) = ISOLATE.take() {
+            // SAFETY: `change` entered it, and nothing was entered since that is not left again.
+            unsafe { Isolate::from_raw_isolate_ptr(isolate).exit() };
+        }
+    }
+}
+
 /// What lives in the heap of the isolate and must go before it.
 pub(crate) struct Roots {
     pub(crate) context: Global<Context>,
@@ -119,6 +179,10 @@ pub(crate) struct Realm {
     memory: Box<MemoryGuard>,
     limits: HostLimits,
     call_ticks: u64,
+    owner: ThreadId,
+    number: u64,
+    /// The isolate stays entered on the thread of its owner.
+    stays: bool,
 }
 
 /// How a call into the isolate was ended from outside.
@@ -161,6 +225,9 @@ impl Realm {
             memory,
             call_ticks: ticks(limits.call_ms_max),
             limits,
+            owner: thread::current().id(),
+            number: entered::number(),
+            stays: false,
         };
         let load_ticks = ticks(realm.limits.load_ms_max);
         let program = program.clone();
@@ -168,6 +235,17 @@ impl Realm {
         realm.state.env.end_script_call();
         realm.roots = Some(realm.loaded("the module", built, stopped)?);
         Ok(realm)
+    }
+
+    /// All calls will come from the current thread, which made the isolate: it stays entered from now on.
+    pub(crate) fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    /// Whether the current thread is the one that made the isolate.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        self.owner == thread::current().id()
     }
 
     /// The BSATN of the module's definition.
@@ -232,8 +310,12 @@ impl Realm {
 
     #[inline]
     fn run<R>(&mut self, ticks: u64, body: impl FnOnce(&mut Realm) -> R) -> (R, Option<Stopped>) {
-        // SAFETY: left again below; a panic of a host function does not come this way but waits in the state.
-        unsafe { self.isolate.enter() };
+        if self.stays {
+            entered::stay(self.number, &self.isolate);
+        } else {
+            // SAFETY: left again below; a panic of a host function does not come this way but waits in the state.
+            unsafe { self.isolate.enter() };
+        }
         let previous = CURRENT.replace(&raw mut *self.state);
         self.watch.begin(ticks);
         let result = body(self);
@@ -245,8 +327,10 @@ impl Realm {
             None
         };
         self.memory.settle(&mut self.isolate);
-        // SAFETY: entered above.
-        unsafe { self.isolate.exit() };
+        if !self.stays {
+            // SAFETY: entered above.
+            unsafe { self.isolate.exit() };
+        }
         (result, stopped)
     }
 
@@ -266,6 +350,22 @@ impl Realm {
 
 impl Drop for Realm {
     fn drop(&mut self) {
+        if self.stays && !self.is_here() {
+            // Another thread may have it entered, and V8 ends the process if such an isolate is disposed of.
+            tracing::error!(
+                "a JavaScript instance was dropped by a foreign thread; its memory stays"
+            );
+            std::mem::forget(self.roots.take());
+            std::mem::forget(std::mem::replace(
+                &mut self.memory,
+                MemoryGuard::none(&self.isolate),
+            ));
+            std::mem::forget(self.state.error_constructor.take());
+            std::mem::forget(self.state.noop.take());
+            std::mem::forget(std::mem::take(&mut self.state.modules));
+            return;
+        }
+        entered::leave_if(self.number);
         // SAFETY: an isolate must be entered to be dropped, which leaves it; nothing uses it afterwards. Its handles go first.
         unsafe {
             self.isolate.enter();

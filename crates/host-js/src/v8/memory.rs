@@ -35,6 +35,17 @@ impl MemoryGuard {
         guard
     }
 
+    /// A guard that guards nothing.
+    pub(crate) fn none(isolate: &::v8::Isolate) -> Box<MemoryGuard> {
+        Box::new(MemoryGuard {
+            exceeded: AtomicBool::new(false),
+            raised: AtomicBool::new(false),
+            isolate: isolate.thread_safe_handle(),
+            heap_bytes_max: 0,
+            buffers: BufferBudget::new(0),
+        })
+    }
+
     fn watch(&self, isolate: &mut ::v8::Isolate) {
         let data = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         isolate.add_near_heap_limit_callback(near_heap_limit, data);

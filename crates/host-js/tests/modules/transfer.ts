@@ -1,7 +1,7 @@
 // The transfer of `modules/transfer-rs`, written against the published npm package.
 import { schema, table, t, SenderError } from 'spacetimedb/server';
 
-const accounts = table({ name: 'accounts', public: true }, { id: t.u32().primaryKey(), balance: t.i64() });
+const accounts = table({ name: 'accounts', public: true }, { id: t.u32().primaryKey().index('hash'), balance: t.i64() });
 const spacetimedb = schema({ accounts });
 export default spacetimedb;
 
