@@ -1,4 +1,4 @@
-# make demo   builds everything, runs transfers for ten seconds, and prints what came of it
+# make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=rust|ts-npm|ts
 # make test   runs every test
 
 .PHONY: demo test modules fmt fuzz help
@@ -7,7 +7,7 @@ help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 demo:
-	@scripts/demo.sh
+	@scripts/demo.sh --module $(or $(MODULE),ts)
 
 test:
 	@scripts/test.sh

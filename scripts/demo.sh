@@ -2,12 +2,34 @@
 # The whole way once: build, start a server on a free port with fresh data, publish the transfer module, seed accounts,
 # run transfers, check that no money was lost, and print one table. Everything is stopped at the end, whatever happens.
 #
+# --module ts (TypeScript with this repository's SDK, the default), ts-npm (with the published npm package) or rust.
 # Settings, as variables: ACCOUNTS SECONDS_OF_LOAD CONNECTIONS IN_FLIGHT
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
 # shellcheck source=scripts/js-engine.sh
 . "$root/scripts/js-engine.sh"
+
+module=ts
+while [ $# -gt 0 ]; do
+    case $1 in
+    --module)
+        [ $# -ge 2 ] || die "--module needs one of ts, ts-npm, rust"
+        module=$2
+        shift 2
+        ;;
+    --module=*)
+        module=${1#--module=}
+        shift
+        ;;
+    *) die "unknown option $1; there is --module ts|ts-npm|rust" ;;
+    esac
+done
+case $module in
+ts | ts-npm | rust) module_path=modules/transfer-$module ;;
+*) die "--module is ts, ts-npm or rust, not $module" ;;
+esac
+[ "$module" != rust ] || module_path=modules/transfer-rs
 
 accounts=${ACCOUNTS:-100000}
 balance=1000000000
@@ -17,6 +39,8 @@ in_flight=${IN_FLIGHT:-40}
 
 need_build_tools
 need node nodejs
+need npm npm
+. scripts/js-engine.sh
 # Sets what cargo needs to build for WebAssembly; for the module only, not for the server.
 wasm() (
     # shellcheck source=scripts/wasm-toolchain.sh
@@ -69,9 +93,14 @@ spacetime() { "$bin/spacetime" --config-path "$work/cli.toml" "$@"; }
 quietly() { "$@" 2>"$work/stderr" || { cat "$work/stderr" >&2; return 1; }; }
 quietly spacetime server ping "$url"
 
-say "building and publishing modules/transfer-rs"
+if [ "$module" != rust ]; then
+    say "installing what $module_path needs"
+    [ "$module" != ts ] || scripts/sdk.sh build
+    (cd "$module_path" && npm_install)
+fi
+say "building and publishing $module_path"
 quietly spacetime login --server-issued-login "$url"
-wasm spacetime publish --server "$url" --module-path modules/transfer-rs --yes demo
+wasm spacetime publish --server "$url" --module-path "$module_path" --yes demo
 
 say "seeding $accounts accounts"
 quietly spacetime call --server "$url" demo seed "$accounts" "$balance"

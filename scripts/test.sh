@@ -25,11 +25,14 @@ scripts/check-compat.py
 say "format"
 scripts/fmt.sh --check
 
+. scripts/js-engine.sh
+
 say "lints"
 cargo clippy --workspace --all-targets --quiet "${js_features[@]}" -- -D warnings
 
 say "modules"
 scripts/modules.sh
+scripts/js-modules.sh
 # Tests find the modules there instead of building them again.
 export LIGHTCONE_MODULES_DIR=$LIGHTCONE_MODULES_WASM_DIR
 
