@@ -40,7 +40,6 @@ in_flight=${IN_FLIGHT:-40}
 need_build_tools
 need node nodejs
 need npm npm
-. scripts/js-engine.sh
 # Sets what cargo needs to build for WebAssembly; for the module only, not for the server.
 wasm() (
     # shellcheck source=scripts/wasm-toolchain.sh

@@ -18,10 +18,6 @@ fi
 . "$root/scripts/wasm-toolchain.sh"
 
 cd "$here"
-# Installed anew only when the lock file changed.
-if ! cmp -s package-lock.json node_modules/.installed-lock 2>/dev/null; then
-    npm ci --no-audit --no-fund
-    cp package-lock.json node_modules/.installed-lock
-fi
+npm_install
 npx tsc --noEmit
 exec npx vitest run "$@"
