@@ -7,7 +7,7 @@ use lightcone_host::HostEnv;
 
 use crate::texts;
 
-use super::state::{state, terminate, throw, ErrorStyle, Failure, State};
+use super::state::{state, terminate, throw, Failure, State};
 use super::value::{self, array_bytes, buffer_bytes, kind};
 
 /// A running host function.
@@ -29,7 +29,6 @@ pub(crate) type RawFunction =
 pub(crate) unsafe fn host_function(
     context: *mut JSContext,
     values: *mut JSValue,
-    style: ErrorStyle,
     body: impl FnOnce(&Call) -> Result<JSValue, Failure>,
 ) -> JSValue {
     // SAFETY: the state outlives the context.
@@ -45,10 +44,10 @@ pub(crate) unsafe fn host_function(
     // A panic must not unwind into C.
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&call))) {
         Ok(Ok(value)) => value,
-        Ok(Err(failure)) => unsafe { throw(context, failure, style) },
+        Ok(Err(failure)) => unsafe { throw(context, failure) },
         Err(_) => {
             let trap = lightcone_host::HostTrap::Internal("a host function panicked".into());
-            unsafe { throw(context, Failure::Abi(trap.into()), style) }
+            unsafe { throw(context, Failure::Abi(trap.into())) }
         }
     }
 }
@@ -132,7 +131,7 @@ impl Call {
         u16::try_from(number).map_err(|_| Failure::Type(texts::overflowed("u16")))
     }
 
-    /// A number whose low 32 bits count.
+    /// A BigInt that is no more than 128 bits and not negative.
     pub(crate) fn u128(&self, position: usize) -> Result<u128, Failure> {
         let value = self.value(position);
         // SAFETY: the argument is live. The decimal form of a BigInt cannot be changed by the module.
@@ -168,7 +167,7 @@ impl Call {
         })
     }
 
-    /// A `Uint8Array`, copied as the module may change it later.
+    /// The bytes of a `Uint8Array`; same rule.
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn array(&self, position: usize) -> Result<&mut [u8], Failure> {
         // SAFETY: the argument is live.

@@ -7,7 +7,7 @@ use rquickjs_sys::{JSContext, JSValue};
 
 use super::arguments::{host_function, RawFunction};
 use super::host_calls;
-use super::state::{state, Classes, ErrorStyle, Failure};
+use super::state::{state, Classes, Failure};
 use super::text;
 use super::value::{self, undefined, Owned, Thrown};
 
@@ -263,7 +263,7 @@ unsafe extern "C" fn no_random(
 ) -> JSValue {
     // SAFETY: called by QuickJS.
     unsafe {
-        host_function(context, values, ErrorStyle::Classes, |_| {
+        host_function(context, values, |_| {
             Err(Failure::Type(
                 "Math.random is not available in SpacetimeDB modules. Use ctx.random instead."
                     .to_owned(),
@@ -390,7 +390,7 @@ unsafe extern "C" fn registry_new(
     // SAFETY: called by QuickJS.
     unsafe {
         let [cleanup] = text::filled(count, values);
-        host_function(context, values, ErrorStyle::Classes, |call| {
+        host_function(context, values, |call| {
             if !qjs::JS_IsFunction(context, cleanup) {
                 return Err(Failure::Type(
                     "FinalizationRegistry: cleanup must be callable".to_owned(),
@@ -414,7 +414,7 @@ unsafe extern "C" fn register(
         if target == qjs::JS_TAG_OBJECT || target == qjs::JS_TAG_SYMBOL {
             return undefined();
         }
-        host_function(context, values, ErrorStyle::Classes, |_| {
+        host_function(context, values, |_| {
             Err(Failure::Type(
                 "FinalizationRegistry.prototype.register: invalid target".to_owned(),
             ))

@@ -6,7 +6,7 @@ use rquickjs_sys::JSContext;
 use crate::sys::{HOOKS_REQUIRED, HOOK_CALL_REDUCER_DIRECT, HOOK_HTTP_HANDLER};
 use crate::texts;
 
-use super::state::{state, throw, ErrorStyle, Failure, Hooks};
+use super::state::{state, throw, Failure, Hooks};
 use super::value::{array_bytes, kind, undefined, Owned, Thrown};
 
 /// Why there are no hooks.
@@ -29,9 +29,6 @@ impl From<Thrown> for Missing {
 /// The context is one of `isolate.rs`, and its state is not borrowed.
 pub(crate) unsafe fn find(context: *mut JSContext, namespace: &Owned) -> Result<(), Missing> {
     unsafe {
-        if state(context).legacy.registered != 0 {
-            return Ok(());
-        }
         let schema = namespace.get(c"default")?;
         if schema.is_nullish() {
             return Err(Missing::Text(texts::NO_DEFAULT_EXPORT));
@@ -69,7 +66,7 @@ pub(crate) unsafe fn find(context: *mut JSContext, namespace: &Owned) -> Result<
 }
 
 unsafe fn type_error(context: *mut JSContext, text: String) -> Missing {
-    unsafe { throw(context, Failure::Type(text), ErrorStyle::Classes) };
+    unsafe { throw(context, Failure::Type(text)) };
     Missing::Thrown
 }
 
@@ -138,7 +135,7 @@ pub(crate) unsafe fn describe(context: *mut JSContext) -> Result<Vec<u8>, Thrown
             None => {
                 let kind = kind(context, result.raw());
                 let text = format!("Expected `Uint8Array` from `__describe_module__`, got {kind}");
-                throw(context, Failure::Type(text), ErrorStyle::Classes);
+                throw(context, Failure::Type(text));
                 Err(Thrown)
             }
         }

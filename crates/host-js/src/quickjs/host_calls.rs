@@ -11,7 +11,7 @@ use crate::sys::Function;
 
 use super::arguments::{host_function, prefix, BufferWord, Call, RawFunction};
 use super::stack;
-use super::state::{ErrorStyle, Failure};
+use super::state::Failure;
 use super::value::{self, number, undefined};
 
 /// The C function behind an export, and how many parameters it has.
@@ -57,7 +57,7 @@ macro_rules! host_functions {
             // SAFETY: QuickJS calls with a live context and as many values as `function` declares; bodies make
             // values of that context, and borrow the state only while no JavaScript runs.
             unsafe {
-                host_function(context, values, ErrorStyle::Classes, |$call| $body)
+                host_function(context, values, |$call| $body)
             }
         }
     )*};

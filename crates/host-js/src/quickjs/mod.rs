@@ -16,7 +16,9 @@
 //! it is stopped only where it comes back.
 //!
 //! # Unsafe code
-//! QuickJS is used through its C interface. Values are owned by [`value::Owned`]; each block says what else it relies on.
+//! QuickJS is used through its C interface, so most functions here are `unsafe`: they rely on a live context of `isolate.rs`,
+//! on values being owned by [`value::Owned`] or by their caller, and on nobody borrowing the state while JavaScript runs.
+//! What a block needs beyond that stands at the block.
 
 mod arguments;
 mod globals;

@@ -10,7 +10,7 @@ use crate::sys::{self, Function};
 
 use super::globals::plain_function;
 use super::host_calls;
-use super::state::{state, throw, ErrorStyle, Failure};
+use super::state::{state, throw, Failure};
 use super::value::Owned;
 
 /// Name under which the symbol is exported.
@@ -37,22 +37,14 @@ unsafe extern "C" fn resolve(
     unsafe {
         if !state(context).linking {
             // Only `import()` comes this late.
-            throw(
-                context,
-                Failure::Plain("Not supported"),
-                ErrorStyle::Classes,
-            );
+            throw(context, Failure::Plain("Not supported"));
             return std::ptr::null_mut();
         }
         let text = CStr::from_ptr(specifier).to_string_lossy();
         match specifier::resolve(&text) {
             Ok(_) => qjs::js_strdup(context, specifier),
             Err(error) => {
-                throw(
-                    context,
-                    Failure::Type(error.to_string()),
-                    ErrorStyle::Classes,
-                );
+                throw(context, Failure::Type(error.to_string()));
                 std::ptr::null_mut()
             }
         }
@@ -72,7 +64,6 @@ unsafe extern "C" fn load(
             throw(
                 context,
                 Failure::Type(format!("Could not find module \"{text}\"")),
-                ErrorStyle::Classes,
             );
             return std::ptr::null_mut();
         };

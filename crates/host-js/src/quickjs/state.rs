@@ -28,8 +28,6 @@ pub(crate) struct State {
     // Values are never released: the heap that holds them goes as a whole.
     pub(crate) values: ManuallyDrop<Values>,
     pub(crate) hooks: ManuallyDrop<Hooks>,
-    /// Hooks that a program for the 1.x packages registered while it was evaluated (04 §10).
-    pub(crate) legacy: ManuallyDrop<LegacyHooks>,
 }
 
 /// Numbers of classes in this runtime.
@@ -71,16 +69,6 @@ pub(crate) struct Hooks {
     pub(crate) call_reducer_direct: Option<Owned>,
 }
 
-/// The same for 1.x packages, which have no error classes (04 §10).
-#[derive(Default)]
-#[allow(dead_code)]
-pub(crate) struct LegacyHooks {
-    pub(crate) describe_module: Option<Owned>,
-    pub(crate) call_reducer: Option<Owned>,
-    /// The minor versions whose `register_hooks` was called, one bit each.
-    pub(crate) registered: u8,
-}
-
 impl State {
     pub(crate) fn new(env: HostEnv) -> State {
         let heap = Heap::new(env.limits().memory_bytes_max);
@@ -94,7 +82,6 @@ impl State {
             classes: Classes::default(),
             values: ManuallyDrop::default(),
             hooks: ManuallyDrop::default(),
-            legacy: ManuallyDrop::default(),
         }
     }
 
@@ -171,26 +158,12 @@ impl From<Thrown> for Failure {
     }
 }
 
-/// How errnos reach a module.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorStyle {
-    /// As instances of classes that the module gives.
-    Classes,
-    /// As sealed objects with a number (04 §10).
-    #[allow(dead_code)]
-    Numbers,
-}
-
 /// Turns a failure into a pending exception.
 ///
 /// # Safety
 /// The context is one of `isolate.rs` and alive.
 #[cold]
-pub(crate) unsafe fn throw(
-    context: *mut JSContext,
-    failure: Failure,
-    style: ErrorStyle,
-) -> JSValue {
+pub(crate) unsafe fn throw(context: *mut JSContext, failure: Failure) -> JSValue {
     // SAFETY: the state is borrowed for moments in which no JavaScript runs; values are owned by us.
     unsafe {
         match failure {
@@ -208,15 +181,12 @@ pub(crate) unsafe fn throw(
                 state(context).doom(trap);
                 return terminate(context);
             }
-            Failure::Abi(AbiError::Errno(errno)) => match style {
-                ErrorStyle::Classes => throw_errno(context, errno.number(), errno.text()),
-                ErrorStyle::Numbers => {
-                    throw_sealed(context, c"__code_error__", u32::from(errno.number()))
-                }
-            },
+            Failure::Abi(AbiError::Errno(errno)) => {
+                throw_errno(context, errno.number(), errno.text())
+            }
             Failure::BufferTooSmall(size) => {
                 let size = u32::try_from(size).unwrap_or(u32::MAX);
-                throw_plain_object(context, c"__buffer_too_small__", size);
+                throw_size(context, size);
             }
         }
     }
@@ -286,24 +256,16 @@ unsafe fn throw_errno(context: *mut JSContext, errno: u16, text: &str) {
     }
 }
 
-unsafe fn throw_plain_object(context: *mut JSContext, name: &std::ffi::CStr, size: u32) {
+/// The object is no error (04 §4.3).
+unsafe fn throw_size(context: *mut JSContext, size: u32) {
     unsafe {
         let object = qjs::JS_NewObject(context);
         if qjs::JS_IsException(object) {
             return;
         }
+        // `texts::BUFFER_TOO_SMALL` for C.
+        let name = c"__buffer_too_small__";
         qjs::JS_SetPropertyStr(context, object, name.as_ptr(), value::number(size));
-        qjs::JS_Throw(context, object);
-    }
-}
-
-unsafe fn throw_sealed(context: *mut JSContext, name: &std::ffi::CStr, size: u32) {
-    unsafe {
-        throw_plain_object(context, name, size);
-        let object = qjs::JS_GetException(context);
-        if qjs::JS_IsObject(object) {
-            qjs::JS_SealObject(context, object);
-        }
         qjs::JS_Throw(context, object);
     }
 }

@@ -7,7 +7,7 @@ use rquickjs_sys::{JSContext, JSValue};
 
 use super::arguments::{host_function, Call};
 use super::globals::{define_class, define_getter, define_method, ClassDefinition};
-use super::state::{state, ErrorStyle, Failure};
+use super::state::{state, Failure};
 use super::value::{self, buffer_bytes, undefined, Owned, Thrown};
 
 /// Defines both classes.
@@ -66,7 +66,7 @@ unsafe extern "C" fn encoder_new(
 ) -> JSValue {
     // SAFETY: called by QuickJS.
     unsafe {
-        host_function(context, values, ErrorStyle::Classes, |call| {
+        host_function(context, values, |call| {
             let class = call.state().classes.text_encoder;
             Ok(instance(context, new_target, class)?.into_raw())
         })
@@ -119,7 +119,7 @@ unsafe extern "C" fn encode(
 ) -> JSValue {
     // SAFETY: called by QuickJS, which fills up one argument.
     unsafe {
-        host_function(context, values, ErrorStyle::Classes, |call| {
+        host_function(context, values, |call| {
             let input = call.value(0);
             let encoded = match qjs::JS_VALUE_GET_TAG(input) {
                 qjs::JS_TAG_UNDEFINED => value::bytes(context, &[]),
@@ -141,7 +141,7 @@ unsafe extern "C" fn decoder_new(
     // SAFETY: called by QuickJS.
     unsafe {
         let [label, options] = filled(count, values);
-        host_function(context, values, ErrorStyle::Classes, |call| {
+        host_function(context, values, |call| {
             check_label(call, label)?;
             let fatal = read_options(context, options)?;
             let class = call.state().classes.text_decoder;
@@ -220,7 +220,7 @@ unsafe extern "C" fn fatal(
 ) -> JSValue {
     // SAFETY: called by QuickJS.
     unsafe {
-        host_function(context, values, ErrorStyle::Classes, |_| {
+        host_function(context, values, |_| {
             Ok(match is_fatal(context, this)? {
                 true => qjs::JS_TRUE,
                 false => qjs::JS_FALSE,
@@ -237,7 +237,7 @@ unsafe extern "C" fn decode(
 ) -> JSValue {
     // SAFETY: called by QuickJS, which fills up two arguments.
     unsafe {
-        host_function(context, values, ErrorStyle::Classes, |call| {
+        host_function(context, values, |call| {
             let fatal = is_fatal(context, this)?;
             let options = Owned::share(context, call.value(1));
             if !options.is_nullish() && is_true(context, &options.get(c"stream")?)? {

@@ -60,12 +60,19 @@ fn an_endless_evaluation_fails_the_publish() {
 
 #[test]
 fn the_stack_ends_in_a_range_error() {
-    let mut module = Running::script(
+    // A busy machine takes its time to get that deep.
+    let limits = HostLimits {
+        call_ms_max: 30_000,
+        ..small_limits()
+    };
+    let mut module = Running::script_with(
+        "",
         "const deeper = (n) => n === 0 ? 0 : 1 + deeper(n - 1);\n\
          if (id === 0) { const endless = () => endless() + 1; endless(); }\n\
          if (id === 1) { let depth = 0; const count = () => { depth++; count(); }; try { count(); } catch (e) { log(e instanceof RangeError, depth > 1000); } }\n\
          if (id === 2) log(deeper(1000));\n\
          if (id === 3) { let nested = []; for (let i = 0; i < 1e5; i++) nested = [nested]; log(attempt(() => JSON.stringify(nested).length)); }",
+        limits,
     );
     let message = module.fatal(0);
     assert!(message.contains("RangeError"), "{message}");
