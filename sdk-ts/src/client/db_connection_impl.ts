@@ -3,14 +3,13 @@
 import {
   AlgebraicType,
   BinaryReader,
-  BinaryWriter,
+  type BinaryWriter,
   ConnectionId,
   Identity,
   InternalError,
   makeFromBuilder,
   type NamespacedQueryBuilder,
   ProductType,
-  ResizableBuffer,
   type RowTypedQuery,
   SenderError,
   Timestamp,
@@ -23,7 +22,7 @@ import { ClientError, type ClientErrorCode, toError } from "./client_error";
 import type { ClientDbView } from "./client_table";
 import { type ContextEvent, type Event, EventContext } from "./event_context";
 import { callSafely, type EventEmitter } from "./event_emitter";
-import { Link, type Outgoing } from "./link";
+import { Link } from "./link";
 import { stdbLogger } from "./logger";
 import { makeProceduresView, type ProceduresView } from "./procedures";
 import { type ReconnectingInfo, type ReconnectOptions, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
@@ -32,21 +31,16 @@ import { INTERNAL_REMOTE_MODULE, type UntypedRemoteModule, type UntypedSchemaDef
 import type { Row } from "./row_store";
 import { JobQueue, type Steps } from "./scheduling";
 import { PREFERRED_WS_PROTOCOLS, type WebSocketFactory } from "./socket";
+import { SubscriptionRegistry } from "./subscription_registry";
+import { type SubscribeEvent, SubscriptionBuilderImpl, type SubscriptionHandleImpl } from "./subscriptions";
 import {
-  type SubscribeEvent,
-  type Subscription,
-  SubscriptionBuilderImpl,
-  type SubscriptionHandleImpl,
-} from "./subscriptions";
-import {
+  encodeMessage,
   type ReducerOutcome,
   readServerMessage,
   type ServerMessage,
   type TableRows,
   writeCall,
   writeOneOffQuery,
-  writeSubscribe,
-  writeUnsubscribe,
 } from "./wire";
 
 export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
@@ -101,11 +95,8 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   readonly #updater = new CacheUpdater();
   readonly #pending = new PendingRequests();
   readonly #stateListeners = new Set<() => void>();
-  readonly #subscriptions = new Map<number, Subscription>();
-  /** Query sets whose rows are still awaited after a reconnect. */
-  #awaitedSets: Set<number> | undefined;
+  readonly #subscriptions: SubscriptionRegistry;
   #nextRequestId = 0;
-  #nextQuerySetId = 0;
   #nextEventId = 0;
   #wasConnected = false;
   #isOver = false;
@@ -130,11 +121,19 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     this.procedures = makeProceduresView(this, config.remoteModule) as ProceduresView<RemoteModule>;
     this.#link = new Link({
       open: () => this.#openSocket(),
-      onOpen: () => this.#restoreSubscriptions(),
-      onSent: (message) => this.#markSent(message),
+      onOpen: () => {
+        if (!this.#wasConnected) return;
+        this.#updater.beginResync();
+        this.#subscriptions.restore();
+      },
+      onSent: ({ requestId, querySetId }) => {
+        if (querySetId === undefined) this.#pending.markSent(requestId);
+        else this.#subscriptions.markSent(querySetId);
+      },
       onPayload: (data) => this.#jobs.add(this.#receive(data)),
       onLost: (error) => this.#jobs.add(this.#lose(error)),
     });
+    this.#subscriptions = new SubscriptionRegistry(this.#link, () => this.#nextRequestId++);
     this.#listenToPage("add");
     this.#link.start();
   }
@@ -174,59 +173,13 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     emitter: EventEmitter<SubscribeEvent>,
     queries: string[],
   ): number {
-    const querySetId = this.#nextQuerySetId++;
-    const subscription: Subscription = { querySetId, queries, emitter, state: "waiting", isSent: false };
-    this.#subscriptions.set(querySetId, subscription);
-    if (!this.#isOver) this.#link.send(this.#subscribeMessage(subscription));
-    return querySetId;
+    return this.#subscriptions.add(emitter, queries).querySetId;
   }
 
   /** @internal Called by a subscription handle. */
   unregisterSubscription(querySetId: number): void {
-    const subscription = this.#subscriptions.get(querySetId);
-    if (!subscription) return;
-    if (subscription.isSent) {
-      subscription.state = "ending";
-      const requestId = this.#nextRequestId++;
-      const bytes = encode((writer) => writeUnsubscribe(writer, requestId, querySetId));
-      this.#link.send({ bytes, requestId, querySetId });
-    } else if (subscription.state === "applied") {
-      subscription.state = "lost";
-    } else {
-      // The server never heard of it.
-      this.#link.queued = this.#link.queued.filter((message) => message.querySetId !== querySetId);
-      this.#subscriptions.delete(querySetId);
-      subscription.emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
-    }
-  }
-
-  #subscribeMessage({ querySetId, queries }: Subscription): Outgoing {
-    const requestId = this.#nextRequestId++;
-    const bytes = encode((writer) => writeSubscribe(writer, requestId, querySetId, queries));
-    return { bytes, requestId, querySetId };
-  }
-
-  /** Puts the subscriptions of the lost connection in front of the queue. */
-  #restoreSubscriptions(): void {
-    if (!this.#wasConnected) return;
-    this.#updater.beginResync();
-    this.#awaitedSets = new Set();
-    const messages: Outgoing[] = [];
-    for (const subscription of this.#subscriptions.values()) {
-      if (subscription.state !== "applied") continue;
-      this.#awaitedSets.add(subscription.querySetId);
-      messages.push(this.#subscribeMessage(subscription));
-    }
-    this.#link.queued = [...messages, ...this.#link.queued];
-  }
-
-  #markSent({ requestId, querySetId }: Outgoing): void {
-    if (querySetId === undefined) {
-      this.#pending.markSent(requestId);
-      return;
-    }
-    const subscription = this.#subscriptions.get(querySetId);
-    if (subscription) subscription.isSent = true;
+    const unsent = this.#subscriptions.remove(querySetId);
+    unsent?.emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
   }
 
   // Calls --------------------------------------------------------------------------------------------------------
@@ -299,7 +252,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     const requestId = this.#nextRequestId;
     let bytes: Uint8Array<ArrayBuffer>;
     try {
-      bytes = encode((writer) => write(writer, requestId));
+      bytes = encodeMessage((writer) => write(writer, requestId));
     } catch (error) {
       return refuse("LC0838", `the arguments do not fit the parameters: ${toError(error).message}`, error);
     }
@@ -341,9 +294,8 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     const wasGreeted = this.isActive;
     this.isActive = false;
     this.#updater.cancelResync();
-    this.#awaitedSets = undefined;
     this.#pending.rejectSent();
-    this.#rewindSubscriptions();
+    this.#subscriptions.rewind();
     const cause =
       error ?? new ClientError("LC0831", wasGreeted ? "the server ended the connection" : NOT_GREETED);
     if (wasGreeted && Date.now() - this.#greetedAt > STABLE_AFTER_MS) this.#attempt = 0;
@@ -378,22 +330,6 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     // Trying again would fail in the same way.
     if (error instanceof ClientError && error.code !== "LC0831" && error.code !== "LC0851") return false;
     return this.#attempt < (reconnect.maxAttempts ?? Number.POSITIVE_INFINITY);
-  }
-
-  /** The next connection knows no subscription. */
-  #rewindSubscriptions(): void {
-    const waiting: Outgoing[] = [];
-    for (const subscription of this.#subscriptions.values()) {
-      const { state, isSent } = subscription;
-      subscription.isSent = false;
-      if (state === "ending") subscription.state = "lost";
-      else if (state === "waiting" && isSent) waiting.push(this.#subscribeMessage(subscription));
-    }
-    const queued = this.#link.queued.filter(
-      ({ querySetId }) =>
-        querySetId === undefined || this.#subscriptions.get(querySetId)?.state === "waiting",
-    );
-    this.#link.queued = [...waiting, ...queued];
   }
 
   #finish(error: Error | undefined): void {
@@ -514,16 +450,17 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       this.#wasConnected = true;
       this.#attempt = 0;
       this.#emitter.emit("connect", this, this.identity, this.token);
-    } else if (this.#awaitedSets?.size === 0) {
+    } else {
       yield* this.#resynced();
     }
   }
 
   *#subscribeApplied(querySetId: number, tables: readonly TableRows[]): Steps {
     const subscription = this.#subscriptions.get(querySetId);
-    if (this.#awaitedSets?.has(querySetId)) {
+    if (this.#subscriptions.isAwaited(querySetId)) {
       yield* this.#updater.apply(tables);
-      yield* this.#settled(querySetId);
+      this.#subscriptions.settle(querySetId);
+      yield* this.#resynced();
       return;
     }
     if (!subscription) {
@@ -540,16 +477,14 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
 
   *#unsubscribeApplied(querySetId: number, tables: readonly TableRows[]): Steps {
     const changes = yield* this.#updater.apply(tables);
-    const subscription = this.#subscriptions.get(querySetId);
-    this.#subscriptions.delete(querySetId);
+    const subscription = this.#subscriptions.take(querySetId);
     const context = this.#context({ tag: "UnsubscribeApplied" });
     subscription?.emitter.emit("end", context);
     yield* this.#updater.announce(context, changes);
   }
 
   *#subscriptionFailed(querySetId: number, text: string, isLate: boolean): Steps {
-    const subscription = this.#subscriptions.get(querySetId);
-    this.#subscriptions.delete(querySetId);
+    const subscription = this.#subscriptions.take(querySetId);
     const error = serverError(text);
     subscription?.emitter.emit("error", this.#errorContext(error), error);
     if (isLate) {
@@ -557,21 +492,16 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       this.#jobs.clear();
       this.#link.drop(new ClientError("LC0851", `the server gave up on a subscription: ${text}`));
     } else {
-      yield* this.#settled(querySetId);
+      this.#subscriptions.settle(querySetId);
+      yield* this.#resynced();
     }
   }
 
-  /** A query set of the lost connection is answered; after the last one the cache is complete again. */
-  *#settled(querySetId: number): Steps {
-    if (this.#awaitedSets?.delete(querySetId) && this.#awaitedSets.size === 0) yield* this.#resynced();
-  }
-
+  /** After a reconnect, when the last subscription is answered, the cache is complete again. */
   *#resynced(): Steps {
-    this.#awaitedSets = undefined;
+    if (!this.#subscriptions.takeRestored()) return;
     const changes = yield* this.#updater.endResync();
-    for (const [querySetId, { state, emitter }] of [...this.#subscriptions]) {
-      if (state !== "lost") continue;
-      this.#subscriptions.delete(querySetId);
+    for (const { emitter } of this.#subscriptions.takeLost()) {
       emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
     }
     yield* this.#updater.announce(this.#context({ tag: "SubscribeApplied" }), changes);
@@ -639,19 +569,6 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   removeOnConnectError(callback: (ctx: DbConnectionImpl<RemoteModule>, ...args: any[]) => void): void {
     this.#emitter.off("connectError", callback);
   }
-}
-
-/** Messages are put together here; making a buffer for each would cost more than all the rest of a call. */
-const scratch = /* @__PURE__ */ new BinaryWriter(4096);
-const SCRATCH_BYTES_MAX = 1024 * 1024;
-
-/** Bytes of a message. */
-function encode(write: (writer: BinaryWriter) => void): Uint8Array<ArrayBuffer> {
-  scratch.clear();
-  write(scratch);
-  const bytes = scratch.buffer.bytes.slice(0, scratch.offset) as Uint8Array<ArrayBuffer>;
-  if (scratch.buffer.capacity > SCRATCH_BYTES_MAX) scratch.reset(new ResizableBuffer(4096));
-  return bytes;
 }
 
 /** An error whose text is the server's. */

@@ -1,7 +1,7 @@
 // Messages of sub-protocols v2 and v3 (chapter 05 §5), written by hand: the rows inside stay bytes until their table
 // decodes them.
 
-import type { BinaryReader, BinaryWriter } from "../core";
+import { type BinaryReader, BinaryWriter, ResizableBuffer } from "../core";
 import { ClientError } from "./client_error";
 
 /** Rows back to back, and their number where it cannot be told from the bytes. */
@@ -32,6 +32,19 @@ export type ServerMessage =
   | { tag: "OneOffQueryResult"; requestId: number; result: { tables: TableRows[] } | { error: string } }
   | { tag: "ReducerResult"; requestId: number; timestampMicros: bigint; outcome: ReducerOutcome }
   | { tag: "ProcedureResult"; requestId: number; result: { value: Uint8Array } | { error: string } };
+
+/** Messages are put together here; making a buffer for each would cost more than all the rest of a call. */
+const scratch = /* @__PURE__ */ new BinaryWriter(4096);
+const SCRATCH_BYTES_MAX = 1024 * 1024;
+
+/** Bytes of a message. */
+export function encodeMessage(write: (writer: BinaryWriter) => void): Uint8Array<ArrayBuffer> {
+  scratch.clear();
+  write(scratch);
+  const bytes = scratch.buffer.bytes.slice(0, scratch.offset) as Uint8Array<ArrayBuffer>;
+  if (scratch.buffer.capacity > SCRATCH_BYTES_MAX) scratch.reset(new ResizableBuffer(4096));
+  return bytes;
+}
 
 /** Appends a `Subscribe`. */
 export function writeSubscribe(
