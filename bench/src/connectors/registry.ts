@@ -1,0 +1,37 @@
+// Every connector of the suite, by key. A definition is loaded only when it is used, with the packages that it needs.
+
+import { UsageError } from "../config";
+import type { ConnectorDefinition } from "./connector";
+
+type Load = () => Promise<{ definition: ConnectorDefinition }>;
+
+const connectors: Record<string, Load> = {
+  spacetimedb: () => import("./spacetimedb"),
+  lightcone: () => import("./lightcone"),
+  spacetimedb_rust: () => import("./spacetimedb_rust"),
+  spacetimedb_ref: () => import("./spacetimedb_ref"),
+  spacetimedb_http: () => import("./spacetimedb_http"),
+  sqlite_rpc: () => import("./rpc/sqlite_rpc"),
+  sqlite_batched_rpc: () => import("./rpc/sqlite_batched_rpc"),
+  node_memory_rpc: () => import("./rpc/node_memory_rpc"),
+  postgres_rpc: () => import("./rpc/postgres_rpc"),
+  postgres_sproc_rpc: () => import("./rpc/postgres_sproc_rpc"),
+  postgres_direct: () => import("./postgres_direct"),
+  bun: () => import("./rpc/bun"),
+  supabase_rpc: () => import("./rpc/supabase_rpc"),
+  planetscale_pg_rpc: () => import("./rpc/planetscale_pg_rpc"),
+  cockroach_rpc: () => import("./rpc/cockroach_rpc"),
+  convex: () => import("./convex"),
+};
+
+export const connectorKeys = Object.keys(connectors);
+
+export async function loadConnector(key: string): Promise<ConnectorDefinition> {
+  const load = Object.hasOwn(connectors, key) ? connectors[key] : undefined;
+  if (!load)
+    throw new UsageError(
+      `${key} is not a valid value for --connectors; there are ${connectorKeys.join(", ")}`,
+    );
+  const { definition } = await load();
+  return definition;
+}

@@ -1,0 +1,3 @@
+import { notWritten } from "../not_written";
+
+export const definition = notWritten("node_memory_rpc");

@@ -1,0 +1,3 @@
+import { notWritten } from "../not_written";
+
+export const definition = notWritten("planetscale_pg_rpc");

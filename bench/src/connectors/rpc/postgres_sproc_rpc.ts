@@ -1,0 +1,3 @@
+import { notWritten } from "../not_written";
+
+export const definition = notWritten("postgres_sproc_rpc");
