@@ -24,15 +24,8 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
             let path = session.directory.join(".env.local");
             write_environment(&path, &target.database, &session.server_url)?;
         }
-        for job in &target.bindings {
-            generate::run_for_built(
-                job,
-                &Built {
-                    path: path.clone(),
-                    host_type,
-                },
-            )?;
-        }
+        // Reading the schema out of the module and publishing it have nothing to do with each other.
+        let bindings = write_bindings(target, &path, host_type);
         if !session.skip_publish {
             let source = publish::BuiltModule { path, host_type };
             publish::publish_for_dev(
@@ -44,8 +37,28 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
             )
             .await?;
         }
+        bindings
+            .await
+            .map_err(|e| Error::caused("LC0620", "writing the bindings broke off", e))??;
     }
     Ok(())
+}
+
+/// Writes the bindings of a target in a thread of their own.
+fn write_bindings(
+    target: &DevTarget,
+    path: &Path,
+    host_type: build::HostType,
+) -> tokio::task::JoinHandle<Result<()>> {
+    let jobs = target.bindings.clone();
+    let built = Built {
+        path: path.to_owned(),
+        host_type,
+    };
+    tokio::task::spawn_blocking(move || {
+        jobs.iter()
+            .try_for_each(|job| generate::run_for_built(job, &built))
+    })
 }
 
 /// Builds in a thread of its own, so that logs flow meanwhile. The types of TypeScript modules are checked beside it:

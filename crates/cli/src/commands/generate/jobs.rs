@@ -1,0 +1,373 @@
+//! Which bindings the command line and `spacetime.json` ask for.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use super::{unsupported_language, Args, Job, Lang, Source};
+use crate::error::{Error, Result};
+use crate::project::{glob_matches, GenerateEntry, Project, Target};
+
+/// What the command line and the project ask for.
+pub fn jobs(args: &Args, project: Option<&Project>) -> Result<Vec<Job>> {
+    let Some(project) = project else {
+        return Ok(vec![plain_job(args, Path::new("."), None)?]);
+    };
+    let mut targets = project.targets()?;
+    if let Some(pattern) = &args.database {
+        let names: Vec<String> = targets.iter().filter_map(|t| t.database.clone()).collect();
+        targets.retain(|t| {
+            t.database
+                .as_deref()
+                .is_some_and(|name| glob_matches(pattern, name))
+        });
+        if targets.is_empty() {
+            return Err(Error::coded(
+                "LC0608",
+                format!(
+                    "No database target matches '{pattern}'. Available databases: {}",
+                    names.join(", ")
+                ),
+            ));
+        }
+    }
+    let mut entries: Vec<(&Target, &GenerateEntry)> = Vec::new();
+    for target in &targets {
+        for entry in &target.generate {
+            let is_known = entries
+                .iter()
+                .any(|(t, e)| *e == entry && t.module_path == target.module_path);
+            if !is_known {
+                entries.push((target, entry));
+            }
+        }
+    }
+    if entries.is_empty() {
+        return Ok(vec![plain_job(args, &project.directory, targets.first())?]);
+    }
+    if entries.len() > 1 {
+        let given = [
+            ("--lang", args.lang.is_some()),
+            ("--out-dir", args.out_dir.is_some()),
+            ("--module-path", args.module_path.is_some()),
+            ("--bin-path", args.bin_path.is_some()),
+            ("--js-path", args.js_path.is_some()),
+            ("--module-def", args.module_def.is_some()),
+            ("--build-options", args.build_options.is_some()),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(Error::coded(
+                "LC0608",
+                format!("{option} cannot be used for several `generate` entries at once. Pass --no-config to use it alone."),
+            ));
+        }
+    }
+    entries
+        .into_iter()
+        .map(|(target, entry)| entry_job(args, project, target, entry))
+        .collect()
+}
+
+/// The same jobs for `spacetime dev`, which has built the target's module itself.
+pub fn jobs_of_target(project: &Project, target: &Target) -> Result<Vec<Job>> {
+    let args = Args::empty();
+    target
+        .generate
+        .iter()
+        .map(|entry| entry_job(&args, project, target, entry))
+        .collect()
+}
+
+impl Args {
+    fn empty() -> Self {
+        Self {
+            database: None,
+            lang: None,
+            out_dir: None,
+            module_path: None,
+            bin_path: None,
+            js_path: None,
+            module_def: None,
+            client_package: None,
+            include_private: false,
+            namespace: None,
+            uproject_dir: None,
+            unreal_module_name: None,
+            module_prefix: None,
+            build_options: None,
+            dotnet_version: None,
+            yes: true,
+            no_config: false,
+            env: None,
+        }
+    }
+
+    /// The module that the command line names, if it names one.
+    fn source(&self) -> Option<Source> {
+        if let Some(path) = &self.module_def {
+            Some(Source::Definition(path.clone()))
+        } else if let Some(path) = &self.bin_path {
+            Some(Source::Wasm(path.clone()))
+        } else if let Some(path) = &self.js_path {
+            Some(Source::Js(path.clone()))
+        } else {
+            let directory = self.module_path.clone()?;
+            Some(Source::Project {
+                directory,
+                build_options: self.build_options.clone(),
+            })
+        }
+    }
+}
+
+fn entry_job(
+    args: &Args,
+    project: &Project,
+    target: &Target,
+    entry: &GenerateEntry,
+) -> Result<Job> {
+    let lang = match args.lang {
+        Some(lang) => lang,
+        None => Lang::from_str(&entry.language, true).map_err(|_| {
+            Error::coded(
+                "LC0607",
+                format!(
+                    "{}: `language` of a `generate` entry must be typescript, rust, csharp or unrealcpp, not `{}`",
+                    project.directory.join("spacetime.json").display(),
+                    entry.language
+                ),
+            )
+        })?,
+    };
+    let build_options = args.build_options.clone().or(entry.build_options.clone());
+    let source = match args.source() {
+        Some(source) => source,
+        None => {
+            let own = Target {
+                bin_path: entry.bin_path.clone(),
+                js_path: entry.js_path.clone(),
+                module_path: entry.module_path.clone(),
+                ..Target::default()
+            };
+            source_of(&own, build_options.clone())
+                .or_else(|| source_of(target, build_options.clone()))
+                .map_or_else(|| default_source(&project.directory, build_options), Ok)?
+        }
+    };
+    Ok(Job {
+        lang,
+        source,
+        out_dir: match args.out_dir.clone().or(entry.out_dir.clone()) {
+            Some(directory) => directory,
+            None => project.directory.join(default_out_dir(lang)?),
+        },
+        include_private: args.include_private || entry.include_private,
+        client_package: args.client_package.clone().or(entry.client_package.clone()),
+        yes: args.yes,
+    })
+}
+
+fn source_of(target: &Target, build_options: Option<String>) -> Option<Source> {
+    if let Some(path) = &target.bin_path {
+        Some(Source::Wasm(path.clone()))
+    } else if let Some(path) = &target.js_path {
+        Some(Source::Js(path.clone()))
+    } else {
+        let directory = target.module_path.clone()?;
+        Some(Source::Project {
+            directory,
+            build_options,
+        })
+    }
+}
+
+fn default_source(directory: &Path, build_options: Option<String>) -> Result<Source> {
+    let module = directory.join("spacetimedb");
+    if module.is_dir() {
+        return Ok(Source::Project {
+            directory: module,
+            build_options,
+        });
+    }
+    Err(Error::coded(
+        "LC0610",
+        format!(
+            "{} does not exist. Say where the module is with --module-path, --bin-path or --js-path.",
+            module.display()
+        ),
+    ))
+}
+
+/// Without entries in a configuration: the command line and what is found in `directory`.
+fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<Job> {
+    let lang = match args.lang {
+        Some(lang) => lang,
+        None => detect_language(directory).ok_or_else(|| {
+            Error::coded(
+                "LC0634",
+                format!(
+                    "Could not detect the language to generate: {} has neither package.json, Cargo.toml nor *.csproj. Say it with --lang.",
+                    directory.display()
+                ),
+            )
+        })?,
+    };
+    let source = match args.source() {
+        Some(source) => source,
+        None => match target.and_then(|t| source_of(t, args.build_options.clone())) {
+            Some(source) => source,
+            None => default_source(directory, args.build_options.clone())?,
+        },
+    };
+    Ok(Job {
+        lang,
+        source,
+        out_dir: match &args.out_dir {
+            Some(directory) => directory.clone(),
+            None => directory.join(default_out_dir(lang)?),
+        },
+        include_private: args.include_private,
+        client_package: args.client_package.clone(),
+        yes: args.yes,
+    })
+}
+
+pub fn default_out_dir(lang: Lang) -> Result<&'static str> {
+    match lang {
+        Lang::Typescript | Lang::Rust => Ok("src/module_bindings"),
+        Lang::Csharp | Lang::Unrealcpp => Err(unsupported_language()),
+    }
+}
+
+/// The language of the client in a directory.
+pub fn detect_language(directory: &Path) -> Option<Lang> {
+    let has = |name: &str| directory.join(name).is_file();
+    if has("package.json") {
+        Some(Lang::Typescript)
+    } else if has("Cargo.toml") {
+        Some(Lang::Rust)
+    } else {
+        let entries = std::fs::read_dir(directory).ok()?;
+        let has_csproj = entries
+            .flatten()
+            .any(|e| e.path().extension().is_some_and(|x| x == "csproj"));
+        has_csproj.then_some(Lang::Csharp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client_package;
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Wrapper {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(args: &[&str]) -> Args {
+        Wrapper::try_parse_from(["generate"].iter().chain(args))
+            .expect("valid")
+            .args
+    }
+
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+            std::fs::write(path, text).expect("written");
+        }
+        directory
+    }
+
+    #[test]
+    fn the_package_is_the_one_that_the_project_depends_on() {
+        for (manifest, want) in [
+            (
+                r#"{"dependencies":{"spacetimedb":"2.10.*"}}"#,
+                "spacetimedb",
+            ),
+            (r#"{"dependencies":{"lightcone":"0.1.0"}}"#, "lightcone"),
+            (
+                r#"{"dependencies":{"lightcone":"1","spacetimedb":"npm:lightcone@1"}}"#,
+                "spacetimedb",
+            ),
+            ("not JSON", "spacetimedb"),
+        ] {
+            let directory = directory(&[("package.json", manifest)]);
+            assert_eq!(
+                client_package(&directory.path().join("src/module_bindings")),
+                want,
+                "{manifest}"
+            );
+        }
+    }
+
+    #[test]
+    fn entries_of_the_project_are_jobs_and_the_same_one_only_once() {
+        let directory = directory(&[
+            (
+                "spacetime.json",
+                r#"{"database":"a","module-path":"./m","generate":[{"language":"ts","out-dir":"web/b"},{"language":"rust","include-private":true}],
+                   "children":[{"database":"b","generate":[{"language":"ts","out-dir":"web/b"}]}]}"#,
+            ),
+            ("m/package.json", "{}"),
+        ]);
+        let project = Project::find(directory.path(), None)
+            .expect("valid")
+            .expect("there");
+        let jobs = jobs(&parse(&[]), Some(&project)).expect("two");
+        let seen: Vec<_> = jobs
+            .iter()
+            .map(|j| (j.lang, j.out_dir.clone(), j.include_private))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Lang::Typescript, project.directory.join("web/b"), false),
+                (
+                    Lang::Rust,
+                    project.directory.join("src/module_bindings"),
+                    true
+                )
+            ]
+        );
+        let error =
+            super::jobs(&parse(&["--out-dir", "x"]), Some(&project)).expect_err("two entries");
+        assert!(
+            error.to_string().contains("--out-dir cannot be used"),
+            "{error}"
+        );
+        let error = super::jobs(&parse(&["nothing*"]), Some(&project)).expect_err("no target");
+        assert!(
+            error
+                .to_string()
+                .starts_with("No database target matches 'nothing*'"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn without_a_project_the_language_is_found_out() {
+        let here = directory(&[("Cargo.toml", ""), ("spacetimedb/Cargo.toml", "")]);
+        let job = plain_job(&parse(&[]), here.path(), None).expect("a job");
+        assert_eq!(
+            (job.lang, job.out_dir),
+            (Lang::Rust, here.path().join("src/module_bindings"))
+        );
+        let empty = directory(&[]);
+        for (args, part) in [
+            (vec![], "[LC0634]"),
+            (vec!["--lang", "ts"], "[LC0610]"),
+            (vec!["--lang", "cs", "-b", "x"], "[LC0601]"),
+        ] {
+            let error = plain_job(&parse(&args), empty.path(), None)
+                .expect_err("no job")
+                .to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
