@@ -432,7 +432,10 @@ fn build(isolate: &mut OwnedIsolate, program: &ProgramText) -> Result<Roots, Exc
     })
 }
 
-/// The globals that the language does not have (§2).
+/// What is taken away: memory that no limit would see.
+const RESTRICT: &str = include_str!("restrict.js");
+
+/// The globals that the language does not have (§2), and without those that modules may not use.
 fn globals(
     scope: &mut PinScope<'_, '_>,
     direct: &CallBuffer,
@@ -455,6 +458,9 @@ fn globals(
         program,
         prelude.call(scope, undefined, &[encode, decode])
     );
+    let source = step!(scope, program, ::v8::String::new(scope, RESTRICT));
+    let script = step!(scope, program, ::v8::Script::compile(scope, source, None));
+    step!(scope, program, script.run(scope));
     step!(scope, program, imports::define_extras(scope, direct));
     Ok(())
 }

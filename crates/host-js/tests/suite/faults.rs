@@ -234,3 +234,21 @@ fn memory_runs_out_while_loading() {
     ));
     assert!(text.contains("memory-bytes-max"), "{text}");
 }
+
+/// No memory beside the limits: what could take it is absent or refuses.
+#[test]
+fn there_is_no_memory_without_a_limit() {
+    let mut module = Running::script(
+        "log(typeof WebAssembly);\n\
+         log(attempt(() => new ArrayBuffer(8, { maxByteLength: 2 ** 40 }).resizable || 'fixed').slice(0, 10));\n\
+         log(attempt(() => new SharedArrayBuffer(2 ** 32).byteLength).slice(0, 10));\n\
+         class Mine extends ArrayBuffer {}\n\
+         const mine = new Mine(4), plain = new ArrayBuffer(4);\n\
+         log(mine instanceof Mine, mine instanceof ArrayBuffer, plain instanceof ArrayBuffer, plain.constructor === ArrayBuffer, plain.slice(1).byteLength, new Uint8Array(plain).length, new Uint8Array(2).buffer instanceof ArrayBuffer, Object.prototype.toString.call(plain));",
+    );
+    let logs = module.logs();
+    assert_eq!(logs[0], "undefined");
+    assert!(logs[1] == "RangeError" || logs[1] == "fixed", "{logs:?}");
+    assert_eq!(logs[2], "RangeError");
+    assert_eq!(logs[3], "true true true true 3 4 true [object ArrayBuffer]");
+}
