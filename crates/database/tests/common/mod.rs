@@ -1,4 +1,5 @@
 //! A database in a temporary directory, running a real module, and a client that speaks the protocol's messages.
+#![allow(dead_code, reason = "each test uses its part of this")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
