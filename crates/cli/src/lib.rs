@@ -31,8 +31,14 @@ pub fn long_version() -> String {
     let path =
         std::env::current_exe().map_or_else(|_| "unknown".into(), |p| p.display().to_string());
     format!(
-        "Path: {path}\nCommit: {}\nspacetimedb tool version {COMPATIBLE_VERSION}; spacetimedb-lib version {COMPATIBLE_VERSION};\nlightcone version {}",
+        "Path: {path}\nCommit: {}\nspacetimedb tool version {COMPATIBLE_VERSION}; spacetimedb-lib version {COMPATIBLE_VERSION};\nlightcone version {}; JavaScript modules run on {}",
         option_env!("LIGHTCONE_COMMIT").unwrap_or("unknown"),
         env!("CARGO_PKG_VERSION"),
+        javascript_engine(),
     )
+}
+
+/// The engine of this build that runs JavaScript modules.
+pub(crate) fn javascript_engine() -> String {
+    lightcone_host_js::engine_name().unwrap_or_else(|| "no engine".to_owned())
 }

@@ -73,6 +73,10 @@ pub fn run(args: Args) -> Result<()> {
     println!("lightcone: a database that runs your code");
     println!("{program} version: {}", env!("CARGO_PKG_VERSION"));
     println!("{program} path: {program}");
+    println!(
+        "WebAssembly modules run on Wasmtime, JavaScript modules on {}",
+        crate::javascript_engine()
+    );
     println!("database running in data directory {}", data_dir.display());
 
     let wasm: Arc<dyn ModuleEngine> = Arc::new(wasm_engine(
