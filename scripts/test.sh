@@ -25,8 +25,6 @@ scripts/check-compat.py
 say "format"
 scripts/fmt.sh --check
 
-. scripts/js-engine.sh
-
 say "lints"
 cargo clippy --workspace --all-targets --quiet "${js_features[@]}" -- -D warnings
 
