@@ -80,6 +80,21 @@ describe('connections', () => {
     await client.ended;
   });
 
+  test('subscribeToAllTables', async () => {
+    const client = await connectTransfer(server, 'bank');
+    await client.connection.reducers.seed({ n: 3, initialBalance: 100n });
+    await new Promise<void>((resolve, reject) =>
+      client.connection
+        .subscriptionBuilder()
+        .onApplied(() => resolve())
+        .onError(context => reject(context.event))
+        .subscribeToAllTables()
+    );
+    expect(client.connection.db.accounts.count()).toBe(3n);
+    client.connection.disconnect();
+    await client.ended;
+  });
+
   test.each([true, false])('confirmed reads %s', async confirmed => {
     const socket = recordingSocket();
     const client = await connectTransfer(server, 'bank', { confirmed, webSocket: socket.factory });
