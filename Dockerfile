@@ -4,9 +4,12 @@ FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
+COPY templates templates
 ARG COMMIT=unknown
+# V8 comes as a library that the build downloads. Where it cannot: --build-arg FEATURES=lightcone-cli/quickjs
+ARG FEATURES=lightcone-cli/v8
 ENV LIGHTCONE_COMMIT=$COMMIT CARGO_TARGET_DIR=/build
-RUN cargo build --release --locked --package lightcone-cli
+RUN cargo build --release --locked --package lightcone-cli --features "$FEATURES"
 
 FROM debian:bookworm-slim
 RUN apt-get update \
