@@ -1,7 +1,7 @@
 # make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=rust|ts-npm|ts
 # make test   runs every test
 
-.PHONY: demo test modules fmt fuzz help
+.PHONY: demo test install modules fmt fuzz help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -11,6 +11,10 @@ demo:
 
 test:
 	@scripts/test.sh
+
+# make install   builds the programs and puts them into ~/.local/bin; PREFIX=/usr/local for everybody
+install:
+	@scripts/install.sh
 
 # make modules   builds the Rust modules that tests and the demo run
 modules:

@@ -1,7 +1,7 @@
 # Sourced, after lib.sh. Chooses the engine for JavaScript modules: V8 where its prebuilt library can be had, else QuickJS.
 #
 # Sets js_features (options for cargo, an array) and js_engine (the name), and exports RUSTY_V8_ARCHIVE if a library lies in
-# ../shared/env/v8. LIGHTCONE_JS_ENGINE=v8 or =quickjs decides instead; with v8 and no library, the build downloads it.
+# ../shared/env/v8. LIGHTCONE_JS_ENGINE=v8 or =quickjs decides instead; with v8 and no library, the build tries to download it.
 
 # shellcheck shell=bash
 js_engine=${LIGHTCONE_JS_ENGINE:-}
@@ -13,9 +13,19 @@ if [ -z "${RUSTY_V8_ARCHIVE:-}" ] && [ "$js_engine" != quickjs ]; then
         fi
     done
 fi
+# Whether the build of crate `v8` could download its library (or has it from before). Ten seconds, then no.
+v8_can_be_downloaded() {
+    local version file
+    version=$(sed -n '/^name = "v8"$/{n;s/version = "\(.*\)"/\1/p}' "$root/Cargo.lock")
+    file=librusty_v8_simdutf_release_$(rustc -vV | sed -n 's/^host: //p').a.gz
+    command -v curl >/dev/null 2>&1 &&
+        curl --silent --fail --location --head --max-time 10 --output /dev/null \
+            "${RUSTY_V8_MIRROR:-https://github.com/denoland/rusty_v8/releases/download}/v$version/$file"
+}
+
 if [ -z "$js_engine" ]; then
     js_engine=quickjs
-    if [ -n "${RUSTY_V8_ARCHIVE:-}" ]; then
+    if [ -n "${RUSTY_V8_ARCHIVE:-}" ] || v8_can_be_downloaded; then
         js_engine=v8
     fi
 fi
