@@ -1,0 +1,72 @@
+// Where the programs of PostgreSQL are: what PG_BIN_DIR names, Debian's packages, or the path. Root on Debian gets the
+// package installed when there are none.
+
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import type { Environment } from "../config";
+
+const run = promisify(execFile);
+
+/** Where Debian keeps one directory per major version. */
+const debianRoot = "/usr/lib/postgresql";
+const installMillisecondsMax = 300_000;
+
+export interface PostgresPrograms {
+  /** Holds `postgres` and `initdb`. */
+  directory: string;
+  /** As `postgres --version` says it, e.g. `15.20 (Debian 15.20-0+deb12u1)`. */
+  version: string;
+}
+
+function holdsServer(directory: string): boolean {
+  return existsSync(join(directory, "postgres")) && existsSync(join(directory, "initdb"));
+}
+
+function debianDirectories(): string[] {
+  if (!existsSync(debianRoot)) return [];
+  return readdirSync(debianRoot)
+    .filter((name) => /^\d+$/.test(name))
+    .sort((left, right) => Number(right) - Number(left))
+    .map((version) => join(debianRoot, version, "bin"));
+}
+
+function findDirectory(environment: Environment): string | undefined {
+  const named = environment["PG_BIN_DIR"];
+  if (named) {
+    if (holdsServer(named)) return named;
+    throw new Error(`PG_BIN_DIR is ${named}, but the programs postgres and initdb are not in it`);
+  }
+  const onPath = (environment["PATH"] ?? "").split(delimiter).filter((directory) => directory !== "");
+  return [...debianDirectories(), ...onPath].find(holdsServer);
+}
+
+async function install(say: (line: string) => void): Promise<void> {
+  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) {
+    throw new Error(
+      "PostgreSQL is not installed. Install it (Debian: `apt-get install postgresql`), name the directory of its " +
+        "programs in PG_BIN_DIR, or a running server in PG_URL",
+    );
+  }
+  say("installing Debian's package postgresql (the cluster that it may start is not used)");
+  const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const options = { env: environment, timeout: installMillisecondsMax };
+  await run("apt-get", ["update", "-qq"], options);
+  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "postgresql"], options);
+}
+
+/** Finds PostgreSQL, and installs it where that can be done without asking. */
+export async function findPostgres(
+  say: (line: string) => void,
+  environment: Environment = process.env,
+): Promise<PostgresPrograms> {
+  let directory = findDirectory(environment);
+  if (directory === undefined) {
+    await install(say);
+    directory = findDirectory(environment);
+  }
+  if (directory === undefined) throw new Error(`PostgreSQL was installed, but it is not below ${debianRoot}`);
+  const { stdout } = await run(join(directory, "postgres"), ["--version"]);
+  return { directory, version: stdout.trim().replace(/^postgres \(PostgreSQL\) /, "") };
+}

@@ -1,0 +1,51 @@
+// Repeats a transaction that the database gave up in favour of another one (section 10.3).
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+export const attemptsMax = 10;
+const delayMillisecondsMax = 200;
+const delayMillisecondsBase = 5;
+/** How far down a chain of causes the code of the database is looked for: ORMs wrap errors. */
+const causeDepthMax = 5;
+
+/** Serialization failure, deadlock, lock not available. */
+const retryableCodes: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
+const wrappers = ["cause", "originalError", "innerError"] as const;
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+/** Whether the same transaction may succeed when it is tried again. */
+export function isRetryable(error: unknown): boolean {
+  let level: unknown[] = [error];
+  for (let depth = 0; depth < causeDepthMax; depth += 1) {
+    const errors = level.filter(isRecord);
+    if (errors.some(({ code }) => typeof code === "string" && retryableCodes.has(code))) return true;
+    level = errors.flatMap((wrapper) => wrappers.map((name) => wrapper[name]));
+  }
+  return false;
+}
+
+/** Milliseconds before the next attempt, after `failures` failed ones; random, so that rivals do not meet again. */
+export function retryDelay(failures: number, random: () => number = Math.random): number {
+  return Math.floor(random() * Math.min(delayMillisecondsMax, delayMillisecondsBase * 2 ** failures));
+}
+
+/** Attempts that the database refused and that were repeated. */
+export interface RetryCounter {
+  retries: number;
+}
+
+/** Runs a transaction until it commits, fails for good, or was refused `attemptsMax` times. */
+export async function withRetries<T>(transaction: () => Promise<T>, counter: RetryCounter): Promise<T> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await transaction();
+    } catch (error) {
+      if (failures >= attemptsMax || !isRetryable(error)) throw error;
+      counter.retries += 1;
+      await sleep(retryDelay(failures));
+    }
+  }
+}

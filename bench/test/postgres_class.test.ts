@@ -1,0 +1,306 @@
+// The connectors of the Postgres class against a real PostgreSQL and, for bun, the real Bun.
+
+import { existsSync } from "node:fs";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Connector, type ConnectorDefinition, NotRunning } from "../src/connectors/connector";
+import { definition as postgresDirect } from "../src/connectors/postgres_direct";
+import { definition as bun } from "../src/connectors/rpc/bun";
+import { definition as cockroach } from "../src/connectors/rpc/cockroach_rpc";
+import { definition as planetscale } from "../src/connectors/rpc/planetscale_pg_rpc";
+import { definition as postgres } from "../src/connectors/rpc/postgres_rpc";
+import { definition as postgresSproc } from "../src/connectors/rpc/postgres_sproc_rpc";
+import { definition as supabase } from "../src/connectors/rpc/supabase_rpc";
+import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
+import { findPostgres } from "../src/init/postgres_programs";
+import type { Prepared } from "../src/init/prepare";
+import { type TestContext, testContext, withEnvironment } from "./support/preparation";
+
+/** Nothing of the machine's environment reaches the preparations. */
+const noEnvironment = Object.fromEntries(
+  [
+    ...["PG_URL", "PG_RPC_URL", "PG_SPROC_RPC_URL", "BUN_PG_URL", "BUN_URL", "CRDB_URL", "CRDB_RPC_URL"],
+    ...["SUPABASE_URL", "SUPABASE_DB_URL", "SUPABASE_RPC_URL", "PLANETSCALE_PG_URL", "PLANETSCALE_RPC_URL"],
+  ].map((name) => [name, undefined]),
+);
+
+async function prepare(
+  definition: ConnectorDefinition,
+  context: TestContext,
+  environment: Record<string, string | undefined> = {},
+): Promise<Prepared> {
+  return withEnvironment({ ...noEnvironment, ...environment }, () => definition.prepare(context));
+}
+
+const transfer = (connector: Connector, from: number, to: number, amount: number) =>
+  connector.call("transfer", { amount, from_id: from, to_id: to });
+
+/** What every connector of the class must do. */
+async function exercise(
+  definition: ConnectorDefinition,
+  context: TestContext,
+  prepared: Prepared,
+): Promise<void> {
+  const connector = definition.create(context.config, prepared);
+  await connector.open(2);
+  try {
+    await expect(connector.verify()).rejects.toThrow("no balance has changed");
+    const worker = await connector.createWorker!({ index: 0, total: 2 });
+    expect(await transfer(worker, 0, 1, 10)).toEqual({ applied: true });
+    expect(await transfer(worker, 3, 3, 10)).toEqual({ applied: false });
+    expect(await transfer(worker, 3, 4, 0)).toEqual({ applied: false });
+    expect(await transfer(worker, 5, 6, 1001)).toEqual({ applied: false });
+    await expect(transfer(worker, 0, 5000, 1)).rejects.toThrow();
+    await expect(transfer(worker, 0.5, 1, 1)).rejects.toThrow("invalid transfer args");
+    expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 990n });
+    expect(await connector.getAccount(5000)).toBeNull();
+
+    // Many at once on few accounts: conflicts are retried, none is lost.
+    const pairs = Array.from({ length: 60 }, (_, index) => [index % 5, ((index * 3) % 5) + 5] as const);
+    await Promise.all(pairs.map(([from, to]) => transfer(worker, from, to, 1)));
+    expect(await connector.verify()).toMatchObject({ accounts: 200n, total: 200_000n });
+    const expected = new BigInt64Array(200).fill(1000n);
+    expected[0]! -= 10n;
+    expected[1]! += 10n;
+    for (const [from, to] of pairs) {
+      expected[from]! -= 1n;
+      expected[to]! += 1n;
+    }
+    expect(await connector.balances!()).toEqual(expected);
+    await worker.close();
+
+    await prepared.reseed();
+    await expect(connector.verify()).rejects.toThrow("no balance has changed");
+  } finally {
+    await connector.close();
+  }
+}
+
+describe.each([
+  { definition: postgres, systemClass: "full-stack", transport: "http", roundTripsPerTx: 5 },
+  { definition: postgresSproc, systemClass: "full-stack", transport: "http", roundTripsPerTx: 1 },
+  { definition: bun, systemClass: "full-stack", transport: "http", roundTripsPerTx: 5 },
+  { definition: postgresDirect, systemClass: "database-direct", transport: "pg-wire", roundTripsPerTx: 5 },
+])("$definition.key with a cluster of its own", ({ definition, ...columns }) => {
+  it("starts, transfers, verifies, and leaves nothing behind", async () => {
+    const context = testContext();
+    try {
+      const prepared = await prepare(definition, context);
+      expect(prepared.fairness).toMatchObject({
+        ...columns,
+        isolation: "serializable",
+        durability: "synchronous_commit=on fsync=on commit_delay=0",
+        poolMax: 8,
+        colocated: true,
+      });
+      expect(prepared.software["database"]).toMatch(/^PostgreSQL \d+/);
+      await exercise(definition, context, prepared);
+      const processes = prepared.serverProcesses!;
+      expect(processes.length).toBeGreaterThan(0);
+      const directory = prepared.dataDirectory!;
+      expect(existsSync(directory)).toBe(true);
+      await prepared.stop();
+      expect(existsSync(directory)).toBe(false);
+      for (const pid of processes) expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+    } finally {
+      context.end();
+    }
+  });
+});
+
+describe("postgres_rpc", () => {
+  it("takes its settings from the flags", async () => {
+    const context = testContext({ pgIsolation: "read-committed", durability: "off", poolMax: 120 });
+    try {
+      const prepared = await prepare(postgres, context);
+      expect(prepared.fairness).toMatchObject({
+        systemClass: "not-durable",
+        isolation: "read committed",
+        durability: "synchronous_commit=off fsync=off commit_delay=0",
+        poolMax: 120,
+      });
+      await prepared.stop();
+    } finally {
+      context.end();
+    }
+  });
+
+  it("keeps what it acknowledged when the database is killed", async () => {
+    const context = testContext();
+    try {
+      const prepared = await prepare(postgres, context);
+      const connector = postgres.create(context.config, prepared);
+      await connector.open(1);
+      const before = prepared.serverProcesses![0];
+      expect(await transfer(connector, 0, 1, 7)).toEqual({ applied: true });
+      await prepared.crash!();
+      expect(prepared.serverProcesses![0]).not.toBe(before);
+      // The first call may meet a connection of the pool that has not noticed yet.
+      await transfer(connector, 2, 3, 1).catch(() => undefined);
+      expect(await transfer(connector, 0, 1, 1)).toEqual({ applied: true });
+      expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 992n });
+      await prepared.stop();
+    } finally {
+      context.end();
+    }
+  });
+});
+
+describe("databases that somebody else runs", () => {
+  const context = testContext();
+  let cluster: PostgresCluster;
+
+  beforeAll(async () => {
+    const programs = await findPostgres(context.say);
+    cluster = await startCluster({ ...context, programs, settings: {} });
+  });
+  afterAll(async () => {
+    await cluster?.stop();
+    context.end();
+  });
+
+  /** A database of its own, so that tests do not share the table. */
+  async function database(name: string): Promise<string> {
+    const client = new pg.Client(cluster.url);
+    await client.connect();
+    await client.query(`CREATE DATABASE ${name}`);
+    await client.end();
+    return cluster.url.replace(/postgres$/, name);
+  }
+
+  it.each([
+    { definition: postgres, variable: "PG_URL", isolation: "serializable" },
+    { definition: postgresSproc, variable: "PG_URL", isolation: "serializable" },
+    { definition: postgresDirect, variable: "PG_URL", isolation: "serializable" },
+    { definition: bun, variable: "BUN_PG_URL", isolation: "serializable" },
+    { definition: cockroach, variable: "CRDB_URL", isolation: "read committed" },
+    { definition: planetscale, variable: "PLANETSCALE_PG_URL", isolation: "read committed" },
+    { definition: supabase, variable: "SUPABASE_DB_URL", isolation: "read committed" },
+  ])("$definition.key uses $variable", async ({ definition, variable, isolation }) => {
+    const url = await database(`found_${definition.key}`);
+    const prepared = await prepare(definition, context, { [variable]: url });
+    try {
+      expect(prepared.fairness.isolation).toBe(isolation);
+      await exercise(definition, context, prepared);
+    } finally {
+      await prepared.stop();
+    }
+    expect(context.said.join("\n")).not.toContain(new URL(url).password);
+  });
+
+  it.each([
+    { definition: postgres, variable: "PG_URL", banner: "pg drizzle rpc server" },
+    { definition: postgresSproc, variable: "PG_URL", banner: "pg stored procedure rpc server" },
+    { definition: bun, variable: "BUN_PG_URL", banner: "bun drizzle rpc server" },
+    { definition: cockroach, variable: "CRDB_URL", banner: "cockroach drizzle rpc server" },
+    { definition: supabase, variable: "SUPABASE_DB_URL", banner: "supabase drizzle rpc server" },
+  ])("$banner speaks the wire format", async ({ definition, variable, banner }) => {
+    const prepared = await prepare(definition, context, {
+      [variable]: await database(`wire_${definition.key}`),
+    });
+    try {
+      const { url } = prepared;
+      const root = await fetch(url);
+      expect([root.status, await root.text()]).toEqual([200, banner]);
+      expect((await fetch(`${url}/rpc`)).status).toBe(404);
+      const post = async (body: string) => {
+        const answer = await fetch(`${url}/rpc`, { method: "POST", body });
+        expect(answer.headers.get("content-type")).toBe("application/json");
+        return [answer.status, await answer.json()];
+      };
+      expect(await post("{")).toEqual([400, { ok: false, error: "invalid json" }]);
+      expect(await post("{}")).toEqual([500, { ok: false, error: "missing name" }]);
+      expect(await post('{"name":"x"}')).toEqual([500, { ok: false, error: "unknown method: x" }]);
+      expect(await post('{"name":"health"}')).toEqual([200, { ok: true, result: { status: "ok" } }]);
+      expect(await post('{"name":"getAccount","args":{"id":17}}')).toEqual([
+        200,
+        { ok: true, result: { id: 17, balance: "1000" } },
+      ]);
+      expect(await post('{"name":"getAccount","args":{"id":"x"}}')).toEqual([
+        500,
+        { ok: false, error: "invalid id" },
+      ]);
+      const ids = '{"amount":1,"from_id":17,"to_id":42}';
+      expect(await post(`{"name":"transfer","args":${ids}}`)).toEqual([
+        200,
+        { ok: true, result: { applied: true } },
+      ]);
+      // The text of errors of the database stays inside.
+      const [status, answer] = await post('{"name":"transfer","args":{"amount":1,"from":17,"to":4200}}');
+      expect(status).toBe(500);
+      expect((answer as { error: string }).error).toMatch(/^internal (server )?error$/);
+    } finally {
+      await prepared.stop();
+    }
+  });
+
+  it("retries what the database refuses, up to ten attempts", async () => {
+    const url = await database("faulty");
+    const prepared = await prepare(cockroach, context, { CRDB_URL: url });
+    const client = new pg.Client(url);
+    await client.connect();
+    try {
+      // Every refusal is a real one of the database; a sequence counts on when the transaction is rolled back.
+      await client.query(`
+        CREATE SEQUENCE faults;
+        CREATE TABLE wanted (faults bigint);
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          IF nextval('faults') <= (SELECT max(wanted.faults) FROM wanted) THEN
+            RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001';
+          END IF;
+          RETURN NEW;
+        END $$;
+        CREATE TRIGGER refuse BEFORE UPDATE ON accounts FOR EACH ROW WHEN (NEW.id = 0) EXECUTE FUNCTION refuse();`);
+      const refuse = async (faults: number) => {
+        await client.query("ALTER SEQUENCE faults RESTART");
+        await client.query("TRUNCATE wanted");
+        await client.query("INSERT INTO wanted VALUES ($1)", [faults]);
+      };
+      const connector = cockroach.create(context.config, prepared);
+      await connector.open(1);
+
+      await refuse(9);
+      expect(await transfer(connector, 0, 1, 1)).toEqual({ applied: true });
+      expect(await connector.call("describe")).toMatchObject({ retries: 9 });
+
+      await refuse(10);
+      await expect(transfer(connector, 0, 1, 1)).rejects.toThrow("internal server error");
+      const { rows } = await client.query<{ last_value: string }>("SELECT last_value FROM faults");
+      expect(rows[0]?.last_value).toBe("10");
+      expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 999n });
+      expect(await connector.getAccount(1)).toEqual({ id: 1, balance: 1001n });
+    } finally {
+      await client.end();
+      await prepared.stop();
+    }
+  });
+
+  it("are named when they cannot be reached", async () => {
+    for (const definition of [cockroach, planetscale, supabase]) {
+      await expect(prepare(definition, context)).rejects.toThrow(NotRunning);
+    }
+    await expect(prepare(cockroach, context)).rejects.toThrow("CRDB_URL is not set");
+    await expect(prepare(supabase, context)).rejects.toThrow("nothing listens at 127.0.0.1:54322");
+    const wrong = new URL(cluster.url);
+    wrong.password = "wrong";
+    const attempt = prepare(cockroach, context, { CRDB_URL: wrong.href });
+    await expect(attempt).rejects.toThrow("password authentication failed");
+    await expect(prepare(cockroach, context, { CRDB_URL: "nonsense" })).rejects.toThrow("is no URL");
+  });
+
+  it("are used through an RPC server that runs already", async () => {
+    const url = await database("twice");
+    const first = await prepare(postgres, context, { PG_URL: url });
+    try {
+      const second = await prepare(postgres, context, { PG_RPC_URL: first.url });
+      expect(second.url).toBe(first.url);
+      await exercise(postgres, context, second);
+      await second.stop();
+      const connector = postgres.create(context.config, first);
+      await connector.open();
+    } finally {
+      await first.stop();
+    }
+  });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { attemptsMax, isRetryable, retryDelay, withRetries } from "../src/rpc-servers/postgres/retry";
+
+const withCode = (code: string) => Object.assign(new Error("refused"), { code });
+
+describe("what is retried", () => {
+  it("is a serialization failure, a deadlock, a lock that is not available", () => {
+    for (const code of ["40001", "40P01", "55P03"]) expect(isRetryable(withCode(code))).toBe(true);
+    for (const code of ["23505", "57014", ""]) expect(isRetryable(withCode(code))).toBe(false);
+    for (const odd of [undefined, null, "40001", 40001, {}]) expect(isRetryable(odd)).toBe(false);
+  });
+
+  it("is found inside the errors that wrap it, at most five levels deep", () => {
+    const wrap = (error: unknown, name: string) => Object.assign(new Error("wrapper"), { [name]: error });
+    for (const name of ["cause", "originalError", "innerError"]) {
+      expect(isRetryable(wrap(withCode("40001"), name))).toBe(true);
+    }
+    let error: unknown = withCode("40001");
+    for (let level = 0; level < 4; level += 1) error = wrap(error, "cause");
+    expect(isRetryable(error)).toBe(true);
+    expect(isRetryable(wrap(error, "cause"))).toBe(false);
+  });
+
+  it("survives an error that is its own cause", () => {
+    const error: { cause?: unknown } = {};
+    error.cause = error;
+    expect(isRetryable(error)).toBe(false);
+  });
+});
+
+describe("delays", () => {
+  it("double from 10 ms up to 200 ms, less a random part", () => {
+    const most = [1, 2, 3, 4, 5, 6, 9].map((failures) => retryDelay(failures, () => 0.999999));
+    expect(most).toEqual([9, 19, 39, 79, 159, 199, 199]);
+    expect(retryDelay(5, () => 0)).toBe(0);
+  });
+});
+
+describe("attempts", () => {
+  it("end with the first success, and are counted", async () => {
+    const counter = { retries: 0 };
+    let attempts = 0;
+    const answer = await withRetries(async () => {
+      attempts += 1;
+      if (attempts < 4) throw withCode("40001");
+      return "done";
+    }, counter);
+    expect([answer, attempts, counter.retries]).toEqual(["done", 4, 3]);
+  });
+
+  it("are not repeated after another error", async () => {
+    let attempts = 0;
+    const failing = withRetries(
+      async () => {
+        attempts += 1;
+        throw withCode("23505");
+      },
+      { retries: 0 },
+    );
+    await expect(failing).rejects.toMatchObject({ code: "23505" });
+    expect(attempts).toBe(1);
+  });
+
+  it("stop at ten", async () => {
+    let attempts = 0;
+    const failing = withRetries(
+      async () => {
+        attempts += 1;
+        throw withCode("40001");
+      },
+      { retries: 0 },
+    );
+    await expect(failing).rejects.toMatchObject({ code: "40001" });
+    expect(attempts).toBe(attemptsMax);
+  });
+});
