@@ -1,6 +1,8 @@
 // The connectors of the Postgres class against a real PostgreSQL and, for bun, the real Bun.
 
 import { existsSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Connector, type ConnectorDefinition, NotRunning } from "../src/connectors/connector";
@@ -232,6 +234,25 @@ describe("databases that somebody else runs", () => {
     } finally {
       await prepared.stop();
     }
+  });
+
+  it("of Supabase are ready when the gateway knows the functions", async () => {
+    const asked: string[] = [];
+    const gateway = createServer((request, response) => {
+      asked.push(`${request.method} ${request.url} ${request.headers["apikey"]}`);
+      // Not known at first, as the real one until it has read the schema again.
+      response.writeHead(request.method === "POST" && asked.length < 4 ? 404 : 200).end("{}");
+    });
+    await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
+    const prepared = await prepare(supabase, context, {
+      SUPABASE_DB_URL: await database("gateway"),
+      SUPABASE_URL: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`,
+      SUPABASE_ANON_KEY: "anonymous",
+    });
+    await prepared.stop();
+    gateway.close();
+    const transferRequest = "POST /rest/v1/rpc/transfer anonymous";
+    expect(asked).toEqual(["GET /rest/v1/ anonymous", transferRequest, transferRequest, transferRequest]);
   });
 
   it("retries what the database refuses, up to ten attempts", async () => {

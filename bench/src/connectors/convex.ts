@@ -1,3 +1,181 @@
-import { notWritten } from "./not_written";
+// Convex over its HTTP API (section 10.8). No registry has its backend: a running one is used, with the functions of
+// `convex-app`.
 
-export const definition = notWritten("convex");
+import { isLocal, messageOf } from "../init/postgres_database";
+import type { PrepareContext, Prepared } from "../init/prepare";
+import { sleep } from "../init/processes";
+import {
+  type Account,
+  type CallArguments,
+  type Connector,
+  type ConnectorDefinition,
+  judgeTotals,
+  NotRunning,
+  VerificationFailure,
+  type VerifyTotals,
+} from "./connector";
+
+const key = "convex";
+const queries: ReadonlySet<string> = new Set(["accounts:get_account", "accounts:get_stats"]);
+
+const seedChunkAccounts = 7_000;
+const seedPauseMilliseconds = 500;
+/** One call clears up to 4,000 accounts. */
+const clearCallsMax = 10_000;
+/** Accounts that are read at the same time. */
+const readBatchAccounts = 64;
+
+interface Answer {
+  status?: string;
+  value?: unknown;
+  errorMessage?: string;
+  message?: string;
+}
+
+/** The backend answered that the function failed, or is not there. */
+export class ConvexError extends Error {
+  override readonly name = "ConvexError";
+}
+
+/** Calls a function; queries are told from mutations by name. */
+async function callFunction(url: string, path: string, args: CallArguments): Promise<unknown> {
+  const kind = queries.has(path) ? "query" : "mutation";
+  const response = await fetch(`${url}/api/${kind}?format=json`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ path, args }),
+  });
+  const text = await response.text();
+  let answer: Answer;
+  try {
+    answer = JSON.parse(text) as Answer;
+  } catch {
+    answer = {};
+  }
+  if (response.ok && answer.status === "success") return answer.value;
+  const why = answer.errorMessage ?? answer.message ?? `HTTP ${response.status} ${response.statusText}`;
+  throw new ConvexError(`${key}: ${path} failed: ${why}`);
+}
+
+interface Options {
+  url: string;
+  initialBalance: number;
+}
+
+export class ConvexConnector implements Connector {
+  readonly name = key;
+  readonly #url: string;
+
+  constructor(
+    private readonly options: Options,
+    private readonly isWorker = false,
+  ) {
+    if (!options.url) throw new Error(`${key}: CONVEX_URL is empty`);
+    this.#url = options.url.replace(/\/+$/, "");
+  }
+
+  async open(): Promise<void> {
+    await this.getAccount(0);
+  }
+
+  async close(): Promise<void> {}
+
+  async createWorker(): Promise<Connector> {
+    return new ConvexConnector(this.options, true);
+  }
+
+  call(name: string, args: CallArguments = {}): Promise<unknown> {
+    return callFunction(this.#url, name, args);
+  }
+
+  async getAccount(id: number): Promise<Account | null> {
+    const found = (await this.call("accounts:get_account", { id })) as { id: number; balance: number } | null;
+    return found === null || found === undefined ? null : { id: found.id, balance: BigInt(found.balance) };
+  }
+
+  /** Reads the accounts 0, 1, 2 and so on until one is missing: a function may not read all of them at once. */
+  async balances(): Promise<BigInt64Array> {
+    const all: bigint[] = [];
+    for (;;) {
+      const ids = Array.from({ length: readBatchAccounts }, (_, index) => all.length + index);
+      const accounts = await Promise.all(ids.map((id) => this.getAccount(id)));
+      for (const account of accounts) {
+        if (account === null) return BigInt64Array.from(all);
+        all.push(account.balance);
+      }
+    }
+  }
+
+  async verify(): Promise<VerifyTotals> {
+    if (this.isWorker) throw new VerificationFailure(`${key}: only the root connection verifies`);
+    if (process.env["CONVEX_USE_SHARDED_COUNTER"] === "1") {
+      throw new VerificationFailure(`${key}: sharded counters cannot be read back in reasonable time`);
+    }
+    const balances = await this.balances();
+    const initial = BigInt(this.options.initialBalance);
+    const totals = { accounts: BigInt(balances.length), total: 0n, changed: 0n };
+    for (const balance of balances) {
+      totals.total += balance;
+      if (balance !== initial) totals.changed += 1n;
+    }
+    return judgeTotals(totals, this.options.initialBalance);
+  }
+}
+
+/** Clears what is there, so that repeated preparations do not add up, and seeds in chunks that a function may write. */
+async function seed(url: string, accounts: number, initial: number): Promise<void> {
+  for (let calls = 0; ; calls += 1) {
+    if (calls === clearCallsMax)
+      throw new Error(`${key}: seed:clear_accounts has not finished after ${calls} calls`);
+    if (Number(await callFunction(url, "seed:clear_accounts", {})) === 0) break;
+  }
+  for (let start = 0; start < accounts; start += seedChunkAccounts) {
+    if (start > 0) await sleep(seedPauseMilliseconds);
+    const count = Math.min(seedChunkAccounts, accounts - start);
+    await callFunction(url, "seed:seed_range", { start, count, initial });
+  }
+}
+
+async function prepare({ config, say }: PrepareContext): Promise<Prepared> {
+  const url = config.convexUrl.replace(/\/+$/, "");
+  try {
+    await callFunction(url, "accounts:get_account", { id: 0 });
+  } catch (error) {
+    if (error instanceof ConvexError) {
+      throw new NotRunning(
+        `a server answers at ${url}, but not with the functions of convex-app: ${messageOf(error)}`,
+      );
+    }
+    throw new NotRunning(`no Convex at ${url}: ${messageOf(error)}`);
+  }
+  const reseed = async () => {
+    say(`seeding ${config.accounts} accounts`);
+    await seed(url, config.accounts, config.initialBalance);
+  };
+  if (config.prep) await reseed();
+  return {
+    url,
+    fairness: {
+      systemClass: "full-stack",
+      isolation: "serializable (optimistic)",
+      durability: "as deployed",
+      poolMax: null,
+      transport: "http",
+      orm: "none",
+      clientLanguage: "typescript",
+      colocated: isLocal(url),
+      roundTripsPerTx: 1,
+    },
+    serverProcesses: null,
+    software: { server: "Convex" },
+    reseed,
+    stop: async () => {},
+  };
+}
+
+export const definition: ConnectorDefinition = {
+  key,
+  startCommand: "npx convex dev --local (in convex-app), or set CONVEX_URL=<its address>",
+  prepare,
+  create: ({ initialBalance }, { url }) => new ConvexConnector({ url, initialBalance }),
+};

@@ -14,6 +14,7 @@ import {
   connectDatabase,
   type Database,
   foundDatabase,
+  isLocal,
   messageOf,
   placeOf,
   seedAccounts,
@@ -89,11 +90,6 @@ function softwareOf(
     server: options.runtime,
     ...(description ? { database: description.version, databaseRoundTrip: roundTrip! } : {}),
   };
-}
-
-export function isLocal(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  return ["127.0.0.1", "localhost", "[::1]", "::1"].includes(new URL(url).hostname);
 }
 
 /** An RPC server that runs already, as `services start` or a person started it; undefined if none answers. */

@@ -65,6 +65,12 @@ export function placeOf(url: string): string {
   return `${hostname}:${port || 5432}${pathname}`;
 }
 
+/** Whether an address is one of this machine's own. */
+export function isLocal(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  return ["127.0.0.1", "localhost", "[::1]", "::1"].includes(new URL(url).hostname);
+}
+
 /** Whether somebody listens where a database is said to be. */
 export function accepts(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url);
