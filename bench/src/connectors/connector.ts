@@ -73,6 +73,17 @@ export class NotRunning extends Error {
   override readonly name = "NotRunning";
 }
 
+/** The system answered that it did nothing: the outcome is known. Other errors leave it open (section 5.8). */
+export class Refused extends Error {
+  override readonly name = "Refused";
+}
+
+/** Errors of the SDKs that carry the answer of a reducer. */
+const answersOfReducers = new Set(["SenderError", "InternalError"]);
+
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof Refused || (error instanceof Error && answersOfReducers.has(error.name));
+
 export class VerificationFailure extends Error {
   override readonly name = "VerificationFailure";
   constructor(

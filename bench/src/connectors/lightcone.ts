@@ -1,3 +1,17 @@
-import { notWritten } from "./not_written";
+// This repository's SDK on both sides: its client, and a module written with its server library.
 
-export const definition = notWritten("lightcone");
+import { DbConnection } from "../../lightcone_bindings";
+import type { npmBuilder } from "./npm_client";
+import { sdkConnect, stdbDefinition } from "./stdb";
+
+// Same methods; the types differ in the classes of the two packages only.
+const builder = () => DbConnection.builder() as unknown as ReturnType<typeof npmBuilder>;
+
+export const definition = stdbDefinition({
+  key: "lightcone",
+  module: (config) => ({ path: "../modules/transfer-ts", database: `${config.stdbModule}-lightcone` }),
+  connect: sdkConnect("lightcone", builder),
+  transport: "WebSocket",
+  clientSoftware: "lightcone (sdk-ts of this repository)",
+  moduleLanguage: "TypeScript, lightcone",
+});

@@ -1,3 +1,13 @@
-import { notWritten } from "./not_written";
+// The published client against any server with its interface, this repository's by default (section 10.1).
 
-export const definition = notWritten("spacetimedb");
+import { npmBuilder, npmClient } from "./npm_client";
+import { sdkConnect, stdbDefinition } from "./stdb";
+
+export const definition = stdbDefinition({
+  key: "spacetimedb",
+  module: (config) => ({ path: config.stdbModulePath, database: config.stdbModule }),
+  connect: sdkConnect("spacetimedb", npmBuilder),
+  transport: "WebSocket",
+  clientSoftware: npmClient,
+  moduleLanguage: "TypeScript, npm spacetimedb 2.10.1",
+});

@@ -1,3 +1,15 @@
-import { notWritten } from "./not_written";
+// A second server beside ours, with the same client and the same module: --stdb-ref-url (section 13).
 
-export const definition = notWritten("spacetimedb_ref");
+import { npmBuilder, npmClient } from "./npm_client";
+import { sdkConnect, stdbDefinition } from "./stdb";
+
+export const definition = stdbDefinition({
+  key: "spacetimedb_ref",
+  module: (config) => ({ path: config.stdbModulePath, database: config.stdbModule }),
+  connect: sdkConnect("spacetimedb_ref", npmBuilder),
+  transport: "WebSocket",
+  clientSoftware: npmClient,
+  moduleLanguage: "TypeScript, npm spacetimedb 2.10.1",
+  foreignServer: (config) => config.stdbRefUrl,
+  startCommand: "spacetime start --listen-addr 127.0.0.1:3001, with the reference's program",
+});

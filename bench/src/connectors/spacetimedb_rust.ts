@@ -1,3 +1,13 @@
-import { notWritten } from "./not_written";
+// The same with the Rust module, in a database of its own (section 13).
 
-export const definition = notWritten("spacetimedb_rust");
+import { npmBuilder, npmClient } from "./npm_client";
+import { sdkConnect, stdbDefinition } from "./stdb";
+
+export const definition = stdbDefinition({
+  key: "spacetimedb_rust",
+  module: (config) => ({ path: "./rust_module", database: `${config.stdbModule}-rust` }),
+  connect: sdkConnect("spacetimedb_rust", npmBuilder),
+  transport: "WebSocket",
+  clientSoftware: npmClient,
+  moduleLanguage: "Rust",
+});

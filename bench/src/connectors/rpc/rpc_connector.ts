@@ -5,6 +5,7 @@ import {
   type CallArguments,
   type Connector,
   judgeTotals,
+  Refused,
   VerificationFailure,
   type VerifyTotals,
 } from "../connector";
@@ -107,13 +108,13 @@ export class RpcConnector implements Connector {
     if (this.options.checksStatusFirst && !response.ok) {
       // The body must be read all the same: the socket is used again only then.
       const text = await response.text();
-      throw new Error(`${this.name}: ${name} answered ${response.status}: ${errorOf(text)}`);
+      throw new Refused(`${this.name}: ${name} answered ${response.status}: ${errorOf(text)}`);
     }
     const text = await response.text();
     const answer = parse(this.name, name, text);
     if (this.options.alwaysSendsArguments && response.ok && answer.ok === undefined) return answer;
     if (!response.ok || answer.ok !== true) {
-      throw new Error(`${this.name}: ${name} failed: ${answer.error ?? `HTTP ${response.status}`}`);
+      throw new Refused(`${this.name}: ${name} failed: ${answer.error ?? `HTTP ${response.status}`}`);
     }
     return answer.result;
   }

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# What the suite needs of this repository's scripts:
+#
+#   prepare.sh server                   builds the server and the command line, prints the directory of the programs
+#   prepare.sh module DIRECTORY         installs the npm packages that a TypeScript module needs
+#   prepare.sh wasm COMMAND [ARG...]    runs a command that builds a Rust module
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+
+case ${1:-} in
+server)
+    # LIGHTCONE_BIN names a built `spacetime`, as for the tests.
+    if [ -n "${LIGHTCONE_BIN:-}" ]; then
+        [ -x "$LIGHTCONE_BIN" ] || die "LIGHTCONE_BIN: $LIGHTCONE_BIN is no program"
+        dirname "$LIGHTCONE_BIN"
+        exit 0
+    fi
+    need_build_tools
+    cd "$root"
+    # shellcheck source=../../scripts/js-engine.sh
+    . "$root/scripts/js-engine.sh"
+    cargo build --release --package lightcone-cli --package lightcone-loadgen "${js_features[@]}" >&2
+    echo "$CARGO_TARGET_DIR/release"
+    ;;
+module)
+    cd "$2"
+    [ -f package.json ] || exit 0
+    if grep -q sdk-ts package.json; then "$root/scripts/sdk.sh" build >&2; fi
+    if [ -f package-lock.json ]; then npm_install >&2; fi
+    ;;
+wasm)
+    shift
+    # shellcheck source=../../scripts/wasm-toolchain.sh
+    . "$root/scripts/wasm-toolchain.sh"
+    export CARGO_TARGET_DIR=$LIGHTCONE_MODULES_TARGET_DIR
+    exec "$@"
+    ;;
+*) die "prepare.sh server | module DIRECTORY | wasm COMMAND" ;;
+esac

@@ -1,0 +1,123 @@
+// What the connectors of servers with the SpacetimeDB interface share: they get the server, the module and the seed.
+
+import type { DbConnection } from "../../module_bindings";
+import type { Config } from "../config";
+import type { PrepareContext, Prepared } from "../init/prepare";
+import {
+  foundServer,
+  hasDatabase,
+  type Module,
+  pings,
+  publishModule,
+  type StdbServer,
+  startServer,
+} from "../init/stdb_server";
+import { type Connector, type ConnectorDefinition, type Fairness, NotRunning } from "./connector";
+import { SdkConnector } from "./sdk_connector";
+
+export interface StdbConnectorOptions {
+  key: string;
+  /** The database and where its module comes from. */
+  module: (config: Config) => Module;
+  connect: (config: Config, address: string, database: string) => Connector;
+  transport: string;
+  clientSoftware: string;
+  moduleLanguage: string;
+  /** The server that must run already, e.g. a second one for comparison; without it this repository's is started. */
+  foreignServer?: (config: Config) => string;
+  startCommand?: string;
+  /** What of a result is on disk before it is answered, where the protocol does not let the client choose. */
+  durability?: (server: StdbServer) => string;
+}
+
+const defaultAddress = "127.0.0.1:3000";
+
+export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefinition {
+  const { key } = options;
+  const startCommand = options.startCommand ?? "spacetime start";
+
+  const serverFor = async (context: PrepareContext): Promise<StdbServer> => {
+    const { config } = context;
+    if (options.foreignServer) {
+      const address = options.foreignServer(config);
+      if (await pings(address)) return foundServer(address);
+      throw new NotRunning(`no server at ${address}: start it with \`${startCommand}\``);
+    }
+    if (config.stdbUrlGiven) {
+      if (await pings(config.stdbUrl)) return foundServer(config.stdbUrl);
+      throw new NotRunning(`no server at ${config.stdbUrl}: start it with \`${startCommand}\``);
+    }
+    // `prep` or a person has started one with the database of this test.
+    const { database } = options.module(config);
+    const isReady = (await pings(defaultAddress)) && (await hasDatabase(defaultAddress, database));
+    if (isReady || !config.prep) return foundServer(defaultAddress);
+    return startServer(context);
+  };
+
+  return {
+    key,
+    startCommand,
+    create: (config, prepared) => options.connect(config, prepared.url, options.module(config).database),
+    prepare: async (context) => {
+      const { config, say } = context;
+      const server = await serverFor(context);
+      const module = options.module(config);
+      const seed = async () => {
+        say(`seeding ${config.accounts} accounts`);
+        const root = options.connect(config, server.address, module.database);
+        await root.open();
+        await root.call("seed", { accounts: config.accounts, initialBalance: config.initialBalance });
+        await root.close();
+      };
+      try {
+        if (server.isOurs || (config.prep && !(await hasDatabase(server.address, module.database)))) {
+          await publishModule(context, server.address, module);
+          await seed();
+        } else {
+          say(`using the database ${module.database} at ${server.address} as it is`);
+        }
+      } catch (error) {
+        await server.stop();
+        throw error;
+      }
+      const prepared: Prepared = {
+        url: server.address,
+        fairness: fairnessOf(options, config, server),
+        serverProcesses: server.serverProcesses(),
+        software: {
+          ...server.software,
+          client: options.clientSoftware,
+          module: `${module.path} (${options.moduleLanguage})`,
+        },
+        reseed: seed,
+        stop: () => server.stop(),
+        ...(server.dataDirectory !== undefined && { dataDirectory: server.dataDirectory }),
+        ...(server.crash && { crash: server.crash }),
+      };
+      return prepared;
+    },
+  };
+}
+
+function fairnessOf(options: StdbConnectorOptions, config: Config, server: StdbServer): Fairness {
+  const confirmed = config.stdbConfirmedReads ? "synced before the answer (group commit)" : "not waited for";
+  return {
+    systemClass: "full-stack",
+    isolation: "serializable",
+    durability: options.durability?.(server) ?? confirmed,
+    poolMax: null,
+    transport: options.transport,
+    orm: "none: tables of the module",
+    clientLanguage: "TypeScript",
+    colocated: server.serverProcesses() !== null,
+    roundTripsPerTx: 1,
+  };
+}
+
+type Builder = ReturnType<typeof DbConnection.builder>;
+
+/** Connects with an SDK. */
+export const sdkConnect =
+  (name: string, builder: () => Builder) =>
+  (config: Config, address: string, database: string): Connector =>
+    new SdkConnector({ name, builder, address, database, config });

@@ -1,0 +1,195 @@
+// `bench`: prepares each connector, runs its loads, writes a file per run, and prints the tables (section 3.4).
+
+import { loadavg } from "node:os";
+import { type Config, UsageError } from "../config";
+import { type ConnectorDefinition, NotRunning } from "../connectors/connector";
+import { loadConnector } from "../connectors/registry";
+import type { Prepared } from "../init/prepare";
+import type { Session } from "../init/session";
+import { progressPrinter } from "../report/progress";
+import { writeReports } from "../report/reports";
+import { type FoundTestCase, testCasesOf } from "../tests/test_cases";
+import { fingerprint, type Hardware } from "./hardware";
+import { type Block, type Load, planOf } from "./plan";
+import { configOfFile, fileNameOf, type RunFile, writeJson } from "./results";
+import { runOnce } from "./runner";
+import { suiteSoftware } from "./software";
+
+export const exitCodes = { ok: 0, failed: 1, notVerified: 2, notRunning: 3 } as const;
+
+/** A connector that has no result, and why. */
+export interface Absence {
+  system: string;
+  reason: string;
+}
+
+/** Collects exit codes: with several causes the lowest that is not zero counts (section 3.6). */
+export class ExitCode {
+  #codes = new Set<number>();
+  add(code: number): void {
+    if (code !== 0) this.#codes.add(code);
+  }
+  get value(): number {
+    return this.#codes.size === 0 ? 0 : Math.min(...this.#codes);
+  }
+}
+
+/** The test cases that are asked for; keys without a test case are told as `n/a`. */
+export async function chooseCases(
+  config: Config,
+  test: string,
+): Promise<{ cases: FoundTestCase[]; absent: Absence[] }> {
+  const all = await testCasesOf(test);
+  if (!config.connectors) return { cases: all, absent: [] };
+  const cases = config.connectors.flatMap((key) => all.find(({ testCase }) => testCase.system === key) ?? []);
+  const missing = config.connectors.filter((key) => !cases.some(({ testCase }) => testCase.system === key));
+  return { cases, absent: missing.map((system) => ({ system, reason: `n/a: no test case of ${test}` })) };
+}
+
+const loadShareMost = 0.1;
+
+/** A busy machine measures something else (section 12). */
+export function warnIfBusy(config: Config, session: Session, hardware: Hardware): void {
+  const most = loadShareMost * hardware.hardwareThreads;
+  const load = loadavg()[0] ?? 0;
+  if (load <= most) return;
+  const text = `the load average is ${load.toFixed(2)}, above ${most.toFixed(2)}: something else runs on this machine`;
+  session.say(config.force ? text : `warning: ${text} (the results say so; --force hides this warning)`);
+}
+
+export async function bench(config: Config, test: string, session: Session): Promise<number> {
+  const { cases, absent } = await chooseCases(config, test);
+  for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
+  if (cases.length === 0) throw new UsageError(`nothing to run: no chosen connector has the test ${test}`);
+  warnOfSettings(config, session);
+  const hardware = fingerprint(session.workDirectory);
+  warnIfBusy(config, session, hardware);
+  const exit = new ExitCode();
+  const files: RunFile[] = [];
+  for (const block of planOf(config, cases)) {
+    const key = block.found.testCase.system;
+    if (absent.some(({ system }) => system === key)) continue;
+    try {
+      await runBlock(config, test, session, hardware, block, (file) => {
+        files.push(file);
+        if (file.results.some(({ res }) => res.verify.ran && !res.verify.ok)) exit.add(exitCodes.notVerified);
+      });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      absent.push({ system: key, reason });
+      session.say(`${key}: ${error instanceof NotRunning ? "not running: " : "failed: "}${reason}`);
+      if (error instanceof NotRunning) exit.add(config.connectors ? exitCodes.notRunning : exitCodes.ok);
+      else exit.add(exitCodes.failed);
+      if (!(error instanceof NotRunning) && !config.keepGoing) break;
+    }
+  }
+  if (files.length > 0) await writeReports(config.runsDir, test, files, absent, session.say);
+  return exit.value;
+}
+
+function warnOfSettings(config: Config, session: Session): void {
+  if (config.accounts > 100_000) {
+    session.say(
+      "warning: the published suite uses another distribution beyond 100,000 accounts: do not compare",
+    );
+  }
+  for (const alpha of config.alphas) {
+    if (alpha > 3) session.say(`warning: at alpha ${alpha} most pairs are of one account and are skipped`);
+  }
+}
+
+async function runBlock(
+  config: Config,
+  test: string,
+  session: Session,
+  hardware: Hardware,
+  block: Block,
+  onFile: (file: RunFile) => void,
+): Promise<void> {
+  const { found, run } = block;
+  const key = found.testCase.system;
+  const definition = await loadConnector(key);
+  const prepared = await definition.prepare(session.context(config, test));
+  try {
+    for (const [index, load] of block.loads.entries()) {
+      if (index > 0 && config.prepBetweenAlphas) await prepared.reseed();
+      const startedAt = new Date();
+      const file = await runLoad(config, test, session, {
+        block,
+        load,
+        definition,
+        prepared,
+        hardware,
+        startedAt,
+      });
+      onFile(file);
+      const path = writeJson(config.runsDir, fileNameOf(file), file);
+      session.say(`Wrote results to ${path}`);
+      session.say(`${key} alpha=${load.alpha} run ${run}/${config.runs} done`);
+    }
+  } finally {
+    await prepared.stop();
+  }
+}
+
+interface LoadOfBlock {
+  block: Block;
+  load: Load;
+  definition: ConnectorDefinition;
+  prepared: Prepared;
+  hardware: Hardware;
+  startedAt: Date;
+}
+
+async function runLoad(config: Config, test: string, session: Session, what: LoadOfBlock): Promise<RunFile> {
+  const { block, load, definition, prepared, hardware, startedAt } = what;
+  const { testCase, file } = block.found;
+  const progress = progressPrinter(testCase.system, config.seconds);
+  const res = await runOnce({
+    config,
+    testCase,
+    alpha: load.alpha,
+    concurrency: load.concurrency,
+    inFlight: load.inFlight,
+    connect: () => definition.create(config, prepared),
+    serverProcesses: prepared.serverProcesses,
+    ...(prepared.dataDirectory !== undefined && { dataDirectory: prepared.dataDirectory }),
+    ...(prepared.crash && { crash: prepared.crash }),
+    say: session.say,
+    onPoint: progress.point,
+  });
+  progress.end();
+  const { seconds, accounts } = config;
+  const { alpha, concurrency } = load;
+  return {
+    schemaVersion: 1,
+    test,
+    seconds,
+    concurrency,
+    accounts,
+    alpha,
+    run: block.run,
+    runs: config.runs,
+    tag: config.tag,
+    startedAt: startedAt.toISOString(),
+    config: {
+      ...configOfFile(config),
+      ...(load.inFlight !== undefined && { benchPipelined: true, maxInflightPerWorker: load.inFlight }),
+    },
+    fairness: { ...prepared.fairness, pipelined: load.inFlight !== undefined, inflight: load.inFlight ?? 1 },
+    software: { ...suiteSoftware(), ...prepared.software },
+    hardware: { ...hardware, loadAverage1: loadavg()[0] ?? 0 },
+    results: [
+      {
+        system: testCase.system,
+        label: testCase.label ?? file,
+        file,
+        seconds,
+        concurrency,
+        accounts,
+        alpha,
+        res,
+      },
+    ],
+  };
+}

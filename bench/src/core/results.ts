@@ -1,0 +1,126 @@
+// The files of a run (section 6.1): keys of the published format, and ours beside them.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config";
+import type { Fairness } from "../connectors/connector";
+import type { CpuReport } from "./cpu";
+import type { Hardware } from "./hardware";
+import type { RangeStatistics } from "./statistics";
+import type { SeriesPoint } from "./window";
+
+export interface VerifyReport {
+  ran: boolean;
+  ok: boolean;
+  accounts: string;
+  total: string;
+  expected: string;
+  changed: string;
+  message: string;
+  strict?: { ok: boolean; wrongAccounts: number; unknownOperations: number; message: string };
+}
+
+export interface SteadyStatistics extends RangeStatistics {
+  warmup_sec: number;
+  hist_p50_ms: number;
+  hist_p95_ms: number;
+  hist_p99_ms: number;
+  hist_p999_ms: number;
+  hist_max_ms: number;
+}
+
+/** The eight scalars that the published format has, and ours. */
+export interface RunResult {
+  tps: number;
+  samples: number;
+  p50_ms: number;
+  p95_ms: number;
+  p99_ms: number;
+  collision_ops: number;
+  collision_count: number;
+  collision_rate: number;
+  timeSeries: SeriesPoint[];
+  partialPoint: SeriesPoint;
+  steady: SteadyStatistics;
+  completedTotal: number;
+  errors: number;
+  timeouts: number;
+  noops: number;
+  skipped: number;
+  errorSamples: { message: string; count: number }[];
+  p999_ms: number;
+  max_ms: number;
+  mean_ms: number;
+  verify: VerifyReport;
+  cpu: CpuReport | null;
+  /** Why this run must not be compared with others; empty for a good one. */
+  invalid: string[];
+  latencyHistogram: string;
+}
+
+export interface RunEntry {
+  system: string;
+  label: string;
+  file: string;
+  seconds: number;
+  concurrency: number;
+  accounts: number;
+  alpha: number;
+  res: RunResult;
+}
+
+export interface RunFile {
+  schemaVersion: 1;
+  test: string;
+  seconds: number;
+  concurrency: number;
+  accounts: number;
+  alpha: number;
+  run: number;
+  runs: number;
+  tag: string;
+  startedAt: string;
+  config: {
+    benchPipelined?: boolean;
+    maxInflightPerWorker?: number;
+    poolMax: number;
+    stdbConfirmedReads: boolean;
+    stdbCompression: string;
+    warmupSec: number;
+  };
+  fairness: Fairness & { pipelined: boolean; inflight: number };
+  software: Record<string, string>;
+  hardware: Hardware;
+  results: RunEntry[];
+}
+
+/** `2026-01-02T03-04-05-678Z` */
+export const timestamp = (date: Date): string => date.toISOString().replace(/[:.]/g, "-");
+
+/** The part of `config` that goes into a file. */
+export function configOfFile(config: Config): RunFile["config"] {
+  return {
+    ...(config.benchPipelined === undefined ? {} : { benchPipelined: config.benchPipelined }),
+    ...(config.maxInflightPerWorker === undefined
+      ? {}
+      : { maxInflightPerWorker: config.maxInflightPerWorker }),
+    poolMax: config.poolMax,
+    stdbConfirmedReads: config.stdbConfirmedReads,
+    stdbCompression: config.stdbCompression,
+    warmupSec: config.warmupSec,
+  };
+}
+
+export function fileNameOf(file: RunFile): string {
+  const tag = file.tag === "" ? "" : `-${file.tag.replace(/[^A-Za-z0-9_.-]+/g, "_")}`;
+  const system = file.results[0]?.system ?? "none";
+  return `${file.test}-${system}-a${file.alpha}${tag}-${timestamp(new Date(file.startedAt))}.json`;
+}
+
+/** Writes into the directory of the runs, which is made if need be; answers the path. */
+export function writeJson(directory: string, name: string, value: unknown): string {
+  mkdirSync(directory, { recursive: true });
+  const path = join(directory, name);
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+  return path;
+}

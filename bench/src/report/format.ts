@@ -1,0 +1,24 @@
+// Figures as people read them.
+
+/** 303920.4 is 303,920. */
+export const formatInteger = (value: number): string => Math.round(value).toLocaleString("en-US");
+
+/** Three significant digits, without exponents. */
+export function formatLatency(milliseconds: number): string {
+  if (milliseconds === 0) return "0";
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(milliseconds))));
+  const rounded = Number(milliseconds.toPrecision(3));
+  return rounded.toFixed(Math.min(digits, 6));
+}
+
+export const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+
+export function formatBytes(bytes: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (bytes >= 1000 && unit < units.length - 1) {
+    bytes /= 1000;
+    unit++;
+  }
+  return `${bytes.toFixed(unit === 0 || bytes >= 100 ? 0 : 1)} ${units[unit]}`;
+}

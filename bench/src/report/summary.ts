@@ -1,0 +1,217 @@
+// The tables at the end (section 6.4).
+
+import type { Absence } from "../core/bench";
+import type { RunFile } from "../core/results";
+import { confidence95, mean } from "../core/statistics";
+import { formatBytes, formatInteger, formatLatency, formatPercent } from "./format";
+
+export interface SummaryRow {
+  system: string;
+  label: string;
+  alpha: number;
+  clients: number;
+  inFlight: number;
+  pipelined: boolean;
+  poolMax: number | null;
+  systemClass: string;
+  runs: number;
+  tps: number;
+  tpsStddev: number;
+  /** Half the width of the 95 % confidence interval over the runs, from three runs on. */
+  tpsConfidence95: number | null;
+  p50_ms: number;
+  p99_ms: number;
+  isolation: string;
+  durability: string;
+  roundTripsPerTx: number;
+  errors: number;
+  timeouts: number;
+  collisionRate: number;
+  verify: string;
+  serverCpuSeconds: number | null;
+  opsPerCpuSecond: number | null;
+  clientIdleShare: number | null;
+  clientBound: boolean;
+  writtenBytesPerOp: number | null;
+  peakServerMemoryBytes: number | null;
+  didNotComplete: boolean;
+  invalid: string[];
+}
+
+/** One row per system, alpha and load; several runs of the same become their mean. */
+export function summaryRows(files: readonly RunFile[]): SummaryRow[] {
+  const groups = new Map<string, RunFile[]>();
+  for (const file of files) {
+    const key = [
+      file.results[0]!.system,
+      file.alpha,
+      file.concurrency,
+      file.fairness.inflight,
+      file.tag,
+    ].join(" ");
+    const group = groups.get(key);
+    if (group) group.push(file);
+    else groups.set(key, [file]);
+  }
+  return [...groups.values()].map(rowOf).sort((a, b) => a.alpha - b.alpha || b.tps - a.tps);
+}
+
+function rowOf(files: readonly RunFile[]): SummaryRow {
+  const first = files[0]!;
+  const entry = first.results[0]!;
+  const results = files.map((file) => file.results[0]!.res);
+  // A run without whole seconds has no steady state.
+  const rates = results.map((res) => (res.steady.duration_s === 0 ? res.tps : res.steady.tps_mean));
+  const sum = (of: (res: (typeof results)[number]) => number) =>
+    results.reduce((total, res) => total + of(res), 0);
+  const cpus = results.flatMap((res) => (res.cpu ? [res.cpu] : []));
+  const servers = cpus.flatMap((cpu) =>
+    cpu.server ? [{ ...cpu.server, perCpuSecond: cpu.ops_per_cpu_s }] : [],
+  );
+  const steadyOps = sum((res) => res.steady.samples || res.samples);
+  return {
+    system: entry.system,
+    label: entry.label,
+    alpha: first.alpha,
+    clients: first.concurrency,
+    inFlight: first.fairness.inflight,
+    pipelined: first.fairness.pipelined,
+    poolMax: first.fairness.poolMax,
+    systemClass: first.fairness.systemClass,
+    runs: files.length,
+    tps: mean(rates),
+    tpsStddev: mean(results.map((res) => res.steady.tps_stdev)),
+    tpsConfidence95: confidence95(rates),
+    p50_ms: mean(results.map((res) => res.steady.p50_ms || res.p50_ms)),
+    p99_ms: mean(results.map((res) => res.steady.p99_ms || res.p99_ms)),
+    isolation: first.fairness.isolation,
+    durability: first.fairness.durability,
+    roundTripsPerTx: first.fairness.roundTripsPerTx,
+    errors: sum((res) => res.errors),
+    timeouts: sum((res) => res.timeouts),
+    collisionRate: mean(results.map((res) => res.collision_rate)),
+    verify: verifyText(results.map((res) => res.verify)),
+    serverCpuSeconds:
+      servers.length === 0 ? null : servers.reduce((total, server) => total + server.cpu_s, 0),
+    opsPerCpuSecond: servers.length === 0 ? null : mean(servers.map((server) => server.perCpuSecond ?? 0)),
+    clientIdleShare: cpus.length === 0 ? null : mean(cpus.map((cpu) => cpu.client_idle_share)),
+    clientBound: cpus.some((cpu) => cpu.client_bound),
+    writtenBytesPerOp:
+      servers.length === 0 || steadyOps === 0
+        ? null
+        : servers.reduce((total, server) => total + server.written_bytes, 0) / steadyOps,
+    peakServerMemoryBytes:
+      servers.length === 0 ? null : Math.max(...servers.map((server) => server.peak_rss_bytes)),
+    didNotComplete: results.some(
+      (res) => res.samples === 0 || res.steady.zero_seconds * 2 > res.steady.duration_s,
+    ),
+    invalid: [...new Set(results.flatMap((res) => res.invalid))],
+  };
+}
+
+const verifyText = (reports: readonly { ran: boolean; ok: boolean; strict?: unknown }[]): string => {
+  if (reports.some(({ ran }) => !ran)) return "no";
+  if (reports.some(({ ok }) => !ok)) return "FAILED";
+  return reports.every(({ strict }) => strict) ? "strict" : "yes";
+};
+
+const columns = [
+  "System | clients | pipelining | max_pool | TPS | TPS Stddev | p50 lat ms | p99 lat ms",
+  "isolation | durability | round trips/tx | errors | collision rate | verify | server CPU s | TPS per CPU-s",
+  "written/tx | peak memory | client idle | notes",
+].join(" | ");
+
+function tableRow(row: SummaryRow): string {
+  const tps = row.didNotComplete ? "did not complete" : formatInteger(row.tps);
+  const spread =
+    row.tpsConfidence95 === null ? "" : ` (95 % of ${row.runs} runs: ±${formatInteger(row.tpsConfidence95)})`;
+  const notes = [
+    ...row.invalid.map((reason) => `invalid: ${reason}`),
+    ...(row.clientBound ? ["client-bound"] : []),
+  ];
+  const orNone = <T>(value: T | null, format: (value: T) => string) => (value === null ? "–" : format(value));
+  return [
+    row.system,
+    String(row.clients),
+    row.pipelined ? String(row.inFlight) : "off",
+    row.poolMax === null ? "N/A" : String(row.poolMax),
+    row.invalid.length > 0 && !row.didNotComplete ? `invalid (${tps})` : tps,
+    formatInteger(row.tpsStddev) + spread,
+    formatLatency(row.p50_ms),
+    formatLatency(row.p99_ms),
+    row.isolation,
+    row.durability,
+    String(row.roundTripsPerTx),
+    String(row.errors + row.timeouts),
+    formatPercent(row.collisionRate),
+    row.verify,
+    orNone(row.serverCpuSeconds, (seconds) => seconds.toFixed(2)),
+    orNone(row.opsPerCpuSecond, formatInteger),
+    orNone(row.writtenBytesPerOp, formatBytes),
+    orNone(row.peakServerMemoryBytes, formatBytes),
+    orNone(row.clientIdleShare, formatPercent),
+    notes.join("; ").replaceAll("|", "/").replaceAll("\n", " "),
+  ].join(" | ");
+}
+
+/** Systems of other classes get tables of their own: they are not compared with full stacks (section 12, claim 2). */
+const classTitles: Record<string, string> = {
+  "full-stack": "",
+  "database-direct": " – database without a server in front",
+  "client-cache": " – answered from the client's cache",
+  "not-durable": " – not durable",
+};
+
+/** The Markdown of everything. */
+export function summaryMarkdown(test: string, files: readonly RunFile[], absent: readonly Absence[]): string {
+  const rows = summaryRows(files);
+  const parts: string[] = [];
+  for (const alpha of new Set(rows.map((row) => row.alpha))) {
+    for (const [systemClass, title] of Object.entries(classTitles)) {
+      const chosen = rows.filter((row) => row.alpha === alpha && row.systemClass === systemClass);
+      if (chosen.length === 0) continue;
+      parts.push(`## ${test}, alpha ${alpha}${title}\n\n${table(columns, chosen.map(tableRow))}`);
+    }
+  }
+  const matrix = matrixTable(rows);
+  if (matrix) parts.push(matrix);
+  if (absent.length > 0) {
+    parts.push(
+      `Without a result:\n\n${absent.map(({ system, reason }) => `- ${system}: ${oneLine(reason)}`).join("\n")}`,
+    );
+  }
+  return `${parts.join("\n\n")}\n`;
+}
+
+const oneLine = (text: string) => text.split("\n")[0]!;
+
+function table(header: string, rows: readonly string[]): string {
+  const dashes = header
+    .split("|")
+    .map(() => "---")
+    .join("|");
+  return [`| ${header} |`, `|${dashes}|`, ...rows.map((row) => `| ${row} |`)].join("\n");
+}
+
+/** What one client in flight and many have to do with each other: in a closed loop, latency is in flight by throughput. */
+function matrixTable(rows: readonly SummaryRow[]): string | undefined {
+  const pairs = rows.flatMap((row) => {
+    const one = rows.find((o) => o.system === row.system && o.alpha === row.alpha && !o.pipelined);
+    return row.pipelined && one ? [{ one, many: row }] : [];
+  });
+  if (pairs.length === 0) return undefined;
+  const computed = ({ clients, inFlight, tps }: SummaryRow) =>
+    tps === 0 ? 0 : (clients * inFlight * 1000) / tps;
+  const lines = pairs.map(({ one, many }) =>
+    [
+      many.system,
+      String(many.alpha),
+      String(many.clients * many.inFlight),
+      formatInteger(one.tps),
+      formatInteger(many.tps),
+      ...[one, many].flatMap((row) => [formatLatency(row.p50_ms), formatLatency(computed(row))]),
+    ].join(" | "),
+  );
+  const header = `System | alpha | in flight | TPS off | TPS ${pairs[0]!.many.inFlight}-deep | p50 off | computed mean off | p50 deep | computed mean deep`;
+  return `## One and many in flight\n\n${table(header, lines)}`;
+}
