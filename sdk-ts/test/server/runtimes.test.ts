@@ -1,5 +1,5 @@
 // The built package (`npm run build`) as ES module and as CommonJS module in Node, Bun and Deno, on a real server.
-// Bun and Deno are those of test/runtimes; `npm ci` there installs them.
+// Bun and Deno are those of test/runtimes; `npm install --no-package-lock` there installs them.
 
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
@@ -18,7 +18,7 @@ function program(scope: string, path: string, name: string): string {
     .map((platform) => join(packages, platform, path))
     .concat(join(runtimes, "node_modules/.bin", name))
     .find((file) => existsSync(file));
-  if (!found) throw new Error(`${name} is not installed: run npm ci in sdk-ts/test/runtimes`);
+  if (!found) throw new Error(`${name} is not installed: run npm install --no-package-lock in sdk-ts/test/runtimes`);
   return found;
 }
 

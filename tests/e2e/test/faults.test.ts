@@ -12,7 +12,7 @@ let bystander: RawClient;
 beforeAll(async () => {
   server = await Server.start(`
 [limits]
-call-ms-max = 400
+call-ms-max = 1500
 memory-bytes-max = 134217728
 outgoing-queue-length = 64
 `);
