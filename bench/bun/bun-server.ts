@@ -32,6 +32,9 @@ function main(): void {
     hiddenErrorText: "internal error",
     urlVariables: ["BUN_PG_URL", "PG_URL"],
     idType: "integer",
+    roundTripsPerTx: 5,
+    orm: "Drizzle",
+    runtime: `Bun ${Bun.version}`,
   });
   const server = Bun.serve({
     hostname: "127.0.0.1",

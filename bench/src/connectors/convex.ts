@@ -1,6 +1,7 @@
 // Convex over its HTTP API (section 10.8). No registry has its backend: a running one is used, with the functions of
 // `convex-app`.
 
+import { processesListeningOn } from "../core/cpu";
 import { isLocal, messageOf } from "../init/postgres_database";
 import type { PrepareContext, Prepared } from "../init/prepare";
 import { sleep } from "../init/processes";
@@ -16,6 +17,7 @@ import {
 } from "./connector";
 
 const key = "convex";
+const startCommand = "start it with `npx convex dev --local` in convex-app, or set CONVEX_URL=<its address>";
 const queries: ReadonlySet<string> = new Set(["accounts:get_account", "accounts:get_stats"]);
 
 const seedChunkAccounts = 7_000;
@@ -146,7 +148,7 @@ async function prepare({ config, say }: PrepareContext): Promise<Prepared> {
         `a server answers at ${url}, but not with the functions of convex-app: ${messageOf(error)}`,
       );
     }
-    throw new NotRunning(`no Convex at ${url}: ${messageOf(error)}`);
+    throw new NotRunning(`no Convex at ${url} (${messageOf(error)}): ${startCommand}`);
   }
   const reseed = async () => {
     say(`seeding ${config.accounts} accounts`);
@@ -160,13 +162,13 @@ async function prepare({ config, say }: PrepareContext): Promise<Prepared> {
       isolation: "serializable (optimistic)",
       durability: "as deployed",
       poolMax: null,
-      transport: "http",
+      transport: "HTTP",
       orm: "none",
-      clientLanguage: "typescript",
+      clientLanguage: "TypeScript",
       colocated: isLocal(url),
       roundTripsPerTx: 1,
     },
-    serverProcesses: null,
+    serverProcesses: isLocal(url) ? processesListeningOn(Number(new URL(url).port || "80")) : null,
     software: { server: "Convex" },
     reseed,
     stop: async () => {},
@@ -175,7 +177,7 @@ async function prepare({ config, say }: PrepareContext): Promise<Prepared> {
 
 export const definition: ConnectorDefinition = {
   key,
-  startCommand: "npx convex dev --local (in convex-app), or set CONVEX_URL=<its address>",
+  startCommand,
   prepare,
   create: ({ initialBalance }, { url }) => new ConvexConnector({ url, initialBalance }),
 };

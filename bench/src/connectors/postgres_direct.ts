@@ -159,9 +159,9 @@ async function prepare(context: PrepareContext): Promise<Prepared> {
         isolation: description.isolation,
         durability: description.durability,
         poolMax: config.poolMax,
-        transport: "pg-wire",
+        transport: "pg wire",
         orm: "none",
-        clientLanguage: "typescript",
+        clientLanguage: "TypeScript",
         colocated: cluster !== undefined,
         roundTripsPerTx: 5,
       },
@@ -188,7 +188,7 @@ async function prepare(context: PrepareContext): Promise<Prepared> {
 
 export const definition: ConnectorDefinition = {
   key,
-  startCommand: "a PostgreSQL, and PG_URL=<its address>",
+  startCommand: "start a PostgreSQL and set PG_URL=<its address>",
   prepare,
   create: ({ poolMax, accounts, initialBalance }, { url }) =>
     new PostgresDirectConnector({ url, poolMax, accounts, initialBalance }),

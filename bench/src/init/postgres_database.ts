@@ -115,6 +115,7 @@ function isPassing(error: unknown): boolean {
 /** What an error says; several addresses tried in vain are told one by one. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
+  if (error instanceof Error && error.cause instanceof Error) return messageOf(error.cause);
   return error instanceof Error ? error.message : String(error);
 }
 

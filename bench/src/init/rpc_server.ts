@@ -16,15 +16,22 @@ export interface RpcDescription {
   poolMax: number | null;
   roundTripsPerTx: number;
   orm: string;
+  /** Whether an answer may come before its transaction is on disk. */
+  isDurable?: boolean;
   software: Record<string, string>;
 }
 
 /** What a started server runs on, e.g. its database. */
 export interface Backing {
   environment: Record<string, string>;
-  /** Processes beside the RPC server whose CPU counts, e.g. the database server; null if it is remote. */
-  processes: number[] | null;
+  /**
+   * Processes beside the RPC server whose CPU counts, e.g. the database server; null if it is remote. Read anew each
+   * time: after a crash they are others.
+   */
+  readonly processes: number[] | null;
   dataDirectory?: string;
+  /** Kills the database without warning and starts it again on the same data. */
+  crash?(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -35,6 +42,8 @@ export interface RpcDefinitionOptions {
   /** `SQLITE_RPC_URL`, say: a server that runs already; it is used as it is. */
   urlVariable: string;
   defaultUrl: string;
+  /** Where a flag may name that server as well. */
+  urlOfFlag?: (config: Config) => string;
   startCommand: string;
   systemClass?: Fairness["systemClass"];
   transport?: string;
@@ -61,7 +70,9 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
     create: (config, prepared) => connect(config, prepared.url),
     prepare: async (context) => {
       const { config, say } = context;
-      const given = process.env[options.urlVariable];
+      const flagged = options.urlOfFlag?.(config);
+      const given =
+        process.env[options.urlVariable] ?? (flagged === options.defaultUrl ? undefined : flagged);
       if (given !== undefined && !(await isHealthy(given))) {
         throw new NotRunning(
           `${options.urlVariable}: no server at ${given}: start it with \`${startCommand}\``,
@@ -81,21 +92,26 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
         const prepared: Prepared = {
           url: started.url,
           fairness: {
-            systemClass: options.systemClass ?? "full-stack",
+            systemClass:
+              description.isDurable === false ? "not-durable" : (options.systemClass ?? "full-stack"),
             isolation: description.isolation,
             durability: description.durability,
             poolMax: description.poolMax,
             transport: options.transport ?? "HTTP",
             orm: description.orm,
             clientLanguage: "TypeScript",
-            colocated: started.processes !== null,
+            colocated: started.processes() !== null,
             roundTripsPerTx: description.roundTripsPerTx,
           },
-          serverProcesses: started.processes,
+          // Read anew each time: after a crash the database is another process.
+          get serverProcesses() {
+            return started.processes();
+          },
           software: description.software,
           reseed,
           stop: started.stop,
           ...(started.dataDirectory !== undefined && { dataDirectory: started.dataDirectory }),
+          ...(started.crash && { crash: started.crash }),
         };
         return prepared;
       } catch (error) {
@@ -108,8 +124,9 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
 
 interface Started {
   url: string;
-  processes: number[] | null;
+  processes: () => number[] | null;
   dataDirectory?: string;
+  crash?: () => Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -136,8 +153,12 @@ async function start(options: RpcDefinitionOptions, context: PrepareContext): Pr
     });
     return {
       url: program.ready,
-      processes: backing.processes === null ? null : [program.pid, ...backing.processes],
+      processes: () => {
+        const behind = backing.processes;
+        return behind === null ? null : [program.pid, ...behind];
+      },
       ...(backing.dataDirectory !== undefined && { dataDirectory: backing.dataDirectory }),
+      ...(backing.crash && { crash: backing.crash }),
       stop: async () => {
         await program.stop();
         await backing.stop();
@@ -159,9 +180,10 @@ async function found(
   say(`${key}: using the server at ${url}`);
   const { hostname, port } = new URL(url);
   const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(hostname);
+  const pids = isLocal ? processesListeningOn(Number(port || "80")) : null;
   return {
     url,
-    processes: isLocal ? processesListeningOn(Number(port || "80")) : null,
+    processes: () => pids,
     stop: async () => {},
   };
 }

@@ -12,6 +12,8 @@ runAsProgram(async () => {
     hiddenErrorText: "internal server error",
     urlVariables: ["CRDB_URL"],
     idType: "integer" as const,
+    roundTripsPerTx: 5,
+    orm: "Drizzle",
   };
   return servePostgres(postgresService(options), portOfEnvironment(["CRDB_RPC_PORT"], 4102));
 });

@@ -13,6 +13,8 @@ runAsProgram(async () => {
     hiddenErrorText: "internal server error",
     urlVariables: ["PG_URL"],
     idType: "integer" as const,
+    roundTripsPerTx: 1,
+    orm: "none",
   };
   const running = postgresService(
     options,

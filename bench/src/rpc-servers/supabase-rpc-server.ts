@@ -12,6 +12,8 @@ runAsProgram(async () => {
     hiddenErrorText: "internal error",
     urlVariables: ["SUPABASE_DB_URL", "PG_URL"],
     idType: "bigint" as const,
+    roundTripsPerTx: 5,
+    orm: "Drizzle",
   };
   return servePostgres(
     postgresService(options),

@@ -19,7 +19,7 @@ const settings: Partial<Config> = {
   pgIsolation: "serializable",
   durability: "on",
   prep: true,
-  bunUrl: "http://127.0.0.1:1",
+  bunUrl: "http://127.0.0.1:4001",
   convexUrl: "http://127.0.0.1:1",
 };
 

@@ -1,54 +1,34 @@
 // Bun + Drizzle + PostgreSQL behind HTTP: the service of postgres_rpc under another runtime (section 10.4).
 
-import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type PostgresClassOptions, preparePostgresClass, suiteDirectory } from "../../init/postgres_class";
-import type { ConnectorDefinition } from "../connector";
-import { RpcConnector } from "./rpc_connector";
+import { packageDirectory } from "../../init/commands";
+import { postgresBacking } from "../../init/postgres_backing";
+import { rpcDefinition } from "../../init/rpc_server";
 
-const key = "bun";
+const startCommand = "BUN_PG_URL=<address of a PostgreSQL> bun run bun/bun-server.ts";
 
-/** The program of the npm package `bun`, and its version. */
-function bunProgram(): { path: string; version: string } {
-  const manifest = createRequire(import.meta.url)("bun/package.json") as { version: string };
-  return { path: join(suiteDirectory, "node_modules", ".bin", "bun"), version: manifest.version };
-}
-
-function options(): PostgresClassOptions {
-  const { path, version } = bunProgram();
-  return {
-    key,
-    databaseUrlVariables: ["BUN_PG_URL", "PG_URL"],
-    mayStartDatabase: true,
-    databaseName: "bun_bench",
+export const definition = rpcDefinition({
+  key: "bun",
+  serverFile: "bun/bun-server.ts",
+  urlVariable: "BUN_URL",
+  defaultUrl: "http://127.0.0.1:4001",
+  urlOfFlag: (config) => config.bunUrl,
+  portVariable: "PORT",
+  startCommand,
+  // The program of the npm package `bun`.
+  runtime: () => ({ command: join(packageDirectory, "node_modules", ".bin", "bun"), args: ["run"] }),
+  back: postgresBacking({
+    urlVariables: ["BUN_PG_URL", "PG_URL"],
+    mayStart: true,
+    startCommand,
+    serverVariable: "BUN_PG_URL",
     asksForIsolation: true,
-    rpcUrl: (config) => config.bunUrl,
-    server: {
-      name: "bun RPC server",
-      command: path,
-      args: ["run", join(suiteDirectory, "bun", "bun-server.ts")],
-      portVariable: "PORT",
-      databaseVariable: "BUN_PG_URL",
-    },
-    idType: "integer",
-    roundTripsPerTx: 5,
-    orm: "drizzle",
-    runtime: `Bun ${version}`,
-  };
-}
-
-export const definition: ConnectorDefinition = {
-  key,
-  startCommand: "BUN_PG_URL=<address of a PostgreSQL> bun run bun/bun-server.ts",
-  prepare: async (context) => preparePostgresClass(context, options()),
-  create: ({ initialBalance }, { url }) =>
-    new RpcConnector({
-      name: key,
-      url,
-      initialBalance,
-      health: "ignored",
-      alwaysSendsArguments: true,
-      checksStatusFirst: true,
-      skippedVerifyFails: false,
-    }),
-};
+    databaseName: "bun_bench",
+  }),
+  connector: {
+    health: "ignored",
+    alwaysSendsArguments: true,
+    checksStatusFirst: true,
+    skippedVerifyFails: false,
+  },
+});

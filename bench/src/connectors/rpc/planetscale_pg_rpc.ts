@@ -1,44 +1,25 @@
 // Node + Drizzle + PlanetScale's Postgres behind HTTP (section 10.6): a cloud service, PLANETSCALE_PG_URL names it.
 
-import {
-  nodeServerArguments,
-  type PostgresClassOptions,
-  preparePostgresClass,
-} from "../../init/postgres_class";
-import type { ConnectorDefinition } from "../connector";
-import { RpcConnector } from "./rpc_connector";
+import { postgresBacking } from "../../init/postgres_backing";
+import { rpcDefinition } from "../../init/rpc_server";
 
-const options: PostgresClassOptions = {
+const startCommand =
+  "start it with a Postgres database at planetscale.com and set PLANETSCALE_PG_URL=<its address>, on a machine of its region";
+
+export const definition = rpcDefinition({
   key: "planetscale_pg_rpc",
-  databaseUrlVariables: ["PLANETSCALE_PG_URL"],
-  mayStartDatabase: false,
-  // Its default, READ COMMITTED, is what is measured.
-  asksForIsolation: false,
-  rpcUrl: () => process.env["PLANETSCALE_RPC_URL"] || "http://127.0.0.1:4104",
-  server: {
-    name: "planetscale RPC server",
-    args: nodeServerArguments("postgres-rpc-server.ts"),
-    portVariable: "PG_RPC_PORT",
-    databaseVariable: "PG_URL",
-  },
-  idType: "integer",
-  roundTripsPerTx: 5,
-  orm: "drizzle",
-  runtime: `Node ${process.version}`,
-};
-
-export const definition: ConnectorDefinition = {
-  key: options.key,
-  startCommand:
-    "a Postgres database at planetscale.com and PLANETSCALE_PG_URL=<its address>; best from a machine in its region",
-  prepare: (context) => preparePostgresClass(context, options),
-  create: ({ initialBalance }, { url }) =>
-    new RpcConnector({
-      name: options.key,
-      url,
-      initialBalance,
-      health: "skipped",
-      checksStatusFirst: true,
-      skippedVerifyFails: false,
-    }),
-};
+  serverFile: "src/rpc-servers/postgres-rpc-server.ts",
+  urlVariable: "PLANETSCALE_RPC_URL",
+  defaultUrl: "http://127.0.0.1:4104",
+  portVariable: "PG_RPC_PORT",
+  startCommand,
+  back: postgresBacking({
+    urlVariables: ["PLANETSCALE_PG_URL"],
+    mayStart: false,
+    startCommand,
+    serverVariable: "PG_URL",
+    // Its default, READ COMMITTED, is what is measured.
+    asksForIsolation: false,
+  }),
+  connector: { health: "skipped", checksStatusFirst: true, skippedVerifyFails: false },
+});

@@ -1,34 +1,22 @@
 // Node + Drizzle + PostgreSQL behind HTTP: five round trips to the database for each transfer (section 10.3).
 
-import {
-  nodeServerArguments,
-  type PostgresClassOptions,
-  preparePostgresClass,
-} from "../../init/postgres_class";
-import type { ConnectorDefinition } from "../connector";
-import { RpcConnector } from "./rpc_connector";
+import { postgresBacking } from "../../init/postgres_backing";
+import { rpcDefinition } from "../../init/rpc_server";
 
-const options: PostgresClassOptions = {
+const startCommand = "PG_URL=<address of a PostgreSQL> pnpm tsx src/rpc-servers/postgres-rpc-server.ts";
+
+export const definition = rpcDefinition({
   key: "postgres_rpc",
-  databaseUrlVariables: ["PG_URL"],
-  mayStartDatabase: true,
-  asksForIsolation: true,
-  rpcUrl: () => process.env["PG_RPC_URL"] || "http://127.0.0.1:4101",
-  server: {
-    name: "postgres RPC server",
-    args: nodeServerArguments("postgres-rpc-server.ts"),
-    portVariable: "PG_RPC_PORT",
-    databaseVariable: "PG_URL",
-  },
-  idType: "integer",
-  roundTripsPerTx: 5,
-  orm: "drizzle",
-  runtime: `Node ${process.version}`,
-};
-
-export const definition: ConnectorDefinition = {
-  key: options.key,
-  startCommand: "PG_URL=<address of a PostgreSQL> pnpm tsx src/rpc-servers/postgres-rpc-server.ts",
-  prepare: (context) => preparePostgresClass(context, options),
-  create: ({ initialBalance }, { url }) => new RpcConnector({ name: options.key, url, initialBalance }),
-};
+  serverFile: "src/rpc-servers/postgres-rpc-server.ts",
+  urlVariable: "PG_RPC_URL",
+  defaultUrl: "http://127.0.0.1:4101",
+  portVariable: "PG_RPC_PORT",
+  startCommand,
+  back: postgresBacking({
+    urlVariables: ["PG_URL"],
+    mayStart: true,
+    startCommand,
+    serverVariable: "PG_URL",
+    asksForIsolation: true,
+  }),
+});

@@ -1,34 +1,22 @@
 // Node + PostgreSQL behind HTTP, each transfer one stored procedure: one round trip (section 13, claim 6).
 
-import {
-  nodeServerArguments,
-  type PostgresClassOptions,
-  preparePostgresClass,
-} from "../../init/postgres_class";
-import type { ConnectorDefinition } from "../connector";
-import { RpcConnector } from "./rpc_connector";
+import { postgresBacking } from "../../init/postgres_backing";
+import { rpcDefinition } from "../../init/rpc_server";
 
-const options: PostgresClassOptions = {
+const startCommand = "PG_URL=<address of a PostgreSQL> pnpm tsx src/rpc-servers/postgres-sproc-rpc-server.ts";
+
+export const definition = rpcDefinition({
   key: "postgres_sproc_rpc",
-  databaseUrlVariables: ["PG_URL"],
-  mayStartDatabase: true,
-  asksForIsolation: true,
-  rpcUrl: () => process.env["PG_SPROC_RPC_URL"] || "http://127.0.0.1:4108",
-  server: {
-    name: "postgres stored procedure RPC server",
-    args: nodeServerArguments("postgres-sproc-rpc-server.ts"),
-    portVariable: "PG_SPROC_RPC_PORT",
-    databaseVariable: "PG_URL",
-  },
-  idType: "integer",
-  roundTripsPerTx: 1,
-  orm: "none",
-  runtime: `Node ${process.version}`,
-};
-
-export const definition: ConnectorDefinition = {
-  key: options.key,
-  startCommand: "PG_URL=<address of a PostgreSQL> pnpm tsx src/rpc-servers/postgres-sproc-rpc-server.ts",
-  prepare: (context) => preparePostgresClass(context, options),
-  create: ({ initialBalance }, { url }) => new RpcConnector({ name: options.key, url, initialBalance }),
-};
+  serverFile: "src/rpc-servers/postgres-sproc-rpc-server.ts",
+  urlVariable: "PG_SPROC_RPC_URL",
+  defaultUrl: "http://127.0.0.1:4108",
+  portVariable: "PG_SPROC_RPC_PORT",
+  startCommand,
+  back: postgresBacking({
+    urlVariables: ["PG_URL"],
+    mayStart: true,
+    startCommand,
+    serverVariable: "PG_URL",
+    asksForIsolation: true,
+  }),
+});

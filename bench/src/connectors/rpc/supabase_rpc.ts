@@ -1,24 +1,19 @@
 // Node + Drizzle + the Postgres of Supabase's local stack behind HTTP (section 10.5). No registry has the stack: it is
-// used when it runs at its usual place or SUPABASE_DB_URL names it.
+// used where it runs at its usual place or SUPABASE_DB_URL names it.
 
 import type pg from "pg";
-import {
-  nodeServerArguments,
-  type PostgresClassOptions,
-  preparePostgresClass,
-} from "../../init/postgres_class";
+import { postgresBacking } from "../../init/postgres_backing";
 import { messageOf } from "../../init/postgres_database";
-import type { PrepareContext } from "../../init/prepare";
 import { sleep } from "../../init/processes";
-import { type ConnectorDefinition, NotRunning } from "../connector";
-import { RpcConnector } from "./rpc_connector";
+import { rpcDefinition } from "../../init/rpc_server";
+import { NotRunning } from "../connector";
 
 const gatewayMillisecondsMax = 20_000;
 const functionsMillisecondsMax = 10_000;
 const pauseMilliseconds = 500;
 const requestMillisecondsMax = 2_000;
 
-/** What the stack's own clients would call; the benchmark seeds with the first and does not use the second. */
+/** What clients of the stack's REST layer would call; the benchmark itself uses neither. */
 const createFunctions = `
 CREATE TABLE IF NOT EXISTS public.accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);
 CREATE OR REPLACE FUNCTION public.seed_accounts(count int, initial_balance bigint) RETURNS void
@@ -69,7 +64,7 @@ const ask = (url: string, init: RequestInit = {}) => {
   return fetch(url, { ...init, headers, signal: AbortSignal.timeout(requestMillisecondsMax) });
 };
 
-async function seed(pool: pg.Pool, { config }: PrepareContext): Promise<void> {
+async function makeFunctions(pool: pg.Pool): Promise<void> {
   const gateway = process.env["SUPABASE_URL"]?.replace(/\/+$/, "");
   if (gateway) {
     await waitFor(`the gateway of Supabase at ${gateway}`, gatewayMillisecondsMax, async () => {
@@ -78,7 +73,6 @@ async function seed(pool: pg.Pool, { config }: PrepareContext): Promise<void> {
     });
   }
   await pool.query(createFunctions);
-  await pool.query("SELECT public.seed_accounts($1, $2)", [config.accounts, config.initialBalance]);
   if (!gateway) return;
   await waitFor(`the function transfer at ${gateway}`, functionsMillisecondsMax, async () => {
     // A transfer of nothing: it is answered as soon as the function is known.
@@ -87,38 +81,24 @@ async function seed(pool: pg.Pool, { config }: PrepareContext): Promise<void> {
   });
 }
 
-const options: PostgresClassOptions = {
-  key: "supabase_rpc",
-  databaseUrlVariables: ["SUPABASE_DB_URL"],
-  databaseUrlDefault: "postgresql://postgres:postgres@127.0.0.1:54322/postgres",
-  mayStartDatabase: false,
-  // Its default, READ COMMITTED, is what is measured.
-  asksForIsolation: false,
-  rpcUrl: () => process.env["SUPABASE_RPC_URL"] || "http://127.0.0.1:4106",
-  server: {
-    name: "supabase RPC server",
-    args: nodeServerArguments("supabase-rpc-server.ts"),
-    portVariable: "SUPABASE_RPC_PORT",
-    databaseVariable: "SUPABASE_DB_URL",
-  },
-  idType: "bigint",
-  roundTripsPerTx: 5,
-  orm: "drizzle",
-  runtime: `Node ${process.version}`,
-  seed,
-};
+const startCommand = "start it with `npx supabase start`, or set SUPABASE_DB_URL=<address of its Postgres>";
 
-export const definition: ConnectorDefinition = {
+export const definition = rpcDefinition({
   key: "supabase_rpc",
-  startCommand: "npx supabase start, or set SUPABASE_DB_URL=<address of its Postgres>",
-  prepare: (context) => preparePostgresClass(context, options),
-  create: ({ initialBalance }, { url }) =>
-    new RpcConnector({
-      name: "supabase_rpc",
-      url,
-      initialBalance,
-      health: "skipped",
-      checksStatusFirst: true,
-      skippedVerifyFails: false,
-    }),
-};
+  serverFile: "src/rpc-servers/supabase-rpc-server.ts",
+  urlVariable: "SUPABASE_RPC_URL",
+  defaultUrl: "http://127.0.0.1:4106",
+  portVariable: "SUPABASE_RPC_PORT",
+  startCommand,
+  back: postgresBacking({
+    urlVariables: ["SUPABASE_DB_URL"],
+    urlDefault: "postgresql://postgres:postgres@127.0.0.1:54322/postgres",
+    mayStart: false,
+    startCommand,
+    serverVariable: "SUPABASE_DB_URL",
+    // Its default, READ COMMITTED, is what is measured.
+    asksForIsolation: false,
+    make: makeFunctions,
+  }),
+  connector: { health: "skipped", checksStatusFirst: true, skippedVerifyFails: false },
+});

@@ -54,6 +54,11 @@ export interface PostgresServiceOptions {
   /** Names of the variables that may hold the address of the database; the first that is set counts. */
   urlVariables: string[];
   idType: IdType;
+  /** For the columns of the report. */
+  roundTripsPerTx: number;
+  orm: string;
+  /** Name and version of what runs the server; Node's if left out. */
+  runtime?: string;
 }
 
 export interface PostgresService {
@@ -99,12 +104,22 @@ export function postgresService(
     runTransfer?.(pool, counter) ?? (({ from, to, amount }) => accounts.transfer(BigInt(amount), from, to));
   const methods: RpcMethods = {
     ...accountMethods(accounts, run),
-    // Ours: what the columns of the report say about the database is read from it.
-    describe: async () => ({
-      ...(await describeDatabase(pool)),
-      poolMax: pool.options.max,
-      retries: counter.retries,
-    }),
+    // Ours: what the columns of the report say is read from the database.
+    async describe() {
+      const { version, roundTripMilliseconds, ...settings } = await describeDatabase(pool);
+      return {
+        ...settings,
+        poolMax: pool.options.max,
+        roundTripsPerTx: options.roundTripsPerTx,
+        orm: options.orm,
+        software: {
+          database: version,
+          databaseRoundTrip: `${roundTripMilliseconds} ms`,
+          server: options.runtime ?? `Node.js ${process.version}`,
+        },
+        retries: counter.retries,
+      };
+    },
   };
   return { service: { banner, methods, hiddenErrorText }, pool, counter };
 }

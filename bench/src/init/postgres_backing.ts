@@ -1,0 +1,80 @@
+// What the RPC servers of the Postgres class run on: a database that a variable names, or a private cluster.
+
+import { join } from "node:path";
+import type pg from "pg";
+import { NotRunning } from "../connectors/connector";
+import {
+  accepts,
+  connectDatabase,
+  type Database,
+  foundDatabase,
+  placeOf,
+  settingsOf,
+  startDatabase,
+} from "./postgres_database";
+import type { PrepareContext } from "./prepare";
+import type { Backing } from "./rpc_server";
+
+export interface PostgresBackingOptions {
+  /** Names of the variables of the database's address; without one of them a private cluster is started, if it may be. */
+  urlVariables: string[];
+  /** Where the database is when no variable says it; it is used only if it is running. */
+  urlDefault?: string;
+  mayStart: boolean;
+  /** What a person has to do where the suite may not. */
+  startCommand: string;
+  /** The variable that the RPC server takes the address from. */
+  serverVariable: string;
+  /** Whether `--pg-isolation` counts for a database that was found running, or its own default. */
+  asksForIsolation: boolean;
+  /** The database inside a private cluster, if not the one that is always there. */
+  databaseName?: string;
+  /** What the database needs besides the table, which the RPC server makes. */
+  make?(pool: pg.Pool, context: PrepareContext): Promise<void>;
+}
+
+async function chooseDatabase(context: PrepareContext, options: PostgresBackingOptions): Promise<Database> {
+  const name = options.urlVariables.find((variable) => process.env[variable]);
+  if (name !== undefined) {
+    const url = process.env[name]!;
+    context.say(`using the database at ${placeOf(url)} (${name}); its tables of this test are emptied`);
+    return foundDatabase(url, options.asksForIsolation ? settingsOf(context.config) : {});
+  }
+  const usual = options.urlDefault;
+  if (usual !== undefined && (await accepts(usual))) return foundDatabase(usual, {});
+  if (!options.mayStart) {
+    const where = usual === undefined ? "" : ` and nothing listens at ${placeOf(usual)}`;
+    throw new NotRunning(`${options.urlVariables.join(" or ")} is not set${where}: ${options.startCommand}`);
+  }
+  const database = await startDatabase(context);
+  if (options.databaseName === undefined) return database;
+  const pool = await connectDatabase(database.url);
+  await pool.query(`CREATE DATABASE ${options.databaseName}`);
+  await pool.end();
+  const url = new URL(database.url);
+  url.pathname = `/${options.databaseName}`;
+  return { ...database, url: url.href };
+}
+
+/** For `back` of an RPC definition. */
+export const postgresBacking =
+  (options: PostgresBackingOptions) =>
+  async (context: PrepareContext): Promise<Backing> => {
+    const database = await chooseDatabase(context, options);
+    const { url, cluster } = database;
+    try {
+      const pool = await connectDatabase(url);
+      await (options.make?.(pool, context) ?? Promise.resolve()).finally(() => pool.end());
+    } catch (error) {
+      await database.stop();
+      throw error;
+    }
+    return {
+      environment: { [options.serverVariable]: url },
+      get processes() {
+        return cluster ? [cluster.pid()] : null;
+      },
+      ...(cluster && { dataDirectory: join(cluster.directory, "data"), crash: () => cluster.crash() }),
+      stop: () => database.stop(),
+    };
+  };
