@@ -50,9 +50,13 @@ export async function runOnce(options: RunOptions): Promise<RunResult> {
     const ledger = config.verifyStrict ? new Ledger(await balancesOf(root)) : undefined;
     const { window, cpu } = await measure(options, clock, workers, pairs, ledger);
     const verified = await verifyRun(options, root, ledger);
-    return resultOf(config, window, verified, cpu?.report() ?? null);
-  } finally {
+    const result = resultOf(config, window, verified, cpu?.report() ?? null);
     await closeAll(config, root, workers, say);
+    return result;
+  } catch (error) {
+    // What went wrong first counts; what cannot be closed after it does not.
+    await closeAll(config, root, workers, () => {}).catch(() => undefined);
+    throw error;
   }
 }
 

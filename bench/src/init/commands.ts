@@ -1,7 +1,8 @@
 // Commands that run to their end.
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
+import { endGroup } from "./processes";
 
 export const packageDirectory = resolve(import.meta.dirname, "../..");
 export const repositoryDirectory = resolve(packageDirectory, "..");
@@ -12,14 +13,22 @@ export interface CommandOptions {
   environment?: Record<string, string | undefined>;
 }
 
+// A build must not go on when the suite is stopped.
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) endGroup(child, "SIGKILL");
+});
+
 /** Runs a command; answers its standard output. One that fails rejects with all that it printed. */
 export function runCommand(command: string, args: string[], options: CommandOptions = {}): Promise<string> {
   return new Promise((done, reject) => {
     const child = spawn(command, args, {
+      detached: true,
       cwd: options.workingDirectory,
       env: { ...process.env, ...options.environment },
       stdio: ["ignore", "pipe", "pipe"],
     });
+    running.add(child);
     let output = "";
     let all = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -31,6 +40,7 @@ export function runCommand(command: string, args: string[], options: CommandOpti
     });
     child.once("error", (error) => reject(new Error(`${command}: ${error.message}`)));
     child.once("close", (code, signal) => {
+      running.delete(child);
       if (code === 0) done(output);
       else
         reject(new Error(`${[command, ...args].join(" ")} ended with ${signal ?? code}:\n${all.trimEnd()}`));

@@ -99,7 +99,8 @@ export class ProcessGroup {
   }
 }
 
-function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+/** Signals a program that was started detached, with all that it has started. */
+export function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   try {
     process.kill(-child.pid, signal);

@@ -39,7 +39,12 @@ let programs: Promise<string> | undefined;
 /** The directory of `spacetime` and `spacetimedb-standalone`; builds them once per invocation. */
 export function builtPrograms(say: (line: string) => void): Promise<string> {
   programs ??= (async () => {
-    say("building the server (release)");
+    const built = process.env["LIGHTCONE_BIN"];
+    say(
+      built
+        ? `using the programs beside ${built}`
+        : "building the server (release): the first time takes minutes",
+    );
     return (await prepareScriptCommand("server")).trim();
   })();
   return programs;

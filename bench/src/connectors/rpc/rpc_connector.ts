@@ -59,7 +59,7 @@ export class RpcConnector implements Connector {
 
   async close(): Promise<void> {}
 
-  async createWorker(): Promise<Connector> {
+  async createWorker(_which: { index: number; total: number }): Promise<Connector> {
     const worker = new RpcConnector(this.options, true);
     await worker.open();
     return worker;

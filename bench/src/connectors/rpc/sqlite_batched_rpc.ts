@@ -1,3 +1,127 @@
-import { notWritten } from "../not_written";
+// SQLite with many transfers per transaction, over its own WebSocket protocol or over HTTP (section 13).
 
-export const definition = notWritten("sqlite_batched_rpc");
+import { WebSocket } from "ws";
+import type { Config } from "../../config";
+import { rpcDefinition } from "../../init/rpc_server";
+import { sqliteBacking } from "../../init/sqlite_backing";
+import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
+import { type CallArguments, type CallResult, type Connector, Refused } from "../connector";
+import { RpcConnector } from "./rpc_connector";
+
+const key = "sqlite_batched_rpc";
+
+interface Waiting {
+  resolve(result: CallResult): void;
+  reject(error: Error): void;
+}
+
+/** Transfers that are asked for within one turn of the event loop go out in one frame. */
+class BatchedSocket implements Connector {
+  readonly name = key;
+  readonly #waiting = new Map<number, Waiting>();
+  #socket: WebSocket | undefined;
+  #nextId = 0;
+  #frame = new DataView(new ArrayBuffer(64 * requestBytes));
+  #framed = 0;
+
+  constructor(private readonly url: string) {}
+
+  open(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const socket = new WebSocket(this.url, { perMessageDeflate: false });
+      this.#socket = socket;
+      socket.once("open", resolve);
+      socket.once("error", (error) =>
+        reject(new Error(`${key}: no connection to ${this.url}: ${error.message}`)),
+      );
+      socket.on("message", (data) => readAnswers(data as Buffer, (id, answer) => this.#take(id, answer)));
+      socket.on("close", (code) => {
+        for (const { reject } of this.#waiting.values())
+          reject(new Error(`${key}: the connection was lost (${code})`));
+        this.#waiting.clear();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket;
+    if (!socket || socket.readyState === socket.CLOSED) return;
+    await new Promise<void>((resolve) => {
+      socket.once("close", () => resolve());
+      socket.close();
+    });
+  }
+
+  call(name: string, args: CallArguments = {}): Promise<CallResult> {
+    if (name !== "transfer") return Promise.reject(new Error(`${key}: a worker only transfers, not ${name}`));
+    const socket = this.#socket;
+    if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(new Error(`${key}: not connected`));
+    const id = this.#nextId;
+    this.#nextId = (id + 1) >>> 0;
+    if (this.#framed === 0) queueMicrotask(() => this.#flush());
+    if (this.#framed * requestBytes === this.#frame.byteLength) this.#growFrame();
+    writeRequest(this.#frame, this.#framed++ * requestBytes, {
+      id,
+      from: args["from_id"] as number,
+      to: args["to_id"] as number,
+      amount: args["amount"] as number,
+    });
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+
+  #growFrame(): void {
+    const larger = new Uint8Array(2 * this.#frame.byteLength);
+    larger.set(new Uint8Array(this.#frame.buffer));
+    this.#frame = new DataView(larger.buffer);
+  }
+
+  #flush(): void {
+    // A copy: the socket may keep it until it is sent.
+    const frame = new Uint8Array(this.#frame.buffer.slice(0, this.#framed * requestBytes));
+    this.#framed = 0;
+    this.#socket?.send(frame);
+  }
+
+  #take(id: number, answer: number): void {
+    const waiting = this.#waiting.get(id);
+    if (!waiting) return;
+    this.#waiting.delete(id);
+    if (answer === status.applied || answer === status.insufficient) {
+      waiting.resolve({ applied: answer === status.applied });
+    } else {
+      waiting.reject(new Refused(`${key}: status ${answer}`));
+    }
+  }
+
+  async getAccount(): Promise<never> {
+    throw new Error(`${key}: only the root reads accounts`);
+  }
+
+  async verify(): Promise<never> {
+    throw new Error(`${key}: only the root verifies`);
+  }
+}
+
+class SqliteBatchedConnector extends RpcConnector {
+  override async createWorker(which: { index: number; total: number }): Promise<Connector> {
+    const transport = process.env["SQLITE_BATCH_TRANSPORT"] ?? "ws";
+    if (transport === "http") return super.createWorker(which);
+    if (transport !== "ws") throw new Error(`SQLITE_BATCH_TRANSPORT is ws or http, not ${transport}`);
+    const worker = new BatchedSocket(`${this.options.url.replace(/^http/, "ws").replace(/\/+$/, "")}/rpc-ws`);
+    await worker.open();
+    return worker;
+  }
+}
+
+export const definition = rpcDefinition({
+  key,
+  serverFile: "src/rpc-servers/sqlite-batched-rpc-server.ts",
+  urlVariable: "SQLITE_BATCHED_RPC_URL",
+  defaultUrl: "http://127.0.0.1:4107",
+  portVariable: "SQLITE_BATCHED_RPC_PORT",
+  startCommand: "pnpm tsx src/rpc-servers/sqlite-batched-rpc-server.ts",
+  transport: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "HTTP" : "WebSocket, binary frames",
+  back: sqliteBacking,
+  create: (config: Config, url: string) =>
+    new SqliteBatchedConnector({ name: key, url, initialBalance: config.initialBalance }),
+});
