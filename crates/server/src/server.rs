@@ -25,7 +25,7 @@ use crate::io::StallGuard;
 use crate::metrics::{add, ServerCounters};
 use crate::state::ServerState;
 
-/// How long open connections may take to end after the databases have ended.
+/// How long open connections may take to end after the databases have ended, and then what is left of their tasks.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HTTP2_STREAMS_MAX: u32 = 128;
@@ -138,6 +138,18 @@ impl ServerHandle {
         };
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, drained).await;
         self.stop.send_replace(Stage::Stopped);
+        // The last task of a connection may still be on its way out. Whoever starts another server on this data directory
+        // needs its files closed.
+        let state = Arc::downgrade(&self.state);
+        drop(self.state);
+        let closed = async {
+            while state.strong_count() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        if tokio::time::timeout(DRAIN_TIMEOUT, closed).await.is_err() {
+            tracing::warn!("a request still runs; the data directory stays open until it ends");
+        }
     }
 }
 
