@@ -5,11 +5,14 @@ import { UsageError } from "./config";
 import { bench, exitCodes } from "./core/bench";
 import { openSession } from "./init/session";
 import { parseCommandLine } from "./opts";
+import { benchWorkload, isWorkload } from "./workloads/bench_workload";
 
 async function main(): Promise<number> {
   const commandLine = parseCommandLine("bench", process.argv.slice(2), process.env);
   if (!commandLine) return exitCodes.ok;
-  return bench(commandLine.config, commandLine.test, openSession());
+  const { config, test } = commandLine;
+  const run = isWorkload(test) ? benchWorkload : bench;
+  return run(config, test, openSession());
 }
 
 main().then(

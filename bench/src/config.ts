@@ -4,6 +4,8 @@ export type Isolation = "serializable" | "read-committed";
 export type SqliteDurability = "full" | "normal" | "off";
 
 export interface Config {
+  /** Flags that were given, in camel case: other tests than test-1 have other defaults. */
+  given?: ReadonlySet<string>;
   seconds: number;
   concurrency: number;
   alphas: number[];

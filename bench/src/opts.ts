@@ -284,6 +284,7 @@ class Reader {
     const stdbUrl = this.text("stdb-url", "STDB_URL");
     const killAfterSec = this.number("kill-after");
     return {
+      given: new Set(Object.keys(this.options)),
       seconds,
       concurrency: contention?.fixed ?? this.concurrency(),
       alphas: program === "demo" ? alphas.slice(0, 1) : alphas,

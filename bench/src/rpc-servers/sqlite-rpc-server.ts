@@ -7,6 +7,8 @@ import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import { runAsProgram, serveRpc } from "./node_rpc_server";
 import { isNoop, type RpcService, transferArguments } from "./rpc";
 import { describeSqlite, openSqlite, sqliteMethods } from "./sqlite";
+import { sqliteYcsb } from "./sqlite_ycsb";
+import { ycsbMethods } from "./ycsb_methods";
 
 const accounts = sqliteTable("accounts", {
   id: integer("id").primaryKey(),
@@ -21,6 +23,7 @@ runAsProgram(async () => {
     banner: "sqlite drizzle rpc server",
     methods: {
       ...sqliteMethods(database),
+      ...ycsbMethods(sqliteYcsb(database)),
       describe: () => ({ ...describeSqlite(database), roundTripsPerTx: 1, orm: "Drizzle" }),
       transfer: (args) => {
         const transfer = transferArguments(args);

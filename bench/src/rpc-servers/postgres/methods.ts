@@ -12,9 +12,11 @@ import {
   type Transfer,
   transferArguments,
 } from "../rpc";
+import { ycsbMethods } from "../ycsb_methods";
 import { type IdType, PostgresAccounts } from "./accounts";
 import { describeDatabase, openPool } from "./pool";
 import type { RetryCounter } from "./retry";
+import { postgresYcsb } from "./ycsb";
 
 /** Whether the transfer took place. */
 export type RunTransfer = (transfer: Transfer) => Promise<boolean>;
@@ -104,6 +106,7 @@ export function postgresService(
     runTransfer?.(pool, counter) ?? (({ from, to, amount }) => accounts.transfer(BigInt(amount), from, to));
   const methods: RpcMethods = {
     ...accountMethods(accounts, run),
+    ...ycsbMethods(postgresYcsb(pool, counter)),
     // Ours: what the columns of the report say is read from the database.
     async describe() {
       const { version, roundTripMilliseconds, ...settings } = await describeDatabase(pool);

@@ -1,0 +1,82 @@
+// YCSB through Drizzle and a pool (section 15.4).
+
+import { asc, eq, gte, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { pgTable, text, varchar } from "drizzle-orm/pg-core";
+import type pg from "pg";
+import type { YcsbStore } from "../ycsb_methods";
+import { type RetryCounter, withRetries } from "./retry";
+
+const field = (name: string) => text(name).notNull();
+
+const usertable = pgTable("usertable", {
+  ycsb_key: varchar("ycsb_key", { length: 64 }).primaryKey(),
+  field0: field("field0"),
+  field1: field("field1"),
+  field2: field("field2"),
+  field3: field("field3"),
+  field4: field("field4"),
+  field5: field("field5"),
+  field6: field("field6"),
+  field7: field("field7"),
+  field8: field("field8"),
+  field9: field("field9"),
+});
+
+// Ordered by bytes, as keys are compared everywhere else.
+export const createUsertable = `CREATE TABLE IF NOT EXISTS usertable (
+  ycsb_key varchar(64) COLLATE "C" PRIMARY KEY,
+  ${Array.from({ length: 10 }, (_, index) => `field${index} text NOT NULL`).join(", ")}
+)`;
+
+export function postgresYcsb(pool: pg.Pool, counter: RetryCounter): YcsbStore {
+  const database = drizzle(pool);
+  const byKey = (key: string) => eq(usertable.ycsb_key, key);
+  return {
+    async clear() {
+      await database.execute(sql.raw(createUsertable));
+      await database.execute(sql`TRUNCATE usertable`);
+    },
+    async insert(rows) {
+      if (rows.length > 0) await withRetries(() => database.insert(usertable).values(rows), counter);
+    },
+    async read(key) {
+      const rows = await database.select().from(usertable).where(byKey(key)).limit(1);
+      return rows[0];
+    },
+    scan: (key, count) =>
+      database
+        .select()
+        .from(usertable)
+        .where(gte(usertable.ycsb_key, key))
+        .orderBy(asc(usertable.ycsb_key))
+        .limit(count),
+    async update(key, name, value) {
+      const statement = () =>
+        database
+          .update(usertable)
+          .set({ [name]: value })
+          .where(byKey(key));
+      const { rowCount } = await withRetries(statement, counter);
+      return rowCount === 1;
+    },
+    readModifyWrite: (key, name, value) =>
+      withRetries(
+        () =>
+          database.transaction(async (transaction) => {
+            const [row] = await transaction.select().from(usertable).where(byKey(key)).for("update");
+            if (row)
+              await transaction
+                .update(usertable)
+                .set({ [name]: value })
+                .where(byKey(key));
+            return row;
+          }),
+        counter,
+      ),
+    async count() {
+      const [row] = await database.select({ count: sql<string>`count(*)` }).from(usertable);
+      return Number(row!.count);
+    },
+  };
+}

@@ -1,0 +1,3 @@
+import { ycsbWorkload } from "../../workloads/ycsb/workload";
+
+export const workload = ycsbWorkload("c");
