@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Absence } from "../core/bench";
 import { type RunFile, timestamp, writeJson } from "../core/results";
+import { htmlPage } from "./page";
 import { summaryMarkdown, summaryRows } from "./summary";
 
 export async function writeReports(
@@ -23,5 +24,7 @@ export async function writeReports(
     absent,
   });
   writeFileSync(join(directory, `summary-${at}.md`), markdown);
-  say(`Wrote the tables to ${join(directory, `summary-${at}.md`)}`);
+  const page = join(directory, `report-${at}.html`);
+  writeFileSync(page, htmlPage(test, files, absent));
+  say(`Wrote the tables to ${join(directory, `summary-${at}.md`)}, and a page with charts to ${page}`);
 }

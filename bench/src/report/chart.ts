@@ -1,0 +1,179 @@
+// Line charts and bars as SVG, made of text. Colours are CSS variables (theme.ts), so that a page can be dark.
+
+import { linearScale, logScale, type Scale, shortNumber } from "./scale";
+import { type RunLine, styleOf } from "./series";
+
+export type Percentile = "p50" | "p95" | "p99";
+
+export interface LineChart {
+  title: string;
+  /** E.g. `transfers per second, log scale`. */
+  subtitle: string;
+  lines: RunLine[];
+  value: (point: RunLine["points"][number]) => number;
+  isLog: boolean;
+}
+
+const width = 700;
+const height = 340;
+const margin = { top: 46, right: 176, bottom: 34, left: 52 };
+const plotWidth = width - margin.left - margin.right;
+const plotHeight = height - margin.top - margin.bottom;
+/** Least distance between two labels at the ends of lines. */
+const labelHeight = 13;
+
+export const escapeXml = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+
+const round = (value: number) => Math.round(value * 10) / 10;
+
+export function lineChart(chart: LineChart): string {
+  const { lines, value, isLog } = chart;
+  const values = lines.flatMap((line) => line.points.map(value));
+  const y = isLog ? logScale(values) : linearScale(values);
+  const seconds = Math.max(1, ...lines.flatMap((line) => line.points.map((point) => point.tSec)));
+  const placeX = (tSec: number) => margin.left + (tSec / seconds) * plotWidth;
+  const placeY = (v: number) => margin.top + (1 - y.at(v)) * plotHeight;
+  const warmups = [...new Set(lines.map((line) => line.warmupSec))].filter((sec) => sec > 0 && sec < seconds);
+  const paths = lines.map((line) => {
+    const { hue, dash } = styleOf(line.system);
+    const points = line.points.filter((point) => !isLog || value(point) > 0);
+    const at = points.map((point) => `${round(placeX(point.tSec))},${round(placeY(value(point)))}`);
+    const attributes = `class="line hue${hue}${dash ? " dash" : ""}" data-name="${escapeXml(line.name)}"`;
+    const [only] = at;
+    if (at.length === 1 && only) {
+      const [cx, cy] = only.split(",");
+      return `<circle ${attributes} cx="${cx}" cy="${cy}" r="3"/>`;
+    }
+    return `<polyline ${attributes} points="${at.join(" ")}"/>`;
+  });
+  return svg(
+    chart.title,
+    [
+      `<text class="title" x="${margin.left}" y="18">${escapeXml(chart.title)}</text>`,
+      `<text class="subtitle" x="${margin.left}" y="34">${escapeXml(chart.subtitle)}</text>`,
+      gridY(y, placeY),
+      axisX(seconds, placeX),
+      ...warmups.map((sec) => warmupLine(placeX(sec))),
+      ...paths,
+      endLabels(lines, value, placeY),
+    ].join("\n"),
+    height,
+  );
+}
+
+function gridY(scale: Scale, place: (value: number) => number): string {
+  return scale.ticks
+    .map(({ value, label, isMajor }) => {
+      const y = round(place(value));
+      const line = `<line class="${isMajor ? "grid" : "grid minor"}" x1="${margin.left}" x2="${margin.left + plotWidth}" y1="${y}" y2="${y}"/>`;
+      return label
+        ? `${line}<text class="tick" x="${margin.left - 6}" y="${y + 4}" text-anchor="end">${label}</text>`
+        : line;
+    })
+    .join("\n");
+}
+
+function axisX(seconds: number, place: (tSec: number) => number): string {
+  const y = margin.top + plotHeight;
+  const ticks = linearScale([seconds]).ticks.filter(({ value }) => value <= seconds + 1e-9);
+  const labels = ticks.map(
+    ({ value }) =>
+      `<text class="tick" x="${round(place(value))}" y="${y + 16}" text-anchor="middle">${shortNumber(value)}</text>`,
+  );
+  const unit = `<text class="tick" x="${margin.left + plotWidth + 8}" y="${y + 16}">seconds</text>`;
+  return [
+    `<line class="axis" x1="${margin.left}" x2="${margin.left + plotWidth}" y1="${y}" y2="${y}"/>`,
+    ...labels,
+    unit,
+  ].join("");
+}
+
+const warmupLine = (x: number) =>
+  `<line class="warmup" x1="${round(x)}" x2="${round(x)}" y1="${margin.top}" y2="${margin.top + plotHeight}"/>` +
+  `<text class="tick" x="${round(x) + 4}" y="${margin.top + 10}">measured from here</text>`;
+
+/** The names at the ends of the lines, moved apart where they would lie on each other: the legend, once per name. */
+function endLabels(
+  lines: readonly RunLine[],
+  value: LineChart["value"],
+  place: (value: number) => number,
+): string {
+  const labels = new Map<string, { line: RunLine; ys: number[] }>();
+  for (const line of lines) {
+    const last = line.points.at(-1);
+    if (!last) continue;
+    const label = labels.get(line.name) ?? { line, ys: [] };
+    label.ys.push(place(value(last)));
+    labels.set(line.name, label);
+  }
+  const placed = [...labels.values()]
+    .map(({ line, ys }) => ({ line, y: ys.reduce((sum, y) => sum + y, 0) / ys.length }))
+    .sort((a, b) => a.y - b.y);
+  const bottom = margin.top + plotHeight;
+  for (let i = 1; i < placed.length; i++)
+    placed[i]!.y = Math.max(placed[i]!.y, placed[i - 1]!.y + labelHeight);
+  // Too far down: push back up from the bottom.
+  for (let i = placed.length - 1; i >= 0; i--) {
+    const limit = i === placed.length - 1 ? bottom : placed[i + 1]!.y - labelHeight;
+    placed[i]!.y = Math.min(placed[i]!.y, limit);
+  }
+  return placed
+    .map(({ line, y }) => {
+      const { hue, dash } = styleOf(line.system);
+      const x = margin.left + plotWidth + 8;
+      return (
+        `<g data-name="${escapeXml(line.name)}"><line class="line hue${hue}${dash ? " dash" : ""}" x1="${x}" x2="${x + 12}" y1="${round(y)}" y2="${round(y)}"/>` +
+        `<text class="label" x="${x + 16}" y="${round(y) + 4}">${escapeXml(line.name)}</text></g>`
+      );
+    })
+    .join("\n");
+}
+
+export interface Bar {
+  name: string;
+  system: string;
+  value: number;
+  /** Half the length of the error bar. */
+  error: number;
+  text: string;
+  note: string;
+}
+
+const barHeight = 20;
+const barGap = 9;
+const barLeft = 170;
+const barRight = 190;
+
+/** Horizontal bars from 0, the longest first, each with its value beside it. */
+export function barChart(title: string, subtitle: string, bars: readonly Bar[]): string {
+  const most = Math.max(1e-9, ...bars.map((bar) => bar.value + bar.error));
+  const span = width - barLeft - barRight;
+  const total = margin.top + bars.length * (barHeight + barGap) + 6;
+  const rows = bars.map((bar, i) => {
+    const y = margin.top + i * (barHeight + barGap);
+    const { hue } = styleOf(bar.system);
+    const length = Math.max(1, (bar.value / most) * span);
+    const middle = y + barHeight / 2;
+    const from = barLeft + (Math.max(0, bar.value - bar.error) / most) * span;
+    const to = barLeft + ((bar.value + bar.error) / most) * span;
+    const error =
+      bar.error > 0
+        ? `<line class="error" x1="${round(from)}" x2="${round(to)}" y1="${middle}" y2="${middle}"/>`
+        : "";
+    const textAt = Math.max(barLeft + length, to) + 8;
+    return [
+      `<text class="label" x="${barLeft - 8}" y="${middle + 4}" text-anchor="end">${escapeXml(bar.name)}</text>`,
+      `<rect class="bar hue${hue}" x="${barLeft}" y="${y}" width="${round(length)}" height="${barHeight}" rx="2"/>`,
+      error,
+      `<text class="label strong" x="${round(textAt)}" y="${middle + 4}">${escapeXml(bar.text)}<tspan class="note" dx="6">${escapeXml(bar.note)}</tspan></text>`,
+    ].join("");
+  });
+  const heading =
+    `<text class="title" x="8" y="18">${escapeXml(title)}</text>` +
+    `<text class="subtitle" x="8" y="34">${escapeXml(subtitle)}</text>`;
+  return svg(title, [heading, ...rows].join("\n"), total);
+}
+
+const svg = (title: string, content: string, chartHeight: number) =>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${chartHeight}" role="img" aria-label="${escapeXml(title)}">\n${content}\n</svg>`;
