@@ -5,7 +5,7 @@ import { hex, Module } from "./support/host";
 // The functions that a Lightcone host adds (docs/js-abi.md).
 
 const SOURCE = `
-import { schema, t, table } from "spacetimedb/server";
+import { Range, schema, t, table } from "spacetimedb/server";
 const s = schema({
   fixed: table({}, { id: t.u32().primaryKey().autoInc(), n: t.i64(), big: t.u256(), neg: t.i128(), flag: t.bool(), f: t.f64(), who: t.identity(), when: t.timestamp(), seq: t.u8().autoInc(), inner: t.object("Inner", { "a-b": t.u16(), __proto: t.i8() }) }),
   text: table({}, { id: t.u32().primaryKey(), name: t.string().unique() }),
@@ -27,6 +27,9 @@ export const d_context = s.reducer((ctx) => {
 });
 export const e_text = s.reducer({ name: t.string() }, (ctx, { name }) => { console.log(ctx.db.text.name.find(name)?.name.length); });
 export const f_delete = s.reducer((ctx) => { console.log(ctx.db.fixed.id.delete(9)); });
+export const g_ranges = s.reducer((ctx) => {
+  console.log([...ctx.db.fixed.id.filter(new Range({ tag: "included", value: 7 }))].length, [...ctx.db.text.name.filter("bob")].length);
+});
 export default s;`;
 
 const SENDER = "01".repeat(31) + "c2";
@@ -136,6 +139,17 @@ describe.each([
     expect(lines[1]).toContain(`big: ${(1n << 255n) | 5n}n, neg: -3n, flag: true, f: 0.5`);
     expect(lines[1]).toContain("inner: { 'a-b': 515, __proto: -1 } }");
     expect(lines[1]).toContain(`'c2${"01".repeat(31)}'`);
+  });
+
+  it("finds ranges of unique columns", () => {
+    data.answers.push("", "");
+    call(6);
+    const ranges = take().filter((line) => !line.startsWith("advance"));
+    expect(ranges).toEqual([
+      expect.stringMatching(/^range\(\d+, 0, 0, 5, 1\) 000700000002$/),
+      expect.stringMatching(/^point\(\d+, 7\) 03000000626f62$/),
+      "log(2) 0 0",
+    ]);
   });
 
   it("finds rows that are larger than the buffer", () => {

@@ -46,17 +46,24 @@ type AllColumnsPrimaryKey<
     : false
   : true;
 
+/** What a unique index can do besides, if it is ordered. */
+type Ranges<
+  TableDef extends UntypedTableDef,
+  I extends UntypedIndex<keyof TableDef["columns"] & string>,
+> = I["algorithm"] extends "hash" ? unknown : ReadonlyRangedIndex<TableDef, I>;
+
 /** What a module can do with an index: depends on whether it is unique, and on its algorithm. */
 export type Index<
   TableDef extends UntypedTableDef,
   I extends UntypedIndex<keyof TableDef["columns"] & string>,
 > = I["unique"] extends true
   ? AllColumnsPrimaryKey<TableDef, I["columns"]> extends true
-    ? UniqueIndex<TableDef, I> & {
-        /** Replaces the row with the same key; throws `NoSuchRow` if there is none. */
-        update(row: Prettify<RowType<TableDef>>): Prettify<RowType<TableDef>>;
-      }
-    : UniqueIndex<TableDef, I>
+    ? UniqueIndex<TableDef, I> &
+        Ranges<TableDef, I> & {
+          /** Replaces the row with the same key; throws `NoSuchRow` if there is none. */
+          update(row: Prettify<RowType<TableDef>>): Prettify<RowType<TableDef>>;
+        }
+    : UniqueIndex<TableDef, I> & Ranges<TableDef, I>
   : I["algorithm"] extends "hash"
     ? PointIndex<TableDef, I>
     : RangedIndex<TableDef, I>;
@@ -70,7 +77,7 @@ export type ReadonlyIndex<
   TableDef extends UntypedTableDef,
   I extends UntypedIndex<keyof TableDef["columns"] & string>,
 > = I["unique"] extends true
-  ? ReadonlyUniqueIndex<TableDef, I>
+  ? ReadonlyUniqueIndex<TableDef, I> & Ranges<TableDef, I>
   : I["algorithm"] extends "hash"
     ? ReadonlyPointIndex<TableDef, I>
     : ReadonlyRangedIndex<TableDef, I>;

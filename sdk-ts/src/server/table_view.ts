@@ -62,6 +62,9 @@ export function makeTableView(typespace: TypespaceType, def: RawTableDefV10, nam
   for (const indexDef of def.indexes) {
     const index = indexInfo(indexDef, table, namePrefix);
     const accessor = fixed && index.unique ? makeFixedIndex(table, index) : makeIndex(table, index);
+    if (index.unique && index.algorithm !== "Hash") {
+      accessor.filter = makeRangedIndex(table, index, keyWriter(table, index)).filter;
+    }
     view[indexDef.accessorName!] = Object.freeze(accessor);
   }
   return Object.freeze(view);

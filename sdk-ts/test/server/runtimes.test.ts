@@ -18,7 +18,8 @@ function program(scope: string, path: string, name: string): string {
     .map((platform) => join(packages, platform, path))
     .concat(join(runtimes, "node_modules/.bin", name))
     .find((file) => existsSync(file));
-  if (!found) throw new Error(`${name} is not installed: run npm install --no-package-lock in sdk-ts/test/runtimes`);
+  if (!found)
+    throw new Error(`${name} is not installed: run npm install --no-package-lock in sdk-ts/test/runtimes`);
   return found;
 }
 
