@@ -1,5 +1,5 @@
-import type { ComponentApi } from "@convex-dev/sharded-counter/_generated/component.js";
 import { ShardedCounter } from "@convex-dev/sharded-counter";
+import type { ComponentApi } from "@convex-dev/sharded-counter/_generated/component.js";
 import { componentsGeneric } from "convex/server";
 import { v } from "convex/values";
 import { accountOf, mutation } from "./functions";

@@ -26,6 +26,8 @@ export interface StdbConnectorOptions {
   /** The server that must run already, e.g. a second one for comparison; without it this repository's is started. */
   foreignServer?: (config: Config) => string;
   startCommand?: string;
+  /** Whether the module has the reducer `seed` of test-1; other workloads load their data themselves. */
+  seeds?: boolean;
   /** What of a result is on disk before it is answered, where the protocol does not let the client choose. */
   durability?: (server: StdbServer) => string;
 }
@@ -63,6 +65,7 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
       const server = await serverFor(context);
       const module = options.module(config);
       const seed = async () => {
+        if (options.seeds === false) return;
         say(`seeding ${config.accounts} accounts`);
         const root = options.connect(config, server.address, module.database);
         await root.open();

@@ -23,6 +23,9 @@ import { Measurement } from "./measurement";
 import { combined, type SampleResult, sampleResult, type WorkloadFile, workloadMarkdown } from "./results";
 import type { RunNamed, Workload, WorkloadCase, WorkloadRun } from "./workload";
 
+/** Distinct errors that are printed; the file has more. */
+const shownErrorsMax = 3;
+
 const testsDirectory = join(import.meta.dirname, "..", "tests");
 
 /** Tests that stand for several, in the order in which they are run. */
@@ -232,7 +235,9 @@ async function runSample(
         }))
       : undefined;
     if (verdict) session.say(`Verification ${verdict.ok ? "passed" : "failed"}: ${verdict.message}`);
-    for (const [message, count] of measurement.errorSamples) session.say(`${count} times: ${message}`);
+    for (const [message, count] of [...measurement.errorSamples].slice(0, shownErrorsMax)) {
+      session.say(`failed ${count} times: ${message}`);
+    }
     return sampleResult({
       measurement,
       warmupSec,

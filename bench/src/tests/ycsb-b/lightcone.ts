@@ -1,0 +1,3 @@
+import { lightconeYcsb } from "../../workloads/ycsb/lightcone";
+
+export default lightconeYcsb;
