@@ -3,6 +3,7 @@
 import "dotenv/config";
 import { UsageError } from "./config";
 import { bench, exitCodes } from "./core/bench";
+import { sweep } from "./core/sweep";
 import { openSession } from "./init/session";
 import { parseCommandLine } from "./opts";
 import { benchWorkload, isWorkload } from "./workloads/bench_workload";
@@ -10,7 +11,10 @@ import { benchWorkload, isWorkload } from "./workloads/bench_workload";
 async function main(): Promise<number> {
   const commandLine = parseCommandLine("bench", process.argv.slice(2), process.env);
   if (!commandLine) return exitCodes.ok;
-  const { config, test } = commandLine;
+  const { config, test, contentionTests, concurrencyTests } = commandLine;
+  // If both are given, the contention sweep wins.
+  if (contentionTests) return sweep(config, test, openSession(), "contention", contentionTests);
+  if (concurrencyTests) return sweep(config, test, openSession(), "concurrency", concurrencyTests);
   const run = isWorkload(test) ? benchWorkload : bench;
   return run(config, test, openSession());
 }

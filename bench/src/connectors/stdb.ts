@@ -4,6 +4,7 @@ import type { DbConnection } from "../../module_bindings";
 import type { Config } from "../config";
 import type { PrepareContext, Prepared } from "../init/prepare";
 import {
+  defaultAddress,
   foundServer,
   hasDatabase,
   type Module,
@@ -32,8 +33,6 @@ export interface StdbConnectorOptions {
   durability?: (server: StdbServer) => string;
 }
 
-const defaultAddress = "127.0.0.1:3000";
-
 export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefinition {
   const { key } = options;
   const startCommand = options.startCommand ?? "spacetime start";
@@ -48,6 +47,9 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
     if (config.stdbUrlGiven) {
       if (await pings(config.stdbUrl)) return foundServer(config.stdbUrl);
       throw new NotRunning(`no server at ${config.stdbUrl}: start it with \`${startCommand}\``);
+    }
+    if (context.asService) {
+      return (await pings(defaultAddress)) ? foundServer(defaultAddress) : startServer(context);
     }
     // `prep` or a person has started one with the database of this test.
     const { database } = options.module(config);
@@ -73,7 +75,8 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
         await root.close();
       };
       try {
-        if (server.isOurs || (config.prep && !(await hasDatabase(server.address, module.database)))) {
+        const isMissing = config.prep && !(await hasDatabase(server.address, module.database));
+        if (server.isOurs || context.asService || isMissing) {
           await publishModule(context, server.address, module);
           await seed();
         } else {

@@ -14,6 +14,8 @@ export interface PrepareContext {
   processes: ProcessGroup;
   /** A directory of this invocation for data and logs, on a real disk; removed at the end. */
   workDirectory: string;
+  /** For `prep`: what is started listens on its usual port and stays, modules are published anew. */
+  asService?: boolean;
 }
 
 /** A system that is ready to be measured. */

@@ -145,7 +145,7 @@ async function start(options: RpcDefinitionOptions, context: PrepareContext): Pr
         SEED_ACCOUNTS: String(config.accounts),
         SEED_INITIAL_BALANCE: String(config.initialBalance),
         MAX_POOL: String(config.poolMax),
-        [options.portVariable]: "0",
+        [options.portVariable]: context.asService ? new URL(options.defaultUrl).port : "0",
         ...backing.environment,
       },
       logFile: join(workDirectory, `${options.key}.log`),

@@ -19,6 +19,8 @@ export interface StdbServer {
   stop(): Promise<void>;
 }
 
+/** Where a server is looked for, and where `prep` starts one. */
+export const defaultAddress = "127.0.0.1:3000";
 const pingMilliseconds = 2000;
 
 /** Whether a server answers at this address. */
@@ -82,8 +84,8 @@ export async function startServer(context: PrepareContext): Promise<StdbServer> 
       logFile: join(data, "server.log"),
       readyWhen: /Starting SpacetimeDB listening on ([0-9.:]+)/,
     });
-  say("starting the server on a free port, with fresh data");
-  let running = await start("127.0.0.1:0");
+  say(`starting the server on ${context.asService ? defaultAddress : "a free port"}, with fresh data`);
+  let running = await start(context.asService ? defaultAddress : "127.0.0.1:0");
   const address = running.ready;
   const version = (await runCommand(join(directory, "spacetime"), ["--version"])).trim().split("\n")[0] ?? "";
   return {

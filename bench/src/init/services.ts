@@ -1,0 +1,158 @@
+// Services that outlive a command: a process in the background prepares connectors and keeps what it started, until it is
+// told to stop. `prep` and `services start` start it; its state is a file below .data/pids.
+
+import { spawn } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config";
+import { NotRunning } from "../connectors/connector";
+import { connectorKeys, loadConnector } from "../connectors/registry";
+import { packageDirectory } from "./commands";
+import type { Prepared } from "./prepare";
+import { sleep } from "./processes";
+import { openSession } from "./session";
+
+export interface ServicesState {
+  /** The process in the background. */
+  pid: number;
+  test: string;
+  isReady: boolean;
+  ready: Record<string, { url: string; processes: number[] | null }>;
+  failed: Record<string, { reason: string; isNotRunning: boolean }>;
+}
+
+const dataDirectory = () => process.env["BENCH_DATA_DIR"] ?? join(packageDirectory, ".data");
+const stateFile = () => join(dataDirectory(), "pids", "services.json");
+const logFile = () => join(dataDirectory(), "services.log");
+
+/** The variables that leave a system out of `prep` (section 3.5). */
+const skipVariables: Record<string, string[]> = {
+  SKIP_PG: ["postgres_rpc", "postgres_sproc_rpc", "postgres_direct"],
+  SKIP_CRDB: ["cockroach_rpc"],
+  SKIP_PLANETSCALE_PG: ["planetscale_pg_rpc"],
+  SKIP_SQLITE: ["sqlite_rpc", "sqlite_batched_rpc"],
+  SKIP_SUPABASE: ["supabase_rpc"],
+  SKIP_BUN: ["bun"],
+  SKIP_CONVEX: ["convex"],
+};
+
+/** The connectors that `prep` prepares: those that are asked for, or all that are not skipped. */
+export function preparedKeys(config: Config, environment: NodeJS.ProcessEnv): string[] {
+  if (config.connectors) return config.connectors;
+  const skipped = Object.entries(skipVariables).flatMap(([name, keys]) =>
+    environment[name] === "1" ? keys : [],
+  );
+  // A second server is somebody else's.
+  return connectorKeys.filter((key) => key !== "spacetimedb_ref" && !skipped.includes(key));
+}
+
+/** What runs in the background now; undefined if nothing does. */
+export function servicesState(): ServicesState | undefined {
+  if (!existsSync(stateFile())) return undefined;
+  const state = JSON.parse(readFileSync(stateFile(), "utf8")) as ServicesState;
+  try {
+    process.kill(state.pid, 0);
+    return state;
+  } catch {
+    // It died without saying so.
+    rmSync(stateFile(), { force: true });
+    return undefined;
+  }
+}
+
+function write(state: ServicesState): void {
+  mkdirSync(join(dataDirectory(), "pids"), { recursive: true });
+  writeFileSync(stateFile(), `${JSON.stringify(state, null, 2)}\n`);
+}
+
+/** The process in the background: prepares, writes its state, and waits for SIGTERM. */
+export async function hostServices(config: Config, test: string): Promise<void> {
+  const session = openSession();
+  const state: ServicesState = { pid: process.pid, test, isReady: false, ready: {}, failed: {} };
+  const prepared: Prepared[] = [];
+  let isStopping = false;
+  const stop = async () => {
+    if (isStopping) return;
+    isStopping = true;
+    for (const one of prepared.reverse()) await one.stop().catch((error: unknown) => console.error(error));
+    rmSync(stateFile(), { force: true });
+    process.exit(0);
+  };
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    process.removeAllListeners(signal);
+    process.on(signal, () => void stop());
+  }
+  write(state);
+  for (const key of preparedKeys(config, process.env)) {
+    session.say(`preparing ${key}`);
+    try {
+      const definition = await loadConnector(key);
+      const one = await definition.prepare({ ...session.context(config, test), asService: true });
+      prepared.push(one);
+      state.ready[key] = { url: one.url, processes: one.serverProcesses };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      state.failed[key] = { reason, isNotRunning: error instanceof NotRunning };
+      session.say(`${key}: ${reason}`);
+      if (config.connectors && !config.keepGoing) break;
+    }
+    write(state);
+  }
+  state.isReady = true;
+  write(state);
+  // Until a signal comes.
+  setInterval(() => undefined, 1 << 30);
+}
+
+/** Starts the background process with these flags, shows what it says, and waits until all is prepared. */
+export async function startServices(
+  flags: readonly string[],
+  say: (line: string) => void,
+): Promise<ServicesState> {
+  if (servicesState()) {
+    say("stopping the services that run already");
+    await stopServices();
+  }
+  mkdirSync(dataDirectory(), { recursive: true });
+  const log = openSync(logFile(), "w");
+  const child = spawn(
+    process.execPath,
+    ["--import", "tsx", join(packageDirectory, "src/init/services_host.ts"), ...flags],
+    { cwd: packageDirectory, detached: true, stdio: ["ignore", log, log] },
+  );
+  closeSync(log);
+  child.unref();
+  let exitCode: number | null | undefined;
+  child.once("exit", (code) => (exitCode = code));
+  let shown = 0;
+  for (;;) {
+    const output = readFileSync(logFile(), "utf8");
+    const end = output.lastIndexOf("\n") + 1;
+    if (end > shown) process.stdout.write(output.slice(shown, end));
+    shown = Math.max(shown, end);
+    const state = servicesState();
+    if (state?.isReady) return state;
+    if (exitCode !== undefined)
+      throw new Error(`the services did not start; ${logFile()} has all of their output`);
+    await sleep(100);
+  }
+}
+
+const stopMilliseconds = 30_000;
+
+/** Stops what runs in the background; false if nothing did. */
+export async function stopServices(): Promise<boolean> {
+  const state = servicesState();
+  if (!state) return false;
+  process.kill(state.pid, "SIGTERM");
+  const deadline = Date.now() + stopMilliseconds;
+  while (servicesState()) {
+    if (Date.now() > deadline) {
+      throw new Error(
+        `process ${state.pid} did not stop within ${stopMilliseconds / 1000} s; ${logFile()} says why`,
+      );
+    }
+    await sleep(50);
+  }
+  return true;
+}
