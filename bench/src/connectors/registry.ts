@@ -5,6 +5,10 @@ import type { ConnectorDefinition } from "./connector";
 
 type Load = () => Promise<{ definition: ConnectorDefinition }>;
 
+const restDefinition = async (store: "sqlite" | "postgres" | "memory") => ({
+  definition: (await import("../workloads/content/rest")).nodeRestDefinition(store),
+});
+
 const connectors: Record<string, Load> = {
   spacetimedb: () => import("./spacetimedb"),
   lightcone: () => import("./lightcone"),
@@ -22,6 +26,10 @@ const connectors: Record<string, Load> = {
   planetscale_pg_rpc: () => import("./rpc/planetscale_pg_rpc"),
   cockroach_rpc: () => import("./rpc/cockroach_rpc"),
   convex: () => import("./convex"),
+  node_rest_sqlite: () => restDefinition("sqlite"),
+  node_rest_postgres: () => restDefinition("postgres"),
+  node_rest_memory: () => restDefinition("memory"),
+  rest_url: async () => ({ definition: (await import("../workloads/content/rest")).restUrlDefinition }),
 };
 
 export const connectorKeys = Object.keys(connectors);

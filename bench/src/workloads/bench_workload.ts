@@ -238,6 +238,7 @@ async function runSample(
     for (const [message, count] of [...measurement.errorSamples].slice(0, shownErrorsMax)) {
       session.say(`failed ${count} times: ${message}`);
     }
+    if (run.closingLine) console.log(run.closingLine(measurement));
     return sampleResult({
       measurement,
       warmupSec,

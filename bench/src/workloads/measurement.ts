@@ -69,8 +69,9 @@ export class Measurement {
     this.#clock = options.clock;
   }
 
-  get workers(): number {
-    return this.#options.workers.length;
+  /** One per worker. */
+  get connections(): readonly Connector[] {
+    return this.#options.workers;
   }
 
   /** Whether no operation may be started any more. */

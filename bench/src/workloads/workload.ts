@@ -68,6 +68,8 @@ export interface WorkloadRun {
   /** Replaces the loop over the generators, for work that has an order of its own. */
   drive?(measurement: Measurement, workers: number): Promise<void>;
   verify(root: Connector, run: RunNamed, measurement: Measurement): Promise<Verdict>;
+  /** A line to print at the end, in the shape that readers of this workload know. */
+  closingLine?(measurement: Measurement): string;
   /** Figures of this workload alone, for the file. */
   extras?(measurement: Measurement): Record<string, unknown>;
 }

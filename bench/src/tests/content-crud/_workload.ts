@@ -1,0 +1,1 @@
+export { contentWorkload as workload } from "../../workloads/content/workload";

@@ -1,0 +1,3 @@
+import { lightconeContent } from "../../workloads/content/lightcone";
+
+export default lightconeContent;

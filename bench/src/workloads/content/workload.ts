@@ -1,0 +1,240 @@
+// content-crud (section 16): each test creates a record, reads, changes, reads, deletes and reads it again.
+
+import type { Config } from "../../config";
+import type { Connector } from "../../connectors/connector";
+import type { LatencyHistogram } from "../../core/histogram";
+import type { Measurement } from "../measurement";
+import type { Operation, Outcome, RunOperation, Verdict, Workload, WorkloadRun } from "../workload";
+
+const defaultTests = 10_000;
+const defaultConcurrency = 100;
+const stepsPerTest = 6;
+
+export interface Content {
+  title: string;
+  body: string;
+  author: string;
+  status: string;
+  data?: { run_id: number; created_at: string };
+}
+
+export type ContentChange = Pick<Content, "title" | "body" | "status">;
+
+/** How a system is asked for content. `read` answers null for what is not there; everything else that fails rejects. */
+export interface ContentClient {
+  create(connection: Connector, content: Content): Promise<string>;
+  read(connection: Connector, id: string): Promise<Partial<Content> | null>;
+  update(connection: Connector, id: string, change: ContentChange): Promise<void>;
+  delete(connection: Connector, id: string): Promise<void>;
+  /** Makes what the run needs; whoever runs without it starts empty. */
+  clear?(connection: Connector): Promise<void>;
+}
+
+interface ReadArguments {
+  id: string;
+  /** What must be found; null: nothing. */
+  expected: Content | null;
+}
+
+function isAsExpected(found: Partial<Content> | null, expected: Content | null): boolean {
+  if (found === null || expected === null) return found === expected;
+  return (["title", "body", "author", "status"] as const).every((name) => found[name] === expected[name]);
+}
+
+/** Operations that succeed if what was found is what must be there. */
+export function contentOps(client: ContentClient): Record<string, RunOperation> {
+  return {
+    create: async (connection, { content }) => ({
+      ok: true,
+      found: await client.create(connection, content as Content),
+    }),
+    read: async (connection, args) => {
+      const { id, expected } = args as unknown as ReadArguments;
+      const found = await client.read(connection, id);
+      if (isAsExpected(found, expected)) return { ok: true };
+      throw new Error(`read ${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`.slice(0, 200));
+    },
+    update: async (connection, { id, change }) => {
+      await client.update(connection, id as string, change as ContentChange);
+      return { ok: true };
+    },
+    delete: async (connection, { id }) => {
+      await client.delete(connection, id as string);
+      return { ok: true };
+    },
+    clear: async (connection) => {
+      await client.clear?.(connection);
+      return { ok: true };
+    },
+  };
+}
+
+export function contentOf(runId: number, hasData: boolean): Content {
+  return {
+    title: `Smoke Test Content ${runId}`,
+    body: `This is smoke test content number ${runId}`,
+    author: "Smoke Tester",
+    status: "draft",
+    ...(hasData && { data: { run_id: runId, created_at: new Date().toISOString() } }),
+  };
+}
+
+export function changeOf(content: Content): ContentChange {
+  return { title: `${content.title} updated`, body: `${content.body} updated`, status: "published" };
+}
+
+type Perform = (operation: Operation) => Promise<Outcome | undefined>;
+
+/** One test; whether all of its steps had the expected outcome. What cannot be done any more is left out. */
+export async function runTest(perform: Perform, runId: number, hasData: boolean): Promise<boolean> {
+  const content = contentOf(runId, hasData);
+  const created = await perform({ kind: "create", args: { content } });
+  if (!created) return false;
+  const id = created.found as string;
+  const change = changeOf(content);
+  const steps: Operation[] = [
+    { kind: "read", args: { id, expected: content } },
+    { kind: "update", args: { id, change } },
+    { kind: "read", args: { id, expected: { ...content, ...change } } },
+    { kind: "delete", args: { id } },
+    { kind: "read", args: { id, expected: null } },
+  ];
+  let isGood = true;
+  for (const step of steps) isGood = (await perform(step)) !== undefined && isGood;
+  return isGood;
+}
+
+interface Elapsed {
+  count: number;
+  min: number;
+  max: number;
+  avg: number;
+  p90: number;
+  p95: number;
+  p99: number;
+}
+
+function elapsed(histogram: LatencyHistogram): Elapsed {
+  return {
+    count: histogram.count,
+    min: histogram.percentile(0),
+    max: histogram.percentile(100),
+    avg: histogram.summary().mean_ms,
+    p90: histogram.percentile(90),
+    p95: histogram.percentile(95),
+    p99: histogram.percentile(99),
+  };
+}
+
+/** Connections that are told by the server how long it took. */
+interface ServerTimed {
+  serverElapsed: { count: number; sumMilliseconds: number };
+}
+
+function serverElapsed(measurement: Measurement): { count: number; avg: number } {
+  let count = 0;
+  let sum = 0;
+  for (const connection of measurement.connections) {
+    const timed = (connection as Partial<ServerTimed>).serverElapsed;
+    count += timed?.count ?? 0;
+    sum += timed?.sumMilliseconds ?? 0;
+  }
+  return { count, avg: count === 0 ? 0 : sum / count };
+}
+
+function settingsOf(config: Config) {
+  const { given } = config;
+  const fromEnvironment = (name: string) => {
+    const value = Number(process.env[name] || Number.NaN);
+    return Number.isInteger(value) && value > 0 ? value : undefined;
+  };
+  return {
+    tests: config.tests ?? fromEnvironment("TEST_LIMIT") ?? defaultTests,
+    concurrency: given?.has("concurrency")
+      ? config.concurrency
+      : (fromEnvironment("TEST_PARALLEL") ?? defaultConcurrency),
+    hasData: process.env["TEST_DATA_FIELD"] !== "false",
+    mode: config.crudMode,
+  };
+}
+
+function createRun(config: Config): WorkloadRun {
+  const { tests, concurrency, hasData, mode } = settingsOf(config);
+  let next = 0;
+  let succeeded = 0;
+
+  const one = async (measurement: Measurement, worker: number): Promise<void> => {
+    const isGood = await runTest((operation) => measurement.perform(worker, operation), next++, hasData);
+    if (isGood) succeeded++;
+  };
+
+  /** All tests of a batch begin together, and the next batch waits for the last of them. */
+  const batches = async (measurement: Measurement, workers: number): Promise<void> => {
+    while (next < tests) {
+      const size = Math.min(workers, tests - next);
+      await Promise.all(Array.from({ length: size }, (_, worker) => one(measurement, worker)));
+    }
+  };
+
+  const steady = async (measurement: Measurement, workers: number): Promise<void> => {
+    const loop = async (worker: number) => {
+      while (next < tests) await one(measurement, worker);
+    };
+    await Promise.all(Array.from({ length: workers }, (_, worker) => loop(worker)));
+  };
+
+  const report = (measurement: Measurement) => {
+    const kind = (name: string) => {
+      const found = measurement.kinds.get(name);
+      return found ? elapsed(found.histogram) : null;
+    };
+    return {
+      timestamp: new Date().toISOString(),
+      level: "INFO",
+      message: "Finished performance test",
+      TEST_LIMIT: tests,
+      TEST_PARALLEL: concurrency,
+      N_BATCHES: Math.ceil(tests / concurrency),
+      testCount: { error: tests - succeeded, success: succeeded, total: tests },
+      testElapsed: measurement.elapsedSeconds * 1000,
+      createElapsed: kind("create"),
+      readElapsed: kind("read"),
+      updateElapsed: kind("update"),
+      deleteElapsed: kind("delete"),
+      requestElapsed: elapsed(measurement.histogram),
+      serverElapsed: serverElapsed(measurement),
+      requests: {
+        totalCount: stepsPerTest * tests,
+        countPerSecond: measurement.samples / measurement.elapsedSeconds,
+      },
+      elapsedTotal: measurement.elapsedSeconds * 1000,
+    };
+  };
+
+  return {
+    parameters: { tests, mode, ...(hasData ? {} : { data: false }) },
+    limit: { mode: "drain" },
+    concurrency,
+    load: async (root, run) => {
+      await run(root, "clear");
+      return undefined;
+    },
+    generator: () => ({ next: () => undefined }),
+    drive: mode === "batch" ? batches : steady,
+    verify: async (): Promise<Verdict> => ({
+      ok: succeeded === tests,
+      message: `${succeeded} of ${tests} tests had the expected outcome in all of their steps`,
+    }),
+    extras: (measurement) => ({ report: report(measurement) }),
+    closingLine: (measurement) => JSON.stringify(report(measurement)),
+  };
+}
+
+export const contentWorkload: Workload = {
+  name: "content-crud",
+  samples: 1,
+  runs: (config) => {
+    const { tests, concurrency } = settingsOf(config);
+    return [{ label: `with ${tests} tests, ${concurrency} at a time`, create: () => createRun(config) }];
+  },
+};

@@ -1,0 +1,107 @@
+// content-crud: its ids, its sequence, and its servers.
+
+import { describe, expect, it } from "vitest";
+import type { Connector } from "../src/connectors/connector";
+import { loadConnector } from "../src/connectors/registry";
+import { RestConnector, restCase } from "../src/workloads/content/rest";
+import { ulid } from "../src/workloads/content/ulid";
+import { changeOf, contentOf, runTest } from "../src/workloads/content/workload";
+import type { Operation, Outcome } from "../src/workloads/workload";
+import { testContext, withEnvironment } from "./support/preparation";
+
+describe("ids", () => {
+  it("are ULIDs", () => {
+    expect(ulid(1_700_000_000_000, new Uint8Array(10))).toBe("01HF7YAT000000000000000000");
+    expect(ulid(1_700_000_000_000, new Uint8Array(10).fill(255))).toBe("01HF7YAT00ZZZZZZZZZZZZZZZZ");
+    expect(ulid(1_700_000_000_000, Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 33))).toBe(
+      "01HF7YAT000000000000000011",
+    );
+    expect(new Set(Array.from({ length: 1000 }, () => ulid())).size).toBe(1000);
+  });
+});
+
+describe("the sequence", () => {
+  it("has six steps, the last of which finds nothing", async () => {
+    const steps: Operation[] = [];
+    const perform = async (operation: Operation): Promise<Outcome> => {
+      steps.push(operation);
+      return { ok: true, found: "id-1" };
+    };
+    expect(await runTest(perform, 7, false)).toBe(true);
+    const content = {
+      title: "Smoke Test Content 7",
+      body: "This is smoke test content number 7",
+      author: "Smoke Tester",
+      status: "draft",
+    };
+    const change = {
+      title: "Smoke Test Content 7 updated",
+      body: "This is smoke test content number 7 updated",
+      status: "published",
+    };
+    expect(steps).toEqual([
+      { kind: "create", args: { content } },
+      { kind: "read", args: { id: "id-1", expected: content } },
+      { kind: "update", args: { id: "id-1", change } },
+      { kind: "read", args: { id: "id-1", expected: { ...content, ...change } } },
+      { kind: "delete", args: { id: "id-1" } },
+      { kind: "read", args: { id: "id-1", expected: null } },
+    ]);
+  });
+
+  it("fails as a whole when one step fails", async () => {
+    let count = 0;
+    const perform = async (): Promise<Outcome | undefined> =>
+      ++count === 3 ? undefined : { ok: true, found: "1" };
+    expect(await runTest(perform, 0, true)).toBe(false);
+    expect(count).toBe(6);
+  });
+});
+
+describe.each(["node_rest_sqlite", "node_rest_postgres", "node_rest_memory"])("%s", (key) => {
+  it("serves the routes of the chapter", async () => {
+    const context = { ...testContext({ sqliteDurability: "full" }), test: "content-crud" };
+    const definition = await loadConnector(key);
+    const prepared = await withEnvironment({ PG_URL: undefined }, () => definition.prepare(context));
+    try {
+      const connector = definition.create(context.config, prepared) as RestConnector;
+      const created = await connector.request("POST", "/content", contentOf(1, true));
+      expect(created.status).toBe(201);
+      const { id } = created.body as { id: string };
+      expect(id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
+      const found = await connector.request("GET", `/content/${id}`);
+      expect(found).toMatchObject({ status: 200, body: { id, status: "draft", data: { run_id: 1 } } });
+      const changed = await connector.request("PUT", `/content/${id}`, changeOf(contentOf(1, true)));
+      expect(changed).toMatchObject({
+        status: 200,
+        body: { id, status: "published", author: "Smoke Tester", data: { run_id: 1 } },
+      });
+      expect((await connector.request("DELETE", `/content/${id}`)).status).toBe(204);
+      for (const method of ["GET", "DELETE"]) {
+        expect((await connector.request(method, `/content/${id}`)).status).toBe(404);
+      }
+      expect((await connector.request("PUT", `/content/${id}`, { title: "x" })).status).toBe(404);
+      expect((await connector.request("POST", "/content", { title: "no body" })).status).toBe(400);
+      expect((await connector.request("GET", "/elsewhere")).status).toBe(404);
+      expect(connector.serverElapsed.count).toBe(9);
+
+      const { ops } = restCase(definition, "");
+      const perform = async ({ kind, args }: Operation) => ops[kind]!(connector as Connector, args);
+      expect(await runTest(perform, 2, true)).toBe(true);
+    } finally {
+      await prepared.stop();
+      context.end();
+    }
+  });
+});
+
+describe("reads", () => {
+  it("fail when something else was found", async () => {
+    const { ops } = restCase(await loadConnector("rest_url"), "");
+    const connector = new RestConnector("mock", "http://unused");
+    connector.request = async () => ({ status: 200, body: { ...contentOf(1, false), title: "another" } });
+    const read = ops["read"]!;
+    await expect(read(connector, { id: "1", expected: contentOf(1, false) })).rejects.toThrow("instead of");
+    await expect(read(connector, { id: "1", expected: null })).rejects.toThrow("instead of null");
+  });
+});
