@@ -1,0 +1,182 @@
+// `pnpm run demo`: systems side by side in a minute (section 7).
+
+import "dotenv/config";
+import { connect } from "node:net";
+import { createInterface } from "node:readline/promises";
+import { type Config, httpUrl, UsageError } from "./config";
+import { type ConnectorDefinition, NotRunning } from "./connectors/connector";
+import { loadConnector } from "./connectors/registry";
+import { chooseCases, exitCodes } from "./core/bench";
+import { timestamp, writeJson } from "./core/results";
+import { runOnce } from "./core/runner";
+import type { Prepared } from "./init/prepare";
+import { openSession, type Session } from "./init/session";
+import { parseCommandLine } from "./opts";
+import { box, DemoDisplay, type DemoResult } from "./report/demo_display";
+import { formatInteger } from "./report/format";
+import type { FoundTestCase } from "./tests/test_cases";
+
+const test = "test-1";
+const defaultSystems = ["lightcone", "postgres_rpc", "sqlite_rpc"];
+
+/** Where a system listens when it runs already (section 3.5); the others are at the server's address. */
+const ports: Record<string, number> = {
+  convex: 3210,
+  bun: 4001,
+  postgres_rpc: 4101,
+  cockroach_rpc: 4102,
+  sqlite_rpc: 4103,
+  planetscale_pg_rpc: 4104,
+  node_memory_rpc: 4105,
+  supabase_rpc: 4106,
+  sqlite_batched_rpc: 4107,
+  postgres_sproc_rpc: 4108,
+};
+const checkMilliseconds = 2000;
+
+interface ReadySystem {
+  found: FoundTestCase;
+  definition: ConnectorDefinition;
+  prepared: Prepared;
+}
+
+async function demo(config: Config, session: Session, display: DemoDisplay): Promise<number> {
+  const { cases } = await chooseCases(config, test);
+  const systems = cases.map(({ testCase }) => testCase.system);
+  const inFlight = config.benchPipelined ? config.maxInflightPerWorker : undefined;
+  const settings = `${config.seconds} s each, ${config.concurrency} connections × ${inFlight ?? 1} in flight, alpha ${config.alphas[0]}`;
+  display.print(box(["Transfers between accounts, every one on disk", settings, systems.join(", ")]));
+
+  display.step(1, "Check services");
+  const definitions = new Map<string, ConnectorDefinition>();
+  for (const system of systems) {
+    definitions.set(system, await loadConnector(system));
+    const port = ports[system] ?? Number(new URL(httpUrl(config.stdbUrl)).port || "80");
+    const where = (await answers(port))
+      ? `runs on port ${port}`
+      : "does not run yet: the next step starts it";
+    display.print(`  ${system} ${where}`);
+  }
+
+  display.step(2, config.prep ? "Prepare: start, create, seed" : "Prepare: skipped, what runs is used");
+  const ready: ReadySystem[] = [];
+  try {
+    for (const found of cases) {
+      const definition = definitions.get(found.testCase.system)!;
+      ready.push({ found, definition, prepared: await prepare(config, session, display, definition) });
+    }
+    display.step(3, "Benchmark");
+    const results: DemoResult[] = [];
+    for (const system of ready) results.push(await measure(config, display, system, inFlight));
+
+    display.step(4, "Results");
+    await display.results(results);
+    const at = new Date();
+    const path = writeJson(config.runsDir, `demo-${timestamp(at)}.json`, {
+      timestamp: at.toISOString(),
+      config: {
+        seconds: config.seconds,
+        concurrency: config.concurrency,
+        alpha: config.alphas[0],
+        accounts: config.accounts,
+        maxInflightPerWorker: inFlight ?? 1,
+      },
+      results,
+    });
+    display.print(`\nWrote results to ${path}`);
+    return results.some(({ tps }) => tps === 0) ? exitCodes.failed : exitCodes.ok;
+  } finally {
+    for (const { prepared } of ready) await prepared.stop();
+  }
+}
+
+/** Whether something listens on this port of this machine. */
+function answers(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect({ port, host: "127.0.0.1", timeout: checkMilliseconds });
+    const end = (isThere: boolean) => {
+      socket.destroy();
+      done(isThere);
+    };
+    socket.once("connect", () => end(true));
+    socket.once("timeout", () => end(false));
+    socket.once("error", () => end(false));
+  });
+}
+
+/** Where a service is not there, a person gets the chance to start it. */
+async function prepare(
+  config: Config,
+  session: Session,
+  display: DemoDisplay,
+  definition: ConnectorDefinition,
+) {
+  const attempt = () =>
+    display.during(definition.key, (note) =>
+      definition.prepare({ ...session.context(config, test), say: note }),
+    );
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(error instanceof NotRunning)) throw error;
+    display.print(`    not running: start it with  ${definition.startCommand}`);
+    if (!process.stdin.isTTY) throw error;
+    const lines = createInterface({ input: process.stdin, output: process.stdout });
+    await lines.question("    Enter, when it runs: ");
+    lines.close();
+    return attempt();
+  }
+}
+
+async function measure(
+  config: Config,
+  display: DemoDisplay,
+  system: ReadySystem,
+  inFlight: number | undefined,
+) {
+  const { found, definition, prepared } = system;
+  const name = found.testCase.system;
+  try {
+    const res = await display.during(name, (note) =>
+      runOnce({
+        config,
+        testCase: found.testCase,
+        alpha: config.alphas[0] ?? 1.5,
+        concurrency: config.concurrency,
+        inFlight,
+        connect: () => definition.create(config, prepared),
+        serverProcesses: prepared.serverProcesses,
+        say: () => undefined,
+        onPoint: (point) => note(`${formatInteger(point.tps)} TPS after ${Math.round(point.tSec)} s`),
+      }),
+    );
+    for (const reason of res.invalid) display.print(`    invalid: ${reason}`);
+    return { system: name, tps: res.invalid.length > 0 ? 0 : Math.round(res.tps) };
+  } catch (error) {
+    display.print(`    ${error instanceof Error ? error.message : String(error)}`);
+    return { system: name, tps: 0 };
+  }
+}
+
+async function main(): Promise<number> {
+  const commandLine = parseCommandLine("demo", process.argv.slice(2), process.env);
+  if (!commandLine) return exitCodes.ok;
+  const config: Config = {
+    ...commandLine.config,
+    connectors: commandLine.config.connectors ?? defaultSystems,
+    prep: commandLine.config.prep && !commandLine.skipPrep,
+  };
+  return demo(config, openSession(), new DemoDisplay(commandLine.animation));
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    const isExpected =
+      error instanceof UsageError ||
+      error instanceof NotRunning ||
+      (error instanceof Error && error.name === "CACError");
+    console.error(isExpected ? `error: ${(error as Error).message}` : error);
+    process.exit(exitCodes.failed);
+  },
+);

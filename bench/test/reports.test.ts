@@ -1,0 +1,120 @@
+// Tables, charts and pages of runs (chapter 09, sections 6.4 and 6.5).
+
+import { describe, expect, it } from "vitest";
+import type { RunFile, RunResult } from "../src/core/results";
+import { fileNameOf } from "../src/core/results";
+import { averageOf, concurrencyPoints, contentionPoints } from "../src/core/sweep";
+import { htmlPage } from "../src/report/page";
+import { linearScale, logScale } from "../src/report/scale";
+import { summaryMarkdown, summaryRows } from "../src/report/summary";
+import { runFile } from "./support/run_file";
+
+describe("file names", () => {
+  it("have test, connector, alpha, tag and time", () => {
+    expect(fileNameOf(runFile({ system: "spacetimedb" }))).toBe(
+      "test-1-spacetimedb-a1.5-2026-01-02T03-04-05-678Z.json",
+    );
+    expect(fileNameOf({ ...runFile({ system: "bun" }), tag: "after lunch/2" })).toBe(
+      "test-1-bun-a1.5-after_lunch_2-2026-01-02T03-04-05-678Z.json",
+    );
+  });
+});
+
+describe("summary", () => {
+  const rowOf = (files: RunFile[]) => summaryRows(files)[0]!;
+
+  it("has the columns of the chapter, the fastest first", () => {
+    const files = [
+      runFile({ system: "slow", tps: 10 }),
+      runFile({ system: "fast", tps: 303919.6, inFlight: 40 }),
+    ];
+    const lines = summaryMarkdown("test-1", files, []).split("\n");
+    expect(lines[0]).toBe("## test-1, alpha 1.5");
+    expect(lines[2]).toMatch(
+      /^\| System \| clients \| pipelining \| max_pool \| TPS \| TPS Stddev \| p50 lat ms \| p99 lat ms \| isolation \| durability \|/,
+    );
+    expect(lines[4]).toMatch(/^\| fast \| 64 \| 40 \| N\/A \| 303,920 \|/);
+    expect(lines[5]).toMatch(/^\| slow \| 64 \| off \| N\/A \| 10 \|/);
+  });
+
+  it("has the mean of several runs, and their confidence from three on", () => {
+    const runs = [9, 10, 11].map((tps) => runFile({ tps }));
+    expect(rowOf(runs)).toMatchObject({ runs: 3, tps: 10 });
+    expect(rowOf(runs).tpsConfidence95).toBeCloseTo(2.484, 3);
+    expect(rowOf(runs.slice(1)).tpsConfidence95).toBeNull();
+  });
+
+  it("marks what must not be believed", () => {
+    const invalid = runFile({ system: "wrong", invalid: ["verification failed: sum"] });
+    expect(summaryMarkdown("test-1", [invalid], [])).toContain("invalid (100)");
+    expect(summaryMarkdown("test-1", [runFile({ clientBound: true })], [])).toContain("client-bound");
+    const stalled = runFile({ zeroSeconds: 6 });
+    expect(rowOf([stalled]).didNotComplete).toBe(true);
+    expect(summaryMarkdown("test-1", [stalled], [])).toContain("did not complete");
+    expect(
+      summaryMarkdown("test-1", [runFile({})], [{ system: "gone", reason: "not running\nmore" }]),
+    ).toContain("- gone: not running\n");
+  });
+
+  it("does not put other classes into the table of full stacks", () => {
+    const files = [runFile({ system: "stack" }), runFile({ system: "a_map", systemClass: "not-durable" })];
+    const [first, second] = summaryMarkdown("test-1", files, []).split("## ").slice(1);
+    expect(first).toContain("stack");
+    expect(first).not.toContain("a_map");
+    expect(second).toMatch(/not durable[\s\S]*a_map/);
+  });
+
+  it("compares one and many in flight with the latency that a closed loop must have", () => {
+    const files = [runFile({ tps: 1000 }), runFile({ tps: 1000, inFlight: 40 })];
+    expect(summaryMarkdown("test-1", files, [])).toMatch(
+      /One and many in flight[\s\S]*\| 2560 \| 1,000 \| 1,000 \| .* \| 64.0 \| .* \| 2560 \|/,
+    );
+  });
+});
+
+describe("scales", () => {
+  it("have whole decades, or round steps from 0", () => {
+    const log = logScale([12, 9000]);
+    expect([log.at(10), log.at(100), log.at(10_000)]).toEqual([0, 1 / 3, 1]);
+    expect(log.ticks.filter(({ isMajor }) => isMajor).map(({ label }) => label)).toEqual([
+      "10",
+      "100",
+      "1k",
+      "10k",
+    ]);
+    expect(logScale([]).at(1)).toBe(0);
+    expect(linearScale([0, 47]).ticks.map(({ value }) => value)).toEqual([0, 10, 20, 30, 40, 50]);
+  });
+});
+
+describe("the page", () => {
+  it("loads nothing, and keeps hostile names from becoming markup", () => {
+    const file = runFile({ system: "<script>alert(1)</script>" });
+    const page = htmlPage(
+      "test-1",
+      [file, runFile({ system: "lightcone", inFlight: 40 })],
+      [{ system: "bun", reason: "<b>" }],
+    );
+    expect(page).not.toMatch(/(src|href)=|@import|url\(/);
+    expect(page).not.toContain("<script>alert");
+    expect(page).toContain("lightcone ×40");
+    expect(page).toContain("&lt;b&gt;");
+    expect(page.match(/<polyline/g)).toHaveLength(2 * 3);
+  });
+});
+
+describe("sweeps", () => {
+  it("have both ends", () => {
+    expect(contentionPoints({ from: 0, to: 2, step: 0.5, fixed: 64 })).toEqual([0, 0.5, 1, 1.5, 2]);
+    expect(concurrencyPoints({ from: 1, to: 64, step: 4, fixed: 0 })).toEqual([1, 4, 16, 64]);
+  });
+
+  it("average the eight scalars and drop the series", () => {
+    const average = averageOf([
+      { tps: 1, samples: 2 },
+      { tps: 3, samples: 4 },
+    ] as RunResult[]);
+    expect(average).toMatchObject({ tps: 2, samples: 3, timeSeries: [] });
+    expect(Object.keys(average)).toHaveLength(9);
+  });
+});
