@@ -5,6 +5,7 @@ import type { RunFile, RunResult } from "../src/core/results";
 import { fileNameOf } from "../src/core/results";
 import { averageOf, concurrencyPoints, contentionPoints } from "../src/core/sweep";
 import { htmlPage } from "../src/report/page";
+import { publishedFigures, publishedHardware } from "../src/report/published";
 import { linearScale, logScale } from "../src/report/scale";
 import { summaryMarkdown, summaryRows } from "../src/report/summary";
 import { runFile } from "./support/run_file";
@@ -69,6 +70,38 @@ describe("summary", () => {
     expect(summaryMarkdown("test-1", files, [])).toMatch(
       /One and many in flight[\s\S]*\| 2560 \| 1,000 \| 1,000 \| .* \| 64.0 \| .* \| 2560 \|/,
     );
+  });
+});
+
+describe("published figures", () => {
+  it("stand beside the measured ones of the same load, with the ratio and the hardware", () => {
+    const files = [
+      runFile({ system: "lightcone", tps: 607_840, inFlight: 40 }),
+      runFile({ system: "sqlite_rpc", tps: 3188, inFlight: 40 }),
+      runFile({ system: "bun", tps: 2773 }),
+    ];
+    const table = summaryMarkdown("test-1", files, []).split("## Published and measured")[1]!;
+    expect(table).toMatch(
+      /\| lightcone \| 1.5 \| 40 \| 303,920 ± 4,712 \| 607,840 \| 2.00 \| 7.39 \| 1.00 \| Intel i9-14900K/,
+    );
+    expect(table).toMatch(/\| bun \| 1.5 \| 1 \| 2,773 ± 61 \| 2,773 \| 1.00 \|/);
+    // Nothing was published for SQLite at this load.
+    expect(table).not.toContain("sqlite_rpc");
+    expect(summaryMarkdown("test-1", [runFile({ system: "mock" })], [])).not.toContain("Published");
+  });
+
+  it("have all that a reader needs", () => {
+    const figures = publishedFigures();
+    expect(figures.length).toBeGreaterThan(400);
+    for (const figure of figures) {
+      expect(figure.value, JSON.stringify(figure)).toBeTypeOf("number");
+      expect(
+        figure.hardware === "unknown" || publishedHardware[figure.hardware],
+        JSON.stringify(figure),
+      ).toBeTruthy();
+    }
+    const keys = figures.map(({ test, variant, system, metric }) => `${test}|${variant}|${system}|${metric}`);
+    expect(new Set(keys).size).toBe(keys.length);
   });
 });
 

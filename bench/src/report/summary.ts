@@ -4,6 +4,7 @@ import type { Absence } from "../core/bench";
 import type { RunFile } from "../core/results";
 import { confidence95, mean } from "../core/statistics";
 import { formatBytes, formatInteger, formatLatency, formatPercent } from "./format";
+import { publishedTable } from "./published";
 
 export interface SummaryRow {
   system: string;
@@ -175,6 +176,8 @@ export function summaryMarkdown(test: string, files: readonly RunFile[], absent:
   }
   const matrix = matrixTable(rows);
   if (matrix) parts.push(matrix);
+  const published = publishedTable(test, rows);
+  if (published) parts.push(published);
   if (absent.length > 0) {
     parts.push(
       `Without a result:\n\n${absent.map(({ system, reason }) => `- ${system}: ${oneLine(reason)}`).join("\n")}`,

@@ -1,0 +1,85 @@
+// Published figures beside the measured ones (section 23): of other hardware, so their ratios are only a hint.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageDirectory } from "../init/commands";
+import { formatInteger, formatLatency } from "./format";
+import type { SummaryRow } from "./summary";
+
+export interface PublishedFigure {
+  seed: string;
+  test: string;
+  variant: string;
+  system: string;
+  metric: string;
+  value: number;
+  stddev?: number;
+  unit: string;
+  hardware: string;
+  note?: string;
+}
+
+/** The machines that published figures were measured on. */
+export const publishedHardware: Record<string, string> = {
+  H4: "Intel i9-14900K, 24 cores, 128 GB, bare metal, one host",
+  "H4-PS": "AWS m7i.8xlarge and a hosted database of 32 vCPU",
+  "H4-CR": "5 nodes of i9-14900K class",
+  H1: "Apple M1 Max, 10 cores, 64 GB",
+  H2: "AMD Ryzen 7 9800X3D, 8 cores, 125 GiB",
+  H0: "Intel i5-13400, 10 cores, 64 GB, WSL2",
+  H3: "Apple M1 MacBook",
+};
+
+let scoreboard: PublishedFigure[] | undefined;
+
+export function publishedFigures(): PublishedFigure[] {
+  scoreboard ??= JSON.parse(
+    readFileSync(join(packageDirectory, "scoreboard.json"), "utf8"),
+  ) as PublishedFigure[];
+  return scoreboard;
+}
+
+/** Our own client is compared with the published figure of the system whose interface it speaks. */
+const counterparts: Record<string, string> = { lightcone: "spacetimedb" };
+
+/** The Markdown table for these rows; undefined where nothing was published for any of them. */
+export function publishedTable(test: string, rows: readonly SummaryRow[]): string | undefined {
+  const figures = publishedFigures().filter((figure) => figure.test === test);
+  const lines = rows.flatMap((row) => {
+    const system = counterparts[row.system] ?? row.system;
+    const variant = `alpha=${row.alpha} inflight=${row.inFlight}`;
+    const find = (metric: string) =>
+      figures.find(
+        (figure) => figure.system === system && figure.variant === variant && figure.metric === metric,
+      );
+    const tps = find("tps");
+    if (!tps || row.invalid.length > 0 || row.didNotComplete) return [];
+    const p50 = find("p50_ms");
+    return [
+      [
+        row.system,
+        String(row.alpha),
+        String(row.inFlight),
+        `${formatInteger(tps.value)}${tps.stddev === undefined ? "" : ` ± ${formatInteger(tps.stddev)}`}`,
+        formatInteger(row.tps),
+        (row.tps / tps.value).toPrecision(3),
+        p50 ? formatLatency(p50.value) : "–",
+        formatLatency(row.p50_ms),
+        publishedHardware[tps.hardware] ?? tps.hardware,
+      ].join(" | "),
+    ];
+  });
+  if (lines.length === 0) return undefined;
+  const header =
+    "System | alpha | in flight | published TPS | measured TPS | ratio | published p50 ms | measured p50 ms | published on";
+  const dashes = header.replace(/[^|]+/g, "---");
+  return [
+    "## Published and measured",
+    "",
+    "The published figures are of other hardware (300 s, 64 clients): the ratios are only a hint.",
+    "",
+    `| ${header} |`,
+    `|${dashes}|`,
+    ...lines.map((line) => `| ${line} |`),
+  ].join("\n");
+}
