@@ -16,24 +16,48 @@ interface Ended {
   output: string;
 }
 
-function bench(line: string, environment: Record<string, string> = {}, directory = runs): Promise<Ended> {
-  const child = spawn(
-    process.execPath,
-    ["--import", "tsx", "src/cli.ts", ...line.split(" ").filter(Boolean)],
-    {
-      cwd: packageDirectory,
-      env: {
-        ...process.env,
-        BENCH_RUNS_DIR: directory,
-        BENCH_PRECOMPUTED_TRANSFER_PAIRS: "100000",
-        ...environment,
-      },
+const data = join(runs, "data");
+
+function start(file: string, line: string, environment: Record<string, string> = {}) {
+  return spawn(process.execPath, ["--import", "tsx", file, ...line.split(" ").filter(Boolean)], {
+    cwd: packageDirectory,
+    env: {
+      ...process.env,
+      BENCH_RUNS_DIR: runs,
+      BENCH_DATA_DIR: data,
+      BENCH_PRECOMPUTED_TRANSFER_PAIRS: "100000",
+      ...environment,
     },
-  );
+  });
+}
+
+function ended(child: ReturnType<typeof start>): Promise<Ended> {
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (output += text));
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (text) => {
+      output += text;
+    });
+  }
   return new Promise((done) => child.once("close", (code) => done({ code, output })));
 }
+
+const bench = (line: string, environment: Record<string, string> = {}, directory = runs) =>
+  ended(start("src/cli.ts", line, { BENCH_RUNS_DIR: directory, ...environment }));
+
+/** Processes whose command line or environment names the data directory of these tests. */
+const left = () =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => {
+      try {
+        const texts = ["cmdline", "environ"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
+        return texts.some((text) => text.includes(data));
+      } catch {
+        return false;
+      }
+    });
+
+const directoriesLeft = () => readdirSync(data).filter((name) => name.startsWith("run-"));
 
 const resultsIn = (directory: string): RunFile[] =>
   readdirSync(directory)
@@ -68,8 +92,8 @@ describe("a short run", () => {
       expect(software["suiteCommit"]).toBeTruthy();
     }
     expect(output).toContain("| System | clients | pipelining |");
-    const left = readdirSync(join(packageDirectory, ".data")).filter((name) => name.startsWith("run-"));
-    expect(left).toEqual([]);
+    expect(directoriesLeft()).toEqual([]);
+    expect(left()).toEqual([]);
   });
 
   it("keeps every acknowledged transfer when the server is killed", async () => {
@@ -98,6 +122,62 @@ describe("a short run", () => {
     expect(resultsIn(directory)).toHaveLength(8);
     expect(output).toContain("## One and many in flight");
     expect(output).toContain("not durable");
+  });
+});
+
+describe("an interrupted run", () => {
+  it("leaves no process and no data behind", async () => {
+    const child = start(
+      "src/cli.ts",
+      "test-1 --connectors lightcone --seconds 60 --concurrency 4 --accounts 1000",
+    );
+    const end = ended(child);
+    await new Promise<void>((done) => {
+      child.stdout.on("data", (text) => String(text).includes(" TPS ") && done());
+      child.once("close", () => done());
+    });
+    expect(left().length).toBeGreaterThan(1);
+    child.kill("SIGINT");
+    const { code, output } = await end;
+    expect(code, output).toBe(130);
+    await expect.poll(left).toEqual([]);
+    expect(directoriesLeft()).toEqual([]);
+  });
+});
+
+describe("services", () => {
+  const services = (line: string) => ended(start("src/init/services-cli.ts", line));
+
+  it("are started by prep, used by bench, and stopped", async () => {
+    try {
+      const prepared = await ended(
+        start("src/init/init-all.ts", "test-1 --connectors node_memory_rpc --accounts 1000"),
+      );
+      expect(prepared.code, prepared.output).toBe(0);
+      expect(prepared.output).toContain("node_memory_rpc is ready at http://127.0.0.1:4105");
+      expect(await services("status")).toMatchObject({ code: 0, output: expect.stringContaining("4105") });
+      const { code, output } = await bench("test-1 --connectors node_memory_rpc --seconds 1 --accounts 1000");
+      expect(code, output).toBe(0);
+      expect(output).toContain("using the server at http://127.0.0.1:4105");
+    } finally {
+      expect((await services("stop")).output).toContain("stopped");
+    }
+    expect(await services("status")).toEqual({ code: 3, output: "[bench] nothing runs\n" });
+    await expect.poll(left).toEqual([]);
+  });
+
+  it("say what is wrong with the command line, and what cannot be started", async () => {
+    expect(await services("begin")).toEqual({
+      code: 1,
+      output: "error: services start|stop|status, not begin\n",
+    });
+    const prepared = await ended(start("src/init/init-all.ts", "test-1 --connectors nothing"));
+    expect(prepared).toEqual({ code: 1, output: "error: nothing is not a valid value for --connectors\n" });
+    const absent = await ended(
+      start("src/init/init-all.ts", "--connectors spacetimedb_ref --stdb-ref-url 127.0.0.1:1"),
+    );
+    expect(absent.code, absent.output).toBe(3);
+    await services("stop");
   });
 });
 

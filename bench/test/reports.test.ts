@@ -7,6 +7,7 @@ import { averageOf, concurrencyPoints, contentionPoints } from "../src/core/swee
 import { htmlPage } from "../src/report/page";
 import { publishedFigures, publishedHardware } from "../src/report/published";
 import { linearScale, logScale } from "../src/report/scale";
+import { statsTable } from "../src/report/stats";
 import { summaryMarkdown, summaryRows } from "../src/report/summary";
 import { runFile } from "./support/run_file";
 
@@ -102,6 +103,35 @@ describe("published figures", () => {
     }
     const keys = figures.map(({ test, variant, system, metric }) => `${test}|${variant}|${system}|${metric}`);
     expect(new Set(keys).size).toBe(keys.length);
+  });
+});
+
+describe("stats.tsv", () => {
+  it("has the columns of the chapter, sorted by alpha and system", () => {
+    const fast = runFile({ system: "fast", tps: 303919.6 });
+    const files = [
+      { name: "a.json", file: runFile({ system: "slow", tps: 0.5 }) },
+      { name: "b.json", file: fast },
+      { name: "c.json", file: { ...runFile({ system: "zero" }), alpha: 0 } },
+    ];
+    const [header, ...rows] = statsTable(files, 3, 2)
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split("\t"));
+    expect(header!.join(" ")).toBe(
+      "system alpha duration_s concurrency agg_tps agg_samples agg_p50_ms agg_p95_ms agg_p99_ms agg_collision_rate " +
+        "ss_tps_mean ss_tps_median ss_tps_stdev ss_tps_cv_pct ss_p50_ms ss_p99_ms ss_zero_secs tail_tps_mean tail_p50_ms " +
+        "tail_p99_ms ts_tps_min ts_tps_max ts_p99_max collapse_at_s death_at_s file",
+    );
+    expect(rows.map((row) => row[0])).toEqual(["zero", "fast", "slow"]);
+    expect(rows[1]!.join(" ")).toBe(
+      "fast 1.5 10 64 303919.6 3039196 1.00 2.00 3.00 0.0500 303919.6 303919.6 0.0000 0.0000 1.00 3.00 0 303919.6 1.00 3.00 303919.6 303919.6 3.00   b.json",
+    );
+    expect(rows[2]![4]).toBe("0.5000");
+    // A run that is shorter than the warm-up has no steady state.
+    expect(statsTable(files.slice(0, 1)).split("\n")[1]!.split("\t").slice(10, 17)).toEqual(
+      Array(7).fill(""),
+    );
   });
 });
 
