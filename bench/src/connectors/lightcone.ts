@@ -1,5 +1,7 @@
-// This repository's SDK on both sides: its client, and a module written with its server library.
+// This repository's SDK on both sides: its client, and a module written with its server library. Its sockets are those of
+// the package `ws`, as in the connector of the batched SQLite.
 
+import { WebSocket } from "ws";
 import { DbConnection } from "../../lightcone_bindings";
 import type { npmBuilder } from "./npm_client";
 import { sdkConnect, stdbDefinition } from "./stdb";
@@ -10,8 +12,8 @@ const builder = () => DbConnection.builder() as unknown as ReturnType<typeof npm
 export const definition = stdbDefinition({
   key: "lightcone",
   module: (config) => ({ path: "../modules/transfer-ts", database: `${config.stdbModule}-lightcone` }),
-  connect: sdkConnect("lightcone", builder),
+  connect: sdkConnect("lightcone", builder, WebSocket),
   transport: "WebSocket",
-  clientSoftware: "lightcone (sdk-ts of this repository)",
+  clientSoftware: "lightcone (sdk-ts of this repository), sockets of ws",
   moduleLanguage: "TypeScript, lightcone",
 });

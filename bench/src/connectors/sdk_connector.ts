@@ -12,8 +12,8 @@ import {
   type VerifyTotals,
 } from "./connector";
 
-// Node 20 has no WebSocket of its own; both SDKs look for this one.
-Object.assign(globalThis, { WebSocket: globalThis.WebSocket ?? UndiciWebSocket });
+/** The platform's own; Node 20 has none, and the published package then asks for that of undici. */
+export const platformWebSocket: unknown = globalThis.WebSocket ?? UndiciWebSocket;
 
 type Builder = ReturnType<typeof DbConnection.builder>;
 
@@ -24,6 +24,8 @@ export interface SdkConnectorOptions {
   address: string;
   database: string;
   config: Config;
+  /** The class of the sockets; `platformWebSocket` if left out. */
+  webSocket?: unknown;
 }
 
 const subscribeMilliseconds = 60_000;
@@ -41,6 +43,8 @@ export class SdkConnector implements Connector {
 
   async open(): Promise<void> {
     const { builder, address, database, config, name } = this.options;
+    // Where both SDKs look for it.
+    Object.assign(globalThis, { WebSocket: this.options.webSocket ?? platformWebSocket });
     this.#connection = await new Promise<DbConnection>((resolve, reject) => {
       builder()
         .withUri(webSocketUrl(address))

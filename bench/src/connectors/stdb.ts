@@ -124,6 +124,6 @@ type Builder = ReturnType<typeof DbConnection.builder>;
 
 /** Connects with an SDK. */
 export const sdkConnect =
-  (name: string, builder: () => Builder) =>
+  (name: string, builder: () => Builder, webSocket?: unknown) =>
   (config: Config, address: string, database: string): Connector =>
-    new SdkConnector({ name, builder, address, database, config });
+    new SdkConnector({ name, builder, address, database, config, webSocket });

@@ -49,7 +49,7 @@ export async function runOnce(options: RunOptions): Promise<RunResult> {
     }
     const ledger = config.verifyStrict ? new Ledger(await balancesOf(root)) : undefined;
     const { window, cpu } = await measure(options, clock, workers, pairs, ledger);
-    const verified = await verifyRun(options, root, ledger);
+    const verified = await verifyRun(options, clock, root, ledger);
     const result = resultOf(config, window, verified, cpu?.report() ?? null);
     await closeAll(config, root, workers, say);
     return result;
@@ -135,6 +135,7 @@ async function balancesOf(root: Connector): Promise<BigInt64Array> {
 /** Never rejects: a failed verification is a result. */
 async function verifyRun(
   options: RunOptions,
+  clock: Clock,
   root: Connector,
   ledger: Ledger | undefined,
 ): Promise<VerifyReport> {
@@ -153,7 +154,7 @@ async function verifyRun(
   const reader = config.killAfterSec === undefined ? root : options.connect();
   try {
     if (reader !== root) await reader.open();
-    const totals = await withTimeout(reader.verify(), verifyMilliseconds, "the verification");
+    const totals = await withTimeout(verifyPatiently(reader, clock), verifyMilliseconds, "the verification");
     const verified = report(true, true, "the sum is right and balances have changed", totals);
     if (ledger) {
       verified.strict = ledger.check(
@@ -174,6 +175,24 @@ async function verifyRun(
     return report(true, false, message, error instanceof VerificationFailure ? error.totals : undefined);
   } finally {
     if (reader !== root) await reader.close().catch(() => undefined);
+  }
+}
+
+const verifyAttempts = 20;
+const verifyPauseMilliseconds = 1000;
+
+/**
+ * A system that is still busy with operations that timed out may not be able to add up, e.g. for lack of connections or
+ * by a conflict. It gets more attempts; a wrong sum is final.
+ */
+async function verifyPatiently(reader: Connector, clock: Clock): Promise<VerifyTotals> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await reader.verify();
+    } catch (error) {
+      if (error instanceof VerificationFailure || attempt === verifyAttempts) throw error;
+      await clock.sleep(verifyPauseMilliseconds);
+    }
   }
 }
 
