@@ -11,7 +11,7 @@ import {
   isTrueText,
   UsageError,
 } from "./config";
-import { connectorKeys } from "./connectors/registry";
+import { allConnectorKeys } from "./connectors/registry";
 
 /** A sweep: from, to, step or factor, and the value that stays. */
 export interface Sweep {
@@ -62,7 +62,7 @@ const values: [string, string][] = [
   ["--alpha <list>", "Zipf exponents (1.5)"],
   ["--accounts <n>", "number of accounts (100000)"],
   ["--initial-balance <n>", "balance of each at the start (1000000000)"],
-  ["--connectors <list>", `of ${connectorKeys.join(", ")}`],
+  ["--connectors <list>", `of ${allConnectorKeys.join(", ")}`],
   ["--systems <list>", "the same as --connectors"],
   ["--runs <n>", "repetitions per connector and alpha (1)"],
   ["--contention-tests <from,to,step,concurrency>", "sweep over alpha"],
@@ -240,7 +240,8 @@ class Reader {
     const order = program === "demo" ? ["systems", "connectors"] : ["connectors", "systems"];
     const keys = this.list(order[0]!) ?? this.list(order[1]!);
     for (const key of keys ?? []) {
-      if (!connectorKeys.includes(key)) throw new UsageError(`${key} is not a valid value for --connectors`);
+      if (!allConnectorKeys.includes(key))
+        throw new UsageError(`${key} is not a valid value for --connectors`);
     }
     return keys && [...new Set(keys)];
   }

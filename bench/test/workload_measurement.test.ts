@@ -158,6 +158,15 @@ describe("what does not succeed", () => {
     ]);
   });
 
+  it("ends the run when nothing else happens", async () => {
+    const { measurement } = await run({
+      workers: 2,
+      limit: { mode: "count", operations: 1_000_000 },
+      answer: () => Promise.reject(new Error("broken")),
+    });
+    expect([measurement.samples, measurement.errors]).toEqual([0, 200]);
+  });
+
   it("does not hold up its worker for ever", async () => {
     const { measurement } = await run({
       opTimeoutMs: 400,

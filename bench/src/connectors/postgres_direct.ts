@@ -12,6 +12,8 @@ import {
   startDatabase,
 } from "../init/postgres_database";
 import type { PrepareContext, Prepared } from "../init/prepare";
+import { postgresJobs } from "../rpc-servers/jobs/postgres_store";
+import type { JobStore } from "../rpc-servers/jobs/store";
 import { PostgresAccounts } from "../rpc-servers/postgres/accounts";
 import { describeDatabase, openPool } from "../rpc-servers/postgres/pool";
 import { type RetryCounter, withRetries } from "../rpc-servers/postgres/retry";
@@ -127,6 +129,12 @@ export class PostgresDirectConnector implements Connector {
 
   async balances(): Promise<BigInt64Array> {
     return BigInt64Array.from(await this.#connection.accounts.balances(0, this.options.accounts));
+  }
+
+  /** The job queue on the pool. */
+  jobs(): JobStore {
+    const { pool, counter } = this.#connection;
+    return postgresJobs(pool, counter, true);
   }
 
   /** One statement on the pool, repeated where the database gave way to another: for other tests than test-1. */

@@ -5,10 +5,6 @@ import type { ConnectorDefinition } from "./connector";
 
 type Load = () => Promise<{ definition: ConnectorDefinition }>;
 
-const restDefinition = async (store: "sqlite" | "postgres" | "memory") => ({
-  definition: (await import("../workloads/content/rest")).nodeRestDefinition(store),
-});
-
 const connectors: Record<string, Load> = {
   spacetimedb: () => import("./spacetimedb"),
   lightcone: () => import("./lightcone"),
@@ -26,19 +22,31 @@ const connectors: Record<string, Load> = {
   planetscale_pg_rpc: () => import("./rpc/planetscale_pg_rpc"),
   cockroach_rpc: () => import("./rpc/cockroach_rpc"),
   convex: () => import("./convex"),
+};
+
+const restDefinition = async (store: "sqlite" | "postgres" | "memory") => ({
+  definition: (await import("../workloads/content/rest")).nodeRestDefinition(store),
+});
+
+/** Those that other tests have besides. */
+const workloadConnectors: Record<string, Load> = {
   node_rest_sqlite: () => restDefinition("sqlite"),
   node_rest_postgres: () => restDefinition("postgres"),
   node_rest_memory: () => restDefinition("memory"),
   rest_url: async () => ({ definition: (await import("../workloads/content/rest")).restUrlDefinition }),
 };
 
+/** The connectors of test-1. */
 export const connectorKeys = Object.keys(connectors);
 
+export const allConnectorKeys = [...connectorKeys, ...Object.keys(workloadConnectors)];
+
 export async function loadConnector(key: string): Promise<ConnectorDefinition> {
-  const load = Object.hasOwn(connectors, key) ? connectors[key] : undefined;
+  const all = { ...connectors, ...workloadConnectors };
+  const load = Object.hasOwn(all, key) ? all[key] : undefined;
   if (!load)
     throw new UsageError(
-      `${key} is not a valid value for --connectors; there are ${connectorKeys.join(", ")}`,
+      `${key} is not a valid value for --connectors; there are ${allConnectorKeys.join(", ")}`,
     );
   const { definition } = await load();
   return definition;

@@ -4,6 +4,8 @@ import "dotenv/config";
 import { eq, inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
+import { sqliteJobs } from "./jobs/sqlite_store";
+import { jobMethods } from "./jobs/store";
 import { runAsProgram, serveRpc } from "./node_rpc_server";
 import { isNoop, type RpcService, transferArguments } from "./rpc";
 import { describeSqlite, openSqlite, sqliteMethods } from "./sqlite";
@@ -24,6 +26,7 @@ runAsProgram(async () => {
     methods: {
       ...sqliteMethods(database),
       ...ycsbMethods(sqliteYcsb(database)),
+      ...jobMethods(sqliteJobs(database)),
       describe: () => ({ ...describeSqlite(database), roundTripsPerTx: 1, orm: "Drizzle" }),
       transfer: (args) => {
         const transfer = transferArguments(args);

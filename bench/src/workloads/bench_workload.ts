@@ -80,7 +80,8 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
     if (chosen.length === 0) throw new UsageError(`nothing to run: no chosen connector has the test ${name}`);
     for (const found of chosen) {
       try {
-        await benchCase({ config, workload, found, session, hardware }, (file) => {
+        const settings = { ...config, ...workload.settings?.(config) };
+        await benchCase({ config: settings, workload, found, session, hardware }, (file) => {
           files.push(file);
           if (file.results.some(({ res }) => res.repetitions.each.some(({ verify }) => !verify.ok))) {
             exit.add(exitCodes.notVerified);
@@ -245,6 +246,7 @@ async function runSample(
       load,
       verdict,
       cpu: report,
+      successes: run.successes?.(measurement) ?? measurement.samples,
       extras: run.extras?.(measurement) ?? {},
     });
   } finally {

@@ -53,6 +53,9 @@ function scheduleOf({ measurement, rate, generators }: DriveOptions, worker: num
   };
 }
 
+/** A worker that has met nothing but failures for so long gives up: some runs end only by successes. */
+const failuresInRowMax = 100;
+
 /** One operation after another; late ones of an open loop are started at once and none is dropped. */
 async function chain(
   { clock, measurement }: DriveOptions,
@@ -61,7 +64,8 @@ async function chain(
   counter: Counter,
   schedule: Schedule,
 ): Promise<void> {
-  while (!measurement.isOver && counter.take()) {
+  let failures = 0;
+  while (!measurement.isOver && failures < failuresInRowMax && counter.take()) {
     const scheduledAt = schedule();
     if (scheduledAt !== undefined) {
       const wait = scheduledAt - clock.now();
@@ -72,6 +76,7 @@ async function chain(
     if (!operation) return;
     const outcome = await measurement.perform(worker, operation, scheduledAt);
     // A system that fails at once must not keep the event loop from everything else.
+    failures = outcome ? 0 : failures + 1;
     if (!outcome) await clock.sleep(0);
     generator.ended?.(operation, outcome);
   }

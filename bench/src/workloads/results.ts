@@ -67,11 +67,19 @@ export interface SampleParts {
   load: LoadReport | undefined;
   verdict: Verdict | undefined;
   cpu: CpuReport | null;
+  /** What the throughput counts. */
+  successes: number;
   extras: Record<string, unknown>;
 }
 
+/** Per unit of what the throughput counts, where an operation is another unit. */
+function scaled(cpu: CpuReport | null, factor: number): CpuReport | null {
+  if (!cpu || cpu.ops_per_cpu_s === null || cpu.ops_per_cpu_pct === null) return cpu;
+  return { ...cpu, ops_per_cpu_s: cpu.ops_per_cpu_s * factor, ops_per_cpu_pct: cpu.ops_per_cpu_pct * factor };
+}
+
 export function sampleResult(parts: SampleParts): SampleResult {
-  const { measurement, warmupSec, load, verdict, cpu, extras } = parts;
+  const { measurement, warmupSec, load, verdict, cpu, successes, extras } = parts;
   const elapsed_s = measurement.elapsedSeconds;
   const all = measurement.histogram.summary();
   const steady = measurement.steadyHistogram.summary();
@@ -80,7 +88,7 @@ export function sampleResult(parts: SampleParts): SampleResult {
   if (measurement.samples === 0) invalid.push("nothing succeeded");
   const errorSamples = [...measurement.errorSamples].map(([message, count]) => ({ message, count }));
   return {
-    tps: elapsed_s === 0 ? 0 : measurement.samples / elapsed_s,
+    tps: elapsed_s === 0 ? 0 : successes / elapsed_s,
     samples: measurement.samples,
     p50_ms: all.p50_ms,
     p95_ms: all.p95_ms,
@@ -117,7 +125,7 @@ export function sampleResult(parts: SampleParts): SampleResult {
       changed: "0",
       message: verdict?.message ?? "not asked for",
     },
-    cpu,
+    cpu: scaled(cpu, measurement.samples === 0 ? 1 : successes / measurement.samples),
     invalid,
     latencyHistogram: measurement.histogram.encode(),
     ops: Object.fromEntries(

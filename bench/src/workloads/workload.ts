@@ -68,6 +68,8 @@ export interface WorkloadRun {
   /** Replaces the loop over the generators, for work that has an order of its own. */
   drive?(measurement: Measurement, workers: number): Promise<void>;
   verify(root: Connector, run: RunNamed, measurement: Measurement): Promise<Verdict>;
+  /** What the throughput counts, where that is not every operation, e.g. jobs. */
+  successes?(measurement: Measurement): number;
   /** A line to print at the end, in the shape that readers of this workload know. */
   closingLine?(measurement: Measurement): string;
   /** Figures of this workload alone, for the file. */
@@ -84,6 +86,8 @@ export type RunNamed = (
 export interface Workload {
   name: string;
   samples: number;
+  /** Settings that have another default here than in test-1. */
+  settings?(config: Config): Partial<Config>;
   /** Several runs, one after another, e.g. for a list of concurrencies. */
   runs(config: Config): { label: string; create(): WorkloadRun }[];
 }

@@ -1,6 +1,8 @@
 // The RPC methods of the servers of the Postgres class (section 9), and how such a server is set up.
 
 import type pg from "pg";
+import { postgresJobs } from "../jobs/postgres_store";
+import { jobMethods } from "../jobs/store";
 import {
   accountId,
   balancesArguments,
@@ -107,6 +109,7 @@ export function postgresService(
   const methods: RpcMethods = {
     ...accountMethods(accounts, run),
     ...ycsbMethods(postgresYcsb(pool, counter)),
+    ...jobMethods(postgresJobs(pool, counter, options.orm === "none")),
     // Ours: what the columns of the report say is read from the database.
     async describe() {
       const { version, roundTripMilliseconds, ...settings } = await describeDatabase(pool);

@@ -1,0 +1,1 @@
+export { jobLeaseWorkload as workload } from "../../workloads/jobs/workload";

@@ -1,0 +1,1 @@
+export { jobQueueWorkload as workload } from "../../workloads/jobs/workload";

@@ -1,0 +1,3 @@
+import { lightconeJobs } from "../../workloads/jobs/lightcone";
+
+export default lightconeJobs;
