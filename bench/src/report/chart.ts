@@ -16,7 +16,7 @@ export interface LineChart {
 
 const width = 700;
 const height = 340;
-const margin = { top: 46, right: 176, bottom: 34, left: 52 };
+const margin = { top: 52, right: 176, bottom: 34, left: 52 };
 const plotWidth = width - margin.left - margin.right;
 const plotHeight = height - margin.top - margin.bottom;
 /** Least distance between two labels at the ends of lines. */
@@ -91,7 +91,7 @@ function axisX(seconds: number, place: (tSec: number) => number): string {
 
 const warmupLine = (x: number) =>
   `<line class="warmup" x1="${round(x)}" x2="${round(x)}" y1="${margin.top}" y2="${margin.top + plotHeight}"/>` +
-  `<text class="tick" x="${round(x) + 4}" y="${margin.top + 10}">measured from here</text>`;
+  `<text class="tick" x="${round(x)}" y="${margin.top - 3}" text-anchor="middle">measured from here</text>`;
 
 /** The names at the ends of the lines, moved apart where they would lie on each other: the legend, once per name. */
 function endLabels(

@@ -5,7 +5,7 @@ import type { Hardware } from "../core/hardware";
 import type { RunFile } from "../core/results";
 import { barChart, escapeXml, lineChart, type Percentile } from "./chart";
 import { formatBytes, formatInteger, formatLatency, formatPercent } from "./format";
-import { linesOf, nameOf, type RunLine } from "./series";
+import { isOf, type Load, linesOf, loadsOf, type RunLine } from "./series";
 import { type SummaryRow, summaryRows } from "./summary";
 import { chartStyle, darkStyle } from "./theme";
 
@@ -48,20 +48,34 @@ export function chartsOf(lines: readonly RunLine[], options: ChartOptions): stri
   return charts;
 }
 
-/** Mean throughput with its spread, for one alpha. */
-export function barsOf(rows: readonly SummaryRow[]): string {
-  const bars = [...rows]
-    .sort((a, b) => b.tps - a.tps)
-    .map((row) => ({
-      name: nameOf(row.system, row.inFlight),
-      system: row.system,
-      value: row.didNotComplete ? 0 : row.tps,
-      error: row.didNotComplete ? 0 : (row.tpsConfidence95 ?? row.tpsStddev),
-      text: row.didNotComplete ? "did not complete" : formatInteger(row.tps),
-      note: noteOf(row),
-    }));
-  return barChart("Throughput, mean", "acknowledged transfers per second; line: spread of the seconds", bars);
+/** Mean throughput with its spread, for one load; systems of other classes have bars of their own. */
+export function barsOf(rows: readonly SummaryRow[]): string[] {
+  const { comparable, others } = byClass(rows);
+  const subtitle = "acknowledged transfers per second; line: spread of the seconds";
+  return [
+    ...(comparable.length > 0 ? [barChart("Throughput, mean", subtitle, comparable.map(barOf))] : []),
+    ...(others.length > 0
+      ? [barChart("Not to be compared with the others", subtitle, others.map(barOf))]
+      : []),
+  ];
 }
+
+function byClass(rows: readonly SummaryRow[]): { comparable: SummaryRow[]; others: SummaryRow[] } {
+  const sorted = [...rows].sort((a, b) => b.tps - a.tps);
+  return {
+    comparable: sorted.filter((row) => row.systemClass === "full-stack"),
+    others: sorted.filter((row) => row.systemClass !== "full-stack"),
+  };
+}
+
+const barOf = (row: SummaryRow) => ({
+  name: row.system,
+  system: row.system,
+  value: row.didNotComplete ? 0 : row.tps,
+  error: row.didNotComplete ? 0 : (row.tpsConfidence95 ?? row.tpsStddev),
+  text: row.didNotComplete ? "did not complete" : formatInteger(row.tps),
+  note: noteOf(row),
+});
 
 function noteOf(row: SummaryRow): string {
   if (row.invalid.length > 0) return "invalid";
@@ -78,7 +92,8 @@ const page = (title: string, body: string) => `<!doctype html>
 <style>${chartStyle}${darkStyle}
 body { margin: 0 auto; padding: 24px; max-width: 1440px; background: var(--page); color: var(--ink);
   font: 14px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
-h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 32px 0 8px; }
+h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 36px 0 8px; } h2::first-letter { text-transform: uppercase; }
+h3 { font-size: 14px; margin: 16px 0 4px; }
 p, li { max-width: 78ch; } .soft { color: var(--soft); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 560px), 1fr)); gap: 16px; }
 .charts figure { margin: 0; padding: 12px; background: var(--card); border-radius: 8px; }
@@ -122,23 +137,19 @@ export function htmlPage(test: string, files: readonly RunFile[], absent: readon
     `<h1>${escapeXml(title)}</h1>`,
     `<p class="soft">${escapeXml(settingsOf(first))}<br>${escapeXml(machineOf(first.hardware))}</p>`,
   ];
-  for (const alpha of [...new Set(rows.map((row) => row.alpha))].sort((a, b) => a - b)) {
-    const ofAlpha = rows.filter((row) => row.alpha === alpha);
-    const charts = [
-      barsOf(ofAlpha),
-      ...chartsOf(
-        lines.filter((line) => line.alpha === alpha),
-        defaultChartOptions,
-      ),
-    ];
-    const p50 = chartsOf(
-      lines.filter((line) => line.alpha === alpha),
-      { ...defaultChartOptions, metric: "latency", percentile: "p50" },
-    );
+  for (const load of loadsOf(rows)) {
+    const ofLoad = rows.filter(isOf(load));
+    const linesOfLoad = lines.filter(isOf(load));
+    const p50 = chartsOf(linesOfLoad, { ...defaultChartOptions, metric: "latency", percentile: "p50" });
+    const charts = [barsOf(ofLoad).join("\n"), ...chartsOf(linesOfLoad, defaultChartOptions), ...p50];
+    const { comparable, others } = byClass(ofLoad);
     parts.push(
-      `<h2>${escapeXml(alphaText(alpha))}</h2>`,
-      `<div class="charts">${[...charts, ...p50].map((chart) => `<figure>${chart}</figure>`).join("\n")}</div>`,
-      `<div class="scroll">${table(ofAlpha)}</div>`,
+      `<h2>${escapeXml(loadText(load))}</h2>`,
+      `<div class="charts">${charts.map((chart) => `<figure>${chart}</figure>`).join("\n")}</div>`,
+      comparable.length > 0 ? `<div class="scroll">${table(comparable)}</div>` : "",
+      others.length > 0
+        ? `<h3>Not to be compared with the others</h3><div class="scroll">${table(others)}</div>`
+        : "",
     );
   }
   if (absent.length > 0) {
@@ -158,8 +169,9 @@ const reading = [
   "Server CPU is everything but the client: database, server in front, platform. Rows of class <b>database direct</b> or <b>not durable</b> do less than the others and are not ranked with them.",
 ];
 
-const alphaText = (alpha: number) =>
-  alpha === 0 ? "alpha 0: every account equally often" : `alpha ${alpha}: few accounts in most transfers`;
+const loadText = ({ alpha, inFlight }: Load) =>
+  `${alpha === 0 ? "every account equally often (alpha 0)" : `few accounts in most transfers (alpha ${alpha})`}, ` +
+  `${inFlight} in flight per connection`;
 
 function settingsOf(file: RunFile): string {
   const warmup = file.config.warmupSec > 0 ? `, the first ${file.config.warmupSec} s left out` : "";
@@ -179,7 +191,7 @@ type Column = [header: string, cell: (row: SummaryRow) => string, kind?: "text"]
 const orNone = <T>(value: T | null, format: (value: T) => string) => (value === null ? "–" : format(value));
 
 const columns: Column[] = [
-  ["system", (row) => nameOf(row.system, row.inFlight)],
+  ["system", (row) => row.system],
   ["TPS", (row) => (row.didNotComplete ? "did not complete" : formatInteger(row.tps))],
   ["±", (row) => formatInteger(row.tpsConfidence95 ?? row.tpsStddev)],
   ["p50 ms", (row) => formatLatency(row.p50_ms)],
@@ -204,11 +216,9 @@ const columns: Column[] = [
 function table(rows: readonly SummaryRow[]): string {
   const kind = (column: Column) => (column[2] ? ` class="${column[2]}"` : "");
   const head = columns.map((column) => `<th${kind(column)}>${column[0]}</th>`).join("");
-  const body = [...rows]
-    .sort((a, b) => b.tps - a.tps)
-    .map((row) => {
-      const cells = columns.map((column) => `<td${kind(column)}>${escapeXml(column[1](row))}</td>`).join("");
-      return `<tr${row.invalid.length > 0 ? ' class="invalid"' : ""}>${cells}</tr>`;
-    });
+  const body = rows.map((row) => {
+    const cells = columns.map((column) => `<td${kind(column)}>${escapeXml(column[1](row))}</td>`).join("");
+    return `<tr${row.invalid.length > 0 ? ' class="invalid"' : ""}>${cells}</tr>`;
+  });
   return `<table><thead><tr>${head}</tr></thead><tbody>${body.join("\n")}</tbody></table>`;
 }

@@ -10,7 +10,7 @@ import type { RunFile } from "../core/results";
 import { packageDirectory } from "../init/commands";
 import { barsOf, type ChartOptions, chartsOf, htmlPage } from "./page";
 import { findBrowser, writePng } from "./png";
-import { linesOf } from "./series";
+import { isOf, linesOf, loadsOf } from "./series";
 import { summaryRows } from "./summary";
 import { chartStyle } from "./theme";
 
@@ -43,13 +43,11 @@ export async function plot(
     throw new Error("no Chromium for pictures: install one (Debian package chromium) or set CHROME_BIN");
   const rows = summaryRows(files);
   const lines = linesOf(files);
-  for (const alpha of new Set(lines.map((line) => line.alpha))) {
-    const charts = chartsOf(
-      lines.filter((line) => line.alpha === alpha),
-      options,
-    );
+  for (const load of loadsOf(lines)) {
+    const charts = chartsOf(lines.filter(isOf(load)), options);
     if (charts.length === 0) continue;
-    const name = join(directory, `bench-alpha${alpha}-${options.metric}-${options.percentile}`);
+    const of = join(directory, `bench-alpha${load.alpha}${load.inFlight === 1 ? "" : `-x${load.inFlight}`}`);
+    const name = `${of}-${options.metric}-${options.percentile}`;
     charts.forEach((chart, i) => {
       const path = `${name}${charts.length > 1 ? `-${i + 1}` : ""}.svg`;
       writeFileSync(path, withStyle(chart));
@@ -57,9 +55,9 @@ export async function plot(
     });
     if (!browser) continue;
     await writePng(browser, charts, `${name}.png`);
-    const bars = barsOf(rows.filter((row) => row.alpha === alpha && !options.exclude.includes(row.system)));
-    await writePng(browser, [bars], join(directory, `bench-alpha${alpha}-bars.png`));
-    written.push(`${name}.png`, join(directory, `bench-alpha${alpha}-bars.png`));
+    const bars = barsOf(rows.filter((row) => isOf(load)(row) && !options.exclude.includes(row.system)));
+    await writePng(browser, bars, `${of}-bars.png`);
+    written.push(`${name}.png`, `${of}-bars.png`);
   }
   return written;
 }

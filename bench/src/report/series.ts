@@ -1,13 +1,13 @@
-// What a chart shows: a line per run, a colour per connector and window.
+// What a chart shows: a line per run, a colour per connector.
 
 import type { RunFile } from "../core/results";
 import type { SeriesPoint } from "../core/window";
 
 export interface RunLine {
-  /** Connector, and its window where it is not 1, e.g. `lightcone ×40`. */
   name: string;
   system: string;
   alpha: number;
+  inFlight: number;
   warmupSec: number;
   points: SeriesPoint[];
 }
@@ -48,14 +48,29 @@ export function styleOf(system: string): { hue: number; dash: boolean } {
 export function linesOf(files: readonly RunFile[]): RunLine[] {
   return files.flatMap((file) =>
     file.results.map((entry) => ({
-      name: nameOf(entry.system, file.fairness.inflight),
+      name: entry.system,
       system: entry.system,
       alpha: file.alpha,
+      inFlight: file.fairness.inflight,
       warmupSec: file.config.warmupSec,
       points: entry.res.timeSeries.length > 0 ? entry.res.timeSeries : [entry.res.partialPoint],
     })),
   );
 }
 
-export const nameOf = (system: string, inFlight: number): string =>
-  inFlight === 1 ? system : `${system} ×${inFlight}`;
+/** What is shown together: the same alpha and the same number of operations in flight. */
+export interface Load {
+  alpha: number;
+  inFlight: number;
+}
+
+export const isOf =
+  (load: Load) =>
+  (other: Load): boolean =>
+    other.alpha === load.alpha && other.inFlight === load.inFlight;
+
+/** The loads that there are, by alpha and then by operations in flight. */
+export function loadsOf(all: readonly Load[]): Load[] {
+  const found = new Map(all.map(({ alpha, inFlight }) => [`${alpha} ${inFlight}`, { alpha, inFlight }]));
+  return [...found.values()].sort((a, b) => a.alpha - b.alpha || a.inFlight - b.inFlight);
+}
