@@ -284,6 +284,8 @@ class Reader {
     }
     const stdbUrl = this.text("stdb-url", "STDB_URL");
     const killAfterSec = this.number("kill-after");
+    const rate = this.number("rate");
+    if (rate !== undefined && rate <= 0) throw new UsageError("--rate must be above 0");
     return {
       given: new Set(Object.keys(this.options)),
       seconds,
@@ -333,7 +335,7 @@ class Reader {
       iters: this.whole("iters", undefined, 1),
       benchSeed: this.whole("bench-seed", undefined, 0) ?? 42,
       samples: this.whole("samples", undefined, 1),
-      rate: this.number("rate"),
+      rate,
       matrix: this.boolean("matrix") ?? false,
       cpuAccounting: this.boolean("cpu") ?? true,
       concurrencyList: this.numbers("concurrency-list"),

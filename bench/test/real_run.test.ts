@@ -88,6 +88,7 @@ describe("a short run", () => {
       expect(res.timeSeries.length, system).toBeGreaterThanOrEqual(2);
       expect(fairness.durability, system).toContain("synced before the answer");
       expect(fairness.isolation).toBe("serializable");
+      expect(fairness.rttMs, system).toBeGreaterThan(0);
       expect(hardware.fdatasync_p50_us).toBeGreaterThan(0);
       expect(software["suiteCommit"]).toBeTruthy();
     }

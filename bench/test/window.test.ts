@@ -95,6 +95,25 @@ describe("several in flight per worker", () => {
   });
 });
 
+describe("open loop", () => {
+  it("starts each operation when it is due, over all workers in turn", async () => {
+    const { result, system, start } = await measure(constant(10), { rate: 100, workerCount: 2, seconds: 1 });
+    expect(system.started.map(({ at }) => at - start)).toEqual(Array.from({ length: 100 }, (_, i) => i * 10));
+    expect(system.started.slice(0, 4).map(({ worker }) => worker)).toEqual([0, 1, 0, 1]);
+    expect(result.completedTotal).toBe(100);
+    expect(result.histogram.percentile(50)).toBeCloseTo(10, 1);
+  });
+
+  it("counts the time since an operation was due, also where the system stalls", async () => {
+    // Nothing is answered until 500 ms after the start (the clock starts at 1000).
+    const behaviour: Behaviour = { latency: (_, now) => Math.max(10, 1500 - now) };
+    const { result, system } = await measure(behaviour, { rate: 100, workerCount: 1, seconds: 1 });
+    expect(system.inFlightMost).toBeGreaterThanOrEqual(50);
+    expect(result.histogram.percentile(99)).toBeGreaterThan(480);
+    expect(result.histogram.percentile(50)).toBeGreaterThan(9);
+  });
+});
+
 describe("operations that fail", () => {
   it("counts errors apart, keeps their texts, and goes on", async () => {
     const behaviour: Behaviour = {

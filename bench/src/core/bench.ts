@@ -12,6 +12,7 @@ import { type FoundTestCase, testCasesOf } from "../tests/test_cases";
 import { fingerprint, type Hardware } from "./hardware";
 import { type Block, type Load, planOf } from "./plan";
 import { configOfFile, fileNameOf, type RunFile, writeJson } from "./results";
+import { roundTripMilliseconds } from "./round_trip";
 import { runOnce } from "./runner";
 import { suiteSoftware } from "./software";
 
@@ -111,6 +112,7 @@ async function runBlock(
   const definition = await loadConnector(key);
   const prepared = await definition.prepare(session.context(config, test));
   try {
+    const rttMs = await roundTripMilliseconds(prepared.url);
     for (const [index, load] of block.loads.entries()) {
       if (index > 0 && config.prepBetweenAlphas) await prepared.reseed();
       const startedAt = new Date();
@@ -121,6 +123,7 @@ async function runBlock(
         prepared,
         hardware,
         startedAt,
+        rttMs,
       });
       onFile(file);
       const path = writeJson(config.runsDir, fileNameOf(file), file);
@@ -139,10 +142,11 @@ interface LoadOfBlock {
   prepared: Prepared;
   hardware: Hardware;
   startedAt: Date;
+  rttMs: number | null;
 }
 
 async function runLoad(config: Config, test: string, session: Session, what: LoadOfBlock): Promise<RunFile> {
-  const { block, load, definition, prepared, hardware, startedAt } = what;
+  const { block, load, definition, prepared, hardware, startedAt, rttMs } = what;
   const { testCase, file } = block.found;
   const progress = progressPrinter(testCase.system, config.seconds);
   const res = await runOnce({
@@ -157,8 +161,7 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
     ...(prepared.crash && { crash: prepared.crash }),
     say: session.say,
     onPoint: progress.point,
-  });
-  progress.end();
+  }).finally(() => progress.end());
   const { seconds, accounts } = config;
   const { alpha, concurrency } = load;
   return {
@@ -176,7 +179,12 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
       ...configOfFile(config),
       ...(load.inFlight !== undefined && { benchPipelined: true, maxInflightPerWorker: load.inFlight }),
     },
-    fairness: { ...prepared.fairness, pipelined: load.inFlight !== undefined, inflight: load.inFlight ?? 1 },
+    fairness: {
+      ...prepared.fairness,
+      pipelined: load.inFlight !== undefined,
+      inflight: load.inFlight ?? 1,
+      rttMs,
+    },
     software: { ...suiteSoftware(), ...prepared.software },
     hardware: { ...hardware, loadAverage1: loadavg()[0] ?? 0 },
     results: [

@@ -87,8 +87,15 @@ export interface RunFile {
     stdbConfirmedReads: boolean;
     stdbCompression: string;
     warmupSec: number;
+    /** Open loop: operations per second that were due. */
+    rate?: number;
   };
-  fairness: Fairness & { pipelined: boolean; inflight: number };
+  fairness: Fairness & {
+    pipelined: boolean;
+    inflight: number;
+    /** Round trip to the server that the client talks to, by a TCP handshake. */
+    rttMs?: number | null;
+  };
   software: Record<string, string>;
   hardware: Hardware;
   results: RunEntry[];
@@ -108,6 +115,7 @@ export function configOfFile(config: Config): RunFile["config"] {
     stdbConfirmedReads: config.stdbConfirmedReads,
     stdbCompression: config.stdbCompression,
     warmupSec: config.warmupSec,
+    ...(config.rate === undefined ? {} : { rate: config.rate }),
   };
 }
 

@@ -36,7 +36,8 @@ export async function runOnce(options: RunOptions): Promise<RunResult> {
   const { config, testCase, alpha, concurrency, say } = options;
   const clock = options.clock ?? realClock;
   say(
-    `${testCase.system}: ${config.seconds} s, ${concurrency} workers, ${options.inFlight ?? 1} in flight each, ` +
+    `${testCase.system}: ${config.seconds} s, ${concurrency} workers, ` +
+      `${config.rate === undefined ? `${options.inFlight ?? 1} in flight each` : `${config.rate} operations/s`}, ` +
       `alpha ${alpha}, ${config.accounts} accounts`,
   );
   const pairs = pairsOf(config.precomputedTransferPairs, config.accounts, alpha);
@@ -86,6 +87,7 @@ async function measure(
     seconds: config.seconds,
     warmupSec: config.warmupSec,
     inFlight: options.inFlight,
+    ...(config.rate !== undefined && { rate: config.rate }),
     opTimeoutMs: config.opTimeoutMs,
     minOpTimeoutMs: config.minOpTimeoutMs,
     tailSlackMs: config.tailSlackMs,

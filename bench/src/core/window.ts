@@ -30,6 +30,8 @@ export interface WindowOptions {
   warmupSec: number;
   /** Operations in flight per worker; undefined: one, started when the one before has ended (section 5.4). */
   inFlight: number | undefined;
+  /** Open loop: operations per second over all workers, each at its own time, whatever became of those before it. */
+  rate?: number;
   opTimeoutMs: number;
   minOpTimeoutMs: number;
   tailSlackMs: number;
@@ -60,6 +62,8 @@ const intervalMs = 1000;
 const timeoutCheckMs = 20;
 /** How many pairs of equal accounts are passed over before the event loop gets its turn. */
 const skipsAtOnce = 10_000;
+/** How many operations the open loop starts before the event loop gets its turn. */
+const launchesAtOnce = 10_000;
 const distinctErrorsMax = 20;
 const amount = 1;
 
@@ -110,14 +114,15 @@ export class MeasuredWindow {
   }
 
   async measure(): Promise<WindowResult> {
-    const { seconds, inFlight, onInterval } = this.#options;
+    const { seconds, inFlight, rate, onInterval } = this.#options;
     onInterval?.(undefined);
     this.#start = this.#intervalStart = this.#clock.now();
     this.#endAt = this.#start + seconds * 1000;
     const stopTimeouts = this.#clock.every(timeoutCheckMs, () => this.#expire());
     const stopSeries = this.#clock.every(intervalMs, () => this.#endInterval());
     try {
-      if (inFlight === undefined) await this.#loop();
+      if (rate !== undefined) await this.#openLoop(rate);
+      else if (inFlight === undefined) await this.#loop();
       else await this.#pipelinedLoop(inFlight);
       stopSeries();
       if (this.#inFlight.count > 0) await new Promise<void>((done) => (this.#drained = done));
@@ -160,8 +165,26 @@ export class MeasuredWindow {
     }
   }
 
+  /**
+   * Operation i is due at start + i / rate, and its latency counts from then: a system that stalls does not hide the time
+   * in which others would have come. Late ones start at once and none is dropped; what is in flight is bounded by the
+   * rate and the timeout of an operation.
+   */
+  async #openLoop(rate: number): Promise<void> {
+    const workers = this.#options.workers.length;
+    for (let i = 0; ; i++) {
+      const due = this.#start + (i * 1000) / rate;
+      if (due >= this.#endAt) return;
+      while (this.#clock.now() < due) await this.#clock.sleep(0);
+      if (this.#clock.now() >= this.#endAt) return;
+      while (!this.#launch(i % workers, due)) await this.#clock.sleep(0);
+      // Others get their turn although this loop is behind.
+      if (i % launchesAtOnce === launchesAtOnce - 1) await this.#clock.sleep(0);
+    }
+  }
+
   /** Starts a worker's next operation; false if too many pairs in a row are to be skipped. */
-  #launch(worker: number): boolean {
+  #launch(worker: number, due?: number): boolean {
     const { pairs, workers, run, opTimeoutMs, minOpTimeoutMs, tailSlackMs } = this.#options;
     let cursor = this.#cursor[worker]!;
     let skipped = 0;
@@ -184,7 +207,7 @@ export class MeasuredWindow {
       worker,
       from,
       to,
-      startedAt: now,
+      startedAt: due ?? now,
       deadline: now + timeoutMs,
       timeoutMs,
       isSettled: false,

@@ -49,6 +49,7 @@ export function runFile(difference: Difference): RunFile {
       roundTripsPerTx: 1,
       pipelined: inFlight > 1,
       inflight: inFlight,
+      rttMs: 0.1,
     },
     software: { suiteCommit: "abc" },
     hardware: {
