@@ -114,7 +114,8 @@ async function initialise(
   const passwordFile = join(directory, "password");
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (account) chownSync(passwordFile, account.uid, account.gid);
-  const data = ["-D", join(directory, "data"), "-E", "UTF8", "--locale=C"];
+  // Not synced: what counts is what the server itself writes later, and that it syncs.
+  const data = ["-D", join(directory, "data"), "-E", "UTF8", "--locale=C", "--no-sync"];
   const access = ["-U", "postgres", "-A", "scram-sha-256", `--pwfile=${passwordFile}`];
   await run(join(programs.directory, "initdb"), [...data, ...access], {
     ...(account ? { uid: account.uid, gid: account.gid } : {}),

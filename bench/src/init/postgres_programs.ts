@@ -12,6 +12,7 @@ const run = promisify(execFile);
 /** Where Debian keeps one directory per major version. */
 const debianRoot = "/usr/lib/postgresql";
 const installMillisecondsMax = 300_000;
+const lockSecondsMax = 120;
 
 export interface PostgresPrograms {
   /** Holds `postgres` and `initdb`. */
@@ -52,8 +53,10 @@ async function install(say: (line: string) => void): Promise<void> {
   say("installing Debian's package postgresql (the cluster that it may start is not used)");
   const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const options = { env: environment, timeout: installMillisecondsMax };
-  await run("apt-get", ["update", "-qq"], options);
-  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "postgresql"], options);
+  // Somebody else may be installing just now, even another process of this suite.
+  const lock = ["-o", `DPkg::Lock::Timeout=${lockSecondsMax}`];
+  await run("apt-get", [...lock, "update", "-qq"], options);
+  await run("apt-get", [...lock, "install", "-y", "-qq", "--no-install-recommends", "postgresql"], options);
 }
 
 /** Finds PostgreSQL, and installs it where that can be done without asking. */

@@ -1,0 +1,1 @@
+export { httpFloorWorkload as workload } from "../../workloads/http_floor/workload";

@@ -1,0 +1,1 @@
+export { bunHttpCase as default } from "../../workloads/http_floor/workload";

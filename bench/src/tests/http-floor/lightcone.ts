@@ -1,0 +1,1 @@
+export { lightconeHttpCase as default } from "../../workloads/http_floor/workload";

@@ -1,0 +1,1 @@
+export { nodeHttpCase as default } from "../../workloads/http_floor/workload";
