@@ -2,6 +2,7 @@
 # What the suite needs of this repository's scripts:
 #
 #   prepare.sh server                   builds the server and the command line, prints the directory of the programs
+#   prepare.sh server-of DIRECTORY      the same for another working tree of this repository
 #   prepare.sh module DIRECTORY         installs the npm packages that a TypeScript module needs
 #   prepare.sh wasm COMMAND [ARG...]    runs a command that builds a Rust module
 set -euo pipefail
@@ -20,6 +21,17 @@ server)
     # shellcheck source=../../scripts/js-engine.sh
     . "$root/scripts/js-engine.sh"
     cargo build --release --package lightcone-cli --package lightcone-loadgen "${js_features[@]}" >&2
+    echo "$CARGO_TARGET_DIR/release"
+    ;;
+server-of)
+    need_build_tools
+    cd "$2"
+    root=$2
+    # Its own way to choose the engine, and a target directory beside this tree's.
+    # shellcheck source=../../scripts/js-engine.sh
+    . "$root/scripts/js-engine.sh"
+    export CARGO_TARGET_DIR=$cache/gate-target
+    cargo build --release --package lightcone-cli "${js_features[@]}" >&2
     echo "$CARGO_TARGET_DIR/release"
     ;;
 module)

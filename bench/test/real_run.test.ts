@@ -199,6 +199,16 @@ describe("exit codes", () => {
     expect(output).toContain("--connectors <list>");
   });
 
+  it("is 1 where the gate has nothing to compare with", async () => {
+    expect(await ended(start("src/gate.ts", "nonsense"))).toEqual({
+      code: 1,
+      output: "error: nonsense is no commit of this repository\n",
+    });
+    expect((await ended(start("src/gate.ts", "HEAD --runs 2"))).output).toContain(
+      "--runs must be at least 3",
+    );
+  });
+
   it("is 3 where a system that was asked for is not running, with what to start", async () => {
     const { code, output } = await bench(
       "test-1 --connectors spacetimedb_ref --seconds 1 --stdb-ref-url 127.0.0.1:1",

@@ -51,6 +51,7 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
     if (context.asService) {
       return (await pings(defaultAddress)) ? foundServer(defaultAddress) : startServer(context);
     }
+    if (context.programs !== undefined) return startServer(context);
     // `prep` or a person has started one with the database of this test.
     const { database } = options.module(config);
     const isReady = (await pings(defaultAddress)) && (await hasDatabase(defaultAddress, database));

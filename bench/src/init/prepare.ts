@@ -16,6 +16,8 @@ export interface PrepareContext {
   workDirectory: string;
   /** For `prep`: what is started listens on its usual port and stays, modules are published anew. */
   asService?: boolean;
+  /** Directory of the server's programs; those of this tree if left out. */
+  programs?: string;
 }
 
 /** A system that is ready to be measured. */

@@ -69,7 +69,7 @@ export function foundServer(address: string): StdbServer {
 /** Starts this repository's server on a free port, with fresh data. */
 export async function startServer(context: PrepareContext): Promise<StdbServer> {
   const { say, processes, workDirectory } = context;
-  const directory = await builtPrograms(say);
+  const directory = context.programs ?? (await builtPrograms(say));
   const program = join(directory, "spacetimedb-standalone");
   const data = join(workDirectory, `server-${Date.now()}`);
   mkdirSync(join(data, "keys"), { recursive: true });
@@ -123,7 +123,7 @@ export async function publishModule(context: PrepareContext, address: string, mo
   const { say, workDirectory } = context;
   const path = resolve(packageDirectory, module.path);
   if (!existsSync(path)) throw new Error(`the module ${path} is not there; --stdb-module-path names it`);
-  const cli = join(await builtPrograms(say), "spacetime");
+  const cli = join(context.programs ?? (await builtPrograms(say)), "spacetime");
   const url = httpUrl(address);
   // A configuration of its own: nobody's login is touched.
   const spacetime = (...args: string[]) => [cli, "--config-path", join(workDirectory, "cli.toml"), ...args];
