@@ -1,20 +1,14 @@
 // The operations of YCSB on real systems, and a short run of a workload from the command to its file.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { loadConnector } from "../src/connectors/registry";
-import type { Session } from "../src/init/session";
-import { parseCommandLine } from "../src/opts";
-import { benchWorkload } from "../src/workloads/bench_workload";
-import type { WorkloadFile } from "../src/workloads/results";
 import type { Outcome, RunOperation } from "../src/workloads/workload";
 import { ycsbPostgresDirectOps } from "../src/workloads/ycsb/postgres_direct_ops";
 import { ycsbRpcOps } from "../src/workloads/ycsb/rpc_ops";
 import { fieldsOf } from "../src/workloads/ycsb/workload";
 import { testContext } from "./support/preparation";
+import { benchInTest } from "./support/workload_bench";
 
 const systems: [key: string, ops: Record<string, RunOperation>][] = [
   ["postgres_rpc", ycsbRpcOps],
@@ -75,48 +69,21 @@ describe.each(systems)("%s", (key, ops) => {
 
 describe("bench ycsb-f", () => {
   it("runs, verifies and writes a file", async () => {
-    const runsDirectory = mkdtempSync(join(tmpdir(), "lightcone-bench-runs-"));
-    const context = testContext();
-    const said: string[] = [];
-    const session: Session = {
-      workDirectory: context.workDirectory,
-      processes: context.processes,
-      say: (line) => said.push(line),
-      end: () => context.end(),
-      context: (config, test) => ({ ...context, config, test, say: session.say }),
-    };
-    try {
-      const words = [
-        "ycsb-f",
-        "--connectors",
-        "sqlite_rpc",
-        "--records",
-        "50",
-        "--ops",
-        "200",
-        "--samples",
-        "2",
-      ];
-      const { config, test } = parseCommandLine("bench", [...words, "--concurrency", "4", "--force"], {
-        BENCH_RUNS_DIR: runsDirectory,
-      })!;
-      expect(await benchWorkload(config, test, session)).toBe(0);
-      const [name] = readdirSync(runsDirectory).filter((file) => file.startsWith("ycsb-f-sqlite_rpc-"));
-      const file = JSON.parse(readFileSync(join(runsDirectory, name!), "utf8")) as WorkloadFile;
-      expect(file).toMatchObject({ test: "ycsb-f", alpha: null, concurrency: 4 });
-      const { res } = file.results[0]!;
-      expect(res.repetitions.each).toHaveLength(2);
-      for (const sample of res.repetitions.each) {
-        expect(sample).toMatchObject({ samples: 200, errors: 0, misses: 0, invalid: [] });
-        expect(sample.verify).toMatchObject({ ran: true, ok: true });
-        expect(sample.ops["read"]!.count + sample.ops["rmw"]!.count).toBe(200);
-        expect(sample.load).toMatchObject({ rows: 50 });
-        expect(sample.cpu!.server!.cpu_s).toBeGreaterThanOrEqual(0);
-      }
-      expect(said.filter((line) => line.startsWith("Verification passed: 50 records"))).toHaveLength(2);
-    } finally {
-      session.end();
-      rmSync(runsDirectory, { recursive: true, force: true });
+    const { code, said, files } = await benchInTest(
+      "ycsb-f --connectors sqlite_rpc --records 50 --ops 200 --samples 2 --concurrency 4",
+    );
+    expect(code).toBe(0);
+    expect(files).toHaveLength(1);
+    expect(files[0]).toMatchObject({ test: "ycsb-f", alpha: null, concurrency: 4 });
+    const { res } = files[0]!.results[0]!;
+    expect(res.repetitions.each).toHaveLength(2);
+    for (const sample of res.repetitions.each) {
+      expect(sample).toMatchObject({ samples: 200, errors: 0, misses: 0, invalid: [] });
+      expect(sample.verify).toMatchObject({ ran: true, ok: true });
+      expect(sample.ops["read"]!.count + sample.ops["rmw"]!.count).toBe(200);
+      expect(sample.load).toMatchObject({ rows: 50 });
+      expect(sample.cpu!.server!.cpu_s).toBeGreaterThanOrEqual(0);
     }
+    expect(said.filter((line) => line.startsWith("Verification passed: 50 records"))).toHaveLength(2);
   });
 });

@@ -131,6 +131,11 @@ export class PostgresDirectConnector implements Connector {
     return BigInt64Array.from(await this.#connection.accounts.balances(0, this.options.accounts));
   }
 
+  /** The pool, for other tests than test-1. */
+  get pool(): pg.Pool {
+    return this.#connection.pool;
+  }
+
   /** The job queue on the pool. */
   jobs(): JobStore {
     const { pool, counter } = this.#connection;

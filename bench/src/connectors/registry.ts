@@ -39,10 +39,10 @@ const workloadConnectors: Record<string, Load> = {
 /** The connectors of test-1. */
 export const connectorKeys = Object.keys(connectors);
 
-/** Known to the test http-floor alone, whose test cases bring their own definitions. */
-const floorKeys = ["node_http", "bun_http"];
+/** Known to single tests, whose test cases bring their own definitions. */
+const ownKeys = ["node_http", "bun_http", "sqlite_direct"];
 
-export const allConnectorKeys = [...connectorKeys, ...Object.keys(workloadConnectors), ...floorKeys];
+export const allConnectorKeys = [...connectorKeys, ...Object.keys(workloadConnectors), ...ownKeys];
 
 export async function loadConnector(key: string): Promise<ConnectorDefinition> {
   const all = { ...connectors, ...workloadConnectors };

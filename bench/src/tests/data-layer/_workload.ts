@@ -1,0 +1,1 @@
+export { dataLayerWorkload as workload } from "../../workloads/data_layer/workload";

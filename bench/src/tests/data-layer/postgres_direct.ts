@@ -1,0 +1,1 @@
+export { postgresDirectNotes as default } from "../../workloads/data_layer/direct";

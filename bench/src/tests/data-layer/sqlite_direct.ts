@@ -1,0 +1,1 @@
+export { sqliteDirectNotes as default } from "../../workloads/data_layer/direct";

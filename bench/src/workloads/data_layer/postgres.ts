@@ -1,0 +1,148 @@
+// Notes in PostgreSQL through node-postgres, without an ORM: a write is an interactive transaction.
+
+import type pg from "pg";
+import { type Note, type NoteStore, type NoteWithTags, tagsPerNote } from "./store";
+
+const createTables = `
+CREATE TABLE IF NOT EXISTS note (
+  id bigserial PRIMARY KEY, title text NOT NULL, deleted boolean NOT NULL DEFAULT false,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE TABLE IF NOT EXISTS tag (id bigserial PRIMARY KEY, note_id bigint NOT NULL, name text NOT NULL);
+CREATE INDEX IF NOT EXISTS tag_note ON tag (note_id);
+CREATE INDEX IF NOT EXISTS tag_name ON tag (name);
+CREATE TABLE IF NOT EXISTS event_log (
+  id bigserial PRIMARY KEY, model text NOT NULL, op text NOT NULL, record_id bigint NOT NULL, payload text NOT NULL,
+  at timestamptz NOT NULL DEFAULT now()
+);
+TRUNCATE note, tag, event_log RESTART IDENTITY`;
+
+const insertNotes =
+  "INSERT INTO note (title) SELECT 'note ' || n FROM generate_series(1, $1::int) AS notes (n)";
+const insertTags = `INSERT INTO tag (note_id, name)
+  SELECT note.id, CASE WHEN t > 0 THEN 'tag ' || t WHEN note.id <= $1 THEN $2 ELSE 'other' END
+  FROM note, generate_series(0, $3::int - 1) AS tags (t) ORDER BY note.id, t`;
+const insertNote = { name: "note_insert", text: "INSERT INTO note (title) VALUES ($1) RETURNING id" };
+const insertMany = {
+  name: "note_insert_many",
+  text: "INSERT INTO note (title) SELECT unnest($1::text[]) RETURNING id",
+};
+const insertEvent = {
+  name: "event_insert",
+  text: "INSERT INTO event_log (model, op, record_id, payload) VALUES ('note', $1, $2, $3)",
+};
+const insertEvents = {
+  name: "event_insert_many",
+  text: "INSERT INTO event_log (model, op, record_id, payload) SELECT 'note', 'create', unnest($1::bigint[]), ''",
+};
+const tagged = "id IN (SELECT note_id FROM tag WHERE name = $1)";
+const setTitle = { name: "note_update", text: "UPDATE note SET title = $2 WHERE id = $1" };
+const setDeleted = { name: "note_delete", text: "UPDATE note SET deleted = true WHERE id = $1" };
+const setTitles = { name: "note_update_many", text: `UPDATE note SET title = $2 WHERE ${tagged}` };
+const setAllDeleted = { name: "note_delete_many", text: `UPDATE note SET deleted = true WHERE ${tagged}` };
+const newest = {
+  name: "note_newest",
+  text: "SELECT id, title, deleted FROM note WHERE NOT deleted ORDER BY id DESC LIMIT $1",
+};
+const byId = { name: "note_get", text: "SELECT id, title, deleted FROM note WHERE id = $1" };
+const live = { name: "note_count", text: "SELECT count(*) AS count FROM note WHERE NOT deleted" };
+const include = {
+  name: "note_include",
+  text: `SELECT note.id, note.title, note.deleted, array_agg(tag.name ORDER BY tag.id) AS tags
+    FROM (${newest.text}) AS note JOIN tag ON tag.note_id = note.id
+    GROUP BY note.id, note.title, note.deleted ORDER BY note.id DESC`,
+};
+
+interface Row {
+  id: string;
+  title: string;
+  deleted: boolean;
+  tags: string[];
+  count: string;
+}
+const noteOf = ({ id, title, deleted }: Row): Note => ({ id: Number(id), title, deleted });
+
+interface Statement {
+  name: string;
+  text: string;
+}
+
+export function postgresNotes(pool: pg.Pool): NoteStore {
+  const read = async (statement: Statement, ...values: unknown[]) =>
+    (await pool.query<Row>({ ...statement, values })).rows;
+
+  /** Runs a function in a transaction on one connection. */
+  async function write<T>(
+    body: (run: (statement: Statement, ...values: unknown[]) => Promise<pg.QueryResult<Row>>) => Promise<T>,
+  ) {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query("BEGIN");
+      const answer = await body((statement, ...values) => client.query<Row>({ ...statement, values }));
+      await client.query("COMMIT");
+      return answer;
+    } catch (error) {
+      await client.query("ROLLBACK").catch((failure: Error) => (broken = failure));
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  return {
+    async seed(notes, grouped, group) {
+      await pool.query(createTables);
+      await pool.query(insertNotes, [notes]);
+      await pool.query(insertTags, [grouped, group, tagsPerNote]);
+    },
+    create: (title) =>
+      write(async (run) => {
+        const { rows } = await run(insertNote, title);
+        const id = Number(rows[0]!.id);
+        await run(insertEvent, "create", id, title);
+        return id;
+      }),
+    createBare: async (title) => Number((await read(insertNote, title))[0]!.id),
+    createMany: (titles) =>
+      write(async (run) => {
+        const { rows } = await run(insertMany, titles);
+        await run(
+          insertEvents,
+          rows.map(({ id }) => id),
+        );
+      }),
+    update: (id, title) =>
+      write(async (run) => {
+        await run(setTitle, id, title);
+        await run(insertEvent, "update", id, title);
+      }),
+    delete: (id) =>
+      write(async (run) => {
+        await run(setDeleted, id);
+        await run(insertEvent, "delete", id, "");
+      }),
+    updateMany: (tag, title) =>
+      write(async (run) => {
+        const { rowCount } = await run(setTitles, tag, title);
+        await run(insertEvent, "update_many", 0, tag);
+        return rowCount ?? 0;
+      }),
+    deleteMany: (tag) =>
+      write(async (run) => {
+        const { rowCount } = await run(setAllDeleted, tag);
+        await run(insertEvent, "delete_many", 0, tag);
+        return rowCount ?? 0;
+      }),
+    findMany: async (limit) => (await read(newest, limit)).map(noteOf),
+    async get(id) {
+      const [row] = await read(byId, id);
+      return row && noteOf(row);
+    },
+    count: async () => Number((await read(live))[0]!.count),
+    findInclude: async (limit): Promise<NoteWithTags[]> =>
+      (await read(include, limit)).map((row) => ({ ...noteOf(row), tags: row.tags })),
+    events: async () =>
+      Number((await pool.query<Row>("SELECT count(*) AS count FROM event_log")).rows[0]!.count),
+  };
+}
