@@ -14,7 +14,6 @@ interface SdkConnection {
   reducers: object;
   procedures: object;
   disconnect(): void;
-  oneOffQuery?(query: string): Promise<Record<string, unknown>[]>;
 }
 
 interface SdkBuilder {
@@ -36,16 +35,11 @@ export interface WorkloadSdkOptions {
   config: Config;
 }
 
-const notSupported = "not supported yet";
-
 export class WorkloadSdkConnector implements Connector {
   readonly name: string;
   #connection: SdkConnection | undefined;
 
-  constructor(
-    private readonly options: WorkloadSdkOptions,
-    private readonly root?: WorkloadSdkConnector,
-  ) {
+  constructor(private readonly options: WorkloadSdkOptions) {
     this.name = options.name;
   }
 
@@ -71,7 +65,7 @@ export class WorkloadSdkConnector implements Connector {
   }
 
   async createWorker(): Promise<Connector> {
-    const worker = new WorkloadSdkConnector(this.options, this.root ?? this);
+    const worker = new WorkloadSdkConnector(this.options);
     await worker.open();
     return worker;
   }
@@ -90,28 +84,6 @@ export class WorkloadSdkConnector implements Connector {
     if (!call) return Promise.reject(new Error(`${this.name}: the module has no function ${name}`));
     return call(args);
   }
-
-  /** The rows of a query, where the SDK can ask for them. */
-  query(text: string): Promise<Record<string, unknown>[]> {
-    const connection = this.#open;
-    if (!connection.oneOffQuery) return Promise.reject(new Error(`${this.name}: its SDK has no queries`));
-    return connection.oneOffQuery(text);
-  }
-
-  /** Whether the server runs procedures: asked once per run, with one that takes no arguments. */
-  async hasProcedures(name: string): Promise<boolean> {
-    const root = this.root ?? this;
-    root.#hasProcedures ??= root.call(name).then(
-      () => true,
-      (error: unknown) => {
-        if (String(error).includes(notSupported)) return false;
-        throw error;
-      },
-    );
-    return root.#hasProcedures;
-  }
-
-  #hasProcedures: Promise<boolean> | undefined;
 
   getAccount(): Promise<Account | null> {
     return Promise.reject(new Error(`${this.name}: this module has no accounts`));

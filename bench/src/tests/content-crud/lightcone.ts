@@ -1,3 +1,1 @@
-import { lightconeContent } from "../../workloads/content/lightcone";
-
-export default lightconeContent;
+export { lightconeContent as default } from "../../workloads/content/sdk_cases";

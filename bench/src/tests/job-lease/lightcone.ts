@@ -1,3 +1,1 @@
-import { lightconeJobs } from "../../workloads/jobs/lightcone";
-
-export default lightconeJobs;
+export { lightconeJobs as default } from "../../workloads/jobs/sdk_cases";

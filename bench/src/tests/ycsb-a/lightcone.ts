@@ -1,3 +1,1 @@
-import { lightconeYcsb } from "../../workloads/ycsb/lightcone";
-
-export default lightconeYcsb;
+export { lightconeYcsb as default } from "../../workloads/ycsb/sdk_cases";

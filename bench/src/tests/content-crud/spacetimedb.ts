@@ -1,0 +1,1 @@
+export { spacetimedbContent as default } from "../../workloads/content/sdk_cases";

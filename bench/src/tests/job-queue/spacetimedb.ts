@@ -1,0 +1,1 @@
+export { spacetimedbJobs as default } from "../../workloads/jobs/sdk_cases";

@@ -1,0 +1,1 @@
+export { spacetimedbYcsb as default } from "../../workloads/ycsb/sdk_cases";

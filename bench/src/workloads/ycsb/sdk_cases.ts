@@ -1,0 +1,27 @@
+// YCSB on the module `ycsb-ts`, with either client SDK.
+
+import { DbConnection as LightconeConnection } from "../../../bindings/ycsb-lightcone";
+import { DbConnection as SpacetimedbConnection } from "../../../bindings/ycsb-spacetimedb";
+import { sdkDefinition } from "../sdk_definition";
+import type { WorkloadCase } from "../workload";
+import { ycsbSdkOps } from "./sdk_ops";
+
+const shared = { modulePath: "../modules/ycsb-ts", database: "ycsb", neededProcedure: "ycsbCount" };
+
+export const lightconeYcsb: WorkloadCase = {
+  system: "lightcone",
+  label: "Lightcone, TypeScript module",
+  ops: ycsbSdkOps,
+  definition: sdkDefinition({ key: "lightcone", ...shared, builder: () => LightconeConnection.builder() }),
+};
+
+export const spacetimedbYcsb: WorkloadCase = {
+  system: "spacetimedb",
+  label: "npm client, TypeScript module",
+  ops: ycsbSdkOps,
+  definition: sdkDefinition({
+    key: "spacetimedb",
+    ...shared,
+    builder: () => SpacetimedbConnection.builder(),
+  }),
+};
