@@ -33,7 +33,9 @@ bundle() {
 for source in crates/host-js/tests/modules/*.ts; do
     bundle "$(basename "$source" .ts)" "$source"
 done
-bundle coverage modules/coverage-ts/src/index.ts
+for name in coverage procedures; do
+    bundle $name modules/$name-ts/src/index.ts
+done
 
 # The transfer module with the SDK of this repository, from its sources.
 if [ -n "$(find sdk-ts/src -name '*.ts' -newer "$out/transfer-lightcone.js" -print -quit 2>/dev/null)" ]; then

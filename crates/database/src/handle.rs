@@ -16,7 +16,7 @@ use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind};
 use crate::outgoing::OutgoingQueue;
-use crate::request::{find_reducer, Sender, PROCEDURES_UNSUPPORTED};
+use crate::request::{find_procedure, find_reducer, Sender};
 use crate::writer::Item;
 
 /// Reads the log's statistics; dropped when the log ends.
@@ -151,10 +151,12 @@ pub enum CallArgs {
 }
 
 /// What a call cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CallOutcome {
     pub execution_us: u64,
     pub energy_used: u64,
+    /// What a procedure returned, in the untyped form of 01 §1.7; reducers return nothing.
+    pub returned_json: Option<String>,
 }
 
 /// What publishing to a running database did.
@@ -388,7 +390,7 @@ fn differences(old: &ModuleDef, new: &ModuleDef) -> Option<String> {
     (!diff.is_empty()).then(|| format!("Errors occurred:\n{diff}\nAutomatic migration is not supported yet; publish with --delete-data to start over [LC0220]\n\n"))
 }
 
-/// The arguments of a reducer, from JSON.
+/// The arguments of a reducer, or of a procedure if there is no such reducer, from JSON.
 fn read_args(
     module: &Module,
     is_owner: bool,
@@ -396,29 +398,22 @@ fn read_args(
     text: &str,
     log: &ModuleLog,
 ) -> Result<Vec<u8>, CallError> {
-    let (_, reducer) = find_reducer(module, is_owner, function).map_err(|refusal| {
-        if refusal.message.starts_with("can't directly call") {
-            return CallError::Lifecycle(refusal.message);
+    let (kind, typespace, params) = match find_reducer(module, is_owner, function) {
+        Ok((_, reducer)) => ("reducer", &reducer.params_typespace, &reducer.params),
+        Err(refusal) if refusal.message.starts_with("can't directly call") => {
+            return Err(CallError::Lifecycle(refusal.message));
         }
-        log.host(
-            ConsoleLevel::Error,
-            Some(function),
-            &refusal.log,
-            Timestamp::now(),
-        );
-        match module.def().procedure(function) {
-            Some(_) => CallError::NotSupported(PROCEDURES_UNSUPPORTED.to_owned()),
-            None => CallError::NoSuchFunction,
+        Err(refusal) => {
+            // As the reference does, also if there is a procedure (06 §5.13).
+            let now = Timestamp::now();
+            log.host(ConsoleLevel::Error, Some(function), &refusal.log, now);
+            let (_, procedure) =
+                find_procedure(module, is_owner, function).ok_or(CallError::NoSuchFunction)?;
+            ("procedure", &procedure.params_typespace, &procedure.params)
         }
-    })?;
-    lightcone_types::json::args_from_json(
-        &reducer.params_typespace,
-        &reducer.params,
-        function,
-        text,
-    )
-    .map_err(|error| {
-        CallError::InvalidArguments(format!("invalid arguments for reducer {function}: {error}"))
+    };
+    lightcone_types::json::args_from_json(typespace, params, function, text).map_err(|error| {
+        CallError::InvalidArguments(format!("invalid arguments for {kind} {function}: {error}"))
     })
 }
 

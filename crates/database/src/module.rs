@@ -51,21 +51,22 @@ pub(crate) struct Module {
     pub program: Program,
     /// Canonical names by reducer id.
     pub reducer_names: Vec<Arc<str>>,
+    /// The same of procedures.
+    pub procedure_names: Vec<Arc<str>>,
     pub catalog: CatalogView,
 }
 
 impl Module {
     pub fn new(version: u64, program: Program, catalog: CatalogView) -> Module {
-        let reducer_names = program
-            .def
-            .reducers
-            .iter()
-            .map(|reducer| reducer.name.as_str().into())
-            .collect();
+        let reducers = program.def.reducers.iter();
+        let reducer_names = reducers.map(|each| each.name.as_str().into()).collect();
+        let procedures = program.def.procedures.iter();
+        let procedure_names = procedures.map(|each| each.name.as_str().into()).collect();
         Module {
             version,
             program,
             reducer_names,
+            procedure_names,
             catalog,
         }
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use lightcone_query::{
     compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText,
 };
-use lightcone_schema::{ReducerDef, Visibility};
+use lightcone_schema::{ProcedureDef, ReducerDef, Visibility};
 use lightcone_types::{Identity, Timestamp};
 use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
 
@@ -42,9 +42,18 @@ pub(crate) enum Request {
         request_id: u32,
         plan: Result<Arc<SelectPlan>, String>,
     },
+    /// As [`Request::Call`].
     Procedure {
         request_id: u32,
+        procedure: u32,
+        args: Range<u32>,
+    },
+    /// A call of a procedure that does not reach the module.
+    RejectedProcedure {
+        request_id: u32,
         message: String,
+        log: String,
+        function: String,
     },
 }
 
@@ -129,17 +138,23 @@ fn resolve(module: &Module, sender: &Sender, message: ClientMessage<'_>, base: u
         ClientMessage::CallProcedure {
             request_id,
             procedure,
-            ..
-        } => {
-            let message = match module.def().procedure(procedure) {
-                Some(_) => PROCEDURES_UNSUPPORTED.to_owned(),
-                None => "No such procedure".to_owned(),
-            };
-            Request::Procedure {
+            args,
+        } => match resolve_procedure(module, sender.is_owner, procedure, args) {
+            Ok(id) => {
+                let start = (args.as_ptr() as usize - base) as u32;
+                Request::Procedure {
+                    request_id,
+                    procedure: id,
+                    args: start..start + args.len() as u32,
+                }
+            }
+            Err(CallRefusal { message, log }) => Request::RejectedProcedure {
                 request_id,
                 message,
-            }
-        }
+                log,
+                function: procedure.to_owned(),
+            },
+        },
         ClientMessage::Subscribe {
             request_id,
             query_set_id,
@@ -173,10 +188,6 @@ fn resolve(module: &Module, sender: &Sender, message: ClientMessage<'_>, base: u
         }
     }
 }
-
-/// What a call of a procedure is answered.
-pub(crate) const PROCEDURES_UNSUPPORTED: &str =
-    "procedures are not supported yet; call a reducer [LC0301]";
 
 /// Why a call does not reach the module: for the caller, and for the module's log.
 pub(crate) struct CallRefusal {
@@ -223,6 +234,40 @@ pub(crate) fn find_reducer<'m>(
             log: format!("External attempt to call nonexistent reducer \"{name}\" failed. Have you run `spacetime generate` recently?"),
         }),
     }
+}
+
+/// As [`resolve_call`], for procedures (05 §6.4).
+fn resolve_procedure(
+    module: &Module,
+    is_owner: bool,
+    name: &str,
+    args: &[u8],
+) -> Result<u32, CallRefusal> {
+    let Some((id, procedure)) = find_procedure(module, is_owner, name) else {
+        return Err(CallRefusal {
+            message: "No such procedure".to_owned(),
+            log: format!("External attempt to call nonexistent procedure \"{name}\" failed. Have you run `spacetime generate` recently?"),
+        });
+    };
+    match procedure.validate_args(args) {
+        Ok(_) => Ok(id as u32),
+        Err(error) => Err(CallRefusal {
+            message: format!("invalid arguments for procedure {name}: {error}"),
+            log: format!(
+                "External attempt to call procedure \"{name}\" failed, invalid arguments.\n{error}"
+            ),
+        }),
+    }
+}
+
+/// The procedure of this name, if the caller may call it.
+pub(crate) fn find_procedure<'m>(
+    module: &'m Module,
+    is_owner: bool,
+    name: &str,
+) -> Option<(usize, &'m ProcedureDef)> {
+    let (id, procedure) = module.def().procedure(name)?;
+    (is_owner || procedure.visibility != Visibility::Private).then_some((id, procedure))
 }
 
 /// Compiles the queries of a set, without repetitions of the same text (05 §7.1).

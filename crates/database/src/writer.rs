@@ -3,6 +3,7 @@
 mod calls;
 mod lifecycle;
 mod maintenance;
+mod procedures;
 mod queries;
 
 use std::sync::atomic::Ordering;

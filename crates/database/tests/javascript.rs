@@ -4,30 +4,15 @@
 mod common;
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
-use common::{caller, open, options, Client, OWNER, STRANGER};
+use common::{bundle, caller, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, DatabaseOptions, HostKind, ShutdownReason, UpdateOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage};
-
-fn bundle(name: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let status = Command::new(root.join("scripts/js-modules.sh"))
-        .status()
-        .expect("scripts/js-modules.sh runs");
-    assert!(status.success(), "scripts/js-modules.sh: {status}");
-    let directory = std::env::var_os("LIGHTCONE_JS_DIR").map_or_else(
-        || Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache/lightcone/js"),
-        Into::into,
-    );
-    let path = directory.join(format!("{name}.js"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 fn js_options(directory: &Path) -> DatabaseOptions {
     let mut options = options(directory);

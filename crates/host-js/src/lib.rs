@@ -16,6 +16,7 @@
 //! | [`program`] | the program's text and its source map (§1) |
 //! | `prelude.js` | the globals that the language does not have (§2) |
 
+mod call;
 pub mod program;
 pub mod specifier;
 pub mod sys;

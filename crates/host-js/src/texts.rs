@@ -6,6 +6,8 @@ pub const NO_DEFAULT_EXPORT: &str = "must export schema as default export";
 pub const DEFAULT_EXPORT_NO_OBJECT: &str = "default export is not a Schema object";
 /// A reducer returned something.
 pub const REDUCER_RETURNED: &str = "Reducer returned a value other than `undefined`";
+/// A procedure returned something else.
+pub const PROCEDURE_RETURNED: &str = "Expected `Uint8Array` return from `__call_procedure__`";
 /// A length argument beyond the buffer; a RangeError.
 pub const LENGTH_OUT_OF_BOUNDS: &str = "length argument was out of bounds for `ArrayBuffer`";
 /// Top-level `await` that did not settle.

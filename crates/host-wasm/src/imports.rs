@@ -451,8 +451,7 @@ fn define_console(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Functions that reducers have no use for. They are there so that modules with procedures link, and they answer as spec
-/// 03 §6.1 says for reducers.
+/// The functions of procedures. Reducers have no use for them, and get what spec 03 §6.1 says.
 fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.3",
@@ -465,28 +464,56 @@ fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             })
         },
     )?;
-    for name in ["procedure_commit_mut_tx", "procedure_abort_mut_tx"] {
-        linker.func_wrap("spacetime_10.3", name, |mut caller: Caller<'_, State>| {
-            host_call(&mut caller, |_, env| env.procedure_end_mut_tx().map(|()| 0))
-        })?;
-    }
+    linker.func_wrap(
+        "spacetime_10.3",
+        "procedure_commit_mut_tx",
+        |mut caller: Caller<'_, State>| {
+            host_call(&mut caller, |_, env| {
+                env.procedure_commit_mut_tx().map(|()| 0)
+            })
+        },
+    )?;
+    linker.func_wrap(
+        "spacetime_10.3",
+        "procedure_abort_mut_tx",
+        |mut caller: Caller<'_, State>| {
+            host_call(&mut caller, |_, env| {
+                env.procedure_abort_mut_tx().map(|()| 0)
+            })
+        },
+    )?;
     linker.func_wrap(
         "spacetime_10.3",
         "procedure_sleep_until",
-        |_wake_micros: i64| -> wasmtime::Result<i64> {
-            Err(end_call(HostTrap::AsyncOnly("procedure_sleep_until")))
+        |mut caller: Caller<'_, State>, wake_us: i64| -> wasmtime::Result<i64> {
+            let env = &mut caller.data_mut().env;
+            env.procedure_sleep_until(wake_us)
+                .map_err(|error| match error {
+                    AbiError::Trap(trap) => end_call(trap),
+                    AbiError::Errno(errno) => {
+                        end_call(HostTrap::Internal(errno.to_string().into()))
+                    }
+                })
         },
     )?;
     linker.func_wrap(
         "spacetime_10.3",
         "procedure_http_request",
-        |_request: u32,
-         _request_len: u32,
-         _body: u32,
-         _body_len: u32,
-         _out: u32|
-         -> wasmtime::Result<u32> {
-            Err(end_call(HostTrap::AsyncOnly("procedure_http_request")))
+        |mut caller: Caller<'_, State>,
+         request: u32,
+         request_len: u32,
+         body: u32,
+         body_len: u32,
+         _out: u32| {
+            host_call(&mut caller, |memory, env| {
+                // A reducer has a transaction as well, but no errno for this (03 §6.1).
+                if !env.is_procedure() {
+                    return Err(HostTrap::AsyncOnly("procedure_http_request").into());
+                }
+                slice(memory, request, request_len)?;
+                slice(memory, body, body_len)?;
+                env.procedure_http_request().map(|()| 0)
+            })
         },
     )?;
     linker.func_wrap(

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostEnv, HostError, HostLimits, HostTrap, InstanceOptions, LimitKind, LoadedModule,
-    ModuleInstance, ReducerCall, ReducerOutcome,
+    CallHandles, HostEnv, HostError, HostLimits, HostTrap, InstanceOptions, LimitKind,
+    LoadedModule, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
 };
 use wasmtime::{
     Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
@@ -153,12 +153,14 @@ impl LoadedModule for WasmModule {
     }
 }
 
-/// id, sender, connection id, timestamp, args, error sink.
-type CallReducer = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
+/// id, sender, connection id, timestamp, args, sink for the error text or the result.
+type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
 
 pub(crate) struct WasmInstance {
     store: Store<State>,
-    call_reducer: CallReducer,
+    call_reducer: CallFunction,
+    /// Modules without procedures lack it.
+    call_procedure: Option<CallFunction>,
     call_ticks: u64,
     stack_bytes_max: usize,
     poisoned: bool,
@@ -224,11 +226,16 @@ impl WasmInstance {
         let call_reducer = instance
             .get_typed_func(&mut store, "__call_reducer__")
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
+        // Its type was checked when the module was compiled.
+        let call_procedure = instance
+            .get_typed_func(&mut store, "__call_procedure__")
+            .ok();
         let call_ticks = ticker::ticks(limits.call_ms_max);
         Ok((
             WasmInstance {
                 store,
                 call_reducer,
+                call_procedure,
                 call_ticks,
                 stack_bytes_max,
                 poisoned: false,
@@ -285,23 +292,9 @@ impl ModuleInstance for WasmInstance {
         state.limiter.refused_bytes = None;
         let handles = state.env.begin_call(datastore.take(), call.name, call.args);
         self.store.set_epoch_deadline(self.call_ticks);
-        let sender = call.sender.to_words();
-        let connection = call.connection_id.0;
-        let result = self.call_reducer.call(
-            &mut self.store,
-            (
-                call.id,
-                sender[0],
-                sender[1],
-                sender[2],
-                sender[3],
-                connection as u64,
-                (connection >> 64) as u64,
-                call.timestamp.0,
-                handles.args,
-                handles.sink,
-            ),
-        );
+        let result = self
+            .call_reducer
+            .call(&mut self.store, params(call, handles));
         let outcome = match result {
             Ok(0) => ReducerOutcome::Ok,
             Ok(1) => {
@@ -317,9 +310,77 @@ impl ModuleInstance for WasmInstance {
         outcome
     }
 
+    fn call_procedure(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        let failed = |message| ProcedureOutcome::Failed { message };
+        if self.poisoned {
+            return failed("the instance trapped before and was not replaced".to_owned());
+        }
+        let Some(function) = &self.call_procedure else {
+            return failed(format!(
+                "Module defines procedure {} but does not export `__call_procedure__`",
+                call.name
+            ));
+        };
+        let state = self.store.data_mut();
+        state.limiter.refused_bytes = None;
+        let handles = state.env.begin_call(None, call.name, call.args);
+        state.env.begin_procedure(scope.take());
+        self.store.set_epoch_deadline(self.call_ticks);
+        let result = function.call(&mut self.store, params(call, handles));
+        let outcome = match result {
+            Ok(0) => {
+                let value = self.store.data().env.sink_content(handles.sink);
+                ProcedureOutcome::Returned(value.to_vec())
+            }
+            Ok(code) => {
+                self.poisoned = true;
+                failed(format!(
+                    "`__call_procedure__` returned unexpected code {code}. Procedures should return code 0 or trap."
+                ))
+            }
+            Err(error) => match self.stopped(error) {
+                ReducerOutcome::TimedOut { message } => ProcedureOutcome::TimedOut { message },
+                ReducerOutcome::Fatal { message } | ReducerOutcome::UserError(message) => {
+                    failed(message)
+                }
+                ReducerOutcome::Ok => unreachable!("a call that was stopped has no result"),
+            },
+        };
+        let env = &mut self.store.data_mut().env;
+        *scope = env.end_procedure();
+        env.end_call();
+        outcome
+    }
+
     fn is_poisoned(&self) -> bool {
         self.poisoned
     }
+}
+
+/// What `__call_reducer__` and `__call_procedure__` are called with (§11.2).
+#[inline]
+fn params(
+    call: &ReducerCall<'_>,
+    handles: CallHandles,
+) -> (u32, u64, u64, u64, u64, u64, u64, i64, u32, u32) {
+    let sender = call.sender.to_words();
+    let connection = call.connection_id.0;
+    (
+        call.id,
+        sender[0],
+        sender[1],
+        sender[2],
+        sender[3],
+        connection as u64,
+        (connection >> 64) as u64,
+        call.timestamp.0,
+        handles.args,
+        handles.sink,
+    )
 }
 
 /// An instance that is not ready for calls yet.

@@ -1,5 +1,7 @@
 //! The state of one module instance on the host's side, with one method per host call.
 
+mod procedures;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use lightcone_types::{ConnectionId, Identity, IndexId, TableId, Timestamp};
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers, RowIterators};
 use crate::{
     AbiError, Advance, ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, Errno, HostLimits,
-    HostTrap, ReadProgress,
+    HostTrap, ProcedureScope, ReadProgress,
 };
 
 /// What an instance is made with.
@@ -50,6 +52,8 @@ pub struct HostEnv {
     config: HostConfig,
     /// Present only during a call; its presence is what "in a transaction" means.
     datastore: Option<Box<Datastore>>,
+    /// Present while a procedure runs.
+    procedure: Option<ProcedureScope>,
     function: Option<Arc<str>>,
     sources: ByteSources,
     sinks: ByteSinks,
@@ -70,6 +74,7 @@ impl HostEnv {
         HostEnv {
             config,
             datastore: None,
+            procedure: None,
             function: None,
             sources: ByteSources::default(),
             sinks: ByteSinks::default(),
@@ -430,19 +435,6 @@ impl HostEnv {
         Err(HostTrap::NotSupported("volatile_nonatomic_schedule_immediate").into())
     }
 
-    /// `procedure_start_mut_tx`: reducers have a transaction already, and the load phase may have none.
-    pub fn procedure_start_mut_tx(&mut self) -> Result<i64, AbiError> {
-        match self.datastore {
-            Some(_) => Err(Errno::WOULD_BLOCK_TRANSACTION.into()),
-            None => Err(HostTrap::AsyncOnly("procedure_start_mut_tx").into()),
-        }
-    }
-
-    /// `procedure_commit_mut_tx` and `procedure_abort_mut_tx`: a reducer's transaction is not the module's to end.
-    pub fn procedure_end_mut_tx(&mut self) -> Result<(), AbiError> {
-        Err(Errno::TRANSACTION_NOT_ANONYMOUS.into())
-    }
-
     // ---- Console (spec 03 §9) -------------------------------------------------------------------------------------
 
     /// `console_log`. `trace` gives the stack frames and is asked for Panic records only.
@@ -637,7 +629,7 @@ mod tests {
         assert_eq!(env.clear(TableId(1)).unwrap_err(), two);
         assert_eq!(env.jwt_source(ConnectionId(1)).unwrap_err(), two);
         assert_eq!(
-            env.procedure_end_mut_tx().unwrap_err(),
+            env.procedure_commit_mut_tx().unwrap_err(),
             AbiError::Errno(Errno::TRANSACTION_NOT_ANONYMOUS)
         );
         assert!(matches!(

@@ -93,6 +93,9 @@ pub enum LimitKind {
     /// [`crate::HostLimits::console_timers_max`]
     #[error("the module has too many running console timers")]
     ConsoleTimers,
+    /// [`crate::HostLimits::procedure_bytes_max`]
+    #[error("the transactions of a procedure changed too much")]
+    ProcedureBytes,
 }
 
 impl LimitKind {
@@ -107,6 +110,7 @@ impl LimitKind {
             LimitKind::IteratorBytes => "iterator-bytes-max",
             LimitKind::Sources => "sources-max",
             LimitKind::ConsoleTimers => "console-timers-max",
+            LimitKind::ProcedureBytes => "procedure-bytes-max",
         }
     }
 
@@ -120,7 +124,8 @@ impl LimitKind {
             LimitKind::Iterators
             | LimitKind::IteratorBytes
             | LimitKind::Sources
-            | LimitKind::ConsoleTimers => "LC0724",
+            | LimitKind::ConsoleTimers
+            | LimitKind::ProcedureBytes => "LC0724",
         }
     }
 }

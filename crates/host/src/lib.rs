@@ -27,6 +27,7 @@ mod error;
 mod handles;
 mod limits;
 mod module;
+mod procedure;
 
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
 pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions, PointRead};
@@ -35,5 +36,7 @@ pub use error::{AbiError, HostError, HostTrap, LimitKind};
 pub use handles::{Advance, ReadProgress};
 pub use limits::HostLimits;
 pub use module::{
-    LoadedModule, ModuleEngine, ModuleInstance, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+    LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall, ReducerOutcome,
+    FATAL_ERROR_TEXT,
 };
+pub use procedure::{CommittedTransaction, ProcedureScope};

@@ -33,6 +33,9 @@ pub struct HostLimits {
     /// Most bytes of console records that one call may write. Later records of that call are dropped; the first
     /// dropped one leaves a note.
     pub console_call_bytes_max: usize,
+    /// Most bytes of changes that the transactions of one procedure call may have committed together when it opens another
+    /// one: they reach the log and subscribers when the call ends.
+    pub procedure_bytes_max: usize,
 }
 
 impl Default for HostLimits {
@@ -50,6 +53,7 @@ impl Default for HostLimits {
             console_timers_max: 1024,
             console_message_bytes_max: 64 << 10,
             console_call_bytes_max: 16 << 20,
+            procedure_bytes_max: 64 << 20,
         }
     }
 }

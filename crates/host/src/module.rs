@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lightcone_engine::Datastore;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
-use crate::{HostEnv, HostError, InstanceOptions};
+use crate::{HostEnv, HostError, InstanceOptions, ProcedureScope};
 
 /// What a client is told about a call that ended in a trap or a senseless result (spec 03 §11.4).
 pub const FATAL_ERROR_TEXT: &str = "The instance encountered a fatal error.";
@@ -44,6 +44,14 @@ pub trait ModuleInstance: Send {
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome;
 
+    /// Runs a procedure, whose transactions are those of `scope`: `Some` on entry and on return, whatever the outcome. What it
+    /// committed stays committed.
+    fn call_procedure(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome;
+
     /// Makes the instance ready for calls from the current thread, on which it will stay. Engines that need this do it at
     /// the first call otherwise, which makes that call slow; after a failure the first call tries again and reports it.
     fn prepare(&mut self) {}
@@ -52,10 +60,10 @@ pub trait ModuleInstance: Send {
     fn is_poisoned(&self) -> bool;
 }
 
-/// One reducer call (spec 03 §11.2).
+/// One call of a reducer or a procedure (spec 03 §11.2).
 #[derive(Clone, Copy, Debug)]
 pub struct ReducerCall<'a> {
-    /// The reducer's position in the module definition.
+    /// The function's position among those of its kind in the module definition.
     pub id: u32,
     /// Its canonical name, for console records.
     pub name: &'a Arc<str>,
@@ -79,6 +87,23 @@ pub enum ReducerOutcome {
     /// The reducer trapped or returned a senseless code. The caller gets [`FATAL_ERROR_TEXT`].
     Fatal {
         /// What really happened, for the server's log.
+        message: String,
+    },
+    /// The call ran longer than allowed and was stopped.
+    TimedOut {
+        /// Names the limit.
+        message: String,
+    },
+}
+
+/// How a procedure call ended (spec 03 §11.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcedureOutcome {
+    /// The procedure returned this value, in BSATN. Not checked yet.
+    Returned(Vec<u8>),
+    /// It threw, trapped or returned a senseless code; the text is for the caller.
+    Failed {
+        /// What happened.
         message: String,
     },
     /// The call ran longer than allowed and was stopped.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use lightcone_engine::{Datastore, RowBuffer};
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ReducerCall,
-    ReducerOutcome,
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
@@ -56,6 +56,16 @@ impl LoadedModule for TransferModule {
 }
 
 impl ModuleInstance for TransferInstance {
+    fn call_procedure(
+        &mut self,
+        _: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        ProcedureOutcome::Failed {
+            message: format!("there is no procedure {}", call.name),
+        }
+    }
+
     fn call_reducer(
         &mut self,
         datastore: &mut Option<Box<Datastore>>,

@@ -139,6 +139,7 @@ pub struct Limits {
     pub sources_max: usize,
     /// Most bytes that a module may write into one sink (error texts, its definition).
     pub sink_bytes_max: usize,
+    pub procedure_bytes_max: usize,
     /// Most running console timers of one module instance.
     pub console_timers_max: usize,
     /// Longest console message in bytes; longer ones are cut.
@@ -282,6 +283,7 @@ impl Default for Limits {
             iterator_bytes_max: database.host.iterator_bytes_max,
             sources_max: database.host.sources_max,
             sink_bytes_max: database.host.sink_bytes_max,
+            procedure_bytes_max: database.host.procedure_bytes_max,
             console_timers_max: database.host.console_timers_max,
             console_message_bytes_max: database.host.console_message_bytes_max,
             console_call_bytes_max: database.host.console_call_bytes_max,
@@ -351,6 +353,10 @@ impl Config {
             ),
             ("limits.sources-max", config.limits.sources_max as u64),
             ("limits.sink-bytes-max", config.limits.sink_bytes_max as u64),
+            (
+                "limits.procedure-bytes-max",
+                config.limits.procedure_bytes_max as u64,
+            ),
             (
                 "limits.console-timers-max",
                 config.limits.console_timers_max as u64,

@@ -21,6 +21,7 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.host.iterator_bytes_max = config.limits.iterator_bytes_max;
     limits.host.sources_max = config.limits.sources_max;
     limits.host.sink_bytes_max = config.limits.sink_bytes_max;
+    limits.host.procedure_bytes_max = config.limits.procedure_bytes_max;
     limits.host.console_timers_max = config.limits.console_timers_max;
     limits.host.console_message_bytes_max = config.limits.console_message_bytes_max;
     limits.host.console_call_bytes_max = config.limits.console_call_bytes_max;

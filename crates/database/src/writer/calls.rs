@@ -8,7 +8,7 @@ use super::Writer;
 use crate::error::CallError;
 use crate::fanout::{Answer, CallResult, Event};
 use crate::handle::{CallOutcome, Caller};
-use crate::request::{decode, resolve_call, Decoded, Request};
+use crate::request::{decode, find_procedure, find_reducer, resolve_call, Decoded, Request};
 
 /// How the text for a call that took too long begins (05 §6.3).
 const OUT_OF_ENERGY: &str = "reducer ran out of energy";
@@ -66,8 +66,29 @@ impl Writer {
                 }
                 Request::Procedure {
                     request_id,
-                    message,
+                    procedure,
+                    args,
                 } => {
+                    let args = &payload[args.start as usize..args.end as usize];
+                    self.client_procedure(
+                        connection,
+                        request_id,
+                        procedure,
+                        sender.identity,
+                        connection_id,
+                        timestamp,
+                        args,
+                    );
+                }
+                Request::RejectedProcedure {
+                    request_id,
+                    message,
+                    log,
+                    function,
+                } => {
+                    self.shared
+                        .log
+                        .host(ConsoleLevel::Error, Some(&function), &log, timestamp);
                     let mut answer = Vec::new();
                     server::procedure_result_internal_error(&mut answer, request_id, &message);
                     self.event(Event::Answered {
@@ -143,7 +164,7 @@ impl Writer {
         outcome
     }
 
-    fn replace_instance(&mut self) {
+    pub(super) fn replace_instance(&mut self) {
         let env = HostEnv::new(self.shared.host_config());
         match self.module.program.loaded.instantiate(env) {
             Ok(instance) => {
@@ -210,6 +231,11 @@ impl Writer {
     ) -> Result<CallOutcome, CallError> {
         let is_owner = caller.identity == self.shared.options.owner;
         // Once more: the module may have been replaced since the arguments were read.
+        if find_reducer(&self.module, is_owner, function).is_err() {
+            if let Some((procedure, _)) = find_procedure(&self.module, is_owner, function) {
+                return self.http_procedure(procedure, caller, connection_id, timestamp, args);
+            }
+        }
         let reducer = resolve_call(&self.module, is_owner, function, args).map_err(|refusal| {
             self.shared
                 .log
@@ -224,6 +250,7 @@ impl Writer {
             execution_us: elapsed.as_micros() as u64,
             // A unit is a nanosecond; the count is never 0 (03 §12).
             energy_used: (elapsed.as_nanos() as u64).max(1),
+            returned_json: None,
         };
         match result {
             CallResult::Committed => Ok(outcome),

@@ -1,7 +1,8 @@
 //! A database in a temporary directory, running a real module, and a client that speaks the protocol's messages.
 #![allow(dead_code, reason = "each test uses its part of this")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,6 +33,21 @@ pub fn module(name: &str) -> Arc<[u8]> {
             )
         })
         .into()
+}
+
+/// The JavaScript module `name`, bundled by `scripts/js-modules.sh`.
+pub fn bundle(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let status = Command::new(root.join("scripts/js-modules.sh"))
+        .status()
+        .expect("scripts/js-modules.sh runs");
+    assert!(status.success(), "scripts/js-modules.sh: {status}");
+    let directory = std::env::var_os("LIGHTCONE_JS_DIR").map_or_else(
+        || Path::new(&std::env::var_os("HOME").expect("HOME is set")).join(".cache/lightcone/js"),
+        Into::into,
+    );
+    let path = directory.join(format!("{name}.js"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 pub const OWNER: Identity = Identity::from_le_bytes([7; 32]);

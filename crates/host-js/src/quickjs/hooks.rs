@@ -79,7 +79,8 @@ unsafe fn read(context: *mut JSContext, object: Owned) -> Result<Hooks, Missing>
             "__get_error_constructor__" => hooks.get_error_constructor = hook,
             "__sender_error_class__" => hooks.sender_error_class = hook,
             "__call_reducer__" => hooks.call_reducer = hook,
-            // Views and procedures are not called yet.
+            "__call_procedure__" => hooks.call_procedure = hook,
+            // Views are not called yet.
             _ => {}
         }
     }

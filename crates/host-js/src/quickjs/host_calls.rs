@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, CStr};
 
-use lightcone_host::{AbiError, Advance, Errno, PointRead};
+use lightcone_host::{Advance, PointRead};
 use lightcone_types::{ConnectionId, IndexId, TableId};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
@@ -38,8 +38,8 @@ pub(crate) fn function(function: Function) -> (RawFunction, c_int) {
         Function::GetJwtPayload => (get_jwt_payload, 1),
         Function::VolatileScheduleImmediate => (volatile_schedule_immediate, 2),
         Function::ProcedureStartMutTx => (procedure_start_mut_tx, 0),
-        Function::ProcedureCommitMutTx => (procedure_end_mut_tx, 0),
-        Function::ProcedureAbortMutTx => (procedure_end_mut_tx, 0),
+        Function::ProcedureCommitMutTx => (procedure_commit_mut_tx, 0),
+        Function::ProcedureAbortMutTx => (procedure_abort_mut_tx, 0),
         Function::ProcedureHttpRequest => (procedure_http_request, 2),
     }
 }
@@ -200,8 +200,13 @@ host_functions! {
         Ok(qjs::JS_NewBigUint64(call.context, timestamp as u64))
     }
 
-    procedure_end_mut_tx(call) {
-        call.env().procedure_end_mut_tx()?;
+    procedure_commit_mut_tx(call) {
+        call.env().procedure_commit_mut_tx()?;
+        Ok(undefined())
+    }
+
+    procedure_abort_mut_tx(call) {
+        call.env().procedure_abort_mut_tx()?;
         Ok(undefined())
     }
 
@@ -216,10 +221,10 @@ host_functions! {
         }
     }
 
-    /// Refused wherever a transaction is open (04 §4.2), which is wherever calls run so far.
     procedure_http_request(call) {
         call.array(0)?;
-        Err(AbiError::Errno(Errno::WOULD_BLOCK_TRANSACTION).into())
+        call.env().procedure_http_request()?;
+        Ok(undefined())
     }
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostEnv, HostError, HostTrap, LimitKind, ModuleInstance, ReducerCall, ReducerOutcome,
+    HostEnv, HostError, HostTrap, LimitKind, ModuleInstance, ProcedureOutcome, ProcedureScope,
+    ReducerCall, ReducerOutcome,
 };
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
+use crate::call::{Ended, Frame};
 use crate::program::ProgramText;
 use crate::texts;
 use crate::trace::Exception;
@@ -18,7 +20,9 @@ use super::globals::CALL_BUFFER_BYTES;
 use super::isolate::Isolate;
 use super::numbers::Known;
 use super::stack;
-use super::value::{buffer_bytes, forget_exception, number, to_text, undefined, Owned, Thrown};
+use super::value::{
+    array_bytes, buffer_bytes, bytes, forget_exception, number, to_text, undefined, Owned, Thrown,
+};
 
 /// Level of the records that the host writes for exceptions.
 const PANIC_LEVEL: u32 = 101;
@@ -81,15 +85,19 @@ impl QuickJsInstance {
     }
 
     /// Calls the hook, in JavaScript's terms.
-    fn call_hook(&mut self, call: &ReducerCall<'_>) -> Result<Owned, Thrown> {
-        if call.args.len() <= CALL_BUFFER_BYTES - ARGS_OFFSET {
+    fn call_hook(&mut self, call: &ReducerCall<'_>, is_procedure: bool) -> Result<Owned, Thrown> {
+        if !is_procedure && call.args.len() <= CALL_BUFFER_BYTES - ARGS_OFFSET {
             if let Some(direct) = self.direct_hook() {
                 return self.call_direct(direct, call);
             }
         }
         let context = self.isolate.context;
         let hooks = &self.isolate.state().hooks;
-        let hook = hooks.call_reducer.as_ref().map(Owned::raw);
+        let hook = match is_procedure {
+            true => &hooks.call_procedure,
+            false => &hooks.call_reducer,
+        };
+        let hook = hook.as_ref().map(Owned::raw);
         let this = hooks.object.as_ref().map(Owned::raw);
         let (hook, this) = (hook.unwrap_or(undefined()), this.unwrap_or(undefined()));
         let connection = call.connection_id.0;
@@ -102,7 +110,10 @@ impl QuickJsInstance {
             let connection = self.known.get(context, connection)?;
             let connection = Owned::share(context, connection);
             let timestamp = Owned::new(context, qjs::JS_NewBigInt64(context, call.timestamp.0));
-            let args = self.views.view(&mut self.isolate, call.args)?;
+            let args = match is_procedure {
+                true => Owned::checked(context, bytes(context, call.args))?,
+                false => self.views.view(&mut self.isolate, call.args)?,
+            };
             let mut arguments = [
                 number(call.id),
                 sender.raw(),
@@ -153,27 +164,40 @@ impl QuickJsInstance {
     }
 
     /// What the result of the hook means.
-    fn outcome(&mut self, result: Result<Owned, Thrown>) -> ReducerOutcome {
-        match result {
-            Ok(value) if value.is_undefined() => ReducerOutcome::Ok,
-            Ok(value) => {
-                drop(value);
-                let message = format!("Uncaught TypeError: {}", texts::REDUCER_RETURNED);
-                let frames = Vec::new();
-                self.panicked(Exception { message, frames })
-            }
-            Err(Thrown) => self.threw(),
+    fn ended(&mut self, result: Result<Owned, Thrown>, is_procedure: bool) -> Ended {
+        let value = match result {
+            Ok(value) => value,
+            Err(Thrown) => return self.threw(),
+        };
+        if is_procedure {
+            // SAFETY: the value is live; its bytes are copied before anything else runs.
+            let bytes = unsafe { array_bytes(self.isolate.context, value.raw()) };
+            return match bytes {
+                Some(bytes) => Ended::Returned(bytes.to_vec()),
+                None => self.wrong_result(texts::PROCEDURE_RETURNED),
+            };
+        }
+        match value.is_undefined() {
+            true => Ended::Returned(Vec::new()),
+            false => self.wrong_result(texts::REDUCER_RETURNED),
         }
     }
 
     #[cold]
-    fn threw(&mut self) -> ReducerOutcome {
+    fn wrong_result(&mut self, text: &str) -> Ended {
+        let message = format!("Uncaught TypeError: {text}");
+        let frames = Vec::new();
+        self.panicked(Exception { message, frames })
+    }
+
+    #[cold]
+    fn threw(&mut self) -> Ended {
         let exception = self.isolate.take_exception();
         if self.isolate.is_doomed() {
             return self.doomed();
         }
         if let Some(text) = self.user_error(&exception) {
-            return ReducerOutcome::UserError(text);
+            return Ended::Refused(text);
         }
         let context = self.isolate.context;
         // SAFETY: the state is not borrowed.
@@ -215,14 +239,14 @@ impl QuickJsInstance {
     }
 
     /// Writes the record of an exception that nobody caught.
-    fn panicked(&mut self, exception: Exception) -> ReducerOutcome {
+    fn panicked(&mut self, exception: Exception) -> Ended {
         let heap = &self.isolate.state().heap;
         if let Some(bytes) = heap.refused_bytes() {
             // The limit explains it better than the engine's words; as with other terminations there is no record.
             let limit = super::state::memory_limit(heap);
             let text = exception.text();
             let message = format!("{limit} (it asked for {bytes}); then: {text}");
-            return ReducerOutcome::Fatal { message };
+            return Ended::Fatal(message);
         }
         let (filename, line) = match exception.location() {
             Some((script, line)) => (Some(script.as_bytes()), line),
@@ -236,25 +260,19 @@ impl QuickJsInstance {
             exception.message.as_bytes(),
             || exception.console_frames(),
         );
-        ReducerOutcome::Fatal {
-            message: exception.text(),
-        }
+        Ended::Fatal(exception.text())
     }
 
     #[cold]
-    fn doomed(&mut self) -> ReducerOutcome {
+    fn doomed(&mut self) -> Ended {
         match self.isolate.state().doomed.clone() {
             Some(
                 trap @ HostTrap::Limit {
                     kind: LimitKind::CallTime,
                     ..
                 },
-            ) => ReducerOutcome::TimedOut {
-                message: trap.to_string(),
-            },
-            trap => ReducerOutcome::Fatal {
-                message: trap.map(|trap| trap.to_string()).unwrap_or_default(),
-            },
+            ) => Ended::TimedOut(trap.to_string()),
+            trap => Ended::Fatal(trap.map(|trap| trap.to_string()).unwrap_or_default()),
         }
     }
 
@@ -266,6 +284,31 @@ impl QuickJsInstance {
         let is_full = state.heap.used_bytes() >= state.heap.limit() / 4 * 3;
         self.poisoned = is_full || self.isolate.has_jobs();
     }
+
+    fn run(&mut self, mut frame: Frame<'_>, call: &ReducerCall<'_>) -> Ended {
+        if self.poisoned {
+            return Ended::Fatal("the instance was terminated before and was not replaced".into());
+        }
+        let is_procedure = frame.is_procedure();
+        let state = self.isolate.state();
+        frame.begin(&mut state.env, call.name);
+        let call_ms_max = state.env.limits().call_ms_max;
+        state.start_clock(LimitKind::CallTime, call_ms_max);
+        self.isolate.enter();
+        let result = self.call_hook(call, is_procedure);
+        let ended = self.ended(result, is_procedure);
+        self.isolate.run_jobs();
+        let is_doomed = self.isolate.is_doomed();
+        let ended = match is_doomed {
+            false => ended,
+            true => self.doomed(),
+        };
+        if is_doomed || self.isolate.state().heap.refused_bytes().is_some() {
+            self.recover();
+        }
+        frame.end(&mut self.isolate.state().env);
+        ended
+    }
 }
 
 impl ModuleInstance for QuickJsInstance {
@@ -274,29 +317,15 @@ impl ModuleInstance for QuickJsInstance {
         datastore: &mut Option<Box<Datastore>>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
-        if self.poisoned {
-            return ReducerOutcome::Fatal {
-                message: "the instance was terminated before and was not replaced".into(),
-            };
-        }
-        let state = self.isolate.state();
-        state.env.begin_script_call(datastore.take(), call.name);
-        let call_ms_max = state.env.limits().call_ms_max;
-        state.start_clock(LimitKind::CallTime, call_ms_max);
-        self.isolate.enter();
-        let result = self.call_hook(call);
-        let outcome = self.outcome(result);
-        self.isolate.run_jobs();
-        let is_doomed = self.isolate.is_doomed();
-        let outcome = match is_doomed {
-            false => outcome,
-            true => self.doomed(),
-        };
-        if is_doomed || self.isolate.state().heap.refused_bytes().is_some() {
-            self.recover();
-        }
-        *datastore = self.isolate.state().env.end_script_call();
-        outcome
+        self.run(Frame::Reducer(datastore), call).into()
+    }
+
+    fn call_procedure(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        self.run(Frame::Procedure(scope), call).into()
     }
 
     fn is_poisoned(&self) -> bool {

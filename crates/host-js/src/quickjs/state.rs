@@ -65,6 +65,7 @@ pub(crate) struct Hooks {
     pub(crate) get_error_constructor: Option<Owned>,
     pub(crate) sender_error_class: Option<Owned>,
     pub(crate) call_reducer: Option<Owned>,
+    pub(crate) call_procedure: Option<Owned>,
     /// In place of `call_reducer`, if there is one (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<Owned>,
 }

@@ -312,16 +312,15 @@ callbacks! {
         rv.set(::v8::BigInt::new_from_i64(scope, now).into());
         Ok(())
     }
-    call_procedure_end |_scope, _args, _rv| {
-        with_state(|state| Ok(state.env.procedure_end_mut_tx()?))
+    call_procedure_commit |_scope, _args, _rv| {
+        with_state(|state| Ok(state.env.procedure_commit_mut_tx()?))
+    }
+    call_procedure_abort |_scope, _args, _rv| {
+        with_state(|state| Ok(state.env.procedure_abort_mut_tx()?))
     }
     call_procedure_http |_scope, args, _rv| {
         bytes_of(args.get(0))?;
-        // A reducer has a transaction open, and in the load phase there is nobody to wait.
-        with_state(|state| {
-            state.env.procedure_start_mut_tx()?;
-            Err(Failure::Abi(HostTrap::NotSupported("procedure_http_request").into()))
-        })
+        with_state(|state| Ok(state.env.procedure_http_request()?))
     }
     call_noop |_scope, _args, _rv| { Ok(()) }
     call_encode |scope, args, rv| {
@@ -486,7 +485,8 @@ fn general(function: Sys) -> FunctionCallback {
         Sys::GetJwtPayload => call_get_jwt_payload.map_fn_to(),
         Sys::VolatileScheduleImmediate => call_volatile_schedule.map_fn_to(),
         Sys::ProcedureStartMutTx => call_procedure_start.map_fn_to(),
-        Sys::ProcedureCommitMutTx | Sys::ProcedureAbortMutTx => call_procedure_end.map_fn_to(),
+        Sys::ProcedureCommitMutTx => call_procedure_commit.map_fn_to(),
+        Sys::ProcedureAbortMutTx => call_procedure_abort.map_fn_to(),
         Sys::ProcedureHttpRequest => call_procedure_http.map_fn_to(),
     }
 }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use ::v8::{BigInt, DataView, Global, Local, OwnedIsolate, PinScope};
 use lightcone_engine::Datastore;
-use lightcone_host::{HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome};
+use lightcone_host::{
+    HostConfig, HostEnv, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+    ReducerOutcome,
+};
 use lightcone_types::Identity;
 
 use super::exception::uncaught;
 use super::isolate::{Realm, Roots, Stopped, CALL_BUFFER_BYTES};
 use super::values::Value;
+use crate::call::{Ended, Frame};
 use crate::program::ProgramText;
 use crate::texts;
 use crate::trace::Exception;
@@ -63,57 +67,60 @@ impl V8Instance {
         self.realm = Some(realm);
         Ok(())
     }
-}
 
-impl ModuleInstance for V8Instance {
-    fn call_reducer(
-        &mut self,
-        datastore: &mut Option<Box<Datastore>>,
-        call: &ReducerCall<'_>,
-    ) -> ReducerOutcome {
+    #[inline]
+    fn run(&mut self, mut frame: Frame<'_>, call: &ReducerCall<'_>) -> Ended {
         if self.poisoned {
-            return ReducerOutcome::Fatal {
-                message: "the instance was stopped before and not replaced".to_owned(),
-            };
+            return Ended::Fatal("the instance was stopped before and not replaced".to_owned());
         }
         let realm = match self.realm() {
             Ok(realm) => realm,
-            Err(message) => return ReducerOutcome::Fatal { message },
+            Err(message) => return Ended::Fatal(message),
         };
-        realm
-            .state
-            .env
-            .begin_script_call(datastore.take(), call.name);
-        let (end, stopped) =
-            realm.call(|isolate, roots, program| invoke(isolate, roots, program, call));
+        frame.begin(&mut realm.state.env, call.name);
+        let is_procedure = frame.is_procedure();
+        let (end, stopped) = realm
+            .call(|isolate, roots, program| invoke(isolate, roots, program, call, is_procedure));
         let mut poisoned = false;
-        let outcome = match (end, stopped) {
-            (End::Returned, None) => ReducerOutcome::Ok,
-            (End::UserError(text), None) => ReducerOutcome::UserError(text),
+        let ended = match (end, stopped) {
+            (End::Returned(value), None) => Ended::Returned(value),
+            (End::UserError(text), None) => Ended::Refused(text),
             (End::Uncaught(exception), None) => fatal(realm, &exception),
-            (_, Some(Stopped::Time)) => ReducerOutcome::TimedOut {
-                message: realm.time_limit().to_string(),
-            },
-            (_, Some(Stopped::Trap(trap))) => ReducerOutcome::Fatal {
-                message: trap.to_string(),
-            },
-            (End::Stopped, None) => ReducerOutcome::Fatal {
-                message: "the call was stopped".to_owned(),
-            },
+            (_, Some(Stopped::Time)) => Ended::TimedOut(realm.time_limit().to_string()),
+            (_, Some(Stopped::Trap(trap))) => Ended::Fatal(trap.to_string()),
+            (End::Stopped, None) => Ended::Fatal("the call was stopped".to_owned()),
             (_, Some(Stopped::Memory)) => {
                 // The heap is beyond its limit and may be full of garbage that the module holds.
                 poisoned = true;
-                let message = realm.memory_limit().to_string();
-                ReducerOutcome::Fatal { message }
+                Ended::Fatal(realm.memory_limit().to_string())
             }
         };
-        *datastore = realm.state.env.end_script_call();
+        frame.end(&mut realm.state.env);
         let panic = realm.state.panic.take();
         self.poisoned = poisoned;
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
-        outcome
+        ended
+    }
+}
+
+impl ModuleInstance for V8Instance {
+    #[inline]
+    fn call_reducer(
+        &mut self,
+        datastore: &mut Option<Box<Datastore>>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        self.run(Frame::Reducer(datastore), call).into()
+    }
+
+    fn call_procedure(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        self.run(Frame::Procedure(scope), call).into()
     }
 
     fn prepare(&mut self) {
@@ -131,7 +138,7 @@ impl ModuleInstance for V8Instance {
 
 /// An uncaught exception goes to the module's log (§9).
 #[cold]
-fn fatal(realm: &mut Realm, exception: &Exception) -> ReducerOutcome {
+fn fatal(realm: &mut Realm, exception: &Exception) -> Ended {
     let location = exception.location();
     realm.state.env.console_log(
         PANIC_LEVEL,
@@ -141,16 +148,14 @@ fn fatal(realm: &mut Realm, exception: &Exception) -> ReducerOutcome {
         exception.message.as_bytes(),
         || exception.console_frames(),
     );
-    ReducerOutcome::Fatal {
-        message: exception.text(),
-    }
+    Ended::Fatal(exception.text())
 }
 
 const PANIC_LEVEL: u32 = 101;
 
 /// How a hook ended.
 enum End {
-    Returned,
+    Returned(Vec<u8>),
     UserError(String),
     Uncaught(Exception),
     /// Not by itself.
@@ -162,22 +167,32 @@ fn invoke(
     roots: &mut Roots,
     program: &ProgramText,
     call: &ReducerCall<'_>,
+    is_procedure: bool,
 ) -> End {
     ::v8::scope!(let scope, isolate);
     let context = Local::new(scope, &roots.context);
     let scope = &mut ::v8::ContextScope::new(scope, context);
     ::v8::tc_scope!(let scope, scope);
     let receiver: Value<'_> = Local::new(scope, &roots.hooks.receiver).into();
-    let result = match call_direct(scope, roots, receiver, call) {
-        Some(result) => result,
-        None => call_hook(scope, roots, receiver, call),
+    let result = if is_procedure {
+        call_procedure(scope, roots, receiver, call)
+    } else {
+        match call_direct(scope, roots, receiver, call) {
+            Some(result) => result,
+            None => call_hook(scope, roots, receiver, call),
+        }
     };
     let end = match result {
-        Some(value) if value.is_undefined() => End::Returned,
-        Some(_) => End::Uncaught(Exception {
-            message: format!("Uncaught TypeError: {}", texts::REDUCER_RETURNED),
-            frames: Vec::new(),
-        }),
+        Some(value) if is_procedure => match value.try_cast::<::v8::Uint8Array>() {
+            Ok(array) => {
+                let mut value = vec![0; array.byte_length()];
+                array.copy_contents(&mut value);
+                End::Returned(value)
+            }
+            Err(_) => wrong_result(texts::PROCEDURE_RETURNED),
+        },
+        Some(value) if value.is_undefined() => End::Returned(Vec::new()),
+        Some(_) => wrong_result(texts::REDUCER_RETURNED),
         None => {
             let (value, message) = (scope.exception(), scope.message());
             match value {
@@ -242,6 +257,32 @@ fn call_hook<'s>(
     let timestamp = BigInt::new_from_i64(scope, call.timestamp.0).into();
     let args = args_view(scope, roots, call.args)?.into();
     let hook = Local::new(scope, &roots.hooks.call_reducer);
+    hook.call(scope, receiver, &[id, sender, connection, timestamp, args])
+}
+
+#[cold]
+fn wrong_result(text: &str) -> End {
+    End::Uncaught(Exception {
+        message: format!("Uncaught TypeError: {text}"),
+        frames: Vec::new(),
+    })
+}
+
+fn call_procedure<'s>(
+    scope: &mut PinScope<'s, '_>,
+    roots: &mut Roots,
+    receiver: Value<'s>,
+    call: &ReducerCall<'_>,
+) -> Option<Value<'s>> {
+    let id = ::v8::Integer::new_from_unsigned(scope, call.id).into();
+    let sender = roots.identities.sender(scope, &call.sender)?.into();
+    let connection = roots
+        .identities
+        .connection(scope, call.connection_id.0)?
+        .into();
+    let timestamp = BigInt::new_from_i64(scope, call.timestamp.0).into();
+    let args = super::values::uint8_array(scope, call.args)?.into();
+    let hook = Local::new(scope, &roots.hooks.call_procedure);
     hook.call(scope, receiver, &[id, sender, connection, timestamp, args])
 }
 

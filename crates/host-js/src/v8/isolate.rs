@@ -56,6 +56,7 @@ pub(crate) struct Hooks {
     pub(crate) describe: Global<Function>,
     pub(crate) sender_error: Global<Object>,
     pub(crate) call_reducer: Global<Function>,
+    pub(crate) call_procedure: Global<Function>,
     /// `__lightcone_call_reducer__` (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<Global<Function>>,
 }
@@ -572,6 +573,8 @@ fn find_hooks(
     let error_constructor = next()?;
     let sender_error = next()?;
     let call_reducer = next()?;
+    let _views = (next()?, next()?);
+    let call_procedure = next()?;
     // SAFETY: the state of the isolate that is being built; see `with_state`.
     unsafe { (*State::current()).error_constructor = Some(error_constructor) };
     let sender_error = Local::new(scope, sender_error);
@@ -580,6 +583,7 @@ fn find_hooks(
         describe,
         sender_error: Global::new(scope, Local::<Object>::from(sender_error)),
         call_reducer,
+        call_procedure,
         call_reducer_direct: found.next_back().flatten(),
     })
 }

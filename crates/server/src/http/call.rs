@@ -1,4 +1,4 @@
-//! Calls of reducers over HTTP (06 §5.11).
+//! Calls of reducers and procedures over HTTP (06 §5.11).
 
 use std::sync::Arc;
 
@@ -65,6 +65,10 @@ pub(super) async fn call(
             .await
     });
     match tokio::time::timeout(state.config.limits.request_timeout, call).await {
+        Ok(Ok(Ok(CallOutcome {
+            returned_json: Some(json),
+            ..
+        }))) => Ok(returned(json)),
         Ok(Ok(Ok(outcome))) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
         Ok(Ok(Err(error))) => Ok(refused(error)),
         Ok(Err(_)) => Err(Failure::internal("The reducer worker encountered a fatal error: it stopped")),
@@ -84,6 +88,18 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
     response
         .headers_mut()
         .insert(EXECUTION_MICROS, HeaderValue::from(outcome.execution_us));
+    response
+}
+
+/// What a procedure returned (06 §5.11).
+fn returned(json: String) -> Response {
+    let mut response = reply::text(json);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(EXECUTION_MICROS, HeaderValue::from(0));
     response
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ReducerCall,
-    ReducerOutcome,
+    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
@@ -75,6 +75,16 @@ impl LoadedModule for FakeModule {
 }
 
 impl ModuleInstance for FakeInstance {
+    fn call_procedure(
+        &mut self,
+        _: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        ProcedureOutcome::Failed {
+            message: format!("{} does nothing", call.name),
+        }
+    }
+
     fn call_reducer(
         &mut self,
         datastore: &mut Option<Box<Datastore>>,

@@ -1,0 +1,187 @@
+//! Procedures: their transactions are committed one by one, in the order of everything else, and their results come back,
+//! whichever engine runs them (03 §10, 05 §6.4, 06 §5.11). `modules/procedures-rs` and `modules/procedures-ts` are the same.
+
+mod common;
+
+use common::{bundle, caller, module, open, options, Client, OWNER, STRANGER};
+use lightcone_database::{
+    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HostKind, ShutdownReason,
+};
+use lightcone_host_js::JsEngineOptions;
+use lightcone_types::Encode;
+use lightcone_wire::{ClientMessage, ProcedureStatus, ServerMessage};
+
+fn js_options(directory: &std::path::Path) -> DatabaseOptions {
+    let mut options = options(directory);
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    options.limits.host.call_ms_max = 300;
+    options
+}
+
+async fn create(options: DatabaseOptions, kind: HostKind) -> DatabaseHandle {
+    let program = match kind {
+        HostKind::Wasm => module("procedures"),
+        HostKind::Js => bundle("procedures").into_bytes().into(),
+    };
+    let created =
+        tokio::task::spawn_blocking(move || DatabaseHandle::create(options, program, kind));
+    let created = created.await.expect("no panic");
+    created.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A call over HTTP: what it returned, or the error.
+async fn http(database: &DatabaseHandle, function: &str, args: &str) -> Result<String, CallError> {
+    let args = CallArgs::Json(args.to_owned());
+    let outcome = database.call(caller(OWNER), function, args).await?;
+    Ok(outcome
+        .returned_json
+        .expect("a procedure returns something"))
+}
+
+fn args(id: u32, amount: Option<u64>) -> Vec<u8> {
+    let mut args = id.to_vec();
+    if let Some(amount) = amount {
+        amount.encode(&mut args);
+    }
+    args
+}
+
+/// A call over the client's protocol. Updates that come before its answer are counted.
+async fn call(client: &mut Client, procedure: &str, args: &[u8]) -> (ProcedureStatus, usize) {
+    client
+        .send(&[ClientMessage::CallProcedure {
+            request_id: 9,
+            procedure,
+            args,
+        }])
+        .await;
+    let mut updates = 0;
+    loop {
+        match client.next().await {
+            ServerMessage::TransactionUpdate { .. } => updates += 1,
+            ServerMessage::ProcedureResult {
+                request_id: 9,
+                status,
+                ..
+            } => return (status, updates),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn failure(status: ProcedureStatus) -> String {
+    match status {
+        ProcedureStatus::InternalError(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn procedures_from_call_to_reopen(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(js_options(directory.path()), kind).await;
+    let mut client = Client::connect(&database, STRANGER, 5).await;
+    client
+        .send(&[ClientMessage::Subscribe {
+            request_id: 1,
+            query_set_id: 1,
+            query_strings: vec!["SELECT * FROM counters"],
+        }])
+        .await;
+    assert!(matches!(
+        client.next().await,
+        ServerMessage::SubscribeApplied { .. }
+    ));
+
+    // Two transactions: two updates, also for the caller, and then the result.
+    let (status, updates) = call(&mut client, "add_twice", &args(1, Some(5))).await;
+    assert_eq!(status, ProcedureStatus::Returned(10_u64.to_vec()));
+    assert_eq!(updates, 2);
+    let (status, updates) = call(&mut client, "peek", &args(1, None)).await;
+    assert_eq!(
+        status,
+        ProcedureStatus::Returned([&[0][..], &10_u64.to_vec()].concat())
+    );
+    assert_eq!(updates, 0);
+    let (status, _) = call(&mut client, "peek", &args(2, None)).await;
+    assert_eq!(status, ProcedureStatus::Returned(vec![1]));
+
+    // What is given up never happened; what was committed before a failure stays.
+    let (status, updates) = call(&mut client, "give_up", &args(1, None)).await;
+    assert_eq!(
+        status,
+        ProcedureStatus::Returned("gave up at 1010".to_owned().to_vec())
+    );
+    assert_eq!(updates, 0);
+    let (status, updates) = call(&mut client, "add_and_fail", &args(1, None)).await;
+    let text = failure(status);
+    assert!(
+        text.starts_with("The module instance encountered a fatal error: "),
+        "{text}"
+    );
+    assert_eq!(updates, 1);
+    let (status, updates) = call(&mut client, "fail_inside", &args(1, None)).await;
+    failure(status);
+    assert_eq!(updates, 0);
+
+    // What cannot be done, or never ends, is told; the next call works.
+    let (status, _) = call(&mut client, "wait_outside", &[]).await;
+    let text = failure(status);
+    assert!(text.contains("is not supported yet [LC0310]"), "{text}");
+    let (status, _) = call(&mut client, "loop_for_ever", &[]).await;
+    let text = failure(status);
+    assert!(text.contains("[LC0720]"), "{text}");
+    let (status, _) = call(&mut client, "nobody", &[]).await;
+    assert_eq!(failure(status), "No such procedure");
+    let (status, _) = call(&mut client, "peek", &[1]).await;
+    let text = failure(status);
+    assert!(
+        text.starts_with("invalid arguments for procedure peek: "),
+        "{text}"
+    );
+
+    // The same over HTTP.
+    let added = http(&database, "add_twice", "[1, 100]").await;
+    assert_eq!(added.expect("added"), "211");
+    let found = http(&database, "peek", r#"{"id": 1}"#).await;
+    assert_eq!(found.expect("found"), "[0,211]");
+    assert_eq!(
+        http(&database, "peek", "[2]").await.expect("none"),
+        "[1,[]]"
+    );
+    match http(&database, "add_and_fail", "[1]").await {
+        Err(CallError::Database(text)) => assert!(
+            text.starts_with("The module instance encountered a fatal error: "),
+            "{text}"
+        ),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        http(&database, "loop_for_ever", "[]").await,
+        Err(CallError::TimedOut { .. })
+    ));
+    match http(&database, "peek", "[]").await {
+        Err(CallError::InvalidArguments(text)) => assert!(
+            text.starts_with("invalid arguments for procedure peek: "),
+            "{text}"
+        ),
+        other => panic!("{other:?}"),
+    }
+
+    // Every transaction is in the log.
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let database = open(js_options(directory.path())).await;
+    let found = http(&database, "peek", "[1]").await;
+    assert_eq!(found.expect("found"), "[0,212]");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rust() {
+    procedures_from_call_to_reopen(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typescript() {
+    procedures_from_call_to_reopen(HostKind::Js).await;
+}

@@ -1,0 +1,73 @@
+//! Procedures: several transactions in one call, results, and what goes wrong. `procedures-ts` is the same in TypeScript.
+
+use spacetimedb::{procedure, table, ProcedureContext, Table, TimeDuration, TxContext};
+
+#[table(accessor = counters, public)]
+pub struct Counter {
+    #[primary_key]
+    pub id: u32,
+    pub value: u64,
+}
+
+fn add(tx: &TxContext, id: u32, amount: u64) -> u64 {
+    let counters = tx.db.counters();
+    let value = counters.id().find(id).map_or(0, |counter| counter.value) + amount;
+    let counter = Counter { id, value };
+    if value == amount {
+        counters.insert(counter);
+    } else {
+        counters.id().update(counter);
+    }
+    value
+}
+
+/// Two transactions.
+#[procedure]
+pub fn add_twice(ctx: &mut ProcedureContext, id: u32, amount: u64) -> u64 {
+    ctx.with_tx(|tx| add(tx, id, amount));
+    ctx.with_tx(|tx| add(tx, id, amount))
+}
+
+/// One transaction that changes nothing.
+#[procedure]
+pub fn peek(ctx: &mut ProcedureContext, id: u32) -> Option<u64> {
+    ctx.with_tx(|tx| tx.db.counters().id().find(id).map(|counter| counter.value))
+}
+
+/// A transaction that is given up.
+#[procedure]
+pub fn give_up(ctx: &mut ProcedureContext, id: u32) -> String {
+    let outcome: Result<u64, String> = ctx.try_with_tx(|tx| {
+        let value = add(tx, id, 1000);
+        Err(format!("gave up at {value}"))
+    });
+    outcome.unwrap_err()
+}
+
+/// What was committed before stays.
+#[procedure]
+pub fn add_and_fail(ctx: &mut ProcedureContext, id: u32) {
+    ctx.with_tx(|tx| add(tx, id, 1));
+    panic!("after the first transaction");
+}
+
+#[procedure]
+pub fn fail_inside(ctx: &mut ProcedureContext, id: u32) {
+    ctx.with_tx(|tx| {
+        add(tx, id, 1);
+        panic!("inside of a transaction");
+    });
+}
+
+#[procedure]
+pub fn loop_for_ever(_ctx: &mut ProcedureContext) {
+    #[allow(clippy::empty_loop)]
+    loop {}
+}
+
+/// Needs what the server cannot do yet.
+#[procedure]
+pub fn wait_outside(ctx: &mut ProcedureContext) {
+    let later = ctx.timestamp + TimeDuration::from_micros(60_000_000);
+    ctx.sleep_until(later);
+}
