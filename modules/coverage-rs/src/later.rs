@@ -1,4 +1,4 @@
-//! Parts of a module that the server does not run yet: the module must load, and calls into them must say so.
+//! Procedures, and parts of a module that the server does not run yet: the module must load, and calls must say so.
 
 use spacetimedb::http::{HandlerContext, Request, Response, Router};
 use spacetimedb::{

@@ -175,12 +175,14 @@ test('v3: many calls in one payload are answered in order', async () => {
   await client.close();
 });
 
-test('a call into what is not supported yet says so', async () => {
+test('a procedure answers with its value; a lifecycle reducer cannot be called', async () => {
   const client = await RawClient.connect(server.url, 'all');
-  client.send(message.callProcedure(3, 'add_numbers', Buffer.alloc(16)));
+  client.send(message.callProcedure(3, 'add_numbers', new Writer().i64(40n).i64(2n).done()));
   const result = await client.expect('ProcedureResult');
   expect(result.requestId).toBe(3);
-  expect(result.error).toMatch(/not supported yet.*\[LC03\d\d\]/);
+  expect(result.value).toEqual(new Writer().i64(42n).done());
+  client.send(message.callProcedure(4, 'add_numbers', Buffer.alloc(15)));
+  expect((await client.expect('ProcedureResult')).error).toMatch(/^invalid arguments for procedure add_numbers: /);
   expect(await client.call('client_connected')).toMatchObject({ kind: 'InternalError', error: expect.stringContaining("can't directly call special") });
   await client.close();
 });

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    ConsoleRecord, ConsoleSink, HostConfig, HostEnv, HostError, HostLimits, LoadedModule,
-    ModuleEngine, ModuleInstance, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+    CommittedTransaction, ConsoleRecord, ConsoleSink, HostConfig, HostEnv, HostError, HostLimits,
+    LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+    ReducerOutcome, FATAL_ERROR_TEXT,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;
@@ -149,6 +150,18 @@ impl Running {
     }
 
     pub fn script_with(definitions: &str, body: &str, limits: HostLimits) -> Running {
+        Running::program(&script(definitions, body), limits)
+    }
+
+    /// A module around the body of its procedure hook.
+    pub fn procedure(body: &str, limits: HostLimits) -> Running {
+        let hook =
+            format!("__call_procedure__(id, sender, connection, timestamp, args) {{ {body} }}");
+        let program = script("", "").replace("__call_procedure__: none", &hook);
+        Running::program(&program, limits)
+    }
+
+    fn program(program: &str, limits: HostLimits) -> Running {
         static PERSON: OnceLock<Vec<u8>> = OnceLock::new();
         let description = PERSON.get_or_init(|| {
             let config = config(HostLimits::default(), Arc::default());
@@ -158,8 +171,8 @@ impl Running {
                 .describe()
                 .to_vec()
         });
-        let mut running = Running::load(script(definitions, body).as_bytes(), limits)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let mut running =
+            Running::load(program.as_bytes(), limits).unwrap_or_else(|error| panic!("{error}"));
         running.create_tables(description);
         running
     }
@@ -205,6 +218,25 @@ impl Running {
             .module
             .instantiate(env)
             .unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Calls a procedure; what it committed is in the second part.
+    pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome, Vec<CommittedTransaction>) {
+        let datastore = self.datastore.take().expect("there is a datastore");
+        let mut scope = Some(ProcedureScope::new(datastore, CommitOutput::default()));
+        let call = ReducerCall {
+            id: 0,
+            name: &"test_procedure".into(),
+            sender: identity(SENDER),
+            connection_id: ConnectionId(CONNECTION),
+            timestamp: Timestamp(1_700_000_000_000_000),
+            args,
+        };
+        let outcome = self.instance.call_procedure(&mut scope, &call);
+        let scope = scope.expect("the scope comes back");
+        let (datastore, _, committed) = scope.into_parts();
+        self.datastore = Some(datastore);
+        (outcome, committed)
     }
 
     /// Calls a reducer in a transaction of its own, which is committed if it succeeds.

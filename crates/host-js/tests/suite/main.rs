@@ -12,3 +12,4 @@ mod globals;
 mod imports;
 mod interrupts;
 mod load;
+mod procedures;

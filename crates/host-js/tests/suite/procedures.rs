@@ -1,0 +1,158 @@
+//! `__call_procedure__` and its transactions (spec 04 §6.2, 03 §10).
+
+use lightcone_host::{HostLimits, ProcedureOutcome};
+
+use crate::common::{small_limits, Running};
+
+/// The BSATN of a person without a name: id, length of the name, age.
+const INSERT: &str = "const row = new Uint8Array(13); row[0] = args[0]; row[12] = 7;\n\
+    const insert = () => sys.datastore_insert_bsatn(sys.table_id_from_name('person'), row.buffer, 13);";
+
+fn failed(outcome: ProcedureOutcome) -> String {
+    match outcome {
+        ProcedureOutcome::Failed { message } => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_hook_gets_what_the_chapter_says_and_returns_bytes() {
+    let mut module = Running::procedure(
+        "log(id, sender, connection, timestamp, args instanceof Uint8Array, args.join(), args.buffer.byteLength);\n\
+         return new Uint8Array([9, 1, 2, 9]).subarray(1, 3);",
+        small_limits(),
+    );
+    let (outcome, committed) = module.call_procedure(&[5, 6]);
+    assert_eq!(outcome, ProcedureOutcome::Returned(vec![1, 2]));
+    assert_eq!(committed, []);
+    assert_eq!(
+        module.console.messages(),
+        ["Info: 0 4660 7 1700000000000000 true 5,6 2"]
+    );
+    let (outcome, _) = module.call_procedure(&[]);
+    assert_eq!(outcome, ProcedureOutcome::Returned(vec![1, 2]));
+}
+
+#[test]
+fn transactions_start_end_and_are_needed() {
+    let mut module = Running::procedure(
+        &format!(
+            "{INSERT}\n\
+             log(attempt(() => sys.table_id_from_name('person')));\n\
+             log(attempt(() => sys.procedure_commit_mut_tx()), attempt(() => sys.procedure_abort_mut_tx()));\n\
+             log(typeof sys.procedure_start_mut_tx(), attempt(() => sys.procedure_start_mut_tx()));\n\
+             insert();\n\
+             log(attempt(() => sys.procedure_http_request(new Uint8Array(0), new Uint8Array(0))));\n\
+             log(sys.procedure_commit_mut_tx());\n\
+             sys.procedure_start_mut_tx(); row[0]++; insert(); log(sys.procedure_abort_mut_tx());\n\
+             sys.procedure_start_mut_tx();\n\
+             log(sys.datastore_table_row_count(sys.table_id_from_name('person')));\n\
+             const rows = sys.datastore_table_scan_bsatn(sys.table_id_from_name('person'));\n\
+             sys.procedure_commit_mut_tx();\n\
+             log(attempt(() => sys.row_iter_bsatn_advance(rows, new ArrayBuffer(100))));\n\
+             return new Uint8Array(0);"
+        ),
+        small_limits(),
+    );
+    let (outcome, committed) = module.call_procedure(&[3]);
+    let logs = module.console.messages();
+    assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()), "{logs:?}");
+    assert_eq!(committed.len(), 1, "what changed nothing left nothing");
+    assert!(committed[0].has_record);
+    let starts = [
+        "Info: errno 2 ",
+        "Info: errno 18 ",
+        "Info: bigint errno 17 ",
+        "Info: errno 17 ",
+        "Info: undefined",
+        "Info: undefined",
+        "Info: 1",
+        "Info: errno 6 ",
+    ];
+    assert_eq!(logs.len(), starts.len(), "{logs:?}");
+    for (log, start) in logs.iter().zip(starts) {
+        assert!(log.starts_with(start), "{logs:?}");
+    }
+    assert!(logs[1].contains(" errno 18 "), "{logs:?}");
+}
+
+#[test]
+fn what_is_left_open_is_rolled_back_and_told() {
+    let mut module = Running::procedure(
+        &format!("{INSERT}\nsys.procedure_start_mut_tx(); insert(); return new Uint8Array(0);"),
+        small_limits(),
+    );
+    for _ in 0..2 {
+        let (outcome, committed) = module.call_procedure(&[3]);
+        assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+        assert_eq!(committed, []);
+        assert_eq!(
+            module.console.messages(),
+            ["Error: aborting dangling anonymous transaction in procedure test_procedure"]
+        );
+    }
+}
+
+#[test]
+fn failures_keep_what_was_committed() {
+    for (end, text) in [
+        ("throw new SenderError('no');", "no"),
+        (
+            "throw new TypeError('broken');",
+            "Uncaught TypeError: broken",
+        ),
+        (
+            "return 7;",
+            "Uncaught TypeError: Expected `Uint8Array` return from `__call_procedure__`",
+        ),
+        (
+            "sys.procedure_http_request(new Uint8Array(0), new Uint8Array(0));",
+            "`procedure_http_request` is not supported yet [LC0310]",
+        ),
+    ] {
+        let mut module = Running::procedure(
+            &format!("{INSERT}\nsys.procedure_start_mut_tx(); insert(); sys.procedure_commit_mut_tx(); {end}"),
+            small_limits(),
+        );
+        let (outcome, committed) = module.call_procedure(&[3]);
+        let message = failed(outcome);
+        assert!(message.starts_with(text), "{message}");
+        assert_eq!(committed.len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_procedure_that_never_ends_is_stopped() {
+    let mut module = Running::procedure(
+        "if (args[0] === 1) { sys.procedure_start_mut_tx(); for (;;); } return new Uint8Array(0);",
+        small_limits(),
+    );
+    let (outcome, committed) = module.call_procedure(&[1]);
+    assert!(
+        matches!(outcome, ProcedureOutcome::TimedOut { message } if message.ends_with("[LC0720]"))
+    );
+    assert_eq!(committed, []);
+    let (outcome, _) = module.call_procedure(&[2]);
+    assert_eq!(outcome, ProcedureOutcome::Returned(Vec::new()));
+}
+
+#[test]
+fn what_a_procedure_commits_is_bounded() {
+    let mut module = Running::procedure(
+        &format!(
+            "{INSERT}\n\
+             for (let i = 0; i < 100; i++) {{ sys.procedure_start_mut_tx(); row[1]++; insert(); sys.procedure_commit_mut_tx(); }}"
+        ),
+        HostLimits {
+            procedure_bytes_max: 500,
+            ..small_limits()
+        },
+    );
+    let (outcome, committed) = module.call_procedure(&[3]);
+    let message = failed(outcome);
+    assert!(
+        message.ends_with("procedure-bytes-max = 500 [LC0724]"),
+        "{message}"
+    );
+    assert!((2..100).contains(&committed.len()), "{}", committed.len());
+}
