@@ -54,8 +54,11 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
     if (context.programs !== undefined) return startServer(context);
     // `prep` or a person has started one with the database of this test.
     const { database } = options.module(config);
-    const isReady = (await pings(defaultAddress)) && (await hasDatabase(defaultAddress, database));
-    if (isReady || !config.prep) return foundServer(defaultAddress);
+    const isThere = await pings(defaultAddress);
+    if (isThere && (!config.prep || (await hasDatabase(defaultAddress, database))))
+      return foundServer(defaultAddress);
+    if (!config.prep)
+      throw new NotRunning(`no server at ${defaultAddress}: start it with \`${startCommand}\``);
     return startServer(context);
   };
 
@@ -80,6 +83,10 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
         if (server.isOurs || context.asService || isMissing) {
           await publishModule(context, server.address, module);
           await seed();
+        } else if (!(await hasDatabase(server.address, module.database))) {
+          throw new NotRunning(
+            `no database ${module.database} at ${server.address}: \`pnpm run prep\` publishes it`,
+          );
         } else {
           say(`using the database ${module.database} at ${server.address} as it is`);
         }

@@ -11,7 +11,7 @@ import { writeReports } from "../report/reports";
 import { type FoundTestCase, testCasesOf } from "../tests/test_cases";
 import { fingerprint, type Hardware } from "./hardware";
 import { type Block, type Load, planOf } from "./plan";
-import { configOfFile, fileNameOf, type RunFile, writeJson } from "./results";
+import { configOfFile, ensureDirectory, fileNameOf, type RunFile, writeJson } from "./results";
 import { roundTripMilliseconds } from "./round_trip";
 import { runOnce } from "./runner";
 import { suiteSoftware } from "./software";
@@ -62,6 +62,8 @@ export async function bench(config: Config, test: string, session: Session): Pro
   const { cases, absent } = await chooseCases(config, test);
   for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
   if (cases.length === 0) throw new UsageError(`nothing to run: no chosen connector has the test ${test}`);
+  // Before the first run, not after the last one.
+  ensureDirectory(config.runsDir);
   warnOfSettings(config, session);
   const hardware = fingerprint(session.workDirectory);
   warnIfBusy(config, session, hardware);

@@ -1,8 +1,8 @@
 // The files of a run (section 6.1): keys of the published format, and ours beside them.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config";
+import { type Config, UsageError } from "../config";
 import type { Fairness } from "../connectors/connector";
 import type { CpuReport } from "./cpu";
 import type { Hardware } from "./hardware";
@@ -125,9 +125,19 @@ export function fileNameOf(file: RunFile): string {
   return `${file.test}-${system}-a${file.alpha}${tag}-${timestamp(new Date(file.startedAt))}.json`;
 }
 
+/** Makes the directory of the results if need be. */
+export function ensureDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true });
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    throw new UsageError(`results cannot be written to ${directory}: ${(error as Error).message}`);
+  }
+}
+
 /** Writes into the directory of the runs, which is made if need be; answers the path. */
 export function writeJson(directory: string, name: string, value: unknown): string {
-  mkdirSync(directory, { recursive: true });
+  ensureDirectory(directory);
   const path = join(directory, name);
   writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
   return path;

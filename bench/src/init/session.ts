@@ -2,7 +2,7 @@
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config";
+import { type Config, UsageError } from "../config";
 import { packageDirectory } from "./commands";
 import type { PrepareContext } from "./prepare";
 import { ProcessGroup } from "./processes";
@@ -18,11 +18,19 @@ export interface Session {
 
 export const say = (line: string): void => console.log(`[bench] ${line}`);
 
+function makeDirectory(parent: string): string {
+  try {
+    mkdirSync(parent, { recursive: true });
+    return mkdtempSync(join(parent, "run-"));
+  } catch (error) {
+    throw new UsageError(`data cannot be written to ${parent} (BENCH_DATA_DIR): ${(error as Error).message}`);
+  }
+}
+
 export function openSession(): Session {
   // Beside the package and not in /tmp, which may be memory: a sync must reach a disk.
   const parent = process.env["BENCH_DATA_DIR"] ?? join(packageDirectory, ".data");
-  mkdirSync(parent, { recursive: true });
-  const workDirectory = mkdtempSync(join(parent, "run-"));
+  const workDirectory = makeDirectory(parent);
   const processes = new ProcessGroup();
   const end = () => {
     processes.killAll();
