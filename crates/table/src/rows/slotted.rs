@@ -73,9 +73,14 @@ pub(super) fn slotted_rows(page: &[u8], mut visit: impl FnMut(usize, &[u8])) {
     }
 }
 
-/// Bytes that a new row could use: between data and slots, and in holes.
+/// Bytes that are free: between data and slots, and in holes.
+fn free(page: &[u8]) -> usize {
+    PAGE_BYTES - u16_at(page, 2) * SLOT_BYTES - u32_at(page, 4) + u32_at(page, 8)
+}
+
+/// Bytes that a new row could use: what is free, without the slot that it needs.
 fn room(page: &[u8]) -> usize {
-    slot_at(u16_at(page, 2)).saturating_sub(u32_at(page, 4)) + u32_at(page, 8)
+    free(page).saturating_sub(SLOT_BYTES)
 }
 
 /// Moves all rows of a page together; slots keep their numbers.
@@ -176,12 +181,10 @@ impl SlottedRows {
     fn free_slot(page: &[u8], len: usize) -> Option<usize> {
         let slots = u16_at(page, 2);
         let live = u32_at(page, 12);
-        if live < slots && room(page) + SLOT_BYTES >= len {
-            let free = (0..slots).find(|&index| slot(page, index).is_none());
-            // Room is counted as if a slot had to be added, so add it back for a slot that is there.
-            return free.filter(|_| room(page) + SLOT_BYTES >= len);
+        if live < slots && free(page) >= len {
+            return (0..slots).find(|&index| slot(page, index).is_none());
         }
-        (slots < SLOTS && room(page) >= len).then_some(slots)
+        (slots < SLOTS && free(page) >= len + SLOT_BYTES).then_some(slots)
     }
 
     fn fill_slot(&mut self, index: usize, slot: usize, row: &[u8]) -> RowId {
@@ -207,7 +210,7 @@ impl SlottedRows {
                 put_u32(page, 8, garbage);
                 return Some(id);
             }
-            if room(page) + SLOT_BYTES + len >= row.len() {
+            if free(page) + len >= row.len() {
                 put_u16(page, slot_at(slot_index) + 2, usize::from(SLOT_FREE));
                 let garbage = u32_at(page, 8) + len;
                 put_u32(page, 8, garbage);
@@ -338,4 +341,70 @@ fn check_slotted_page(image: &[u8], layout: &RowLayout) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a full page that grow and shrink by single bytes: the last bytes before the slots are used as well.
+    #[test]
+    fn the_last_bytes_of_a_page_are_not_those_of_a_slot() {
+        for grown in 1..12 {
+            let mut rows = SlottedRows::default();
+            let mut model: Vec<(RowId, Vec<u8>)> = Vec::new();
+            while rows.pages.len() < 2 {
+                let row = vec![model.len() as u8; 97];
+                model.push((rows.insert(&row).expect("there is room"), row));
+            }
+            for round in 0..40 {
+                for (number, (id, row)) in model.iter_mut().enumerate() {
+                    let len = 90 + (number * 7 + round * grown) % (13 + grown);
+                    row.resize(len, number as u8);
+                    *id = rows.replace(*id, row).expect("there is room");
+                }
+                for (id, row) in &model {
+                    assert_eq!(rows.get(*id), &row[..], "grown by {grown}, round {round}");
+                }
+            }
+        }
+    }
+
+    /// A slot that is added takes its bytes from what is free, even when data end right before the slots.
+    #[test]
+    fn a_new_slot_does_not_lie_in_a_row() {
+        for gap in 0..SLOT_BYTES {
+            let mut rows = SlottedRows::default();
+            let big = (PAGE_BYTES - HEADER_BYTES - 5 * SLOT_BYTES - gap) / 5;
+            let rest = PAGE_BYTES - HEADER_BYTES - 5 * SLOT_BYTES - gap - 4 * big;
+            let ids: Vec<RowId> = [big, big, big, big, rest]
+                .iter()
+                .enumerate()
+                .map(|(index, len)| {
+                    rows.insert(&vec![index as u8; *len])
+                        .expect("there is room")
+                })
+                .collect();
+            rows.replace(ids[0], &vec![0; big - 100])
+                .expect("it shrinks");
+            let new: Vec<RowId> = (0..3)
+                .map(|index| {
+                    rows.insert(&vec![100 + index; 100 - index as usize])
+                        .expect("there is room")
+                })
+                .collect();
+            for (index, id) in ids.iter().enumerate() {
+                assert!(
+                    rows.get(*id).iter().all(|byte| *byte == index as u8),
+                    "gap {gap}, row {index}"
+                );
+            }
+            for (index, id) in new.iter().enumerate() {
+                assert!(
+                    rows.get(*id).iter().all(|byte| *byte == 100 + index as u8),
+                    "gap {gap}, new row {index}"
+                );
+            }
+        }
+    }
 }
