@@ -5,7 +5,9 @@ import { benchInTest } from "./support/workload_bench";
 
 describe("data-layer", () => {
   it("measures each operation, and its log is complete", async () => {
-    const { code, said, files } = await benchInTest("data-layer --iters 3");
+    const { code, said, files } = await benchInTest(
+      "data-layer --iters 3 --connectors postgres_direct,sqlite_direct",
+    );
     expect(code).toBe(0);
     expect(files.map((file) => file.results[0]!.system)).toEqual(["postgres_direct", "sqlite_direct"]);
     for (const file of files) {

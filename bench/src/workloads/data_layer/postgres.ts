@@ -99,11 +99,11 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
     create: (title) =>
       write(async (run) => {
         const { rows } = await run(insertNote, title);
-        const id = Number(rows[0]!.id);
-        await run(insertEvent, "create", id, title);
-        return id;
+        await run(insertEvent, "create", rows[0]!.id, title);
       }),
-    createBare: async (title) => Number((await read(insertNote, title))[0]!.id),
+    async createBare(title) {
+      await read(insertNote, title);
+    },
     createMany: (titles) =>
       write(async (run) => {
         const { rows } = await run(insertMany, titles);
@@ -124,15 +124,13 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
       }),
     updateMany: (tag, title) =>
       write(async (run) => {
-        const { rowCount } = await run(setTitles, tag, title);
+        await run(setTitles, tag, title);
         await run(insertEvent, "update_many", 0, tag);
-        return rowCount ?? 0;
       }),
     deleteMany: (tag) =>
       write(async (run) => {
-        const { rowCount } = await run(setAllDeleted, tag);
+        await run(setAllDeleted, tag);
         await run(insertEvent, "delete_many", 0, tag);
-        return rowCount ?? 0;
       }),
     findMany: async (limit) => (await read(newest, limit)).map(noteOf),
     async get(id) {

@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS event_log (
   id INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, op TEXT NOT NULL, record_id INTEGER NOT NULL,
   payload TEXT NOT NULL, at INTEGER NOT NULL
 );
-DELETE FROM note; DELETE FROM tag; DELETE FROM event_log;`;
+DELETE FROM note; DELETE FROM tag; DELETE FROM event_log;
+DELETE FROM sqlite_sequence`;
 
 type Row = Omit<Note, "deleted"> & { deleted: number };
 const noteOf = (row: Row): Note => ({ ...row, deleted: row.deleted !== 0 });
@@ -61,8 +62,12 @@ export function sqliteNotes(database: Database.Database): NoteStore {
         for (let tag = 1; tag < tagsPerNote; tag++) insertTag.run(id, `tag ${tag}`);
       }
     }),
-    create: inTransaction(createOne),
-    createBare: insert,
+    create: inTransaction((title: string) => {
+      createOne(title);
+    }),
+    createBare: (title) => {
+      insert(title);
+    },
     createMany: inTransaction((titles: string[]) => {
       for (const title of titles) createOne(title);
     }),
@@ -75,14 +80,12 @@ export function sqliteNotes(database: Database.Database): NoteStore {
       event("delete", id, "");
     }),
     updateMany: inTransaction((tag: string, title: string) => {
-      const { changes } = setTitles.run(title, tag);
+      setTitles.run(title, tag);
       event("update_many", 0, tag);
-      return changes;
     }),
     deleteMany: inTransaction((tag: string) => {
-      const { changes } = setAllDeleted.run(tag);
+      setAllDeleted.run(tag);
       event("delete_many", 0, tag);
-      return changes;
     }),
     findMany: (limit) => newest.all(limit).map(noteOf),
     get: (id) => {

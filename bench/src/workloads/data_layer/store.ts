@@ -19,15 +19,15 @@ type Answer<T> = T | Promise<T>;
 export interface NoteStore {
   /** Makes the tables if they are missing, and fills them: `notes` notes, of which the first `grouped` have the tag `group`. */
   seed(notes: number, grouped: number, group: string): Answer<void>;
-  create(title: string): Answer<number>;
+  create(title: string): Answer<void>;
   /** Without the log. */
-  createBare(title: string): Answer<number>;
+  createBare(title: string): Answer<void>;
   createMany(titles: string[]): Answer<void>;
   update(id: number, title: string): Answer<void>;
   delete(id: number): Answer<void>;
-  /** All notes that have the tag, with one entry of the log; how many they were. */
-  updateMany(tag: string, title: string): Answer<number>;
-  deleteMany(tag: string): Answer<number>;
+  /** All notes that have the tag, with one entry of the log. */
+  updateMany(tag: string, title: string): Answer<void>;
+  deleteMany(tag: string): Answer<void>;
   /** The newest live notes. */
   findMany(limit: number): Answer<Note[]>;
   get(id: number): Answer<Note | undefined>;

@@ -1,0 +1,1 @@
+export { lightconeNotes as default } from "../../workloads/data_layer/sdk_cases";

@@ -1,0 +1,1 @@
+export { spacetimedbNotes as default } from "../../workloads/data_layer/sdk_cases";
