@@ -1,0 +1,36 @@
+// Short runs of the workloads on this repository's server, with its own SDK and with the published one. LIGHTCONE_BIN names
+// a built `spacetime`; without it, it is built.
+
+import { describe, expect, it } from "vitest";
+import { benchInTest } from "./support/workload_bench";
+
+const minutes = 60_000;
+
+describe.each([
+  ["ycsb-a --records 200 --ops 400 --concurrency 4", 400],
+  ["ycsb-d --records 200 --ops 400 --concurrency 4", 400],
+  ["ycsb-e --records 200 --ops 200 --concurrency 4", 200],
+  ["ycsb-f --records 200 --ops 400 --concurrency 4", 400],
+  ["content-crud --tests 20 --concurrency 4", 120],
+  ["job-queue --jobs 100 --concurrency 4", 200],
+  ["job-lease --jobs 500 --concurrency 4", 10],
+  // Nine kinds of operations four times, and three over many rows once.
+  ["data-layer --iters 4", 39],
+])("%s", (words, operations) => {
+  it(
+    "is verified with both clients",
+    async () => {
+      const { code, files } = await benchInTest(`${words} --samples 1 --connectors lightcone,spacetimedb`);
+      expect(code).toBe(0);
+      expect(files.map((file) => file.results[0]!.system)).toEqual(["lightcone", "spacetimedb"]);
+      for (const file of files) {
+        const { res } = file.results[0]!;
+        expect(res).toMatchObject({ samples: operations, errors: 0, timeouts: 0, invalid: [] });
+        expect(res.verify).toMatchObject({ ran: true, ok: true });
+        expect(res.cpu!.server).not.toBeNull();
+        expect(file.fairness).toMatchObject({ isolation: "serializable", transport: "WebSocket" });
+      }
+    },
+    3 * minutes,
+  );
+});
