@@ -8,14 +8,16 @@ import cac from "cac";
 import { UsageError } from "../config";
 import type { RunFile } from "../core/results";
 import { packageDirectory } from "../init/commands";
+import type { WorkloadFile } from "../workloads/results";
 import { barsOf, type ChartOptions, chartsOf, htmlPage } from "./page";
 import { findBrowser, writePng } from "./png";
 import { isOf, linesOf, loadsOf } from "./series";
 import { summaryRows } from "./summary";
 import { chartStyle } from "./theme";
+import { workloadPage } from "./workload_page";
 
-/** The runs below these files and directories; other JSON files are passed over. */
-export function readRuns(paths: readonly string[]): RunFile[] {
+/** The runs below these files and directories, those of test-1 and those of workloads; other JSON files are passed over. */
+export function readRuns(paths: readonly string[]): { runs: RunFile[]; workloads: WorkloadFile[] } {
   const files = paths.flatMap((path) => {
     if (!existsSync(path)) throw new UsageError(`${path} is not there`);
     if (!statSync(path).isDirectory()) return [path];
@@ -23,11 +25,16 @@ export function readRuns(paths: readonly string[]): RunFile[] {
       .filter((name) => name.endsWith(".json"))
       .map((name) => join(path, name));
   });
-  return files.flatMap((path) => {
-    const file = JSON.parse(readFileSync(path, "utf8")) as Partial<RunFile>;
-    const isRun = file.schemaVersion === 1 && file.results?.[0]?.res?.timeSeries !== undefined;
-    return isRun ? [file as RunFile] : [];
-  });
+  const runs: RunFile[] = [];
+  const workloads: WorkloadFile[] = [];
+  for (const path of files) {
+    const file = JSON.parse(readFileSync(path, "utf8")) as Partial<RunFile> | Partial<WorkloadFile>;
+    if (file.schemaVersion !== 1 || file.results?.[0]?.res?.timeSeries === undefined) continue;
+    // Workloads have no alpha.
+    if (file.alpha === null) workloads.push(file as WorkloadFile);
+    else runs.push(file as RunFile);
+  }
+  return { runs, workloads };
 }
 
 export async function plot(
@@ -92,23 +99,21 @@ async function main(): Promise<void> {
     exclude: options["exclude"] === undefined ? [] : String(options["exclude"]).split(","),
   };
   const paths = args.length > 0 ? args.map((path) => resolve(path)) : [join(packageDirectory, "runs")];
-  const files = readRuns(paths);
-  if (files.length === 0) throw new UsageError(`no runs in ${paths.join(", ")}`);
+  const { runs, workloads } = readRuns(paths);
+  if (runs.length + workloads.length === 0) throw new UsageError(`no runs in ${paths.join(", ")}`);
   const directory = resolve(
     options["out"] === undefined ? join(packageDirectory, "runs") : String(options["out"]),
   );
-  const written = await plot(directory, files, chartOptions, options["png"] === true);
-  for (const test of new Set(files.map((file) => file.test))) {
-    const path = join(directory, `${test}.html`);
-    writeFileSync(
-      path,
-      htmlPage(
-        test,
-        files.filter((file) => file.test === test),
-        [],
-      ),
-    );
-    written.push(path);
+  const written = runs.length > 0 ? await plot(directory, runs, chartOptions, options["png"] === true) : [];
+  mkdirSync(directory, { recursive: true });
+  const pages = {
+    "test-1.html": runs.length > 0 ? htmlPage("test-1", runs, []) : undefined,
+    "workloads.html": workloads.length > 0 ? workloadPage(workloads, []) : undefined,
+  };
+  for (const [name, text] of Object.entries(pages)) {
+    if (text === undefined) continue;
+    writeFileSync(join(directory, name), text);
+    written.push(join(directory, name));
   }
   for (const path of written) console.log(path);
 }

@@ -18,6 +18,7 @@ import { suiteSoftware } from "../core/software";
 import type { Prepared } from "../init/prepare";
 import type { Session } from "../init/session";
 import { progressPrinter } from "../report/progress";
+import { workloadPage } from "../report/workload_page";
 import { drive } from "./drive";
 import { Measurement } from "./measurement";
 import { combined, type SampleResult, sampleResult, type WorkloadFile, workloadMarkdown } from "./results";
@@ -113,9 +114,12 @@ function finish(
     const markdown = workloadMarkdown(files, absent);
     console.log(`\n${markdown}`);
     mkdirSync(config.runsDir, { recursive: true });
-    const path = join(config.runsDir, `summary-${timestamp(new Date())}.md`);
+    const at = timestamp(new Date());
+    const path = join(config.runsDir, `summary-${at}.md`);
     writeFileSync(path, markdown);
-    session.say(`Wrote the tables to ${path}`);
+    const page = join(config.runsDir, `report-${at}.html`);
+    writeFileSync(page, workloadPage(files, absent));
+    session.say(`Wrote the tables to ${path}, and a page with charts to ${page}`);
   }
   return exit.value;
 }
