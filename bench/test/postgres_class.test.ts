@@ -1,8 +1,10 @@
 // The connectors of the Postgres class against a real PostgreSQL and, for bun, the real Bun.
 
+import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Connector, type ConnectorDefinition, NotRunning } from "../src/connectors/connector";
@@ -13,6 +15,7 @@ import { definition as planetscale } from "../src/connectors/rpc/planetscale_pg_
 import { definition as postgres } from "../src/connectors/rpc/postgres_rpc";
 import { definition as postgresSproc } from "../src/connectors/rpc/postgres_sproc_rpc";
 import { definition as supabase } from "../src/connectors/rpc/supabase_rpc";
+import { packageDirectory } from "../src/init/commands";
 import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
 import { findPostgres } from "../src/init/postgres_programs";
 import type { Prepared } from "../src/init/prepare";
@@ -323,5 +326,31 @@ describe("databases that somebody else runs", () => {
     } finally {
       await first.stop();
     }
+  });
+});
+
+describe("an interrupted run", () => {
+  it("stops PostgreSQL and removes its data", async () => {
+    const words =
+      "test-1 --connectors postgres_direct --seconds 60 --concurrency 2 --accounts 100 --force".split(" ");
+    const child = spawn(
+      process.execPath,
+      ["--import", "tsx", join(packageDirectory, "src/cli.ts"), ...words],
+      {
+        cwd: packageDirectory,
+        env: { ...process.env, PG_URL: undefined },
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    const ended = new Promise<number | null>((done) => child.once("close", done));
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      if (output.includes(" TPS ")) child.kill("SIGINT");
+    });
+    expect(await ended, output).toBe(130);
+    const directory = /data in (\S+)/.exec(output)?.[1];
+    expect(directory).toBeDefined();
+    expect(existsSync(directory!)).toBe(false);
   });
 });

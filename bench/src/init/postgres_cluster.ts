@@ -200,7 +200,14 @@ export async function startCluster(options: ClusterOptions): Promise<PostgresClu
   mkdirSync(parent, { recursive: true });
   sweep(parent, say);
   const directory = mkdtempSync(join(parent, `${directoryPrefix}${process.pid}-`));
-  const remove = () => rmSync(directory, { recursive: true, force: true });
+  // Processes of a killed server may write for a moment yet.
+  const remove = () => rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  // Behind the end of the processes, which the session has registered before.
+  process.once("exit", remove);
+  const removeNow = () => {
+    process.removeListener("exit", remove);
+    remove();
+  };
   try {
     if (account) chownSync(directory, account.uid, account.gid);
     const password = await initialise(directory, programs, account);
@@ -222,12 +229,12 @@ export async function startCluster(options: ClusterOptions): Promise<PostgresClu
       },
       async stop() {
         await endServer(server);
-        remove();
+        removeNow();
         say(`PostgreSQL on port ${port} stopped, its data removed`);
       },
     };
   } catch (error) {
-    remove();
+    removeNow();
     throw error;
   }
 }
