@@ -127,22 +127,30 @@ describe("a short run", () => {
 });
 
 describe("an interrupted run", () => {
-  it("leaves no process and no data behind", async () => {
-    const child = start(
-      "src/cli.ts",
-      "test-1 --connectors lightcone --seconds 60 --concurrency 4 --accounts 1000",
-    );
+  const interrupted = async (signal: NodeJS.Signals): Promise<Ended> => {
+    const line = "test-1 --connectors lightcone,sqlite_rpc --seconds 60 --concurrency 4 --accounts 1000";
+    const child = start("src/cli.ts", line);
     const end = ended(child);
     await new Promise<void>((done) => {
       child.stdout.on("data", (text) => String(text).includes(" TPS ") && done());
       child.once("close", () => done());
     });
     expect(left().length).toBeGreaterThan(1);
-    child.kill("SIGINT");
-    const { code, output } = await end;
+    child.kill(signal);
+    return end;
+  };
+
+  it("leaves no process and no data behind", async () => {
+    const { code, output } = await interrupted("SIGINT");
     expect(code, output).toBe(130);
     await expect.poll(left).toEqual([]);
     expect(directoriesLeft()).toEqual([]);
+  });
+
+  it("leaves no process behind even if it is killed", async () => {
+    await interrupted("SIGKILL");
+    await expect.poll(left).toEqual([]);
+    for (const directory of directoriesLeft()) rmSync(join(data, directory), { recursive: true });
   });
 });
 

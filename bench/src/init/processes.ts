@@ -1,7 +1,7 @@
 // Programs that the suite starts: each in a group of its own, its output in a file, ended with the suite.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
 
@@ -42,7 +42,8 @@ export class ProcessGroup {
     mkdirSync(dirname(options.logFile), { recursive: true });
     const log = openSync(options.logFile, "a");
     const logStart = readFileSync(options.logFile).length;
-    const child = spawn(options.command, options.args, {
+    const [command, ...args] = [...endWithParent(), options.command, ...options.args];
+    const child = spawn(command!, args, {
       cwd: options.workingDirectory,
       env: { ...process.env, ...options.environment },
       stdio: ["ignore", log, log],
@@ -97,6 +98,14 @@ export class ProcessGroup {
     for (const child of this.#running) endGroup(child, "SIGKILL");
     this.#running.clear();
   }
+}
+
+let wrapper: string[] | undefined;
+
+/** Linux kills what is started with this when the suite is gone, however it went: even after SIGKILL nothing is left. */
+function endWithParent(): string[] {
+  wrapper ??= existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"] : [];
+  return wrapper;
 }
 
 /** Signals a program that was started detached, with all that it has started. */
