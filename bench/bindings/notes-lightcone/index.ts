@@ -35,6 +35,7 @@ import NoteDeleteManyReducer from "./note_delete_many_reducer";
 import NoteSeedReducer from "./note_seed_reducer";
 import NoteUpdateReducer from "./note_update_reducer";
 import NoteUpdateManyReducer from "./note_update_many_reducer";
+import * as NoteAddProcedure from "./note_add_procedure";
 import * as NoteCountProcedure from "./note_count_procedure";
 import * as NoteEventsProcedure from "./note_events_procedure";
 import * as NoteFindIncludeProcedure from "./note_find_include_procedure";
@@ -93,6 +94,7 @@ const reducersSchema = __reducers(
 
 /** The procedures of the module that clients may call. */
 const proceduresSchema = __procedures(
+  __procedureSchema("note_add", NoteAddProcedure.params, NoteAddProcedure.returnType),
   __procedureSchema("note_count", NoteCountProcedure.params, NoteCountProcedure.returnType),
   __procedureSchema("note_events", NoteEventsProcedure.params, NoteEventsProcedure.returnType),
   __procedureSchema("note_find_include", NoteFindIncludeProcedure.params, NoteFindIncludeProcedure.returnType),

@@ -124,6 +124,11 @@ export const noteCreate = spacetimedb.reducer({ title: t.string() }, (ctx, { tit
   create(ctx, title);
 });
 
+/** The same, for whoever wants to know the id. */
+export const noteAdd = spacetimedb.procedure({ title: t.string() }, t.u64(), (ctx, { title }) =>
+  ctx.withTx((tx) => create(tx, title)),
+);
+
 /** Without the log. */
 export const noteCreateBare = spacetimedb.reducer({ title: t.string() }, (ctx, { title }) => {
   insertNote(ctx, title);

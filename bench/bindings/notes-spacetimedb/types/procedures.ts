@@ -7,6 +7,7 @@ import {
   type Infer as __Infer,
 } from "spacetimedb";
 
+import * as NoteAddProcedure from "../note_add_procedure";
 import * as NoteCountProcedure from "../note_count_procedure";
 import * as NoteEventsProcedure from "../note_events_procedure";
 import * as NoteFindIncludeProcedure from "../note_find_include_procedure";
@@ -14,6 +15,8 @@ import * as NoteFindManyProcedure from "../note_find_many_procedure";
 import * as NoteFirstProcedure from "../note_first_procedure";
 import * as NoteGetProcedure from "../note_get_procedure";
 
+export type NoteAddArgs = __Infer<typeof NoteAddProcedure.params>;
+export type NoteAddResult = __Infer<typeof NoteAddProcedure.returnType>;
 export type NoteCountArgs = __Infer<typeof NoteCountProcedure.params>;
 export type NoteCountResult = __Infer<typeof NoteCountProcedure.returnType>;
 export type NoteEventsArgs = __Infer<typeof NoteEventsProcedure.params>;

@@ -1,6 +1,7 @@
 // Notes in PostgreSQL through node-postgres, without an ORM: a write is an interactive transaction.
 
 import type pg from "pg";
+import { type RetryCounter, withRetries } from "../../rpc-servers/postgres/retry";
 import { type Note, type NoteStore, type NoteWithTags, tagsPerNote } from "./store";
 
 const createTables = `
@@ -71,10 +72,15 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
   const read = async (statement: Statement, ...values: unknown[]) =>
     (await pool.query<Row>({ ...statement, values })).rows;
 
-  /** Runs a function in a transaction on one connection. */
-  async function write<T>(
-    body: (run: (statement: Statement, ...values: unknown[]) => Promise<pg.QueryResult<Row>>) => Promise<T>,
-  ) {
+  type Body<T> = (
+    run: (statement: Statement, ...values: unknown[]) => Promise<pg.QueryResult<Row>>,
+  ) => Promise<T>;
+  const counter: RetryCounter = { retries: 0 };
+
+  /** Runs a function in a transaction, again where the database gave way to another. */
+  const write = <T>(body: Body<T>): Promise<T> => withRetries(() => writeOnce(body), counter);
+
+  async function writeOnce<T>(body: Body<T>): Promise<T> {
     const client = await pool.connect();
     let broken: Error | undefined;
     try {
@@ -99,7 +105,9 @@ export function postgresNotes(pool: pg.Pool): NoteStore {
     create: (title) =>
       write(async (run) => {
         const { rows } = await run(insertNote, title);
-        await run(insertEvent, "create", rows[0]!.id, title);
+        const id = Number(rows[0]!.id);
+        await run(insertEvent, "create", id, title);
+        return id;
       }),
     async createBare(title) {
       await read(insertNote, title);

@@ -42,6 +42,7 @@ function sdkNotes(connection: Connector): NoteStore {
     },
     async create(title) {
       await call("noteCreate", { title });
+      return undefined;
     },
     async createBare(title) {
       await call("noteCreateBare", { title });

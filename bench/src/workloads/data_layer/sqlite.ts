@@ -62,9 +62,7 @@ export function sqliteNotes(database: Database.Database): NoteStore {
         for (let tag = 1; tag < tagsPerNote; tag++) insertTag.run(id, `tag ${tag}`);
       }
     }),
-    create: inTransaction((title: string) => {
-      createOne(title);
-    }),
+    create: inTransaction(createOne),
     createBare: (title) => {
       insert(title);
     },

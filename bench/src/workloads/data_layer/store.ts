@@ -19,7 +19,8 @@ type Answer<T> = T | Promise<T>;
 export interface NoteStore {
   /** Makes the tables if they are missing, and fills them: `notes` notes, of which the first `grouped` have the tag `group`. */
   seed(notes: number, grouped: number, group: string): Answer<void>;
-  create(title: string): Answer<void>;
+  /** The id, where the way of asking answers it. */
+  create(title: string): Answer<number | undefined>;
   /** Without the log. */
   createBare(title: string): Answer<void>;
   createMany(titles: string[]): Answer<void>;

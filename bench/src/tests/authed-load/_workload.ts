@@ -1,0 +1,1 @@
+export { authedLoadWorkload as workload } from "../../workloads/authed_load/workload";

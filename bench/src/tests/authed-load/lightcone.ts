@@ -1,0 +1,1 @@
+export { lightconeNotesCase as default } from "../../workloads/authed_load/cases";

@@ -1,0 +1,1 @@
+export { postgresNotesCase as default } from "../../workloads/authed_load/cases";

@@ -1,0 +1,1 @@
+export { spacetimedbNotesCase as default } from "../../workloads/authed_load/cases";

@@ -1,0 +1,1 @@
+export { sqliteNotesCase as default } from "../../workloads/authed_load/cases";

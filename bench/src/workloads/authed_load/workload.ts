@@ -1,0 +1,137 @@
+// authed-load (section 19): users with an authenticated connection each read, create, change and delete notes.
+
+import type { Config } from "../../config";
+import type { Measurement } from "../measurement";
+import { fmix32, kindOf, type Mix, type Random, rng32, workerSeed } from "../random";
+import type { Generator, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
+
+const defaultUsers = 50;
+const defaultSeconds = 60;
+const defaultWarmupSec = 10;
+const defaultPoolMax = 30;
+const pageNotes = 20;
+const seededNotes = 1_000;
+/** Notes that each user has before it begins, so that there is something to change. */
+const notesPerUser = 20;
+
+export type Kind = "read" | "create" | "update" | "delete";
+
+export const scenarios: Record<string, Mix<Kind>> = {
+  mixed: [
+    ["read", 0.8],
+    ["create", 0.1],
+    ["update", 0.05],
+    ["delete", 0.05],
+  ],
+  "read-only": [["read", 1]],
+  "write-only": [["create", 1]],
+  mutate: [
+    ["update", 0.5],
+    ["delete", 0.5],
+  ],
+};
+
+/** What the users of one run share. */
+class Notes {
+  /** By user. */
+  readonly own: number[][] = [];
+  acknowledgedWrites = 0;
+}
+
+/** One draw for the kind; what is changed comes from a source of its own. */
+export class UserGenerator implements Generator {
+  readonly #kinds: Random;
+  readonly #targets: Random;
+  #created = 0;
+
+  constructor(
+    private readonly mix: Mix<Kind>,
+    private readonly notes: Notes,
+    private readonly user: number,
+    seed: number,
+    private readonly isHotRow: boolean,
+  ) {
+    this.#kinds = rng32(workerSeed(seed, user));
+    this.#targets = rng32(fmix32(workerSeed(seed, user)));
+  }
+
+  next(): Operation {
+    const kind = kindOf(this.mix, this.#kinds.unit());
+    if (kind === "read") return { kind, args: { limit: pageNotes } };
+    if (kind === "create") return { kind, args: { title: `note ${this.#created++} of user ${this.user}` } };
+    const id = this.#target();
+    return { kind, args: kind === "update" ? { id, title: "changed" } : { id } };
+  }
+
+  #target(): number {
+    const own = this.notes.own[this.user] ?? [];
+    // The published runs changed one row that all users share.
+    if (this.isHotRow) return this.notes.own[0]![0]!;
+    return own[Math.floor(this.#targets.unit() * own.length)]!;
+  }
+
+  ended(operation: Operation, outcome: Outcome | undefined): void {
+    if (!outcome || operation.kind === "read") return;
+    this.notes.acknowledgedWrites++;
+    if (operation.kind === "create") this.notes.own[this.user]!.push(Number(outcome.found));
+  }
+}
+
+function createRun(config: Config, scenario: string): WorkloadRun {
+  const { given } = config;
+  const seconds = given?.has("seconds") ? config.seconds : defaultSeconds;
+  const warmupSec = given?.has("warmupSec") || given?.has("seconds") ? config.warmupSec : defaultWarmupSec;
+  const users = given?.has("concurrency") ? config.concurrency : defaultUsers;
+  const mix = scenarios[scenario]!;
+  const notes = new Notes();
+  let eventsBefore = 0;
+  return {
+    parameters: { scenario, seconds, ...(config.hotRow && { "hot row": true }) },
+    limit: { mode: "time", seconds, warmupSec },
+    concurrency: users,
+    load: async (root, run) => {
+      const start = performance.now();
+      await run(root, "seed", { notes: seededNotes });
+      for (let user = 0; user < users; user++) {
+        const own: number[] = [];
+        for (let note = 0; note < notesPerUser; note++) {
+          own.push(Number((await run(root, "create", { title: `first ${note} of user ${user}` })).found));
+        }
+        notes.own.push(own);
+      }
+      eventsBefore = Number((await run(root, "events")).found);
+      const seconds = (performance.now() - start) / 1000;
+      const rows = seededNotes + users * notesPerUser;
+      return { rows, seconds, rows_per_s: rows / seconds };
+    },
+    generator: (user) => new UserGenerator(mix, notes, user, config.benchSeed, config.hotRow),
+    verify: async (root, run, measurement): Promise<Verdict> => {
+      const events = Number((await run(root, "events")).found) - eventsBefore;
+      const least = notes.acknowledgedWrites;
+      const most = least + unknownWrites(measurement);
+      return {
+        ok: events >= least && events <= most,
+        message: `${events} entries of the log for ${least} acknowledged writes${most > least ? ` and ${most - least} of unknown outcome` : ""}`,
+      };
+    },
+  };
+}
+
+/** Writes that failed: they may have happened. */
+function unknownWrites(measurement: Measurement): number {
+  return (["create", "update", "delete"] as const).reduce(
+    (sum, kind) => sum + (measurement.kinds.get(kind)?.errors ?? 0),
+    0,
+  );
+}
+
+export const authedLoadWorkload: Workload = {
+  name: "authed-load",
+  samples: 1,
+  settings: (config) => (config.given?.has("poolMax") ? {} : { poolMax: defaultPoolMax }),
+  runs: (config) =>
+    Object.keys(scenarios).map((scenario) => ({
+      label: scenario,
+      create: () => createRun(config, scenario),
+    })),
+};
