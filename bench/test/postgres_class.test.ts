@@ -130,6 +130,21 @@ describe("postgres_rpc", () => {
     }
   });
 
+  it("takes other settings from PG_SETTINGS", async () => {
+    const context = testContext();
+    try {
+      const prepared = await prepare(postgres, context, {
+        PG_SETTINGS: "commit_delay=2000 commit_siblings=2",
+      });
+      expect(prepared.fairness.durability).toBe("synchronous_commit=on fsync=on commit_delay=2000");
+      await prepared.stop();
+      const wrong = prepare(postgres, context, { PG_SETTINGS: "commit_delay" });
+      await expect(wrong).rejects.toThrow("commit_delay is none");
+    } finally {
+      context.end();
+    }
+  });
+
   it("keeps what it acknowledged when the database is killed", async () => {
     const context = testContext();
     try {

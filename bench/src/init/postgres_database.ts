@@ -3,7 +3,7 @@
 
 import { connect } from "node:net";
 import type pg from "pg";
-import type { Config } from "../config";
+import { type Config, UsageError } from "../config";
 import { NotRunning } from "../connectors/connector";
 import type { IdType } from "../rpc-servers/postgres/accounts";
 import { openPool, withSettings } from "../rpc-servers/postgres/pool";
@@ -39,9 +39,24 @@ export async function startDatabase(context: PrepareContext): Promise<Database> 
     ...settingsOf(config),
     ...(config.durability === "off" ? { fsync: "off" } : {}),
     ...connectionSettings(config.poolMax),
+    ...givenSettings(process.env["PG_SETTINGS"] ?? ""),
   };
   const cluster = await startCluster({ programs, settings, processes, workDirectory, say });
   return { url: cluster.url, cluster, stop: () => cluster.stop() };
+}
+
+/** `PG_SETTINGS`: what a person wants to be different, e.g. `commit_delay=2000 commit_siblings=2`. */
+export function givenSettings(text: string): Record<string, string> {
+  const words = text.split(/\s+/).filter((word) => word !== "");
+  return Object.fromEntries(
+    words.map((word) => {
+      const [, name, value] = /^([a-z_.]+)=(.+)$/.exec(word) ?? [];
+      if (name === undefined || value === undefined) {
+        throw new UsageError(`PG_SETTINGS is a list of name=value, separated by blanks; ${word} is none`);
+      }
+      return [name, value];
+    }),
+  );
 }
 
 /** Connections that PostgreSQL allows as installed, and those of the suite besides the pool. */
