@@ -153,7 +153,17 @@ describe("postgres_rpc", () => {
       await connector.open(1);
       const before = prepared.serverProcesses!.at(-1);
       expect(await transfer(connector, 0, 1, 7)).toEqual({ applied: true });
+      // Whatever is on its way when the database dies: acknowledged, refused, or of unknown outcome, but answered.
+      const onTheirWay = Array.from({ length: 30 }, (_, index) =>
+        transfer(connector, 10 + index, 50 + index, 1).then(
+          () => "acknowledged",
+          (error: Error) => error.message,
+        ),
+      );
       await prepared.crash!();
+      for (const outcome of await Promise.all(onTheirWay)) {
+        expect(outcome).toMatch(/^acknowledged$|outcome unknown/);
+      }
       expect(prepared.serverProcesses!.at(-1)).not.toBe(before);
       // The first call may meet a connection of the pool that has not noticed yet.
       await transfer(connector, 2, 3, 1).catch(() => undefined);

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { attemptsMax, isRetryable, retryDelay, withRetries } from "../src/rpc-servers/postgres/retry";
+import {
+  attemptsMax,
+  isConnectionLoss,
+  isRetryable,
+  retryDelay,
+  withRetries,
+} from "../src/rpc-servers/postgres/retry";
 
 const withCode = (code: string) => Object.assign(new Error("refused"), { code });
 
@@ -25,6 +31,26 @@ describe("what is retried", () => {
     const error: { cause?: unknown } = {};
     error.cause = error;
     expect(isRetryable(error)).toBe(false);
+  });
+});
+
+describe("a lost connection", () => {
+  it("leaves the outcome unknown, and is not tried again", async () => {
+    for (const code of ["57P01", "08006", "ECONNRESET", "ECONNREFUSED"]) {
+      expect(isConnectionLoss(withCode(code))).toBe(true);
+    }
+    expect(isConnectionLoss(new Error("Connection terminated unexpectedly"))).toBe(true);
+    for (const code of ["40001", "23505"]) expect(isConnectionLoss(withCode(code))).toBe(false);
+    let attempts = 0;
+    const failing = withRetries(
+      async () => {
+        attempts += 1;
+        throw Object.assign(new Error("Failed query"), { cause: withCode("57P01") });
+      },
+      { retries: 0 },
+    );
+    await expect(failing).rejects.toThrow("outcome unknown");
+    expect(attempts).toBe(1);
   });
 });
 

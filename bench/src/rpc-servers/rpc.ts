@@ -23,6 +23,17 @@ export class BadArguments extends Error {
   override readonly name = "BadArguments";
 }
 
+/** What an error begins with after which nobody knows whether the operation took place. */
+export const outcomeUnknownText = "outcome unknown";
+
+/** Thrown when the connection to the database is lost: a transaction may be committed though its answer is not there. */
+export class OutcomeUnknown extends Error {
+  override readonly name = "OutcomeUnknown";
+  constructor(cause: unknown) {
+    super(`${outcomeUnknownText}: the connection to the database was lost`, { cause });
+  }
+}
+
 const json = (status: number, value: unknown): RpcReply => ({
   status,
   contentType: "application/json",
@@ -54,7 +65,11 @@ export async function answerRpc(service: RpcService, body: string): Promise<RpcR
     return json(200, result === undefined ? { ok: true } : { ok: true, result });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    if (service.hiddenErrorText === undefined || error instanceof BadArguments) {
+    if (
+      service.hiddenErrorText === undefined ||
+      error instanceof BadArguments ||
+      error instanceof OutcomeUnknown
+    ) {
       return json(500, { ok: false, error: message });
     }
     console.error(`${request.name}: ${error instanceof Error ? (error.stack ?? message) : message}`);

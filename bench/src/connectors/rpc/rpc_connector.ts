@@ -1,5 +1,6 @@
 // The client side of the HTTP RPC format (section 9): what every connector with a `POST /rpc` shares.
 
+import { outcomeUnknownText } from "../../rpc-servers/rpc";
 import {
   type Account,
   type CallArguments,
@@ -108,16 +109,22 @@ export class RpcConnector implements Connector {
     if (this.options.checksStatusFirst && !response.ok) {
       // The body must be read all the same: the socket is used again only then.
       const text = await response.text();
-      throw new Refused(`${this.name}: ${name} answered ${response.status}: ${errorOf(text)}`);
+      throw refusal(`${this.name}: ${name} answered ${response.status}`, errorOf(text));
     }
     const text = await response.text();
     const answer = parse(this.name, name, text);
     if (this.options.alwaysSendsArguments && response.ok && answer.ok === undefined) return answer;
     if (!response.ok || answer.ok !== true) {
-      throw new Refused(`${this.name}: ${name} failed: ${answer.error ?? `HTTP ${response.status}`}`);
+      throw refusal(`${this.name}: ${name} failed`, answer.error ?? `HTTP ${response.status}`);
     }
     return answer.result;
   }
+}
+
+/** The server did nothing, unless it says that it does not know. */
+function refusal(what: string, why: string): Error {
+  const message = `${what}: ${why}`;
+  return why.startsWith(outcomeUnknownText) ? new Error(message) : new Refused(message);
 }
 
 function parse(connector: string, method: string, text: string): RpcAnswer {
