@@ -80,7 +80,7 @@ fn micro_tasks_are_stopped() {
         &[
             "(async () => { try { await 1; endless(); } finally { log('async'); } })().catch(() => log('rejected'))",
             "Promise.resolve().then(endless).catch(() => log('rejected')).finally(() => log('settled'))",
-            "const again = () => Promise.resolve().then(again); again()",
+            "const again = () => { Promise.resolve().then(again); }; again()",
             "Promise.resolve({ then: endless })",
         ],
         &["Info: finally"],
