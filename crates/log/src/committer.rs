@@ -1,16 +1,24 @@
-//! Group commit: one thread, one write and one sync for all that has gathered, no timer.
+//! Group commit: one thread, one write and one sync for all that has gathered.
 //!
 //! While a sync runs, submissions queue up; when it ends, all of them go out together. So the batch grows
 //! with the load by itself: alone, a transaction waits for one sync, and under load thousands share one.
+//!
+//! When a few transactions have gathered during a sync, several clients are at work, but slowly. Then the next sync waits as
+//! long as the last one took, but at most [`CommitterOptions::gather_us_max`]: syncing all the time would take the processor
+//! from those who could fill the batch. Alone, a transaction never waits.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::error::LogError;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::{Frame, Log};
+
+/// So many transactions are not worth a sync of their own if others are about to come.
+const GATHERED_MAX: u64 = 4;
 
 /// The limits of a [`Committer`].
 #[derive(Clone, Debug)]
@@ -23,6 +31,8 @@ pub struct CommitterOptions {
     pub buffers_kept_max: usize,
     /// Buffers larger than this are not kept.
     pub buffer_bytes_kept_max: usize,
+    /// Longest wait between two syncs for more to come, in microseconds; 0 for none.
+    pub gather_us_max: u64,
 }
 
 impl Default for CommitterOptions {
@@ -32,6 +42,7 @@ impl Default for CommitterOptions {
             frame_bytes_max: 8 << 20,
             buffers_kept_max: 16,
             buffer_bytes_kept_max: 4 << 20,
+            gather_us_max: 200,
         }
     }
 }
@@ -340,9 +351,19 @@ impl Worker {
     fn run(mut self) -> Box<dyn Log> {
         let _end = EndMark(self.shared.clone());
         let mut batch: Vec<Submission> = Vec::new();
+        let mut last_sync = Duration::ZERO;
         loop {
             let trim_before = {
                 let mut queue = self.shared.queue();
+                let gathered =
+                    queue.next_offset - self.shared.durable_offset.load(Ordering::Relaxed);
+                let has_gathered = (1..=GATHERED_MAX).contains(&gathered) && !queue.closing;
+                let gather = last_sync.min(Duration::from_micros(self.options.gather_us_max));
+                if has_gathered && !gather.is_zero() {
+                    drop(queue);
+                    std::thread::sleep(gather);
+                    queue = self.shared.queue();
+                }
                 while queue.submissions.is_empty() && queue.trim_before <= queue.trimmed_before {
                     if queue.closing {
                         drop(queue);
@@ -365,7 +386,10 @@ impl Worker {
                     .then_some(trim_before)
             };
             if !batch.is_empty() {
-                match self.commit(&batch) {
+                let started = Instant::now();
+                let committed = self.commit(&batch);
+                last_sync = started.elapsed();
+                match committed {
                     Ok(frames) => self.publish(&mut batch, frames),
                     Err(error) => {
                         self.poison(error);

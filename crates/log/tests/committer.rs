@@ -114,6 +114,38 @@ fn what_gathers_during_a_sync_goes_out_together() {
     assert_eq!(committer.shutdown().unwrap().tail().next_offset, 17);
 }
 
+/// A few that gathered during a sync wait for others, so that those share the next sync; many do not.
+#[test]
+fn a_few_wait_for_more() {
+    let (permit, permits) = mpsc::channel();
+    let frames = Arc::new(Mutex::new(Vec::new()));
+    let log = Gated {
+        inner: MemoryLog::new(),
+        permits,
+        frames: frames.clone(),
+    };
+    let (receiver, on_event) = events();
+    let options = CommitterOptions {
+        gather_us_max: 60_000_000,
+        ..CommitterOptions::default()
+    };
+    let committer = Committer::spawn(Box::new(log), options, on_event);
+    committer.submit(0, 1, vec![0; 10]).unwrap();
+    committer.submit(1, 1, vec![0; 10]).unwrap();
+    // The next one waits as long as this sync takes: long enough for the submission below.
+    std::thread::sleep(Duration::from_millis(500));
+    permit.send(()).unwrap();
+    let first = durable(receiver.recv().unwrap());
+    if first == 1 {
+        committer.submit(2, 1, vec![0; 10]).unwrap();
+        permit.send(()).unwrap();
+        assert_eq!(durable(receiver.recv().unwrap()), 3);
+        assert_eq!(*frames.lock().unwrap(), [(0, 1, 10), (1, 2, 20)]);
+    }
+    permit.send(()).unwrap();
+    assert!(committer.shutdown().is_ok());
+}
+
 #[test]
 fn a_full_queue_blocks_the_submitter() {
     let (permit, permits) = mpsc::channel();
