@@ -32,7 +32,7 @@ fn an_endless_loop_is_stopped_and_the_isolate_stays() {
 #[test]
 fn endless_micro_tasks_are_stopped() {
     let mut module = Running::script(
-        "if (id === 0) { const again = () => Promise.resolve().then(again); again(); }",
+        "if (id === 0) { const again = () => { Promise.resolve().then(again); }; again(); }",
     );
     assert!(matches!(
         module.call(0, &[]),
