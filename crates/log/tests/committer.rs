@@ -114,7 +114,7 @@ fn what_gathers_during_a_sync_goes_out_together() {
     assert_eq!(committer.shutdown().unwrap().tail().next_offset, 17);
 }
 
-/// A few that gathered during a sync wait for others, so that those share the next sync; many do not.
+/// A few that gathered during a sync wait for others, so that those share the next sync.
 #[test]
 fn a_few_wait_for_more() {
     let (permit, permits) = mpsc::channel();
@@ -131,18 +131,21 @@ fn a_few_wait_for_more() {
     };
     let committer = Committer::spawn(Box::new(log), options, on_event);
     committer.submit(0, 1, vec![0; 10]).unwrap();
-    committer.submit(1, 1, vec![0; 10]).unwrap();
-    // The next one waits as long as this sync takes: long enough for the submission below.
-    std::thread::sleep(Duration::from_millis(500));
-    permit.send(()).unwrap();
-    let first = durable(receiver.recv().unwrap());
-    if first == 1 {
-        committer.submit(2, 1, vec![0; 10]).unwrap();
-        permit.send(()).unwrap();
-        assert_eq!(durable(receiver.recv().unwrap()), 3);
-        assert_eq!(*frames.lock().unwrap(), [(0, 1, 10), (1, 2, 20)]);
+    while frames.lock().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
     }
+    committer.submit(1, 1, vec![0; 10]).unwrap();
+    // The next sync waits as long as this one takes: long enough for a submission that comes late.
+    std::thread::sleep(Duration::from_secs(1));
     permit.send(()).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 1);
+    std::thread::sleep(Duration::from_millis(100));
+    committer.submit(2, 1, vec![0; 10]).unwrap();
+    // One to spare: should this fail, the committer still ends.
+    permit.send(()).unwrap();
+    permit.send(()).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 3);
+    assert_eq!(*frames.lock().unwrap(), [(0, 1, 10), (1, 2, 20)]);
     assert!(committer.shutdown().is_ok());
 }
 
