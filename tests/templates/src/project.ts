@@ -3,6 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { Server } from '../../e2e/src/server';
 
 const keptProcesses = new Set<ChildProcess>();
@@ -103,19 +104,21 @@ export class Project {
 
 export function running(child: ChildProcess): Running {
   keptProcesses.add(child);
-  let output = '';
+  let printed = '';
   for (const stream of [child.stdout!, child.stderr!]) {
-    stream.setEncoding('utf8').on('data', text => (output += text));
+    stream.setEncoding('utf8').on('data', text => (printed += text));
   }
+  // Many tools colour their output where `CI` is set, terminal or not.
+  const output = () => stripVTControlCharacters(printed);
   return {
-    output: () => output,
+    output,
     type: line => void child.stdin!.write(`${line}\n`),
     stop: () => stopGroup(child),
     async says(text, withinMs = 60_000) {
       const end = Date.now() + withinMs;
-      while (!(typeof text === 'string' ? output.includes(text) : text.test(output))) {
-        if (Date.now() > end) throw new Error(`waited for ${text} in:\n${output}`);
-        if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode} before ${text}:\n${output}`);
+      while (!(typeof text === 'string' ? output().includes(text) : text.test(output()))) {
+        if (Date.now() > end) throw new Error(`waited for ${text} in:\n${output()}`);
+        if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode} before ${text}:\n${output()}`);
         await new Promise(done => setTimeout(done, 20));
       }
     },

@@ -25,7 +25,7 @@ async function serve(project: Project): Promise<{ url: string; stop(): void }> {
   await project.shell('npm run build');
   const preview = project.start('npx vite preview --host 127.0.0.1 --port 0');
   await preview.says(/http:\/\/127\.0\.0\.1:\d+/);
-  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.output().replace(/\x1b\[\d*m/g, ''))![0];
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.output())![0];
   return { url, stop: () => preview.stop() };
 }
 
