@@ -27,6 +27,12 @@ import {
   type SubscriptionHandleImpl as __SubscriptionHandleImpl,
 } from "lightcone";
 
+import CrmCreateActivityReducer from "./crm_create_activity_reducer";
+import CrmCreateCompanyReducer from "./crm_create_company_reducer";
+import CrmCreateContactReducer from "./crm_create_contact_reducer";
+import CrmCreateDealReducer from "./crm_create_deal_reducer";
+import CrmCreateLeadsReducer from "./crm_create_leads_reducer";
+import CrmSeedReducer from "./crm_seed_reducer";
 import NoteCreateReducer from "./note_create_reducer";
 import NoteCreateBareReducer from "./note_create_bare_reducer";
 import NoteCreateManyReducer from "./note_create_many_reducer";
@@ -35,6 +41,12 @@ import NoteDeleteManyReducer from "./note_delete_many_reducer";
 import NoteSeedReducer from "./note_seed_reducer";
 import NoteUpdateReducer from "./note_update_reducer";
 import NoteUpdateManyReducer from "./note_update_many_reducer";
+import * as BenchLoopProcedure from "./bench_loop_procedure";
+import * as CrmCountsProcedure from "./crm_counts_procedure";
+import * as CrmFindContactsProcedure from "./crm_find_contacts_procedure";
+import * as CrmFindLeadsProcedure from "./crm_find_leads_procedure";
+import * as CrmFirstProcedure from "./crm_first_procedure";
+import * as CrmGetContactProcedure from "./crm_get_contact_procedure";
 import * as NoteAddProcedure from "./note_add_procedure";
 import * as NoteCountProcedure from "./note_count_procedure";
 import * as NoteEventsProcedure from "./note_events_procedure";
@@ -42,12 +54,70 @@ import * as NoteFindIncludeProcedure from "./note_find_include_procedure";
 import * as NoteFindManyProcedure from "./note_find_many_procedure";
 import * as NoteFirstProcedure from "./note_first_procedure";
 import * as NoteGetProcedure from "./note_get_procedure";
+import BenchCrmActivityRow from "./bench_crm_activity_table";
+import BenchCrmCompanyRow from "./bench_crm_company_table";
+import BenchCrmContactRow from "./bench_crm_contact_table";
+import BenchCrmDealRow from "./bench_crm_deal_table";
+import BenchCrmLeadRow from "./bench_crm_lead_table";
 import EventLogRow from "./event_log_table";
 import NoteRow from "./note_table";
 import TagRow from "./tag_table";
 
 /** The tables and views of the module. */
 const tablesSchema = __schema({
+  benchCrmActivity: __table({
+    name: "bench_crm_activity",
+    indexes: [
+      { accessor: "contactId", name: "bench_crm_activity_contact_id_idx_btree", algorithm: "btree", columns: ["contactId"] },
+      { accessor: "dealId", name: "bench_crm_activity_deal_id_idx_btree", algorithm: "btree", columns: ["dealId"] },
+      { accessor: "id", name: "bench_crm_activity_id_idx_btree", algorithm: "btree", columns: ["id"] },
+    ],
+    constraints: [
+      { name: "bench_crm_activity_id_key", constraint: "unique", columns: ["id"] },
+    ],
+  }, BenchCrmActivityRow),
+  benchCrmCompany: __table({
+    name: "bench_crm_company",
+    indexes: [
+      { accessor: "id", name: "bench_crm_company_id_idx_btree", algorithm: "btree", columns: ["id"] },
+    ],
+    constraints: [
+      { name: "bench_crm_company_id_key", constraint: "unique", columns: ["id"] },
+    ],
+  }, BenchCrmCompanyRow),
+  benchCrmContact: __table({
+    name: "bench_crm_contact",
+    indexes: [
+      { accessor: "companyId", name: "bench_crm_contact_company_id_idx_btree", algorithm: "btree", columns: ["companyId"] },
+      { accessor: "id", name: "bench_crm_contact_id_idx_btree", algorithm: "btree", columns: ["id"] },
+    ],
+    constraints: [
+      { name: "bench_crm_contact_id_key", constraint: "unique", columns: ["id"] },
+    ],
+  }, BenchCrmContactRow),
+  benchCrmDeal: __table({
+    name: "bench_crm_deal",
+    indexes: [
+      { accessor: "companyId", name: "bench_crm_deal_company_id_idx_btree", algorithm: "btree", columns: ["companyId"] },
+      { accessor: "contactId", name: "bench_crm_deal_contact_id_idx_btree", algorithm: "btree", columns: ["contactId"] },
+      { accessor: "id", name: "bench_crm_deal_id_idx_btree", algorithm: "btree", columns: ["id"] },
+    ],
+    constraints: [
+      { name: "bench_crm_deal_id_key", constraint: "unique", columns: ["id"] },
+    ],
+  }, BenchCrmDealRow),
+  benchCrmLead: __table({
+    name: "bench_crm_lead",
+    indexes: [
+      { accessor: "companyId", name: "bench_crm_lead_company_id_idx_btree", algorithm: "btree", columns: ["companyId"] },
+      { accessor: "contactId", name: "bench_crm_lead_contact_id_idx_btree", algorithm: "btree", columns: ["contactId"] },
+      { accessor: "id", name: "bench_crm_lead_id_idx_btree", algorithm: "btree", columns: ["id"] },
+      { accessor: "byStatus", name: "bench_crm_lead_status_id_idx_btree", algorithm: "btree", columns: ["status", "id"] },
+    ],
+    constraints: [
+      { name: "bench_crm_lead_id_key", constraint: "unique", columns: ["id"] },
+    ],
+  }, BenchCrmLeadRow),
   eventLog: __table({
     name: "event_log",
     indexes: [
@@ -82,6 +152,12 @@ const tablesSchema = __schema({
 
 /** The reducers of the module that clients may call. */
 const reducersSchema = __reducers(
+  __reducerSchema("crm_create_activity", CrmCreateActivityReducer),
+  __reducerSchema("crm_create_company", CrmCreateCompanyReducer),
+  __reducerSchema("crm_create_contact", CrmCreateContactReducer),
+  __reducerSchema("crm_create_deal", CrmCreateDealReducer),
+  __reducerSchema("crm_create_leads", CrmCreateLeadsReducer),
+  __reducerSchema("crm_seed", CrmSeedReducer),
   __reducerSchema("note_create", NoteCreateReducer),
   __reducerSchema("note_create_bare", NoteCreateBareReducer),
   __reducerSchema("note_create_many", NoteCreateManyReducer),
@@ -94,6 +170,12 @@ const reducersSchema = __reducers(
 
 /** The procedures of the module that clients may call. */
 const proceduresSchema = __procedures(
+  __procedureSchema("bench_loop", BenchLoopProcedure.params, BenchLoopProcedure.returnType),
+  __procedureSchema("crm_counts", CrmCountsProcedure.params, CrmCountsProcedure.returnType),
+  __procedureSchema("crm_find_contacts", CrmFindContactsProcedure.params, CrmFindContactsProcedure.returnType),
+  __procedureSchema("crm_find_leads", CrmFindLeadsProcedure.params, CrmFindLeadsProcedure.returnType),
+  __procedureSchema("crm_first", CrmFirstProcedure.params, CrmFirstProcedure.returnType),
+  __procedureSchema("crm_get_contact", CrmGetContactProcedure.params, CrmGetContactProcedure.returnType),
   __procedureSchema("note_add", NoteAddProcedure.params, NoteAddProcedure.returnType),
   __procedureSchema("note_count", NoteCountProcedure.params, NoteCountProcedure.returnType),
   __procedureSchema("note_events", NoteEventsProcedure.params, NoteEventsProcedure.returnType),

@@ -8,6 +8,84 @@ import {
   type Infer as __Infer,
 } from "lightcone";
 
+export const BenchCrmActivity = __t.object("BenchCrmActivity", {
+  id: __t.u64(),
+  kind: __t.string(),
+  subject: __t.string(),
+  body: __t.string(),
+  dealId: __t.u64(),
+  contactId: __t.u64(),
+  done: __t.bool(),
+  createdAt: __t.timestamp(),
+});
+export type BenchCrmActivity = __Infer<typeof BenchCrmActivity>;
+
+export const BenchCrmCompany = __t.object("BenchCrmCompany", {
+  id: __t.u64(),
+  name: __t.string(),
+  domain: __t.string(),
+  industry: __t.string(),
+  size: __t.u32(),
+  website: __t.string(),
+  phone: __t.string(),
+  status: __t.string(),
+  createdAt: __t.timestamp(),
+});
+export type BenchCrmCompany = __Infer<typeof BenchCrmCompany>;
+
+export const BenchCrmContact = __t.object("BenchCrmContact", {
+  id: __t.u64(),
+  firstName: __t.string(),
+  lastName: __t.string(),
+  email: __t.string(),
+  phone: __t.string(),
+  title: __t.string(),
+  companyId: __t.u64(),
+  createdAt: __t.timestamp(),
+});
+export type BenchCrmContact = __Infer<typeof BenchCrmContact>;
+
+export const BenchCrmDeal = __t.object("BenchCrmDeal", {
+  id: __t.u64(),
+  title: __t.string(),
+  stage: __t.string(),
+  amount: __t.u64(),
+  companyId: __t.u64(),
+  contactId: __t.u64(),
+  closeAt: __t.timestamp(),
+  createdAt: __t.timestamp(),
+});
+export type BenchCrmDeal = __Infer<typeof BenchCrmDeal>;
+
+export const BenchCrmLead = __t.object("BenchCrmLead", {
+  id: __t.u64(),
+  title: __t.string(),
+  source: __t.string(),
+  status: __t.string(),
+  value: __t.u64(),
+  companyId: __t.u64(),
+  contactId: __t.u64(),
+  createdAt: __t.timestamp(),
+});
+export type BenchCrmLead = __Infer<typeof BenchCrmLead>;
+
+export const CrmCounts = __t.object("CrmCounts", {
+  companies: __t.u64(),
+  contacts: __t.u64(),
+  leads: __t.u64(),
+  deals: __t.u64(),
+  activities: __t.u64(),
+  events: __t.u64(),
+});
+export type CrmCounts = __Infer<typeof CrmCounts>;
+
+export const CrmIds = __t.object("CrmIds", {
+  company: __t.u64(),
+  contact: __t.u64(),
+  deal: __t.u64(),
+});
+export type CrmIds = __Infer<typeof CrmIds>;
+
 export const EventLog = __t.object("EventLog", {
   id: __t.u64(),
   model: __t.string(),
@@ -17,6 +95,16 @@ export const EventLog = __t.object("EventLog", {
   at: __t.timestamp(),
 });
 export type EventLog = __Infer<typeof EventLog>;
+
+export const Lead = __t.object("Lead", {
+  title: __t.string(),
+  source: __t.string(),
+  status: __t.string(),
+  value: __t.u64(),
+  companyId: __t.u64(),
+  contactId: __t.u64(),
+});
+export type Lead = __Infer<typeof Lead>;
 
 export const Note = __t.object("Note", {
   id: __t.u64(),

@@ -7,6 +7,12 @@ import {
   type Infer as __Infer,
 } from "lightcone";
 
+import * as BenchLoopProcedure from "../bench_loop_procedure";
+import * as CrmCountsProcedure from "../crm_counts_procedure";
+import * as CrmFindContactsProcedure from "../crm_find_contacts_procedure";
+import * as CrmFindLeadsProcedure from "../crm_find_leads_procedure";
+import * as CrmFirstProcedure from "../crm_first_procedure";
+import * as CrmGetContactProcedure from "../crm_get_contact_procedure";
 import * as NoteAddProcedure from "../note_add_procedure";
 import * as NoteCountProcedure from "../note_count_procedure";
 import * as NoteEventsProcedure from "../note_events_procedure";
@@ -15,6 +21,18 @@ import * as NoteFindManyProcedure from "../note_find_many_procedure";
 import * as NoteFirstProcedure from "../note_first_procedure";
 import * as NoteGetProcedure from "../note_get_procedure";
 
+export type BenchLoopArgs = __Infer<typeof BenchLoopProcedure.params>;
+export type BenchLoopResult = __Infer<typeof BenchLoopProcedure.returnType>;
+export type CrmCountsArgs = __Infer<typeof CrmCountsProcedure.params>;
+export type CrmCountsResult = __Infer<typeof CrmCountsProcedure.returnType>;
+export type CrmFindContactsArgs = __Infer<typeof CrmFindContactsProcedure.params>;
+export type CrmFindContactsResult = __Infer<typeof CrmFindContactsProcedure.returnType>;
+export type CrmFindLeadsArgs = __Infer<typeof CrmFindLeadsProcedure.params>;
+export type CrmFindLeadsResult = __Infer<typeof CrmFindLeadsProcedure.returnType>;
+export type CrmFirstArgs = __Infer<typeof CrmFirstProcedure.params>;
+export type CrmFirstResult = __Infer<typeof CrmFirstProcedure.returnType>;
+export type CrmGetContactArgs = __Infer<typeof CrmGetContactProcedure.params>;
+export type CrmGetContactResult = __Infer<typeof CrmGetContactProcedure.returnType>;
 export type NoteAddArgs = __Infer<typeof NoteAddProcedure.params>;
 export type NoteAddResult = __Infer<typeof NoteAddProcedure.returnType>;
 export type NoteCountArgs = __Infer<typeof NoteCountProcedure.params>;

@@ -7,6 +7,12 @@ import {
   type Infer as __Infer,
 } from "lightcone";
 
+import CrmCreateActivityReducer from "../crm_create_activity_reducer";
+import CrmCreateCompanyReducer from "../crm_create_company_reducer";
+import CrmCreateContactReducer from "../crm_create_contact_reducer";
+import CrmCreateDealReducer from "../crm_create_deal_reducer";
+import CrmCreateLeadsReducer from "../crm_create_leads_reducer";
+import CrmSeedReducer from "../crm_seed_reducer";
 import NoteCreateReducer from "../note_create_reducer";
 import NoteCreateBareReducer from "../note_create_bare_reducer";
 import NoteCreateManyReducer from "../note_create_many_reducer";
@@ -16,6 +22,12 @@ import NoteSeedReducer from "../note_seed_reducer";
 import NoteUpdateReducer from "../note_update_reducer";
 import NoteUpdateManyReducer from "../note_update_many_reducer";
 
+export type CrmCreateActivityParams = __Infer<typeof CrmCreateActivityReducer>;
+export type CrmCreateCompanyParams = __Infer<typeof CrmCreateCompanyReducer>;
+export type CrmCreateContactParams = __Infer<typeof CrmCreateContactReducer>;
+export type CrmCreateDealParams = __Infer<typeof CrmCreateDealReducer>;
+export type CrmCreateLeadsParams = __Infer<typeof CrmCreateLeadsReducer>;
+export type CrmSeedParams = __Infer<typeof CrmSeedReducer>;
 export type NoteCreateParams = __Infer<typeof NoteCreateReducer>;
 export type NoteCreateBareParams = __Infer<typeof NoteCreateBareReducer>;
 export type NoteCreateManyParams = __Infer<typeof NoteCreateManyReducer>;
