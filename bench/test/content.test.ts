@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { loadConnector } from "../src/connectors/registry";
 import { RestConnector, restCase } from "../src/workloads/content/rest";
+import { contentRpcOps } from "../src/workloads/content/rpc_cases";
 import { ulid } from "../src/workloads/content/ulid";
 import { changeOf, contentOf, runTest } from "../src/workloads/content/workload";
 import type { Operation, Outcome } from "../src/workloads/workload";
@@ -88,6 +89,35 @@ describe.each(["node_rest_sqlite", "node_rest_postgres", "node_rest_memory"])("%
       const { ops } = restCase(definition, "");
       const perform = async ({ kind, args }: Operation) => ops[kind]!(connector as Connector, args);
       expect(await runTest(perform, 2, true)).toBe(true);
+    } finally {
+      await prepared.stop();
+      context.end();
+    }
+  });
+});
+
+describe.each(["sqlite_rpc", "postgres_rpc", "bun"])("%s", (key) => {
+  it("has methods of the same names", async () => {
+    const context = { ...testContext({ sqliteDurability: "full" }), test: "content-crud" };
+    const definition = await loadConnector(key);
+    const unset = { PG_URL: undefined, BUN_PG_URL: undefined };
+    const prepared = await withEnvironment(unset, () => definition.prepare(context));
+    try {
+      const connector = definition.create(context.config, prepared);
+      await connector.open(1);
+      const run = (kind: string, args: Record<string, unknown> = {}) => contentRpcOps[kind]!(connector, args);
+      await run("clear");
+      const perform = ({ kind, args }: Operation) => run(kind, args);
+      expect(await runTest(perform, 1, true)).toBe(true);
+      const { found: id } = await run("create", { content: contentOf(2, true) });
+      const record = await connector.call("content_get", { id });
+      expect(record).toMatchObject({ id, title: "Smoke Test Content 2", data: { run_id: 2 } });
+      await run("clear");
+      const expected = contentOf(2, true);
+      await expect(run("read", { id, expected })).rejects.toThrow("read null instead of");
+      await expect(run("update", { id, change: changeOf(expected) })).rejects.toThrow("to change");
+      await expect(run("delete", { id })).rejects.toThrow("to delete");
+      await expect(connector.call("content_create", { title: "no body" })).rejects.toThrow("are needed");
     } finally {
       await prepared.stop();
       context.end();

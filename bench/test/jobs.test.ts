@@ -77,6 +77,7 @@ const systems: [key: string, ops: Record<string, RunOperation>][] = [
   ["postgres_rpc", jobRpcOps],
   ["postgres_direct", jobPostgresDirectOps],
   ["sqlite_rpc", jobRpcOps],
+  ["sqlite_batched_rpc", jobRpcOps],
 ];
 
 describe.each(systems)("%s", (key, ops) => {

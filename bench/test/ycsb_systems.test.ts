@@ -14,6 +14,8 @@ const systems: [key: string, ops: Record<string, RunOperation>][] = [
   ["postgres_rpc", ycsbRpcOps],
   ["postgres_direct", ycsbPostgresDirectOps],
   ["sqlite_rpc", ycsbRpcOps],
+  ["sqlite_batched_rpc", ycsbRpcOps],
+  ["node_memory_rpc", ycsbRpcOps],
 ];
 
 const fieldsFrom = (prefix: string) => Array.from({ length: 10 }, (_, field) => `${prefix}${field}`);
@@ -25,9 +27,11 @@ describe.each(systems)("%s", (key, ops) => {
     const prepared = await definition.prepare(context);
     const connector: Connector = definition.create(context.config, prepared);
     const run = (kind: string, args: Record<string, unknown> = {}): Promise<Outcome> =>
-      ops[kind]!(connector, args);
+      ops[kind]!(worker ?? connector, args);
+    let worker: Connector | undefined;
     try {
       await connector.open(1);
+      worker = await connector.createWorker!({ index: 0, total: 1 });
       await run("clear");
       const rows = ["user30", "user1", "user2"].map((name) => ({ key: name, fields: fieldsFrom(name) }));
       await run("insert_many", { rows });
@@ -49,16 +53,17 @@ describe.each(systems)("%s", (key, ops) => {
       expect([after[2], after[3], after[9]]).toEqual(["inserted2", "new", "newer"]);
 
       if (key !== "postgres_direct") {
-        const scanned = (await connector.call("ycsb_scan", { key: "user2", count: 2 })) as {
+        const scanned = (await worker.call("ycsb_scan", { key: "user2", count: 2 })) as {
           ycsb_key: string;
         }[];
         expect(scanned.map((row) => row.ycsb_key)).toEqual(["user2", "user25"]);
-        await expect(connector.call("ycsb_update", { key: "user1", field: 10, value: "x" })).rejects.toThrow(
+        await expect(worker.call("ycsb_update", { key: "user1", field: 10, value: "x" })).rejects.toThrow(
           "invalid field",
         );
       }
       expect(await run("scan", { key: "user3", count: 9 })).toMatchObject({ ok: true, miss: false });
       expect(await run("scan", { key: "user4", count: 9 })).toMatchObject({ ok: true, miss: true });
+      await worker.close();
       await connector.close();
     } finally {
       await prepared.stop();

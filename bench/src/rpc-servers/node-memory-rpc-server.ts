@@ -1,6 +1,7 @@
 // HTTP -> a Map, nothing on disk (section 13): the ceiling of the HTTP path, not a database.
 
 import "dotenv/config";
+import { memoryYcsb } from "./memory_ycsb";
 import { runAsProgram, serveRpc } from "./node_rpc_server";
 import {
   accountId,
@@ -11,6 +12,7 @@ import {
   seedArguments,
   transferArguments,
 } from "./rpc";
+import { ycsbMethods } from "./ycsb_methods";
 
 runAsProgram(() => {
   const balances = new Map<number, number>();
@@ -19,6 +21,7 @@ runAsProgram(() => {
     banner: "node memory rpc server",
     methods: {
       health: () => ({ status: "ok" }),
+      ...ycsbMethods(memoryYcsb()),
       describe: () => ({
         isolation: "serializable",
         durability: "none: memory only",

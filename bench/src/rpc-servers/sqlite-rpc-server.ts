@@ -4,6 +4,8 @@ import "dotenv/config";
 import { eq, inArray } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
+import { sqliteDrizzleStore } from "./content/sqlite_drizzle_store";
+import { contentMethods } from "./content/store";
 import { sqliteJobs } from "./jobs/sqlite_store";
 import { jobMethods } from "./jobs/store";
 import { runAsProgram, serveRpc } from "./node_rpc_server";
@@ -27,6 +29,7 @@ runAsProgram(async () => {
       ...sqliteMethods(database),
       ...ycsbMethods(sqliteYcsb(database)),
       ...jobMethods(sqliteJobs(database)),
+      ...contentMethods(sqliteDrizzleStore(database)),
       describe: () => ({ ...describeSqlite(database), roundTripsPerTx: 1, orm: "Drizzle" }),
       transfer: (args) => {
         const transfer = transferArguments(args);

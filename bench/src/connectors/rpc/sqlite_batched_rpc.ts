@@ -1,24 +1,27 @@
-// SQLite with many transfers per transaction, over its own WebSocket protocol or over HTTP (section 13).
+// SQLite with many requests per transaction, over its own WebSocket protocol or over HTTP (section 13).
 
 import { WebSocket } from "ws";
 import type { Config } from "../../config";
 import { rpcDefinition } from "../../init/rpc_server";
 import { sqliteBacking } from "../../init/sqlite_backing";
 import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
+import type { TextAnswer } from "../../rpc-servers/batched_sockets";
 import { type CallArguments, type CallResult, type Connector, Refused } from "../connector";
 import { RpcConnector } from "./rpc_connector";
 
 const key = "sqlite_batched_rpc";
 
-interface Waiting {
-  resolve(result: CallResult): void;
+interface Waiting<Result> {
+  resolve(result: Result): void;
   reject(error: Error): void;
 }
 
-/** Transfers that are asked for within one turn of the event loop go out in one frame. */
+/** What is asked for within one turn of the event loop goes out in one frame: transfers as records, all else as text. */
 class BatchedSocket implements Connector {
   readonly name = key;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, Waiting<CallResult>>();
+  readonly #waitingCalls = new Map<number, Waiting<unknown>>();
+  #calls: [id: number, name: string, args: CallArguments][] = [];
   #socket: WebSocket | undefined;
   #nextId = 0;
   #frame = new DataView(new ArrayBuffer(64 * requestBytes));
@@ -34,11 +37,16 @@ class BatchedSocket implements Connector {
       socket.once("error", (error) =>
         reject(new Error(`${key}: no connection to ${this.url}: ${error.message}`)),
       );
-      socket.on("message", (data) => readAnswers(data as Buffer, (id, answer) => this.#take(id, answer)));
+      socket.on("message", (data, isBinary) => {
+        if (isBinary) readAnswers(data as Buffer, (id, answer) => this.#take(id, answer));
+        else for (const answer of JSON.parse(String(data)) as TextAnswer[]) this.#takeText(answer);
+      });
       socket.on("close", (code) => {
-        for (const { reject } of this.#waiting.values())
-          reject(new Error(`${key}: the connection was lost (${code})`));
-        this.#waiting.clear();
+        for (const waiting of [this.#waiting, this.#waitingCalls]) {
+          for (const { reject } of waiting.values())
+            reject(new Error(`${key}: the connection was lost (${code})`));
+          waiting.clear();
+        }
       });
     });
   }
@@ -52,12 +60,26 @@ class BatchedSocket implements Connector {
     });
   }
 
-  call(name: string, args: CallArguments = {}): Promise<CallResult> {
-    if (name !== "transfer") return Promise.reject(new Error(`${key}: a worker only transfers, not ${name}`));
-    const socket = this.#socket;
-    if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(new Error(`${key}: not connected`));
+  call(name: string, args: CallArguments = {}): Promise<unknown> {
+    if (this.#socket?.readyState !== WebSocket.OPEN)
+      return Promise.reject(new Error(`${key}: not connected`));
     const id = this.#nextId;
     this.#nextId = (id + 1) >>> 0;
+    return name === "transfer" ? this.#transfer(id, args) : this.#callText(id, name, args);
+  }
+
+  #callText(id: number, name: string, args: CallArguments): Promise<unknown> {
+    if (this.#calls.length === 0) {
+      queueMicrotask(() => {
+        this.#socket?.send(JSON.stringify(this.#calls));
+        this.#calls = [];
+      });
+    }
+    this.#calls.push([id, name, args]);
+    return new Promise((resolve, reject) => this.#waitingCalls.set(id, { resolve, reject }));
+  }
+
+  #transfer(id: number, args: CallArguments): Promise<CallResult> {
     if (this.#framed === 0) queueMicrotask(() => this.#flush());
     if (this.#framed * requestBytes === this.#frame.byteLength) this.#growFrame();
     writeRequest(this.#frame, this.#framed++ * requestBytes, {
@@ -93,6 +115,14 @@ class BatchedSocket implements Connector {
     }
   }
 
+  #takeText([id, result, error]: TextAnswer): void {
+    const waiting = this.#waitingCalls.get(id);
+    if (!waiting) return;
+    this.#waitingCalls.delete(id);
+    if (error === undefined) waiting.resolve(result);
+    else waiting.reject(new Refused(`${key}: ${error}`));
+  }
+
   async getAccount(): Promise<never> {
     throw new Error(`${key}: only the root reads accounts`);
   }
@@ -120,7 +150,7 @@ export const definition = rpcDefinition({
   defaultUrl: "http://127.0.0.1:4107",
   portVariable: "SQLITE_BATCHED_RPC_PORT",
   startCommand: "pnpm tsx src/rpc-servers/sqlite-batched-rpc-server.ts",
-  transport: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "HTTP" : "WebSocket, binary frames",
+  transport: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "HTTP" : "WebSocket, frames of many requests",
   back: sqliteBacking,
   create: (config: Config, url: string) =>
     new SqliteBatchedConnector({ name: key, url, initialBalance: config.initialBalance }),

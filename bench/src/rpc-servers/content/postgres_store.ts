@@ -6,7 +6,7 @@ import type { ContentRecord, ContentStore } from "./store";
 
 type Row = Omit<ContentRecord, "created_at" | "updated_at"> & { created_at: Date; updated_at: Date };
 
-const createTable = `CREATE TABLE IF NOT EXISTS content (
+export const createContentTable = `CREATE TABLE IF NOT EXISTS content (
   id text PRIMARY KEY, title text NOT NULL, body text NOT NULL, author text, status text, data json,
   created_at timestamptz, updated_at timestamptz
 )`;
@@ -25,7 +25,7 @@ export function postgresStore(pool: pg.Pool): ContentStore {
     withRetries(() => pool.query<Row>(text, values), counter);
   return {
     async clear() {
-      await query(createTable);
+      await query(createContentTable);
       await query("TRUNCATE content");
     },
     async create({ id, title, body, author, status, data, created_at, updated_at }) {

@@ -5,7 +5,7 @@ import type { ContentRecord, ContentStore } from "./store";
 
 type Row = Omit<ContentRecord, "data"> & { data: string | null };
 
-const createTable = `CREATE TABLE IF NOT EXISTS content (
+export const createContentTable = `CREATE TABLE IF NOT EXISTS content (
   id TEXT PRIMARY KEY, title TEXT NOT NULL, body TEXT NOT NULL, author TEXT, status TEXT, data TEXT,
   created_at TEXT, updated_at TEXT
 )`;
@@ -20,7 +20,7 @@ const recordOf = (row: Row): ContentRecord => ({
 });
 
 export function sqliteStore(database: Database.Database): ContentStore {
-  database.exec(createTable);
+  database.exec(createContentTable);
   const insert = database.prepare(
     "INSERT INTO content VALUES (@id, @title, @body, @author, @status, @data, @created_at, @updated_at)",
   );

@@ -1,6 +1,8 @@
 // The RPC methods of the servers of the Postgres class (section 9), and how such a server is set up.
 
 import type pg from "pg";
+import { postgresDrizzleStore } from "../content/postgres_drizzle_store";
+import { contentMethods } from "../content/store";
 import { postgresJobs } from "../jobs/postgres_store";
 import { jobMethods } from "../jobs/store";
 import {
@@ -110,6 +112,7 @@ export function postgresService(
     ...accountMethods(accounts, run),
     ...ycsbMethods(postgresYcsb(pool, counter)),
     ...jobMethods(postgresJobs(pool, counter, options.orm === "none")),
+    ...contentMethods(postgresDrizzleStore(pool, counter)),
     // Ours: what the columns of the report say is read from the database.
     async describe() {
       const { version, roundTripMilliseconds, ...settings } = await describeDatabase(pool);
