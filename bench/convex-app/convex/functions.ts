@@ -2,6 +2,7 @@
 
 import {
   type DataModelFromSchemaDefinition,
+  type GenericMutationCtx,
   type GenericQueryCtx,
   type MutationBuilder,
   mutationGeneric,
@@ -15,8 +16,11 @@ export type DataModel = DataModelFromSchemaDefinition<typeof schema>;
 export const query = queryGeneric as QueryBuilder<DataModel, "public">;
 export const mutation = mutationGeneric as MutationBuilder<DataModel, "public">;
 
+export type Database = GenericQueryCtx<DataModel>["db"];
+export type WritableDatabase = GenericMutationCtx<DataModel>["db"];
+
 /** An account by its number; null where there is none. */
-export const accountOf = (database: GenericQueryCtx<DataModel>["db"], id: number) =>
+export const accountOf = (database: Database, id: number) =>
   database
     .query("accounts")
     .withIndex("by_account_id", (range) => range.eq("id", id))

@@ -15,10 +15,15 @@ import {
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
+import { callWorkload, probes, workloadQueries } from "./convex_workloads";
 
 const key = "convex";
 const startCommand = "start it with `npx convex dev --local` in convex-app, or set CONVEX_URL=<its address>";
-const queries: ReadonlySet<string> = new Set(["accounts:get_account", "accounts:get_stats"]);
+const queries: ReadonlySet<string> = new Set([
+  "accounts:get_account",
+  "accounts:get_stats",
+  ...workloadQueries,
+]);
 
 const seedChunkAccounts = 7_000;
 const seedPauseMilliseconds = 500;
@@ -76,9 +81,7 @@ export class ConvexConnector implements Connector {
     this.#url = options.url.replace(/\/+$/, "");
   }
 
-  async open(): Promise<void> {
-    await this.getAccount(0);
-  }
+  async open(): Promise<void> {}
 
   async close(): Promise<void> {}
 
@@ -87,7 +90,7 @@ export class ConvexConnector implements Connector {
   }
 
   call(name: string, args: CallArguments = {}): Promise<unknown> {
-    return callFunction(this.#url, name, args);
+    return callWorkload((path, given) => callFunction(this.#url, path, given), name, args);
   }
 
   async getAccount(id: number): Promise<Account | null> {
@@ -138,10 +141,11 @@ async function seed(url: string, accounts: number, initial: number): Promise<voi
   }
 }
 
-async function prepare({ config, say }: PrepareContext): Promise<Prepared> {
+async function prepare({ config, say, test }: PrepareContext): Promise<Prepared> {
   const url = config.convexUrl.replace(/\/+$/, "");
   try {
-    await callFunction(url, "accounts:get_account", { id: 0 });
+    const probe = probes.find(({ isOf }) => isOf(test))!;
+    await callFunction(url, probe.path, probe.args);
   } catch (error) {
     if (error instanceof ConvexError) {
       throw new NotRunning(
@@ -154,7 +158,7 @@ async function prepare({ config, say }: PrepareContext): Promise<Prepared> {
     say(`seeding ${config.accounts} accounts`);
     await seed(url, config.accounts, config.initialBalance);
   };
-  if (config.prep) await reseed();
+  if (config.prep && test === "test-1") await reseed();
   return {
     url,
     fairness: {

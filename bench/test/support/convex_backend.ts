@@ -12,8 +12,11 @@ const modules = {
   // The harness finds the root of the app by this name.
   "../../convex-app/convex/_generated/api.js": async () => ({}),
   "../../convex-app/convex/accounts.ts": () => import("../../convex-app/convex/accounts"),
+  "../../convex-app/convex/content.ts": () => import("../../convex-app/convex/content"),
+  "../../convex-app/convex/jobs.ts": () => import("../../convex-app/convex/jobs"),
   "../../convex-app/convex/seed.ts": () => import("../../convex-app/convex/seed"),
   "../../convex-app/convex/transfer.ts": () => import("../../convex-app/convex/transfer"),
+  "../../convex-app/convex/ycsb.ts": () => import("../../convex-app/convex/ycsb"),
 };
 
 export interface ConvexBackend {

@@ -1,0 +1,3 @@
+import { contentRpcCase } from "../../workloads/content/rpc_cases";
+
+export default contentRpcCase("convex", "Convex");
