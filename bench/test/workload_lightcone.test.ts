@@ -1,9 +1,10 @@
-// Short runs of the workloads on this repository's server, with its own SDK and with the published one. LIGHTCONE_BIN names
-// a built `spacetime`; without it, it is built.
+// Short runs of the workloads on this repository's server: with its own SDK and with the published one, and with modules in
+// both languages. LIGHTCONE_BIN names a built `spacetime`; without it, it is built.
 
 import { describe, expect, it } from "vitest";
 import { benchInTest } from "./support/workload_bench";
 
+/** A Rust module that is not built yet takes one. */
 const minutes = 60_000;
 
 describe.each([
@@ -18,11 +19,12 @@ describe.each([
   ["data-layer --iters 4", 39],
 ])("%s", (words, operations) => {
   it(
-    "is verified with both clients",
+    "is verified with both clients and both languages",
     async () => {
-      const { code, files } = await benchInTest(`${words} --samples 1 --connectors lightcone,spacetimedb`);
+      const systems = ["lightcone", "spacetimedb", "spacetimedb_rust"];
+      const { code, files } = await benchInTest(`${words} --samples 1 --connectors ${systems.join(",")}`);
       expect(code).toBe(0);
-      expect(files.map((file) => file.results[0]!.system)).toEqual(["lightcone", "spacetimedb"]);
+      expect(files.map((file) => file.results[0]!.system)).toEqual(systems);
       for (const file of files) {
         const { res } = file.results[0]!;
         expect(res).toMatchObject({ samples: operations, errors: 0, timeouts: 0, invalid: [] });

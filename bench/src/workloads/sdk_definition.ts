@@ -7,46 +7,57 @@ import { stdbDefinition } from "../connectors/stdb";
 import { WorkloadSdkConnector } from "../connectors/workload_sdk_connector";
 
 export interface SdkDefinitionOptions {
-  key: "lightcone" | "spacetimedb";
-  /** The directory of the module, relative to the package, and the name of its database. */
-  modulePath: string;
-  database: string;
+  key: keyof typeof systems;
+  /** The directory of the module without `-ts` or `-rs`, which is also the name of its database. */
+  module: string;
   /** A fresh builder of the bindings of this module and SDK. */
   builder: () => unknown;
   /** A procedure without arguments: nothing can be done on a server that runs none. */
   neededProcedure: string;
 }
 
-const clients = {
-  lightcone: "lightcone (sdk-ts of this repository)",
-  spacetimedb: "npm spacetimedb 2.10.1",
+const npmClient = "npm spacetimedb 2.10.1";
+
+/** Their clients, and the language of their modules. */
+const systems = {
+  lightcone: { client: "lightcone (sdk-ts of this repository)", language: "TypeScript" },
+  spacetimedb: { client: npmClient, language: "TypeScript" },
+  spacetimedb_rust: { client: npmClient, language: "Rust" },
+} as const;
+
+const suffixes = {
+  TypeScript: { directory: "-ts", database: "" },
+  Rust: { directory: "-rs", database: "-rust" },
 };
 
 // One line per connection would hide everything else.
 setGlobalLogLevel("error");
 
 /** The default of `--stdb-module` is the database of test-1; another name counts for every test. */
-const databaseOf = (config: Config, database: string) =>
-  config.stdbModule === "test-1" ? database : config.stdbModule;
+const databaseOf = (config: Config, module: string) =>
+  config.stdbModule === "test-1" ? module : config.stdbModule;
 
 export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinition {
-  const { key, modulePath, database, builder, neededProcedure } = options;
+  const { key, module, builder, neededProcedure } = options;
+  const { client, language } = systems[key];
+  const suffix = suffixes[language];
+  const database = (config: Config) => `${databaseOf(config, module)}${suffix.database}`;
   const connect = (config: Config, address: string, name: string) =>
     new WorkloadSdkConnector({ name: key, builder, address, database: name, config });
   const definition = stdbDefinition({
     key,
-    module: (config) => ({ path: modulePath, database: databaseOf(config, database) }),
+    module: (config) => ({ path: `../modules/${module}${suffix.directory}`, database: database(config) }),
     connect,
     transport: "WebSocket",
-    clientSoftware: clients[key],
-    moduleLanguage: "TypeScript",
+    clientSoftware: client,
+    moduleLanguage: language,
     seeds: false,
   });
   return {
     ...definition,
     async prepare(context) {
       const prepared = await definition.prepare(context);
-      const connector = connect(context.config, prepared.url, databaseOf(context.config, database));
+      const connector = connect(context.config, prepared.url, database(context.config));
       try {
         await connector.open();
         await connector.call(neededProcedure);

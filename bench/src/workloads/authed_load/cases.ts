@@ -118,7 +118,7 @@ const sdkOps: Record<string, RunOperation> = {
   events: call("noteEvents"),
 };
 
-const shared = { modulePath: "../modules/notes-ts", database: "notes", neededProcedure: "noteEvents" };
+const shared = { module: "notes", neededProcedure: "noteEvents" };
 
 export const lightconeNotesCase: WorkloadCase = {
   system: "lightcone",
@@ -133,6 +133,17 @@ export const spacetimedbNotesCase: WorkloadCase = {
   ops: sdkOps,
   definition: sdkDefinition({
     key: "spacetimedb",
+    ...shared,
+    builder: () => SpacetimedbConnection.builder(),
+  }),
+};
+
+export const rustNotesCase: WorkloadCase = {
+  system: "spacetimedb_rust",
+  label: "npm client, Rust module",
+  ops: sdkOps,
+  definition: sdkDefinition({
+    key: "spacetimedb_rust",
     ...shared,
     builder: () => SpacetimedbConnection.builder(),
   }),

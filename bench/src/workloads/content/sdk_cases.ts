@@ -1,4 +1,5 @@
-// content-crud on the module `content-ts`, with either client SDK: reducers, and a procedure to read (section 16.3).
+// content-crud on the modules `content-ts` and `content-rs`, by a client SDK: reducers, and a procedure to read
+// (section 16.3).
 
 import { DbConnection as LightconeConnection } from "../../../bindings/content-lightcone";
 import { DbConnection as SpacetimedbConnection } from "../../../bindings/content-spacetimedb";
@@ -28,7 +29,7 @@ const client: ContentClient = {
   },
 };
 
-const shared = { modulePath: "../modules/content-ts", database: "content", neededProcedure: "contentCount" };
+const shared = { module: "content", neededProcedure: "contentCount" };
 
 export const lightconeContent: WorkloadCase = {
   system: "lightcone",
@@ -43,6 +44,17 @@ export const spacetimedbContent: WorkloadCase = {
   ops: contentOps(client),
   definition: sdkDefinition({
     key: "spacetimedb",
+    ...shared,
+    builder: () => SpacetimedbConnection.builder(),
+  }),
+};
+
+export const rustContent: WorkloadCase = {
+  system: "spacetimedb_rust",
+  label: "npm client, Rust module",
+  ops: contentOps(client),
+  definition: sdkDefinition({
+    key: "spacetimedb_rust",
     ...shared,
     builder: () => SpacetimedbConnection.builder(),
   }),

@@ -1,4 +1,4 @@
-// data-layer on the module `notes-ts`, with either client SDK: every operation is a round trip to the server.
+// data-layer on the modules `notes-ts` and `notes-rs`, by a client SDK: every operation is a round trip to the server.
 
 import { DbConnection as LightconeConnection } from "../../../bindings/notes-lightcone";
 import { DbConnection as SpacetimedbConnection } from "../../../bindings/notes-spacetimedb";
@@ -76,7 +76,7 @@ function sdkNotes(connection: Connector): NoteStore {
   };
 }
 
-const shared = { modulePath: "../modules/notes-ts", database: "notes", neededProcedure: "noteEvents" };
+const shared = { module: "notes", neededProcedure: "noteEvents" };
 
 export const lightconeNotes: WorkloadCase = {
   system: "lightcone",
@@ -91,6 +91,17 @@ export const spacetimedbNotes: WorkloadCase = {
   ops: noteOps(sdkNotes),
   definition: sdkDefinition({
     key: "spacetimedb",
+    ...shared,
+    builder: () => SpacetimedbConnection.builder(),
+  }),
+};
+
+export const rustNotes: WorkloadCase = {
+  system: "spacetimedb_rust",
+  label: "npm client, Rust module",
+  ops: noteOps(sdkNotes),
+  definition: sdkDefinition({
+    key: "spacetimedb_rust",
     ...shared,
     builder: () => SpacetimedbConnection.builder(),
   }),

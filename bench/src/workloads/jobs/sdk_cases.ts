@@ -1,4 +1,4 @@
-// The job queue on the module `jobs-ts`, with either client SDK: procedures for what returns jobs, a reducer to
+// The job queue on the modules `jobs-ts` and `jobs-rs`, by a client SDK: procedures for what returns jobs, a reducer to
 // acknowledge.
 
 import { DbConnection as LightconeConnection } from "../../../bindings/jobs-lightcone";
@@ -32,7 +32,7 @@ const ops: Record<string, RunOperation> = {
   repeated: call("jobRepeated", asGiven, any),
 };
 
-const shared = { modulePath: "../modules/jobs-ts", database: "jobs", neededProcedure: "jobCounts" };
+const shared = { module: "jobs", neededProcedure: "jobCounts" };
 
 export const lightconeJobs: WorkloadCase = {
   system: "lightcone",
@@ -47,6 +47,17 @@ export const spacetimedbJobs: WorkloadCase = {
   ops,
   definition: sdkDefinition({
     key: "spacetimedb",
+    ...shared,
+    builder: () => SpacetimedbConnection.builder(),
+  }),
+};
+
+export const rustJobs: WorkloadCase = {
+  system: "spacetimedb_rust",
+  label: "npm client, Rust module",
+  ops,
+  definition: sdkDefinition({
+    key: "spacetimedb_rust",
     ...shared,
     builder: () => SpacetimedbConnection.builder(),
   }),

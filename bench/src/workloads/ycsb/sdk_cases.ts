@@ -1,4 +1,4 @@
-// YCSB on the module `ycsb-ts`, with either client SDK.
+// YCSB on the modules `ycsb-ts` and `ycsb-rs`, with either client SDK.
 
 import { DbConnection as LightconeConnection } from "../../../bindings/ycsb-lightcone";
 import { DbConnection as SpacetimedbConnection } from "../../../bindings/ycsb-spacetimedb";
@@ -6,7 +6,7 @@ import { sdkDefinition } from "../sdk_definition";
 import type { WorkloadCase } from "../workload";
 import { ycsbSdkOps } from "./sdk_ops";
 
-const shared = { modulePath: "../modules/ycsb-ts", database: "ycsb", neededProcedure: "ycsbCount" };
+const shared = { module: "ycsb", neededProcedure: "ycsbCount" };
 
 export const lightconeYcsb: WorkloadCase = {
   system: "lightcone",
@@ -21,6 +21,17 @@ export const spacetimedbYcsb: WorkloadCase = {
   ops: ycsbSdkOps,
   definition: sdkDefinition({
     key: "spacetimedb",
+    ...shared,
+    builder: () => SpacetimedbConnection.builder(),
+  }),
+};
+
+export const rustYcsb: WorkloadCase = {
+  system: "spacetimedb_rust",
+  label: "npm client, Rust module",
+  ops: ycsbSdkOps,
+  definition: sdkDefinition({
+    key: "spacetimedb_rust",
     ...shared,
     builder: () => SpacetimedbConnection.builder(),
   }),

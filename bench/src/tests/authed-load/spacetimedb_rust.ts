@@ -1,0 +1,1 @@
+export { rustNotesCase as default } from "../../workloads/authed_load/cases";

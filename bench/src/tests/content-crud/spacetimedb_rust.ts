@@ -1,0 +1,1 @@
+export { rustContent as default } from "../../workloads/content/sdk_cases";

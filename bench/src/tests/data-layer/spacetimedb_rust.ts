@@ -1,0 +1,1 @@
+export { rustNotes as default } from "../../workloads/data_layer/sdk_cases";

@@ -1,0 +1,1 @@
+export { rustJobs as default } from "../../workloads/jobs/sdk_cases";

@@ -1,0 +1,1 @@
+export { rustYcsb as default } from "../../workloads/ycsb/sdk_cases";
