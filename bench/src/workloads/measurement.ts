@@ -74,6 +74,11 @@ export class Measurement {
     return this.#options.workers;
   }
 
+  /** Whether the system has a kind of operation: some have more than others. */
+  has(kind: string): boolean {
+    return Object.hasOwn(this.#options.ops, kind);
+  }
+
   /** Whether no operation may be started any more. */
   get isOver(): boolean {
     return this.#clock.now() >= this.#endAt;

@@ -76,19 +76,28 @@ function sdkNotes(connection: Connector): NoteStore {
   };
 }
 
+const sdkOps = {
+  ...noteOps(sdkNotes),
+  /** A loop inside a procedure; finds its microseconds. */
+  bench_loop: async (connection: Connector, args: Record<string, unknown>) => ({
+    ok: true,
+    found: await connection.call("benchLoop", args),
+  }),
+};
+
 const shared = { module: "notes", neededProcedure: "noteEvents" };
 
 export const lightconeNotes: WorkloadCase = {
   system: "lightcone",
   label: "Lightcone, TypeScript module",
-  ops: noteOps(sdkNotes),
+  ops: sdkOps,
   definition: sdkDefinition({ key: "lightcone", ...shared, builder: () => LightconeConnection.builder() }),
 };
 
 export const spacetimedbNotes: WorkloadCase = {
   system: "spacetimedb",
   label: "npm client, TypeScript module",
-  ops: noteOps(sdkNotes),
+  ops: sdkOps,
   definition: sdkDefinition({
     key: "spacetimedb",
     ...shared,

@@ -2,40 +2,36 @@
 
 import type { Config } from "../../config";
 import type { Connector } from "../../connectors/connector";
-import { formatInteger, formatLatency } from "../../report/format";
-import type { Measurement } from "../measurement";
-import type { Operation, Outcome, RunNamed, RunOperation, Verdict, Workload, WorkloadRun } from "../workload";
+import type { Outcome, RunOperation, Workload, WorkloadRun } from "../workload";
+import { type Step, serialRun } from "./serial";
 import { type NoteStore, tagsPerNote } from "./store";
 
-const defaultIterations = 2_000;
-const warmupIterations = 200;
-/** Operations over many rows are repeated less often by this factor. */
-const manyRowsDivisor = 20;
 const notesMax = 2_000;
 const groupNotes = 500;
 const group = "group";
 const rowsPerCreateMany = 100;
 const pageNotes = 20;
 
-interface Step {
-  kind: string;
-  /** Rows that one operation is about: figures are given per row. */
-  rows: number;
-  /** Entries of the log that one operation makes. */
-  events: number;
-  args(iteration: number): Record<string, unknown>;
-  /** Something is written before each operation, unmeasured: no answer may be one of before. */
-  writesBetween?: boolean;
-}
-
 const noteId = (iteration: number) => 1 + (iteration % notesMax);
 
 /** Reads come first, while every note has its tags. */
 const steps: readonly Step[] = [
-  { kind: "find_many", rows: 1, events: 0, args: () => ({ limit: pageNotes }) },
-  { kind: "find_unique", rows: 1, events: 0, args: (iteration) => ({ id: noteId(iteration * 7) }) },
-  { kind: "count", rows: 1, events: 0, args: () => ({}) },
-  { kind: "find_many_include", rows: 1, events: 0, args: () => ({ limit: pageNotes }) },
+  { kind: "find_many", rows: 1, events: 0, args: () => ({ limit: pageNotes }), loopOperation: 1 },
+  {
+    kind: "find_unique",
+    rows: 1,
+    events: 0,
+    args: (iteration) => ({ id: noteId(iteration * 7) }),
+    loopOperation: 2,
+  },
+  { kind: "count", rows: 1, events: 0, args: () => ({}), loopOperation: 3 },
+  {
+    kind: "find_many_include",
+    rows: 1,
+    events: 0,
+    args: () => ({ limit: pageNotes }),
+    loopOperation: 4,
+  },
   { kind: "create", rows: 1, events: 1, args: (iteration) => ({ title: `created ${iteration}` }) },
   { kind: "create_bare", rows: 1, events: 0, args: (iteration) => ({ title: `bare ${iteration}` }) },
   {
@@ -63,7 +59,7 @@ const steps: readonly Step[] = [
     rows: 1,
     events: 0,
     args: () => ({ limit: pageNotes }),
-    writesBetween: true,
+    before: () => ({ kind: "create_bare", args: { title: "between" } }),
   },
 ];
 
@@ -128,69 +124,21 @@ export function noteOps(storeOf: (connection: Connector) => NoteStore): Record<s
   };
 }
 
-/** Per row, in microseconds. */
-function table(measurement: Measurement): string {
-  const header = "| Operation | mean µs | p50 | p95 | p99 | per second |\n|---|---|---|---|---|---|";
-  const lines = steps.flatMap(({ kind, rows }) => {
-    const result = measurement.kinds.get(kind);
-    if (!result || result.ok === 0) return [`| ${kind} | – | – | – | – | – |`];
-    const { mean_ms, p50_ms, p95_ms, p99_ms } = result.histogram.summary();
-    const figures = [mean_ms, p50_ms, p95_ms, p99_ms].map((ms) => formatLatency((ms * 1000) / rows));
-    const name = rows === 1 ? kind : `${kind}, per row (${rows})`;
-    return [`| ${name} | ${figures.join(" | ")} | ${formatInteger((1000 * rows) / mean_ms)} |`];
-  });
-  return [header, ...lines].join("\n");
-}
-
-function createRun(config: Config): WorkloadRun {
-  const iterations = config.iters ?? defaultIterations;
-  let context: { root: Connector; run: RunNamed } | undefined;
-  let expectedEvents = 0;
-
-  const perform = async (measurement: Measurement, step: Step): Promise<void> => {
-    const { root, run } = context!;
-    const divisor = step.rows === 1 ? 1 : manyRowsDivisor;
-    const warmups = Math.min(iterations, Math.ceil(warmupIterations / divisor));
-    const repetitions = Math.max(1, Math.floor(iterations / divisor));
-    const operation = (iteration: number): Operation => ({ kind: step.kind, args: step.args(iteration) });
-    for (let iteration = 0; iteration < warmups; iteration++) {
-      await run(root, step.kind, operation(iteration).args);
-      expectedEvents += step.events;
-    }
-    for (let iteration = 0; iteration < repetitions; iteration++) {
-      if (step.writesBetween) await run(root, "create_bare", { title: "between" });
-      const outcome = await measurement.perform(0, operation(iteration));
-      if (outcome) expectedEvents += step.events;
-    }
-  };
-
-  return {
-    parameters: { iterations },
-    limit: { mode: "drain" },
-    concurrency: 1,
-    load: async (root, run) => {
-      context = { root, run };
-      const start = performance.now();
-      await run(root, "seed");
-      const seconds = (performance.now() - start) / 1000;
-      return { rows: notesMax, seconds, rows_per_s: notesMax / seconds };
-    },
-    generator: () => ({ next: () => undefined }),
-    drive: async (measurement) => {
-      for (const step of steps) await perform(measurement, step);
-    },
-    closingLine: table,
-    verify: async (root, run): Promise<Verdict> => {
+const createRun = (config: Config): WorkloadRun =>
+  serialRun({
+    config,
+    steps,
+    rows: notesMax,
+    verify: async (root, run, { events: expected }) => {
       // The last writes are there: the notes of the group are deleted, others are not.
       await run(root, "find_deleted", { id: groupNotes, deleted: true });
       const events = Number((await run(root, "events")).found);
       return {
-        ok: events === expectedEvents,
-        message: `the log has ${events} entries${events === expectedEvents ? "" : ` instead of ${expectedEvents}`}`,
+        ok: events === expected,
+        message: `the log has ${events} entries${events === expected ? "" : ` instead of ${expected}`}`,
       };
     },
-  };
-}
+  });
 
 export const dataLayerWorkload: Workload = {
   name: "data-layer",

@@ -1,0 +1,138 @@
+// What data-layer and data-layer-crm share (section 18.1): one client that does one operation at a time, a table of what
+// each takes, and the cost of reads inside the server where it can be asked for.
+
+import type { Config } from "../../config";
+import type { Connector } from "../../connectors/connector";
+import { formatInteger, formatLatency } from "../../report/format";
+import type { Measurement } from "../measurement";
+import type { LoadReport, Operation, Outcome, RunNamed, Verdict, WorkloadRun } from "../workload";
+
+const defaultIterations = 2_000;
+const warmupIterations = 200;
+/** Operations over many rows are repeated less often by this factor. */
+const manyRowsDivisor = 20;
+
+export interface Step {
+  kind: string;
+  /** Rows that one operation is about: figures are given per row. */
+  rows: number;
+  /** Entries of the log that one operation makes. */
+  events: number;
+  args(iteration: number): Record<string, unknown>;
+  /** Performed before each operation, unmeasured: no answer may be one of before. */
+  before?: () => Operation;
+  /** The number of the same read for the operation `bench_loop`. */
+  loopOperation?: number;
+}
+
+/** The loop of `bench_loop` runs at least so long, or its clock says little. */
+const loopMicroseconds = 100_000;
+const loopIterationsFirst = 20;
+const loopIterationsMax = 1_000_000;
+const loopGrowthMax = 10;
+
+/** Microseconds of one iteration, from the clock of the server's module. */
+async function loopCost(root: Connector, run: RunNamed, op: number): Promise<number> {
+  for (let iters = loopIterationsFirst; ; ) {
+    const elapsed = Number((await run(root, "bench_loop", { op, iters })).found);
+    if (!(elapsed >= 0)) throw new Error(`bench_loop answers ${elapsed} microseconds`);
+    if (elapsed >= loopMicroseconds || iters >= loopIterationsMax) return elapsed / iters;
+    const growth = Math.min(loopGrowthMax, Math.ceil((1.2 * loopMicroseconds) / Math.max(1, elapsed)));
+    iters = Math.min(loopIterationsMax, iters * growth);
+  }
+}
+
+export interface SerialOptions {
+  config: Config;
+  steps: readonly Step[];
+  /** Rows that `seed` makes. */
+  rows: number;
+  verify(root: Connector, run: RunNamed, done: Done): Promise<Verdict>;
+}
+
+/** What the run has written, its warm-up included. */
+export interface Done {
+  /** Entries that the log must have. */
+  events: number;
+  /** Acknowledged operations by kind. */
+  operations: ReadonlyMap<string, number>;
+}
+
+export function serialRun({ config, steps, rows, verify }: SerialOptions): WorkloadRun {
+  const iterations = config.iters ?? defaultIterations;
+  let context: { root: Connector; run: RunNamed } | undefined;
+  const engineHot = new Map<string, number>();
+  const operations = new Map<string, number>();
+  let expectedEvents = 0;
+
+  const done = ({ kind, events }: Step) => {
+    expectedEvents += events;
+    operations.set(kind, (operations.get(kind) ?? 0) + 1);
+  };
+
+  const perform = async (measurement: Measurement, step: Step): Promise<void> => {
+    const { root, run } = context!;
+    const divisor = step.rows === 1 ? 1 : manyRowsDivisor;
+    const warmups = Math.min(iterations, Math.ceil(warmupIterations / divisor));
+    const repetitions = Math.max(1, Math.floor(iterations / divisor));
+    const operation = (iteration: number): Operation => ({ kind: step.kind, args: step.args(iteration) });
+    for (let iteration = 0; iteration < warmups; iteration++) {
+      await run(root, step.kind, operation(iteration).args);
+      done(step);
+    }
+    if (step.loopOperation !== undefined && measurement.has("bench_loop")) {
+      engineHot.set(step.kind, await loopCost(root, run, step.loopOperation));
+    }
+    for (let iteration = 0; iteration < repetitions; iteration++) {
+      const first = step.before?.();
+      if (first) await run(root, first.kind, first.args);
+      const outcome: Outcome | undefined = await measurement.perform(0, operation(iteration));
+      if (outcome) done(step);
+    }
+  };
+
+  /** Per row, in microseconds. */
+  const table = (measurement: Measurement): string => {
+    const hasHot = engineHot.size > 0;
+    const columns = ["Operation", "mean µs", "p50", "p95", "p99", "per second"];
+    if (hasHot) columns.push("engine-hot µs", "engine-hot per second");
+    const lines = steps.map(({ kind, rows }) => {
+      const result = measurement.kinds.get(kind);
+      const name = rows === 1 ? kind : `${kind}, per row (${rows})`;
+      const hot = engineHot.get(kind);
+      const cells = hasHot
+        ? [hot === undefined ? "–" : formatLatency(hot), hot ? formatInteger(1e6 / hot) : "–"]
+        : [];
+      if (!result || result.ok === 0) return [name, "–", "–", "–", "–", "–", ...cells];
+      const { mean_ms, p50_ms, p95_ms, p99_ms } = result.histogram.summary();
+      const figures = [mean_ms, p50_ms, p95_ms, p99_ms].map((ms) => formatLatency((ms * 1000) / rows));
+      return [name, ...figures, formatInteger((1000 * rows) / mean_ms), ...cells];
+    });
+    return [columns, columns.map(() => "---"), ...lines]
+      .map((cells) => `| ${cells.join(" | ")} |`)
+      .join("\n");
+  };
+
+  return {
+    parameters: { iterations },
+    limit: { mode: "drain" },
+    concurrency: 1,
+    load: async (root, run): Promise<LoadReport> => {
+      context = { root, run };
+      const start = performance.now();
+      await run(root, "seed");
+      const seconds = (performance.now() - start) / 1000;
+      return { rows, seconds, rows_per_s: rows / seconds };
+    },
+    generator: () => ({ next: () => undefined }),
+    drive: async (measurement) => {
+      for (const step of steps) await perform(measurement, step);
+    },
+    closingLine: table,
+    extras: () => ({
+      // Reads inside the server: a loop in one procedure, by the module's clock, divided by its iterations.
+      engine_hot_us: Object.fromEntries(engineHot),
+    }),
+    verify: (root, run) => verify(root, run, { events: expectedEvents, operations }),
+  };
+}
