@@ -1,13 +1,15 @@
 // The operations of YCSB on real systems, and a short run of a workload from the command to its file.
 
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { loadConnector } from "../src/connectors/registry";
 import type { Outcome, RunOperation } from "../src/workloads/workload";
+import { ycsbDatabaseOps } from "../src/workloads/ycsb/database_ops";
 import { ycsbPostgresDirectOps } from "../src/workloads/ycsb/postgres_direct_ops";
 import { ycsbRpcOps } from "../src/workloads/ycsb/rpc_ops";
 import { fieldsOf } from "../src/workloads/ycsb/workload";
-import { testContext } from "./support/preparation";
+import { type MongodbStandIn, startMongodbStandIn } from "./support/mongodb_stand_in";
+import { testContext, withEnvironment } from "./support/preparation";
 import { benchInTest } from "./support/workload_bench";
 
 const systems: [key: string, ops: Record<string, RunOperation>][] = [
@@ -16,7 +18,18 @@ const systems: [key: string, ops: Record<string, RunOperation>][] = [
   ["sqlite_rpc", ycsbRpcOps],
   ["sqlite_batched_rpc", ycsbRpcOps],
   ["node_memory_rpc", ycsbRpcOps],
+  ["mysql_direct", ycsbDatabaseOps],
+  ["mongodb_direct", ycsbDatabaseOps],
+  ["redis_direct", ycsbDatabaseOps],
 ];
+const isDirect = (key: string) => key.endsWith("_direct");
+
+/** No package has MongoDB: something that speaks its protocol stands in. */
+let mongodb: MongodbStandIn;
+beforeAll(async () => {
+  mongodb = await startMongodbStandIn();
+});
+afterAll(() => mongodb.close());
 
 const fieldsFrom = (prefix: string) => Array.from({ length: 10 }, (_, field) => `${prefix}${field}`);
 
@@ -24,7 +37,8 @@ describe.each(systems)("%s", (key, ops) => {
   it("reads, inserts, updates, scans", async () => {
     const context = { ...testContext({ sqliteDurability: "full" }), test: "ycsb-a" };
     const definition = await loadConnector(key);
-    const prepared = await definition.prepare(context);
+    const urls = { MYSQL_URL: undefined, REDIS_URL: undefined, MONGODB_URL: mongodb.url };
+    const prepared = await withEnvironment(urls, () => definition.prepare(context));
     const connector: Connector = definition.create(context.config, prepared);
     const run = (kind: string, args: Record<string, unknown> = {}): Promise<Outcome> =>
       ops[kind]!(worker ?? connector, args);
@@ -52,7 +66,7 @@ describe.each(systems)("%s", (key, ops) => {
       const after = fieldsOf((await run("read", { key: "user25" })).found);
       expect([after[2], after[3], after[9]]).toEqual(["inserted2", "new", "newer"]);
 
-      if (key !== "postgres_direct") {
+      if (!isDirect(key)) {
         const scanned = (await worker.call("ycsb_scan", { key: "user2", count: 2 })) as {
           ycsb_key: string;
         }[];
@@ -61,8 +75,14 @@ describe.each(systems)("%s", (key, ops) => {
           "invalid field",
         );
       }
-      expect(await run("scan", { key: "user3", count: 9 })).toMatchObject({ ok: true, miss: false });
-      expect(await run("scan", { key: "user4", count: 9 })).toMatchObject({ ok: true, miss: true });
+      if (key === "redis_direct") {
+        await expect(run("scan", { key: "user3", count: 9 })).rejects.toThrow("there are no scans");
+      } else {
+        expect(await run("scan", { key: "user3", count: 9 })).toMatchObject({ ok: true, miss: false });
+        expect(await run("scan", { key: "user4", count: 9 })).toMatchObject({ ok: true, miss: true });
+      }
+      await run("clear");
+      expect(Number((await run("count")).found)).toBe(0);
       await worker.close();
       await connector.close();
     } finally {
@@ -90,5 +110,98 @@ describe("bench ycsb-f", () => {
       expect(sample.cpu!.server!.cpu_s).toBeGreaterThanOrEqual(0);
     }
     expect(said.filter((line) => line.startsWith("Verification passed: 50 records"))).toHaveLength(2);
+  });
+});
+
+describe("databases without a server in front", () => {
+  const fairnessOf = async (
+    key: string,
+    durability: "on" | "off",
+    urls: Record<string, string | undefined>,
+  ) => {
+    const context = { ...testContext({ durability }), test: "ycsb-a" };
+    const definition = await loadConnector(key);
+    try {
+      const prepared = await withEnvironment(urls, () => definition.prepare(context));
+      await prepared.stop();
+      return { ...prepared.fairness, said: context.said };
+    } finally {
+      context.end();
+    }
+  };
+
+  it("have the durability of the published rows, as they report it themselves", async () => {
+    const mysql = await fairnessOf("mysql_direct", "on", { MYSQL_URL: undefined });
+    expect(mysql.systemClass).toBe("database-direct");
+    expect(mysql.durability).toContain("innodb_flush_log_at_trx_commit=1 log_bin=ON sync_binlog=1");
+    expect(mysql.durability).toContain("binlog_commit_wait_usec=2000");
+    const redis = await fairnessOf("redis_direct", "on", { REDIS_URL: undefined });
+    expect(redis).toMatchObject({
+      systemClass: "database-direct",
+      durability: "appendonly=yes appendfsync=always",
+    });
+    mongodb.commands.length = 0;
+    const mongo = await fairnessOf("mongodb_direct", "on", { MONGODB_URL: mongodb.url });
+    expect(mongo).toMatchObject({
+      systemClass: "database-direct",
+      durability: expect.stringContaining("w=1 j=true"),
+    });
+    expect(mongo.said.join()).toContain("commit interval is 100 ms; the published rows had 2 ms");
+  });
+
+  it("are of another class without durability", async () => {
+    const mysql = await fairnessOf("mysql_direct", "off", { MYSQL_URL: undefined });
+    expect(mysql).toMatchObject({
+      systemClass: "not-durable",
+      durability: expect.stringContaining("innodb_flush_log_at_trx_commit=0 log_bin=ON sync_binlog=0"),
+    });
+    expect(await fairnessOf("redis_direct", "off", { REDIS_URL: undefined })).toMatchObject({
+      systemClass: "not-durable",
+      durability: "appendonly=no",
+    });
+    expect(await fairnessOf("mongodb_direct", "off", { MONGODB_URL: mongodb.url })).toMatchObject({
+      systemClass: "not-durable",
+      durability: expect.stringContaining("not acknowledged"),
+    });
+  });
+
+  it("ask MongoDB for the journal with each write", async () => {
+    const context = { ...testContext(), test: "ycsb-a" };
+    const definition = await loadConnector("mongodb_direct");
+    try {
+      const prepared = await withEnvironment({ MONGODB_URL: mongodb.url }, () => definition.prepare(context));
+      const connector = definition.create(context.config, prepared);
+      await connector.open(1);
+      mongodb.commands.length = 0;
+      await ycsbDatabaseOps["insert"]!(connector, { key: "user7", fields: fieldsFrom("x") });
+      await ycsbDatabaseOps["update"]!(connector, { key: "user7", field: 1, value: "y" });
+      await connector.close();
+      const writes = mongodb.commands.filter(({ name }) => name === "insert" || name === "update");
+      expect(writes.map(({ writeConcern }) => writeConcern)).toEqual([
+        { w: 1, j: true },
+        { w: 1, j: true },
+      ]);
+    } finally {
+      context.end();
+    }
+  });
+
+  it("end with code 3 where nothing is running, and say how to start it", async () => {
+    const missing = await withEnvironment({ MONGODB_URL: undefined }, () =>
+      benchInTest("ycsb-a --connectors mongodb_direct --records 5 --ops 5"),
+    );
+    expect(missing.code).toBe(3);
+    expect(missing.said.at(-1)).toContain("not running: MONGODB_URL is not set: start it with `mongod");
+    const refused = await withEnvironment({ MYSQL_URL: "mysql://bench:secret@127.0.0.1:1/bench" }, () =>
+      benchInTest("ycsb-a --connectors mysql_direct --records 5 --ops 5"),
+    );
+    expect(refused.code).toBe(3);
+    expect(refused.said.at(-1)).toContain("not running: no connection to 127.0.0.1 (MYSQL_URL)");
+    expect(refused.said.join()).not.toContain("secret");
+  });
+
+  it("leaves a test out that a system cannot run", async () => {
+    const attempt = benchInTest("ycsb-e --connectors redis_direct --records 5 --ops 5");
+    await expect(attempt).rejects.toThrow("no chosen connector has the test ycsb-e");
   });
 });

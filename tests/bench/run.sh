@@ -5,13 +5,16 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../scripts/lib.sh"
 
-# The suite installs PostgreSQL by itself; before the tests, it does not take the time of one of them.
-if ! compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null && ! command -v postgres >/dev/null; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        say "installing postgresql (for the tests of the benchmark suite)"
-        apt-get update -qq >&2
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >&2
-    fi
+# The suite installs databases by itself; before the tests, that does not take the time of one of them.
+missing=()
+compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || command -v postgres >/dev/null || missing+=(postgresql)
+[ -x /usr/sbin/mariadbd ] || missing+=(mariadb-server-core)
+command -v my_print_defaults >/dev/null || missing+=(mariadb-client-core)
+command -v redis-server >/dev/null || missing+=(redis-server)
+if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    say "installing ${missing[*]} (for the tests of the benchmark suite)"
+    apt-get update -qq >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 fi
 
 pnpm=$("$root/bench/scripts/install.sh")

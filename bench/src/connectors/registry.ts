@@ -30,6 +30,9 @@ const restDefinition = async (store: "sqlite" | "postgres" | "memory") => ({
 
 /** Those that other tests have besides. */
 const workloadConnectors: Record<string, Load> = {
+  mysql_direct: () => import("./mysql_direct"),
+  mongodb_direct: () => import("./mongodb_direct"),
+  redis_direct: () => import("./redis_direct"),
   node_rest_sqlite: () => restDefinition("sqlite"),
   node_rest_postgres: () => restDefinition("postgres"),
   node_rest_memory: () => restDefinition("memory"),

@@ -39,20 +39,20 @@ export async function startDatabase(context: PrepareContext): Promise<Database> 
     ...settingsOf(config),
     ...(config.durability === "off" ? { fsync: "off" } : {}),
     ...connectionSettings(config.poolMax),
-    ...givenSettings(process.env["PG_SETTINGS"] ?? ""),
+    ...givenSettings("PG_SETTINGS"),
   };
   const cluster = await startCluster({ programs, settings, processes, workDirectory, say });
   return { url: cluster.url, cluster, stop: () => cluster.stop() };
 }
 
-/** `PG_SETTINGS`: what a person wants to be different, e.g. `commit_delay=2000 commit_siblings=2`. */
-export function givenSettings(text: string): Record<string, string> {
-  const words = text.split(/\s+/).filter((word) => word !== "");
+/** What a person wants to be different in a database of the suite, e.g. `commit_delay=2000 commit_siblings=2`. */
+export function givenSettings(variable: string): Record<string, string> {
+  const words = (process.env[variable] ?? "").split(/\s+/).filter((word) => word !== "");
   return Object.fromEntries(
     words.map((word) => {
       const [, name, value] = /^([a-z_.]+)=(.+)$/.exec(word) ?? [];
       if (name === undefined || value === undefined) {
-        throw new UsageError(`PG_SETTINGS is a list of name=value, separated by blanks; ${word} is none`);
+        throw new UsageError(`${variable} is a list of name=value, separated by blanks; ${word} is none`);
       }
       return [name, value];
     }),

@@ -6,13 +6,12 @@ import { existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import type { Environment } from "../config";
+import { installPackage, mayInstall } from "./debian_package";
 
 const run = promisify(execFile);
 
 /** Where Debian keeps one directory per major version. */
 const debianRoot = "/usr/lib/postgresql";
-const installMillisecondsMax = 300_000;
-const lockSecondsMax = 120;
 
 export interface PostgresPrograms {
   /** Holds `postgres` and `initdb`. */
@@ -44,19 +43,14 @@ function findDirectory(environment: Environment): string | undefined {
 }
 
 async function install(say: (line: string) => void): Promise<void> {
-  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) {
+  if (!mayInstall()) {
     throw new Error(
       "PostgreSQL is not installed. Install it (Debian: `apt-get install postgresql`), name the directory of its " +
         "programs in PG_BIN_DIR, or a running server in PG_URL",
     );
   }
   say("installing Debian's package postgresql (the cluster that it may start is not used)");
-  const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const options = { env: environment, timeout: installMillisecondsMax };
-  // Somebody else may be installing just now, even another process of this suite.
-  const lock = ["-o", `DPkg::Lock::Timeout=${lockSecondsMax}`];
-  await run("apt-get", [...lock, "update", "-qq"], options);
-  await run("apt-get", [...lock, "install", "-y", "-qq", "--no-install-recommends", "postgresql"], options);
+  await installPackage("postgresql");
 }
 
 /** Finds PostgreSQL, and installs it where that can be done without asking. */

@@ -67,6 +67,7 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
   const absent: Absence[] = [];
   const hardware = fingerprint(session.workDirectory);
   warnIfBusy(config, session, hardware);
+  let casesChosen = 0;
   for (const name of suites[test] ?? [test]) {
     const workload = await load<Workload>(name, "_workload.ts", "workload");
     const cases = await casesOf(name);
@@ -77,8 +78,8 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
     }
     const chosen = config.connectors
       ? config.connectors.flatMap((key) => cases.filter(({ workloadCase }) => workloadCase.system === key))
-      : cases;
-    if (chosen.length === 0) throw new UsageError(`nothing to run: no chosen connector has the test ${name}`);
+      : cases.filter(({ workloadCase }) => !workloadCase.isOptional);
+    casesChosen += chosen.length;
     for (const found of chosen) {
       try {
         const settings = { ...config, ...workload.settings?.(config) };
@@ -100,6 +101,7 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
       }
     }
   }
+  if (casesChosen === 0) throw new UsageError(`nothing to run: no chosen connector has the test ${test}`);
   return finish(config, files, absent, session, exit);
 }
 

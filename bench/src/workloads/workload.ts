@@ -26,6 +26,8 @@ export interface WorkloadCase {
   system: string;
   label?: string;
   ops: Record<string, RunOperation>;
+  /** Only runs when it is named. */
+  isOptional?: boolean;
   /** How the system is prepared and connected to, where it is not as for test-1. */
   definition?: ConnectorDefinition;
 }
