@@ -10,11 +10,11 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The server did not accept the WebSocket.
-    #[error("the server refused the connection: {status} {body} (database `{database}`) [LC0691]")]
+    #[error("the server refused the connection: {status} {body} ({what}) [LC0691]")]
     Refused {
         status: String,
         body: String,
-        database: String,
+        what: String,
     },
     /// The server ended the connection.
     #[error("the server closed the connection{} [LC0692]", .0.as_deref().map(|how| format!(": {how}")).unwrap_or_default())]

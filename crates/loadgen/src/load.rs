@@ -1,66 +1,57 @@
-//! The calls of one connection: which are under way, how they are written and how answers are read.
+//! The calls of one connection: which are under way, when they started and what became of them. How
+//! they are written and read is the business of its [`Dialect`].
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use lightcone_types::{Encode, Reader};
-use lightcone_wire::{
-    skip_server_message, ClientMessage, Protocol, ReducerOutcome, ServerMessage, ServerMessageKind,
-};
 use mio::net::TcpStream;
 
+use crate::dialect::{Call, Dialect, Outcome, Received};
+use crate::incoming::Progress;
 use crate::ledger::Ledger;
 use crate::measure::Interval;
-use crate::websocket::{
-    append_binary, append_close, append_pong, Event, FrameReader, Masks, Progress,
-};
 use crate::Error;
 
-/// Longest payload of calls, as the TypeScript client sends them.
-const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
-
-/// An encoded call, of which three fields change from call to call.
-#[derive(Clone, Debug)]
-pub struct CallTemplate {
-    bytes: Vec<u8>,
-}
-
-const REQUEST_ID_AT: usize = 1;
-
-impl CallTemplate {
-    /// A call of `reducer(from: u32, to: u32, amount: i64)`.
-    pub fn new(reducer: &str, amount: i64) -> Self {
-        let mut args = [0; 16];
-        args[8..].copy_from_slice(&amount.to_le_bytes());
-        let bytes = ClientMessage::CallReducer {
-            request_id: 0,
-            reducer,
-            args: &args,
-        }
-        .to_vec();
-        Self { bytes }
-    }
-
-    #[inline]
-    fn append(&self, out: &mut Vec<u8>, request_id: u32, (from, to): (u32, u32)) {
-        let start = out.len();
-        out.extend_from_slice(&self.bytes);
-        let call = &mut out[start..];
-        call[REQUEST_ID_AT..REQUEST_ID_AT + 4].copy_from_slice(&request_id.to_le_bytes());
-        let args_at = call.len() - 16;
-        let args = &mut call[args_at..];
-        args[..4].copy_from_slice(&from.to_le_bytes());
-        args[4..8].copy_from_slice(&to.to_le_bytes());
-    }
-}
+/// Attempts at a transaction that gives way to others, as the connectors of the benchmark have them
+/// (spec chapter 09 §10.3).
+pub const ATTEMPTS_MAX: u32 = 10;
 
 /// What all load connections share.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    pub template: CallTemplate,
     pub pairs: Arc<[(u32, u32)]>,
-    pub protocol: Protocol,
-    pub in_flight: usize,
+}
+
+/// Where in the sequence of pairs a caller is. Sockets that are one caller together share it; they are
+/// driven by the same thread.
+#[derive(Clone, Debug)]
+pub struct Cursor(Arc<AtomicUsize>);
+
+impl Cursor {
+    /// Begins at this pair.
+    pub fn new(first_pair: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(first_pair)))
+    }
+
+    /// The next two accounts; pairs of an account and itself are passed over. There are others: pairs
+    /// that are mostly such are refused before the run.
+    #[inline]
+    fn next(&self, pairs: &[(u32, u32)], interval: &mut Interval) -> (u32, u32) {
+        let mut at = self.0.load(Ordering::Relaxed);
+        loop {
+            let (from, to) = pairs[at];
+            at += 1;
+            if at == pairs.len() {
+                at = 0;
+            }
+            if from != to {
+                self.0.store(at, Ordering::Relaxed);
+                return (from, to);
+            }
+            interval.skipped += 1;
+        }
+    }
 }
 
 /// A place for a call under way.
@@ -70,6 +61,8 @@ struct Slot {
     /// the rest counts up, so that a second answer to an old call is noticed.
     request_id: u32,
     under_way: bool,
+    /// Attempts that gave way to another transaction.
+    failures: u32,
     started_ns: u64,
     pair: (u32, u32),
 }
@@ -104,24 +97,31 @@ impl Slots {
         let slot = &mut self.slots[number as usize];
         slot.request_id = slot.request_id.wrapping_add(self.mask + 1);
         slot.under_way = true;
+        slot.failures = 0;
         slot.started_ns = started_ns;
         slot.pair = pair;
         Some(slot.request_id)
     }
 
+    /// The slot of a call under way.
     #[inline]
-    fn finish(&mut self, request_id: u32) -> Result<Slot, Error> {
+    fn find(&mut self, request_id: u32) -> Result<&mut Slot, Error> {
         let number = request_id & self.mask;
         match self.slots.get_mut(number as usize) {
-            Some(slot) if slot.under_way && slot.request_id == request_id => {
-                slot.under_way = false;
-                self.free.push(number);
-                Ok(*slot)
-            }
+            Some(slot) if slot.under_way && slot.request_id == request_id => Ok(slot),
             _ => Err(Error::Protocol(format!(
                 "it answered request {request_id}, which is not under way"
             ))),
         }
+    }
+
+    #[inline]
+    fn finish(&mut self, request_id: u32) -> Result<Slot, Error> {
+        let slot = self.find(request_id)?;
+        slot.under_way = false;
+        let slot = *slot;
+        self.free.push(request_id & self.mask);
+        Ok(slot)
     }
 
     /// The transfers of all calls under way.
@@ -143,62 +143,56 @@ enum Sending {
     Blocked,
 }
 
-/// What [`Client::into_event_loop`](crate::client::Client::into_event_loop) returns.
-pub type Parts = (std::net::TcpStream, FrameReader, Masks);
-
-/// What a connection is for.
-#[derive(Debug)]
-enum Role {
-    /// It calls.
-    Caller {
-        slots: Slots,
-        /// The pair to send next.
-        pair: usize,
-    },
-    /// It has subscribed and counts updates.
-    Subscriber,
+/// A call that gave way to another transaction and waits for its next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    pub request_id: u32,
+    /// Attempts so far.
+    pub failures: u32,
 }
 
 /// A connection of an event loop.
 #[derive(Debug)]
 pub struct LoadConnection {
     stream: TcpStream,
-    frames: FrameReader,
-    masks: Masks,
+    dialect: Box<dyn Dialect>,
     out: Vec<u8>,
     sent: usize,
     sending: Sending,
-    role: Role,
+    slots: Slots,
+    cursor: Cursor,
     /// Start times of calls that are to be sent with the next flush.
     queued: Vec<u64>,
+    /// Scratch space: the calls that are being written.
+    calls: Vec<Call>,
+    retries: Vec<Retry>,
 }
 
 impl LoadConnection {
-    fn new((stream, frames, masks): Parts, role: Role) -> Self {
+    /// A connection that calls, `in_flight` at a time. The socket does not block.
+    pub fn caller(
+        stream: std::net::TcpStream,
+        dialect: Box<dyn Dialect>,
+        in_flight: usize,
+        cursor: Cursor,
+    ) -> Self {
         Self {
             stream: TcpStream::from_std(stream),
-            frames,
-            masks,
+            dialect,
             out: Vec::new(),
             sent: 0,
             sending: Sending::Idle,
-            role,
+            slots: Slots::new(in_flight),
+            cursor,
             queued: Vec::new(),
+            calls: Vec::new(),
+            retries: Vec::new(),
         }
     }
 
-    /// A connection that calls, beginning with this pair.
-    pub fn caller(parts: Parts, workload: &Workload, first_pair: usize) -> Self {
-        let role = Role::Caller {
-            slots: Slots::new(workload.in_flight),
-            pair: first_pair % workload.pairs.len(),
-        };
-        Self::new(parts, role)
-    }
-
-    /// A connection that counts updates.
-    pub fn subscriber(parts: Parts) -> Self {
-        Self::new(parts, Role::Subscriber)
+    /// A connection that has subscribed and counts updates.
+    pub fn subscriber(stream: std::net::TcpStream, dialect: Box<dyn Dialect>) -> Self {
+        Self::caller(stream, dialect, 0, Cursor::new(0))
     }
 
     /// The socket, for registration with an event loop.
@@ -208,31 +202,24 @@ impl LoadConnection {
 
     /// False for a connection that only counts updates.
     pub fn is_caller(&self) -> bool {
-        matches!(self.role, Role::Caller { .. })
+        !self.slots.slots.is_empty()
     }
 
     /// Calls that wait for their answer.
     pub fn under_way(&self) -> usize {
-        match &self.role {
-            Role::Caller { slots, .. } => slots.under_way(),
-            Role::Subscriber => 0,
-        }
+        self.slots.under_way()
     }
 
     /// Notes the transfers of calls that wait for their answer as unknown.
     pub fn note_unknown(&self, ledger: &mut Ledger) {
-        if let Role::Caller { slots, .. } = &self.role {
-            slots.pairs_under_way().for_each(|pair| ledger.lose(pair));
-        }
+        let pairs = self.slots.pairs_under_way();
+        pairs.for_each(|pair| ledger.lose(pair));
     }
 
     /// Calls that could still be started, those queued counted as started.
     #[inline]
     pub fn free(&self) -> usize {
-        match &self.role {
-            Role::Caller { slots, .. } => slots.free.len() - self.queued.len(),
-            Role::Subscriber => 0,
-        }
+        self.slots.free.len() - self.queued.len()
     }
 
     /// Plans a call whose latency counts from `started_ns`. There must be a free place.
@@ -249,37 +236,53 @@ impl LoadConnection {
         self.queued.resize(self.queued.len() + free, now_ns);
     }
 
-    /// Writes all planned calls: in version 3 in one message, in version 2 in one each, in either
-    /// case with one write.
+    /// Writes all planned calls, with one write.
     pub fn send_queued(
         &mut self,
         workload: &Workload,
         interval: &mut Interval,
     ) -> Result<(), Error> {
-        if let (Role::Caller { slots, pair }, false) = (&mut self.role, self.queued.is_empty()) {
-            let call_bytes = workload.template.bytes.len();
-            let per_frame = match workload.protocol {
-                Protocol::V2 => 1,
-                Protocol::V3 => (PAYLOAD_BYTES_MAX / call_bytes).max(1),
-            };
-            for frame in self.queued.chunks(per_frame) {
-                let payload_bytes = frame.len() * call_bytes;
-                append_binary(&mut self.out, &mut self.masks, payload_bytes, |out| {
-                    for &started_ns in frame {
-                        let ends = next_pair(&workload.pairs, pair, interval);
-                        let request_id = slots
-                            .start(started_ns, ends)
-                            .expect("no more calls are queued than places are free");
-                        workload.template.append(out, request_id, ends);
-                    }
-                });
-            }
-            self.queued.clear();
+        self.calls.clear();
+        for started_ns in self.queued.drain(..) {
+            let (from, to) = self.cursor.next(&workload.pairs, interval);
+            let request_id = self
+                .slots
+                .start(started_ns, (from, to))
+                .expect("no more calls are queued than places are free");
+            self.calls.push(Call {
+                request_id,
+                from,
+                to,
+            });
+        }
+        self.send_calls()
+    }
+
+    /// Sends a call again that gave way to another transaction.
+    pub fn send_again(&mut self, request_id: u32) -> Result<(), Error> {
+        let (from, to) = self.slots.find(request_id)?.pair;
+        self.calls.clear();
+        self.calls.push(Call {
+            request_id,
+            from,
+            to,
+        });
+        self.send_calls()
+    }
+
+    fn send_calls(&mut self) -> Result<(), Error> {
+        if !self.calls.is_empty() {
+            self.dialect.append(&mut self.out, &self.calls);
         }
         if self.sending == Sending::Idle {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Calls that have given way to other transactions since this was last asked.
+    pub fn take_retries(&mut self) -> std::vec::Drain<'_, Retry> {
+        self.retries.drain(..)
     }
 
     /// Goes on writing what the socket did not take before.
@@ -316,25 +319,21 @@ impl LoadConnection {
         mut ledger: Option<&mut Ledger>,
     ) -> Result<(), Error> {
         loop {
-            let (role, out, masks) = (&mut self.role, &mut self.out, &mut self.masks);
+            let (slots, retries) = (&mut self.slots, &mut self.retries);
             // Taken when the first answer of a read is looked at.
             let mut now = None;
-            let progress = self.frames.read(&mut self.stream, buffer, |event| {
-                match event {
-                    Event::Message(payload) => {
-                        let now_ns = *now.get_or_insert_with(&clock);
-                        let mut tally = Tally {
-                            now_ns,
-                            interval: in_window(now_ns).then_some(&mut *interval),
-                            ledger: ledger.as_deref_mut(),
-                        };
-                        on_message(role, payload, &mut tally)?;
-                    }
-                    Event::Ping(payload) => append_pong(out, masks, payload),
-                    Event::Close(how) => return Err(Error::Closed(how)),
-                }
-                Ok(())
-            })?;
+            let mut on_received = |received: Received| {
+                let now_ns = *now.get_or_insert_with(&clock);
+                let mut tally = Tally {
+                    now_ns,
+                    interval: in_window(now_ns).then_some(&mut *interval),
+                    ledger: ledger.as_deref_mut(),
+                };
+                tally.on_received(received, slots, retries)
+            };
+            let progress =
+                self.dialect
+                    .read(&mut self.stream, buffer, &mut self.out, &mut on_received)?;
             match progress {
                 Progress::End => return Err(Error::Closed(None)),
                 Progress::More => {}
@@ -349,33 +348,11 @@ impl LoadConnection {
 
     /// Says goodbye; what the server answers is not waited for.
     pub fn close(mut self) {
-        append_close(&mut self.out, &mut self.masks);
+        self.dialect.append_close(&mut self.out);
         // A server that no longer reads sees the socket close.
         let _ = self.flush();
     }
 }
-
-/// The next two accounts; pairs of an account and itself are passed over. There are others: pairs
-/// that are mostly such are refused before the run.
-#[inline]
-fn next_pair(pairs: &[(u32, u32)], at: &mut usize, interval: &mut Interval) -> (u32, u32) {
-    loop {
-        let (from, to) = pairs[*at];
-        *at += 1;
-        if *at == pairs.len() {
-            *at = 0;
-        }
-        if from != to {
-            return (from, to);
-        }
-        interval.skipped += 1;
-    }
-}
-
-/// `ReducerResult` without its outcome: tag, request id, timestamp.
-const RESULT_HEAD_BYTES: usize = 1 + 4 + 8;
-/// The rest of an `Ok` without return value and updates.
-const OK_WITHOUT_UPDATE: [u8; 9] = [0; 9];
 
 /// Where answers are counted.
 struct Tally<'a> {
@@ -389,110 +366,82 @@ struct Tally<'a> {
 
 impl Tally<'_> {
     #[inline]
-    fn succeed(&mut self, slot: Slot) {
-        if let Some(interval) = &mut self.interval {
-            interval.succeed(self.now_ns.saturating_sub(slot.started_ns));
-        }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.acknowledge(slot.pair);
-        }
-    }
-}
-
-/// Handles the messages of a payload.
-fn on_message(role: &mut Role, payload: &[u8], tally: &mut Tally<'_>) -> Result<(), Error> {
-    let (&tag, mut body) = payload
-        .split_first()
-        .ok_or_else(|| Error::Protocol("it sent an empty payload".into()))?;
-    if tag != 0 {
-        return Err(Error::Protocol(format!(
-            "it sent compression tag {tag}, though none was asked for"
-        )));
-    }
-    while !body.is_empty() {
-        // Almost every message is one of these two.
-        if let (Role::Caller { slots, .. }, Some((head, rest))) =
-            (&mut *role, body.split_first_chunk::<RESULT_HEAD_BYTES>())
-        {
-            let rest = match rest {
-                [1, rest @ ..] if head[0] == 6 => Some(rest),
-                _ if head[0] == 6 => rest.strip_prefix(&OK_WITHOUT_UPDATE),
-                _ => None,
-            };
-            if let Some(rest) = rest {
-                let request_id = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-                tally.succeed(slots.finish(request_id)?);
-                body = rest;
-                continue;
-            }
-        }
-        body = on_other_message(role, body, tally)?;
-    }
-    Ok(())
-}
-
-/// Handles the first message of `body` and returns the rest.
-#[cold]
-fn on_other_message<'a>(
-    role: &mut Role,
-    body: &'a [u8],
-    tally: &mut Tally<'_>,
-) -> Result<&'a [u8], Error> {
-    let mut reader = Reader::new(body);
-    match skip_server_message(&mut reader)? {
-        ServerMessageKind::ReducerResult { .. } => {
-            let message = ServerMessage::decode(&mut Reader::new(body))?;
-            let (
-                ServerMessage::ReducerResult {
-                    request_id, result, ..
-                },
-                Role::Caller { slots, .. },
-            ) = (message, role)
-            else {
-                return Err(Error::Protocol("it answered a call nobody made".into()));
-            };
-            let slot = slots.finish(request_id)?;
-            match (result, &mut tally.interval) {
-                (ReducerOutcome::Ok { .. } | ReducerOutcome::OkEmpty, _) => tally.succeed(slot),
-                (ReducerOutcome::Err(bytes), Some(interval)) => {
-                    interval.refused.add(&ReducerOutcome::error_text(&bytes), 1);
+    fn on_received(
+        &mut self,
+        received: Received,
+        slots: &mut Slots,
+        retries: &mut Vec<Retry>,
+    ) -> Result<(), Error> {
+        match received {
+            Received::Answer(request_id, Outcome::Applied) => {
+                let slot = slots.finish(request_id)?;
+                if let Some(interval) = &mut self.interval {
+                    interval.succeed(self.now_ns.saturating_sub(slot.started_ns));
                 }
-                (ReducerOutcome::InternalError(text), Some(interval)) => {
-                    interval.failed.add(&text, 1);
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.acknowledge(slot.pair);
                 }
-                (ReducerOutcome::Err(_) | ReducerOutcome::InternalError(_), None) => {}
+                Ok(())
             }
-        }
-        ServerMessageKind::TransactionUpdate { rows } => {
-            if let Some(interval) = &mut tally.interval {
-                interval.updates += 1;
-                interval.update_rows += rows;
-            }
-        }
-        other => {
-            return Err(Error::Protocol(format!(
-                "it sent an unexpected message: {other:?}"
-            )));
+            other => self.on_other(other, slots, retries),
         }
     }
-    Ok(reader.remaining())
+
+    #[cold]
+    fn on_other(
+        &mut self,
+        received: Received,
+        slots: &mut Slots,
+        retries: &mut Vec<Retry>,
+    ) -> Result<(), Error> {
+        let (request_id, outcome) = match received {
+            Received::Update { rows } => {
+                if let Some(interval) = &mut self.interval {
+                    interval.updates += 1;
+                    interval.update_rows += rows;
+                }
+                return Ok(());
+            }
+            Received::Answer(request_id, outcome) => (request_id, outcome),
+        };
+        if let Outcome::Conflict(_) = outcome {
+            let slot = slots.find(request_id)?;
+            slot.failures += 1;
+            if slot.failures < ATTEMPTS_MAX {
+                retries.push(Retry {
+                    request_id,
+                    failures: slot.failures,
+                });
+                if let Some(interval) = &mut self.interval {
+                    interval.retries += 1;
+                }
+                return Ok(());
+            }
+        }
+        let slot = slots.finish(request_id)?;
+        if let (Outcome::Unknown(_), Some(ledger)) = (&outcome, &mut self.ledger) {
+            ledger.lose(slot.pair);
+        }
+        let Some(interval) = &mut self.interval else {
+            return Ok(());
+        };
+        match outcome {
+            Outcome::Applied | Outcome::Noop => {
+                interval.succeed(self.now_ns.saturating_sub(slot.started_ns));
+                interval.noops += 1;
+            }
+            Outcome::Refused(text) => interval.refused.add(&text, 1),
+            Outcome::Failed(text) | Outcome::Unknown(text) | Outcome::Conflict(text) => {
+                interval.failed.add(&text, 1);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn calls_as_in_the_specification() {
-        let template = CallTemplate::new("transfer", 1);
-        let mut out = vec![];
-        template.append(&mut out, 1, (0, 99_999));
-        let hex: String = out.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(
-            hex,
-            "030100000000080000007472616e7366657210000000000000009f8601000100000000000000"
-        );
-    }
 
     #[test]
     fn slots_notice_answers_that_do_not_fit() {
@@ -511,50 +460,64 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_all_kinds() {
-        let timestamp = lightcone_types::Timestamp(1);
-        let mut role = Role::Caller {
-            slots: Slots::new(4),
-            pair: 0,
-        };
-        let Role::Caller { slots, .. } = &mut role else {
-            unreachable!()
-        };
-        let ids: Vec<u32> = (0..4)
-            .map(|_| slots.start(1_000, (0, 1)).unwrap())
-            .collect();
-        let mut payload = vec![0];
-        lightcone_wire::server::reducer_result_ok(&mut payload, ids[0], timestamp, &[]);
-        lightcone_wire::server::reducer_result_err(
-            &mut payload,
-            ids[1],
-            timestamp,
-            "insufficient_funds",
-        );
-        lightcone_wire::server::reducer_result_ok_empty(&mut payload, ids[2], timestamp);
-        lightcone_wire::server::reducer_result_internal_error(
-            &mut payload,
-            ids[3],
-            timestamp,
-            "no such reducer",
-        );
+    fn sockets_of_one_caller_go_on_with_the_same_sequence() {
+        let pairs = [(0, 1), (2, 2), (3, 4)];
+        let mut interval = Interval::default();
+        let first = Cursor::new(0);
+        let second = first.clone();
+        let mut drawn = vec![];
+        for _ in 0..2 {
+            drawn.push(first.next(&pairs, &mut interval));
+            drawn.push(second.next(&pairs, &mut interval));
+        }
+        assert_eq!(drawn, [(0, 1), (3, 4), (0, 1), (3, 4)]);
+        assert_eq!(interval.skipped, 2);
+    }
+
+    #[test]
+    fn outcomes_of_all_kinds() {
+        let mut slots = Slots::new(8);
+        let mut retries = vec![];
         let (mut interval, mut ledger) = (Interval::default(), Ledger::new(2, 1));
         let mut tally = Tally {
             now_ns: 4_000_000,
             interval: Some(&mut interval),
             ledger: Some(&mut ledger),
         };
-        on_message(&mut role, &payload, &mut tally).unwrap();
-        assert!(
-            on_message(&mut role, &payload, &mut tally).is_err(),
-            "again"
-        );
-        assert!(on_message(&mut role, &[], &mut tally).is_err());
-        assert!(on_message(&mut role, &[2, 1], &mut tally).is_err());
-        assert_eq!(interval.succeeded(), 2);
+        let mut end = |outcome: Outcome| {
+            let request_id = slots.start(1_000, (0, 1)).unwrap();
+            let answer = Received::Answer(request_id, outcome.clone());
+            tally.on_received(answer, &mut slots, &mut retries).unwrap();
+            if let Outcome::Conflict(_) = outcome {
+                for failures in 1..ATTEMPTS_MAX {
+                    let retry = Retry {
+                        request_id,
+                        failures,
+                    };
+                    assert_eq!(retries.pop(), Some(retry));
+                    let again = Received::Answer(request_id, outcome.clone());
+                    tally.on_received(again, &mut slots, &mut retries).unwrap();
+                }
+                assert_eq!(retries, [], "the last attempt has failed");
+            }
+        };
+        end(Outcome::Applied);
+        end(Outcome::Noop);
+        end(Outcome::Refused("insufficient_funds".into()));
+        end(Outcome::Failed("no such reducer".into()));
+        end(Outcome::Conflict("40001".into()));
+        end(Outcome::Unknown("outcome unknown".into()));
+        assert_eq!(slots.under_way(), 0);
+        assert_eq!((interval.succeeded(), interval.noops), (2, 1));
         assert_eq!(interval.refused.0["insufficient_funds"], 1);
         assert_eq!(interval.failed.0["no such reducer"], 1);
+        assert_eq!(interval.failed.0["40001"], 1);
+        assert_eq!(interval.retries, u64::from(ATTEMPTS_MAX) - 1);
         assert_eq!(interval.max_ms(), 3.999);
+        assert_eq!(ledger.unknown_transfers(), 1);
+        // One acknowledged, one unknown.
+        ledger.check(&[10, 10], &[9, 11]).unwrap();
         ledger.check(&[10, 10], &[8, 12]).unwrap();
+        assert!(ledger.check(&[10, 10], &[7, 13]).is_err());
     }
 }

@@ -6,14 +6,17 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use lightcone_loadgen::{run, Options};
+use lightcone_loadgen::{run, Options, Progress};
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let mut progress = |line: &str| {
-        if !options.quiet {
-            eprintln!("{line}");
+    let mut progress = |progress: Progress<'_>| match progress {
+        Progress::Second(point) if options.json_lines => {
+            println!("{}", serde_json::json!({ "second": point }));
         }
+        _ if options.quiet => {}
+        Progress::Second(point) => eprintln!("{point}"),
+        Progress::Line(line) => eprintln!("{line}"),
     };
     let report = match run(&options, &mut progress) {
         Ok(report) => report,
@@ -22,7 +25,13 @@ fn main() -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    if options.json {
+    if options.json_lines {
+        let histogram = report.histogram();
+        println!(
+            "{}",
+            serde_json::json!({ "report": report.to_json(), "histogram_us": histogram })
+        );
+    } else if options.json {
         println!("{:#}", report.to_json());
     } else {
         print!("{report}");

@@ -45,7 +45,11 @@ impl ErrorCounts {
 pub struct Interval {
     /// Latencies of successful calls, in microseconds.
     pub latency_us: Histogram<u64>,
-    /// Calls the reducer refused.
+    /// Successful calls that moved nothing, e.g. for lack of funds.
+    pub noops: u64,
+    /// Attempts that gave way to other transactions and were repeated.
+    pub retries: u64,
+    /// Calls the application refused.
     pub refused: ErrorCounts,
     /// Calls that failed otherwise.
     pub failed: ErrorCounts,
@@ -68,6 +72,8 @@ impl Default for Interval {
         Self {
             latency_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
                 .expect("the bounds of the histogram are valid"),
+            noops: 0,
+            retries: 0,
             refused: ErrorCounts::default(),
             failed: ErrorCounts::default(),
             disconnects: ErrorCounts::default(),
@@ -98,6 +104,8 @@ impl Interval {
         self.latency_us
             .add(&other.latency_us)
             .expect("all histograms have the same bounds");
+        self.noops += other.noops;
+        self.retries += other.retries;
         self.refused.merge(&other.refused);
         self.failed.merge(&other.failed);
         self.disconnects.merge(&other.disconnects);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use lightcone_wire::Protocol;
 
+use crate::dialect::PostgresTransfer;
 use crate::Error;
 
 /// Version of the client protocol.
@@ -14,6 +15,23 @@ pub enum ProtocolVersion {
     V2,
     /// Many messages per WebSocket message.
     V3,
+}
+
+/// What is driven, and how it is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TargetKind {
+    /// A module, by the client protocol.
+    Websocket,
+    /// A module, by POST /v1/database/<database>/call/<reducer>.
+    SpacetimeHttp,
+    /// A server of the benchmark with POST /rpc.
+    Rpc,
+    /// The server sqlite_batched_rpc, by its WebSocket /rpc-ws.
+    Batched,
+    /// A PostgreSQL database, by its own protocol.
+    Postgres,
+    /// A Convex backend, by POST /api/mutation.
+    Convex,
 }
 
 impl From<ProtocolVersion> for Protocol {
@@ -33,13 +51,22 @@ impl From<ProtocolVersion> for Protocol {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "lightcone-loadgen", version, args_override_self = true)]
 pub struct Options {
-    /// Server, e.g. ws://127.0.0.1:3000.
-    #[arg(long, default_value = "ws://127.0.0.1:3000")]
+    /// What to drive.
+    #[arg(long, value_enum, default_value_t = TargetKind::Websocket)]
+    pub target: TargetKind,
+    /// Server, e.g. ws://127.0.0.1:3000, http://127.0.0.1:4103 or postgres://user:password@host/name.
+    #[arg(
+        long,
+        env = "LIGHTCONE_LOADGEN_URL",
+        hide_env_values = true,
+        default_value = "ws://127.0.0.1:3000"
+    )]
     pub url: String,
-    /// Name or identity of the database.
-    #[arg(long)]
+    /// Name or identity of the database, for modules.
+    #[arg(long, default_value = "", hide_default_value = true)]
     pub database: String,
-    /// Connections that call.
+    /// Connections that call. Over HTTP each has as many sockets as --in-flight says: a request
+    /// waits for the answer to the one before.
     #[arg(long, default_value_t = 64)]
     pub connections: usize,
     /// Calls under way per connection, at most.
@@ -72,6 +99,9 @@ pub struct Options {
     /// Pairs of accounts drawn before the run; each connection starts at another one and wraps.
     #[arg(long, default_value_t = 1_000_000)]
     pub pairs: usize,
+    /// --target postgres: one call of a function, created if need be, or an interactive transaction.
+    #[arg(long, value_enum, default_value_t = PostgresTransfer::Function)]
+    pub postgres_transfer: PostgresTransfer,
     /// Reducer to call, with arguments (from: u32, to: u32, amount: i64).
     #[arg(long, default_value = "transfer")]
     pub reducer: String,
@@ -90,7 +120,7 @@ pub struct Options {
     /// Connections that share the queries of --subscribe-each.
     #[arg(long, default_value_t = 100)]
     pub subscribe_connections: u32,
-    /// Call reducer seed(accounts, initial balance) before the run.
+    /// Make the accounts anew before the run; of a module by its reducer seed(accounts, balance).
     #[arg(long)]
     pub seed: bool,
     /// Balance of each account after seeding.
@@ -106,6 +136,9 @@ pub struct Options {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print each second as it passes and then the report, each a line of JSON.
+    #[arg(long, conflicts_with = "json")]
+    pub json_lines: bool,
     /// Do not print progress.
     #[arg(long, short)]
     pub quiet: bool,
@@ -119,6 +152,35 @@ impl Options {
     /// Refuses what cannot be run, with the option to change.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |text: String| Err(Error::Options(text));
+        let is_module = matches!(
+            self.target,
+            TargetKind::Websocket | TargetKind::SpacetimeHttp
+        );
+        if is_module && self.database.is_empty() {
+            return refuse("--database is missing: it names the database of the module".into());
+        }
+        if !is_module && self.subscribe_each > 0 {
+            return refuse("--subscribe-each needs --target websocket or spacetime-http".into());
+        }
+        if self.target == TargetKind::Convex && (self.seed || self.verify || self.verify_strict) {
+            return refuse(
+                "--seed, --verify and --verify-strict are not for --target convex: the benchmark \
+                 suite does them (bench/)"
+                    .into(),
+            );
+        }
+        let sockets = match self.target {
+            TargetKind::Rpc | TargetKind::SpacetimeHttp | TargetKind::Convex => {
+                self.connections.saturating_mul(self.in_flight)
+            }
+            _ => self.connections,
+        };
+        if sockets > CONNECTIONS_MAX && self.connections <= CONNECTIONS_MAX {
+            return refuse(format!(
+                "--connections times --in-flight must be at most {CONNECTIONS_MAX} over HTTP, not \
+                 {sockets}"
+            ));
+        }
         if self.connections == 0 || self.connections > CONNECTIONS_MAX {
             return refuse(format!(
                 "--connections must be 1 to {CONNECTIONS_MAX}, not {}",

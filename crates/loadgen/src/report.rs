@@ -16,6 +16,7 @@ pub struct SecondPoint {
     pub second: usize,
     pub transfers: u64,
     pub p50_ms: f64,
+    pub p95_ms: f64,
     pub p99_ms: f64,
     /// Calls that were refused or failed.
     pub errors: u64,
@@ -27,6 +28,7 @@ impl SecondPoint {
             second,
             transfers: interval.succeeded(),
             p50_ms: interval.percentile_ms(50.0),
+            p95_ms: interval.percentile_ms(95.0),
             p99_ms: interval.percentile_ms(99.0),
             errors: interval.refused.total()
                 + interval.failed.total()
@@ -76,6 +78,8 @@ pub struct Subscriptions {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
+    /// What was driven.
+    pub target: String,
     /// Length of the window.
     pub seconds: f64,
     /// Everything measured in the window.
@@ -125,10 +129,14 @@ impl Report {
             .collect();
         latency.insert("max", total.max_ms());
         json!({
+            "load_generator": "native",
+            "target": self.target,
             "seconds": self.seconds,
             "transfers": total.succeeded(),
             "transfers_per_second": self.transfers_per_second(),
             "latency_ms": latency,
+            "noops": total.noops,
+            "retries": total.retries,
             "refused": total.refused.0,
             "failed": total.failed.0,
             "disconnects": total.disconnects.0,
@@ -150,6 +158,15 @@ impl Report {
         })
     }
 
+    /// Latencies in microseconds with the number of calls that had them: whoever reads them can add
+    /// up runs.
+    pub fn histogram(&self) -> Vec<(u64, u64)> {
+        let recorded = self.total.latency_us.iter_recorded();
+        recorded
+            .map(|value| (value.value_iterated_to(), value.count_at_value()))
+            .collect()
+    }
+
     fn write_problems(&self, table: &mut Table<'_, '_>) -> fmt::Result {
         let total = &self.total;
         let kinds = [
@@ -165,6 +182,8 @@ impl Report {
             }
         }
         for (name, count) in [
+            ("without effect", total.noops),
+            ("repeated attempts", total.retries),
             ("unanswered calls", total.unanswered),
             ("calls not sent in time", total.unsent),
             ("skipped pairs", total.skipped),
@@ -311,6 +330,7 @@ mod tests {
         }
         total.refused.add("insufficient_funds", 3);
         let mut report = Report {
+            target: "a test".into(),
             seconds: 2.0,
             total,
             series: vec![],

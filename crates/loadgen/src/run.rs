@@ -3,102 +3,122 @@
 use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, Endpoint};
 use crate::ledger::Ledger;
-use crate::load::{CallTemplate, LoadConnection, Workload};
+use crate::load::{Cursor, LoadConnection, Workload};
 use crate::measure::Interval;
 use crate::process::{own_cpu, Usage};
 use crate::report::{Report, SecondPoint, ServerUse, Subscriptions};
+use crate::target::Target;
 use crate::worker::{Schedule, Update};
-use crate::{pairs, subscribe, worker, Error, Options};
+use crate::{pairs, worker, Error, Options};
 
 /// Threads that open connections; most of that time is waiting for the server.
 const OPENING_THREADS: usize = 16;
 /// From the last preparation to the first call, so that all workers begin together.
 const START_DELAY: Duration = Duration::from_millis(20);
 
-/// Runs what the options say. `progress` gets a line of text now and then.
-pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, Error> {
+/// What a run tells while it goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// Something has happened.
+    Line(&'a str),
+    /// A second of the window has passed.
+    Second(&'a SecondPoint),
+}
+
+/// Runs what the options say.
+pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report, Error> {
     options.check()?;
-    let endpoint = Endpoint::new(
-        &options.url,
-        &options.database,
-        options.protocol.into(),
-        options.confirmed,
-        options.token.as_deref(),
-    )?;
+    let mut say = |line: &str| progress(Progress::Line(line));
     raise_file_limit();
     if options.alpha > 3.0 {
-        progress("alpha above 3: many pairs are an account and itself, and are not sent");
+        say("alpha above 3: many pairs are an account and itself, and are not sent");
     }
     if options.accounts > 100_000 && options.alpha > 0.0 {
-        progress("above 100,000 accounts the published figures use another distribution");
+        say("above 100,000 accounts the published figures use another distribution");
     }
     let workload = Workload {
-        template: CallTemplate::new(&options.reducer, options.amount),
         pairs: pairs::draw(options.accounts, options.alpha, options.pairs)?.into(),
-        protocol: options.protocol.into(),
-        in_flight: options.in_flight,
     };
+    let target = Target::new(options)?;
     if options.seed {
         let start = Instant::now();
-        subscribe::seed(&endpoint, options.accounts, options.initial_balance)?;
-        progress(&format!(
+        target.seed(options.accounts)?;
+        say(&format!(
             "seeded {} accounts in {:.2} s",
             options.accounts,
             start.elapsed().as_secs_f64()
         ));
     }
+    target.prepare()?;
 
     let mut groups: Vec<Vec<LoadConnection>> = (0..options.threads).map(|_| Vec::new()).collect();
-    let subscriptions = open_subscribers(options, &endpoint, &mut groups)?;
+    let subscriptions = open_subscribers(options, &target, &mut groups)?;
     if let Some(subscriptions) = &subscriptions {
-        progress(&format!(
+        say(&format!(
             "subscribed to {} accounts on {} connections in {:.2} s",
             subscriptions.queries, subscriptions.connections, subscriptions.seconds
         ));
     }
-    let first = u64::from(options.subscribe_connections) + 1;
-    let clients = open_many(options.connections, |number| {
-        Client::open(&endpoint, first + number as u64)
-    })?;
-    let stride = (options.pairs / options.connections).max(1);
-    for (number, client) in clients.into_iter().enumerate() {
-        let connection =
-            LoadConnection::caller(client.into_event_loop()?, &workload, number * stride);
-        groups[number % options.threads].push(connection);
-    }
-    progress(&format!(
-        "{} connections × {} in flight, {}, {} to {}",
+    open_callers(options, &target, &mut groups)?;
+    say(&format!(
+        "{} connections × {} in flight, {}, {}",
         options.connections,
         options.in_flight,
         match options.rate {
             Some(rate) => format!("open loop at {rate}/s"),
             None => "closed loop".to_owned(),
         },
-        endpoint.protocol.name(),
-        endpoint.address
+        target.describe()
     ));
 
     let before = match options.verify_strict {
-        true => Some(subscribe::read_balances(&endpoint, options.accounts)?),
+        true => Some(target.read_balances(options.accounts)?),
         false => None,
     };
     let mut report = drive(options, &workload, groups, progress)?;
+    report.target = target.describe();
     if let Some(mut subscriptions) = subscriptions {
         subscriptions.updates = report.total.updates;
         subscriptions.update_rows = report.total.update_rows;
         report.subscriptions = Some(subscriptions);
     }
     if let (Some(before), Some(ledger)) = (&before, &report.ledger) {
-        let outcome = subscribe::read_balances(&endpoint, options.accounts)
+        let outcome = target
+            .read_balances(options.accounts)
             .and_then(|after| ledger.check(before, &after));
         report.strict = Some(outcome.map_err(|error| error.to_string()));
     }
     if options.verify {
-        report.verification = Some(subscribe::verify(&endpoint, options.initial_balance)?);
+        report.verification = Some(target.verify()?);
     }
     Ok(report)
+}
+
+/// Opens the connections that call and spreads them over the threads.
+fn open_callers(
+    options: &Options,
+    target: &Target,
+    groups: &mut [Vec<LoadConnection>],
+) -> Result<(), Error> {
+    let first = u64::from(options.subscribe_connections) + 1;
+    let (sockets, in_flight) = match target.has_socket_per_call() {
+        true => (options.in_flight, 1),
+        false => (1, options.in_flight),
+    };
+    let opened = open_many(options.connections * sockets, |number| {
+        target.open(first + number as u64)
+    })?;
+    let stride = (options.pairs / options.connections).max(1);
+    let mut opened = opened.into_iter();
+    for number in 0..options.connections {
+        let cursor = Cursor::new(number * stride % options.pairs);
+        for (stream, dialect) in opened.by_ref().take(sockets) {
+            let connection = LoadConnection::caller(stream, dialect, in_flight, cursor.clone());
+            groups[number % options.threads].push(connection);
+        }
+    }
+    Ok(())
 }
 
 /// Raises the number of files this process may open to what it is allowed to.
@@ -142,7 +162,7 @@ fn open_many<T: Send>(
 /// spread evenly over all.
 fn open_subscribers(
     options: &Options,
-    endpoint: &Endpoint,
+    target: &Target,
     groups: &mut [Vec<LoadConnection>],
 ) -> Result<Option<Subscriptions>, Error> {
     let queries = options.subscribe_each;
@@ -154,20 +174,18 @@ fn open_subscribers(
     let ids: Vec<u32> = (0..u64::from(queries))
         .map(|query| (query * u64::from(options.accounts) / u64::from(queries)) as u32)
         .collect();
-    let clients = open_many(connections, |number| {
-        let mut client = Client::open(endpoint, number as u64)?;
+    let opened = open_many(connections, |number| {
         let ids: Vec<u32> = ids
             .iter()
             .copied()
             .skip(number)
             .step_by(connections)
             .collect();
-        subscribe::subscribe_to_accounts(&mut client, &ids)?;
-        Ok(client)
+        target.open_subscriber(number as u64, &ids)
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    for (number, client) in clients.into_iter().enumerate() {
-        groups[number % groups.len()].push(LoadConnection::subscriber(client.into_event_loop()?));
+    for (number, (stream, dialect)) in opened.into_iter().enumerate() {
+        groups[number % groups.len()].push(LoadConnection::subscriber(stream, dialect));
     }
     Ok(Some(Subscriptions {
         queries,
@@ -201,7 +219,7 @@ fn drive(
     options: &Options,
     workload: &Workload,
     groups: Vec<Vec<LoadConnection>>,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Report, Error> {
     let base = Instant::now() + START_DELAY;
     let threads = groups.len() as f64;
@@ -255,7 +273,7 @@ fn drive(
 fn collect(
     updates: &Receiver<Update>,
     workers: usize,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(Interval, Vec<SecondPoint>, Option<Ledger>), Error> {
     let mut total = Interval::default();
     let mut seconds: Vec<(usize, Interval)> = Vec::new();
@@ -273,7 +291,7 @@ fn collect(
                 sum.add(&interval);
                 if *reported == workers {
                     let point = SecondPoint::new(second + 1, sum);
-                    progress(&point.to_string());
+                    progress(Progress::Second(&point));
                     series.push(point);
                     total.add(sum);
                     seconds[second].1 = Interval::default();
@@ -320,6 +338,7 @@ fn report(
         }
     });
     Report {
+        target: String::new(),
         seconds,
         client_cpu_seconds: client_cpu.as_secs_f64(),
         client_cpu_us_per_transfer: micros_per_call(client_cpu),

@@ -1,4 +1,5 @@
-//! Requests outside the measured load: many small subscriptions, seeding, verification.
+//! Requests of the client protocol outside the measured load: many small subscriptions, seeding,
+//! reading all accounts; and the judgement of what was read.
 
 use lightcone_types::{Encode, Reader};
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage};
@@ -128,9 +129,8 @@ fn account(row: &[u8]) -> Result<(u32, i64), Error> {
     Ok(account)
 }
 
-/// Reads the balances of accounts 0 to `accounts` - 1; there must be no others.
-pub fn read_balances(endpoint: &Endpoint, accounts: u32) -> Result<Vec<i64>, Error> {
-    let rows = read_accounts(endpoint)?;
+/// The balances of rows by id, which must be accounts 0 to `accounts` - 1.
+pub fn balances_of(rows: &[(u32, i64)], accounts: u32) -> Result<Vec<i64>, Error> {
     let ids_fit = rows.iter().map(|(id, _)| *id).eq(0..accounts);
     if !ids_fit {
         let detail = format!(
@@ -140,22 +140,27 @@ pub fn read_balances(endpoint: &Endpoint, accounts: u32) -> Result<Vec<i64>, Err
         );
         return Err(failed(READING, detail));
     }
-    Ok(rows.into_iter().map(|(_, balance)| balance).collect())
+    Ok(rows.iter().map(|(_, balance)| *balance).collect())
 }
 
-/// Adds up all balances (spec 09 §5.8).
-pub fn verify(endpoint: &Endpoint, initial_balance: i64) -> Result<Verification, Error> {
-    let rows = read_accounts(endpoint)?;
-    let accounts = rows.len() as u64;
-    let total = rows.iter().map(|(_, balance)| i128::from(*balance)).sum();
-    let is_changed = |&&(_, balance): &&(u32, i64)| balance != initial_balance;
-    let changed = rows.iter().filter(is_changed).count() as u64;
-    let expected = i128::from(accounts) * i128::from(initial_balance);
-    Ok(Verification {
-        ok: accounts > 0 && total == expected && changed > 0,
-        accounts,
-        total,
-        expected,
-        changed,
-    })
+impl Verification {
+    /// Judges what was counted (spec 09 §5.8).
+    pub fn new(accounts: u64, total: i128, changed: u64, initial_balance: i64) -> Self {
+        let expected = i128::from(accounts) * i128::from(initial_balance);
+        Self {
+            ok: accounts > 0 && total == expected && changed > 0,
+            accounts,
+            total,
+            expected,
+            changed,
+        }
+    }
+
+    /// Adds up all rows.
+    pub fn of_rows(rows: &[(u32, i64)], initial_balance: i64) -> Self {
+        let total = rows.iter().map(|(_, balance)| i128::from(*balance)).sum();
+        let is_changed = |&&(_, balance): &&(u32, i64)| balance != initial_balance;
+        let changed = rows.iter().filter(is_changed).count() as u64;
+        Self::new(rows.len() as u64, total, changed, initial_balance)
+    }
 }

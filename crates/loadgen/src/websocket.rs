@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::incoming::{Incoming, Progress};
 use crate::Error;
 
 const OP_CONTINUATION: u8 = 0;
@@ -116,26 +117,16 @@ pub enum Event<'a> {
     Close(Option<String>),
 }
 
-/// What a read left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The socket had nothing more.
-    Drained,
-    /// There may be more.
-    More,
-    /// The server ended the connection.
-    End,
-}
-
-/// Cuts what a socket delivers into messages. Between reads it keeps only incomplete frames, so
-/// that thousands of idle connections cost no memory.
+/// Cuts what a socket delivers into messages.
 #[derive(Debug, Default)]
 pub struct FrameReader {
-    /// An incomplete frame.
-    partial: Vec<u8>,
+    incoming: Incoming,
     /// The fragments so far of an incomplete message.
     message: Option<Vec<u8>>,
 }
+
+/// What remains of a blocking connection's WebSocket when an event loop takes it over.
+pub type WebSocketState = (FrameReader, Masks);
 
 struct Frame {
     fin: bool,
@@ -146,80 +137,60 @@ struct Frame {
 
 impl FrameReader {
     /// Reads once and hands over every complete event. `buffer` is scratch space that connections
-    /// share; it grows when a frame does not fit.
+    /// share.
     pub fn read(
         &mut self,
-        stream: &mut impl Read,
+        stream: &mut dyn Read,
         buffer: &mut Vec<u8>,
         on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
     ) -> Result<Progress, Error> {
-        let kept = self.partial.len();
-        let wanted = frame_bytes(&self.partial)?.unwrap_or(0).max(kept + 4096);
-        if buffer.len() < wanted {
-            buffer.resize(wanted, 0);
-        }
-        buffer[..kept].copy_from_slice(&self.partial);
-        let read = loop {
-            match stream.read(&mut buffer[kept..]) {
-                Ok(0) => return Ok(Progress::End),
-                Ok(read) => break read,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    return Ok(Progress::Drained)
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("receiving")(error)),
-            }
-        };
-        let end = kept + read;
-        self.partial.clear();
-        let used = self.take(&buffer[..end], on_event)?;
-        self.partial.extend_from_slice(&buffer[used..end]);
-        Ok(if end == buffer.len() {
-            Progress::More
-        } else {
-            Progress::Drained
+        let frame_bytes = frame_bytes(self.incoming.partial())?.unwrap_or(0);
+        let message = &mut self.message;
+        self.incoming.read(stream, buffer, frame_bytes, |bytes| {
+            take(message, bytes, on_event)
         })
     }
+}
 
-    /// Hands over the complete events in `bytes` and returns how many bytes they took.
-    fn take(
-        &mut self,
-        bytes: &[u8],
-        mut on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
-    ) -> Result<usize, Error> {
-        let mut used = 0;
-        while let Some(frame) = parse_frame(&bytes[used..])? {
-            let payload = &bytes[used + frame.payload_start..used + frame.end];
-            used += frame.end;
-            match (frame.opcode, frame.fin) {
-                (OP_BINARY, true) if self.message.is_none() => on_event(Event::Message(payload))?,
-                (OP_BINARY, false) if self.message.is_none() => {
-                    self.message = Some(payload.to_vec());
-                }
-                (OP_CONTINUATION, fin) => {
-                    let Some(mut message) = self.message.take() else {
-                        return Err(protocol("a continuation frame without a message"));
-                    };
-                    if (message.len() + payload.len()) as u64 > MESSAGE_BYTES_MAX {
-                        return Err(protocol("a message of more than 1 GiB"));
-                    }
-                    message.extend_from_slice(payload);
-                    if fin {
-                        on_event(Event::Message(&message))?;
-                    } else {
-                        self.message = Some(message);
-                    }
-                }
-                (OP_PING, true) => on_event(Event::Ping(payload))?,
-                (OP_PONG, true) => {}
-                (OP_CLOSE, true) => on_event(Event::Close(close_text(payload)))?,
-                (OP_TEXT, _) => return Err(protocol("a text message")),
-                (OP_BINARY, _) => return Err(protocol("a new message inside a message")),
-                _ => return Err(protocol("a frame with an unknown or fragmented opcode")),
+/// Hands over the complete events in `bytes` and returns how many bytes they took. `message` keeps the
+/// fragments so far of an incomplete message.
+fn take(
+    message: &mut Option<Vec<u8>>,
+    bytes: &[u8],
+    mut on_event: impl FnMut(Event<'_>) -> Result<(), Error>,
+) -> Result<usize, Error> {
+    let mut used = 0;
+    while let Some(frame) = parse_frame(&bytes[used..])? {
+        let payload = &bytes[used + frame.payload_start..used + frame.end];
+        used += frame.end;
+        match (frame.opcode, frame.fin) {
+            (OP_BINARY, true) if message.is_none() => on_event(Event::Message(payload))?,
+            (OP_BINARY, false) if message.is_none() => {
+                *message = Some(payload.to_vec());
             }
+            (OP_CONTINUATION, fin) => {
+                let Some(mut joined) = message.take() else {
+                    return Err(protocol("a continuation frame without a message"));
+                };
+                if (joined.len() + payload.len()) as u64 > MESSAGE_BYTES_MAX {
+                    return Err(protocol("a message of more than 1 GiB"));
+                }
+                joined.extend_from_slice(payload);
+                if fin {
+                    on_event(Event::Message(&joined))?;
+                } else {
+                    *message = Some(joined);
+                }
+            }
+            (OP_PING, true) => on_event(Event::Ping(payload))?,
+            (OP_PONG, true) => {}
+            (OP_CLOSE, true) => on_event(Event::Close(close_text(payload)))?,
+            (OP_TEXT, _) => return Err(protocol("a text message")),
+            (OP_BINARY, _) => return Err(protocol("a new message inside a message")),
+            _ => return Err(protocol("a frame with an unknown or fragmented opcode")),
         }
-        Ok(used)
     }
+    Ok(used)
 }
 
 fn protocol(what: &str) -> Error {

@@ -1,5 +1,7 @@
 //! An event loop: one thread that drives many connections.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -8,6 +10,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::ledger::Ledger;
 use crate::load::{LoadConnection, Workload};
 use crate::measure::Interval;
+use crate::pairs::Mulberry32;
 use crate::Error;
 
 /// How long answers are awaited after the end of the window.
@@ -18,6 +21,11 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 const PACE_NS: u64 = 100_000;
 /// Scratch space for reading, shared by the connections of a thread.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// Longest time before the n-th repetition of a call that gave way to others: the least of both, the
+/// second one doubled n times. The time itself is random, so that rivals do not meet again.
+const RETRY_NS_MAX: u64 = 200_000_000;
+const RETRY_NS_BASE: u64 = 5_000_000;
+const RETRY_SEED: u32 = 1;
 /// The timer of the open loop; connections are numbered from 0.
 const TIMER: Token = Token(usize::MAX);
 
@@ -86,6 +94,9 @@ struct Worker<'a> {
     ledger: Option<Ledger>,
     buffer: Vec<u8>,
     pacer: Option<Pacer>,
+    /// Calls that gave way to others: when they are tried again, number of the connection, request.
+    retries: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    random: Mulberry32,
 }
 
 impl<'a> Worker<'a> {
@@ -124,6 +135,8 @@ impl<'a> Worker<'a> {
             ledger,
             buffer: vec![0; BUFFER_BYTES],
             pacer,
+            retries: BinaryHeap::new(),
+            random: Mulberry32::new(RETRY_SEED),
         })
     }
 
@@ -157,6 +170,7 @@ impl<'a> Worker<'a> {
                 false => end_ns + DRAIN_NS_MAX,
             };
             self.pace(now_ns)?;
+            let wake_ns = self.try_again(now_ns).unwrap_or(wake_ns).min(wake_ns);
             let timeout = Duration::from_nanos(wake_ns.saturating_sub(now_ns));
             match self.poll.poll(&mut events, Some(timeout)) {
                 Ok(()) => {}
@@ -168,8 +182,9 @@ impl<'a> Worker<'a> {
                     continue;
                 }
                 let (readable, writable) = (event.is_readable(), event.is_writable());
-                self.one(event.token().0, |worker, connection| {
-                    worker.serve(connection, readable, writable)
+                let number = event.token().0;
+                self.one(number, |worker, connection| {
+                    worker.serve(number, connection, readable, writable)
                 });
             }
         }
@@ -231,6 +246,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn serve(
         &mut self,
+        number: usize,
         connection: &mut LoadConnection,
         readable: bool,
         writable: bool,
@@ -247,6 +263,12 @@ impl<'a> Worker<'a> {
                 &mut self.interval,
                 self.ledger.as_mut(),
             )?;
+            for retry in connection.take_retries() {
+                let wait_ns = (RETRY_NS_BASE << retry.failures).min(RETRY_NS_MAX) as f64;
+                let due_ns = schedule.now_ns() + (self.random.next_unit() * wait_ns) as u64;
+                self.retries
+                    .push(Reverse((due_ns, number, retry.request_id)));
+            }
             if self.pacer.is_none() && connection.free() > 0 {
                 let now_ns = self.schedule.now_ns();
                 if now_ns < self.schedule.window_end_ns {
@@ -255,6 +277,18 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Sends calls again whose time has come; returns when the next one's comes.
+    fn try_again(&mut self, now_ns: u64) -> Option<u64> {
+        while let Some(&Reverse((due_ns, number, request_id))) = self.retries.peek() {
+            if due_ns > now_ns {
+                return Some(due_ns);
+            }
+            self.retries.pop();
+            self.one(number, |_, connection| connection.send_again(request_id));
+        }
+        None
     }
 
     #[inline]

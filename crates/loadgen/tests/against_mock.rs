@@ -3,7 +3,7 @@
 mod mock;
 
 use clap::Parser;
-use lightcone_loadgen::{run, Error, Options, Report};
+use lightcone_loadgen::{run, Error, Options, Progress, Report};
 use mock::Mock;
 
 fn options(mock: &Mock, arguments: &str) -> Options {
@@ -21,10 +21,7 @@ fn options(mock: &Mock, arguments: &str) -> Options {
 }
 
 fn try_run(mock: &Mock, arguments: &str) -> Result<Report, Error> {
-    let mut lines = vec![];
-    run(&options(mock, arguments), &mut |line| {
-        lines.push(line.to_owned())
-    })
+    run(&options(mock, arguments), &mut |_| {})
 }
 
 #[track_caller]
@@ -64,17 +61,20 @@ fn closed_loop_with_verification() {
 #[test]
 fn progress_and_seconds() {
     let mock = Mock::start();
-    let mut lines = vec![];
+    let (mut lines, mut seconds) = (vec![], vec![]);
     let arguments =
         "--database bank --seed --seconds 2 --warmup-seconds 0 --connections 2 --threads 2";
-    let report = run(&options(&mock, arguments), &mut |line| {
-        lines.push(line.to_owned())
+    let report = run(&options(&mock, arguments), &mut |progress| match progress {
+        Progress::Line(line) => lines.push(line.to_owned()),
+        Progress::Second(point) => seconds.push(point.to_string()),
     })
     .unwrap();
     assert_eq!(report.series.len(), 2, "{lines:?}");
     let in_seconds: u64 = report.series.iter().map(|point| point.transfers).sum();
     assert!(in_seconds > 0 && in_seconds <= report.total.succeeded());
-    assert!(lines.iter().any(|line| line.contains("transfers/s")));
+    assert!(lines.iter().any(|line| line.contains("closed loop")));
+    assert_eq!(seconds.len(), 2);
+    assert!(seconds[0].contains("transfers/s"), "{seconds:?}");
 }
 
 #[test]
@@ -176,6 +176,16 @@ fn failures_are_explained() {
             "--server-pid 4294967295 cannot be observed",
         ),
         ("--database a/b", "is not a database name"),
+        ("--target spacetime-http", "--database is missing"),
+        ("--target postgres", "is not a PostgreSQL URL"),
+        (
+            "--target rpc --subscribe-each 1",
+            "--subscribe-each needs --target websocket",
+        ),
+        (
+            "--target convex --verify",
+            "--verify and --verify-strict are not for --target convex",
+        ),
     ] {
         let error = error_text(&mock, arguments);
         assert!(

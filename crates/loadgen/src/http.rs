@@ -1,0 +1,330 @@
+//! HTTP/1.1, as much as a client needs that sends small requests and keeps its connections: reading
+//! answers, and a connection whose requests wait.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::net::TcpStream;
+
+use crate::client::connect;
+use crate::incoming::{Incoming, Progress};
+use crate::Error;
+
+const HEADERS_MAX: usize = 64;
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Longest body accepted; a page of balances is the largest.
+const BODY_BYTES_MAX: usize = 64 << 20;
+/// How much of a body that nobody expected is shown.
+const SHOWN_CHARACTERS_MAX: usize = 200;
+
+/// An answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Response<'a> {
+    pub status: u16,
+    pub body: Cow<'a, [u8]>,
+    /// False if the server closes the connection after it.
+    pub keeps_alive: bool,
+}
+
+impl Response<'_> {
+    /// 200 to 299.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Status and beginning of the body, for error messages.
+    pub fn shown(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        let text: String = text.trim().chars().take(SHOWN_CHARACTERS_MAX).collect();
+        format!("HTTP {} {text}", self.status).trim_end().to_owned()
+    }
+}
+
+fn protocol(what: impl Into<String>) -> Error {
+    Error::Protocol(format!("its answer {}", what.into()))
+}
+
+/// How the end of a body is known.
+enum Length {
+    Known(usize),
+    Chunked,
+}
+
+/// A body and the number of bytes that it takes.
+type Body<'a> = (Cow<'a, [u8]>, usize);
+
+/// The answer that begins here and the number of its bytes; nothing if it is not all here.
+pub fn parse(bytes: &[u8]) -> Result<Option<(Response<'_>, usize)>, Error> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Response::new(&mut headers);
+    let head_bytes = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
+        Ok(httparse::Status::Partial) if bytes.len() > HEAD_BYTES_MAX => {
+            return Err(protocol("has a head that does not end"));
+        }
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(protocol(format!("is not HTTP: {error}"))),
+    };
+    let status = head.code.unwrap_or_default();
+    let mut length = None;
+    let mut keeps_alive = head.version == Some(1);
+    for header in head.headers.iter() {
+        let value = header.value.trim_ascii();
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let known = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
+            length =
+                Some(Length::Known(known.ok_or_else(|| {
+                    protocol("has a content-length that is no number")
+                })?));
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            if !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(protocol("has an unknown transfer-encoding"));
+            }
+            length = Some(Length::Chunked);
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            keeps_alive = !value.eq_ignore_ascii_case(b"close");
+        }
+    }
+    let rest = &bytes[head_bytes..];
+    let body = match length {
+        Some(Length::Known(length)) if length > BODY_BYTES_MAX => {
+            return Err(protocol("has a body of more than 64 MiB"));
+        }
+        Some(Length::Known(length)) => rest.get(..length).map(|body| (Cow::Borrowed(body), length)),
+        Some(Length::Chunked) => chunks(rest)?,
+        None if matches!(status, 204 | 304) => Some((Cow::Borrowed(&[][..]), 0)),
+        None => return Err(protocol("does not say how long it is")),
+    };
+    Ok(body.map(|(body, body_bytes)| {
+        let response = Response {
+            status,
+            body,
+            keeps_alive,
+        };
+        (response, head_bytes + body_bytes)
+    }))
+}
+
+/// A body in chunks; nothing if it is not all here.
+fn chunks(bytes: &[u8]) -> Result<Option<Body<'_>>, Error> {
+    let mut body = Vec::new();
+    let mut used = 0;
+    loop {
+        let (line_bytes, size) = match httparse::parse_chunk_size(&bytes[used..]) {
+            Ok(httparse::Status::Complete(found)) => found,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(_) => return Err(protocol("has a broken chunk")),
+        };
+        used += line_bytes;
+        if size > (BODY_BYTES_MAX - body.len()) as u64 {
+            return Err(protocol("has a body of more than 64 MiB"));
+        }
+        let size = size as usize;
+        // The last chunk is empty; trailers are not asked for.
+        let Some(chunk) = bytes.get(used..used + size + 2) else {
+            return Ok(None);
+        };
+        if !chunk.ends_with(b"\r\n") {
+            return Err(protocol("has a broken chunk"));
+        }
+        used += size + 2;
+        if size == 0 {
+            return Ok(Some((Cow::Owned(body), used)));
+        }
+        body.extend_from_slice(&chunk[..size]);
+    }
+}
+
+/// A server and the path before its routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// `host:port`
+    pub host: String,
+    /// Without slash at its end.
+    pub prefix: String,
+}
+
+impl Address {
+    /// Of a URL `http://host[:port][/prefix]`; `ws://` means the same.
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let refuse = |why: &str| {
+            Err(Error::Options(format!(
+                "--url {url} {why}; write ws://host:port or http://host:port"
+            )))
+        };
+        let rest = match url.split_once("://") {
+            Some(("ws" | "http", rest)) => rest,
+            Some(("wss" | "https", _)) => return refuse("asks for TLS, which is not supported"),
+            _ => return refuse("is not a WebSocket or HTTP URL"),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_plain = rest.bytes().all(|byte| byte.is_ascii_graphic());
+        if authority.is_empty() || !is_plain || path.contains(['?', '#']) {
+            return refuse("has an unusable host or path");
+        }
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        Ok(Self {
+            host: match has_port {
+                true => authority.to_owned(),
+                false => format!("{authority}:80"),
+            },
+            prefix: match path.trim_end_matches('/') {
+                "" => String::new(),
+                path => format!("/{path}"),
+            },
+        })
+    }
+}
+
+/// A connection whose requests wait for their answers.
+#[derive(Debug)]
+pub struct HttpClient {
+    stream: TcpStream,
+    host: String,
+    incoming: Incoming,
+    buffer: Vec<u8>,
+}
+
+impl HttpClient {
+    pub fn open(address: &Address) -> Result<Self, Error> {
+        Ok(Self {
+            stream: connect(&address.host)?,
+            host: address.host.clone(),
+            incoming: Incoming::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// `POST` of JSON; `path` includes the prefix.
+    pub fn post(&mut self, path: &str, body: &str) -> Result<Response<'static>, Error> {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.host,
+            body.len()
+        );
+        self.stream
+            .write_all(request.as_bytes())
+            .map_err(Error::io("sending a request"))?;
+        let mut answer = None;
+        while answer.is_none() {
+            let read = self
+                .incoming
+                .read(&mut self.stream, &mut self.buffer, 0, |bytes| {
+                    let Some((response, used)) = parse(bytes)? else {
+                        return Ok(0);
+                    };
+                    answer = Some(Response {
+                        status: response.status,
+                        body: Cow::Owned(response.body.into_owned()),
+                        keeps_alive: response.keeps_alive,
+                    });
+                    Ok(used)
+                })?;
+            if read == Progress::End {
+                return Err(Error::Closed(Some("instead of answering".into())));
+            }
+        }
+        answer.ok_or(Error::Closed(None))
+    }
+
+    /// The socket, non-blocking, for an event loop.
+    pub fn into_event_loop(self) -> Result<TcpStream, Error> {
+        self.stream
+            .set_nonblocking(true)
+            .map_err(Error::io("setting up a socket"))?;
+        Ok(self.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(bytes: &[u8]) -> (u16, String, bool, usize) {
+        let (response, used) = parse(bytes).unwrap().expect("a whole answer");
+        let body = String::from_utf8(response.body.into_owned()).unwrap();
+        (response.status, body, response.keeps_alive, used)
+    }
+
+    #[test]
+    fn answers_of_all_lengths() {
+        let known =
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n\
+            {\"ok\":true}";
+        let chunked = b"HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n\
+            4\r\n{\"ok\r\n8;x=y\r\n\":false}\r\n0\r\n\r\n";
+        let closing = b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        let empty = b"HTTP/1.1 204 No Content\r\n\r\n";
+        for (bytes, status, body, keeps_alive) in [
+            (&known[..], 200, r#"{"ok":true}"#, true),
+            (chunked, 500, r#"{"ok":false}"#, true),
+            (closing, 404, "", false),
+            (empty, 204, "", true),
+        ] {
+            assert_eq!(
+                response(bytes),
+                (status, body.to_owned(), keeps_alive, bytes.len())
+            );
+            for end in 0..bytes.len() {
+                assert_eq!(parse(&bytes[..end]).unwrap(), None, "{end} bytes of it");
+            }
+            // The next answer is left alone.
+            let two = [bytes, known].concat();
+            assert_eq!(response(&two).3, bytes.len());
+        }
+    }
+
+    #[test]
+    fn broken_answers_are_refused() {
+        for (bytes, text) in [
+            (&b"SSH-2.0-OpenSSH\r\n\r\n"[..], "is not HTTP"),
+            (b"HTTP/1.1 200 OK\r\n\r\n", "does not say how long"),
+            (b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", "no number"),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n",
+                "64 MiB",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n",
+                "unknown transfer-encoding",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+                "broken chunk",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nabc",
+                "broken chunk",
+            ),
+        ] {
+            let error = parse(bytes).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn urls() {
+        let parts = |url| {
+            let address = Address::parse(url).unwrap();
+            (address.host, address.prefix)
+        };
+        assert_eq!(parts("ws://h:3000"), ("h:3000".into(), "".into()));
+        assert_eq!(parts("http://h/"), ("h:80".into(), "".into()));
+        assert_eq!(
+            parts("ws://[::1]:8/a/b/"),
+            ("[::1]:8".into(), "/a/b".into())
+        );
+        for (url, text) in [
+            ("wss://h", "TLS"),
+            ("h:3000", "not a WebSocket or HTTP URL"),
+            ("ws://", "unusable host"),
+            ("ws://h/a?b", "unusable host or path"),
+            ("ws://h h", "unusable host"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+}

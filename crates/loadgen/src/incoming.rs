@@ -1,0 +1,71 @@
+//! Reading from a socket, whole pieces at a time. Between reads only an incomplete piece is kept, so
+//! that thousands of idle connections cost no memory.
+
+use std::io::{ErrorKind, Read};
+
+use crate::Error;
+
+/// Room for a read beyond what is kept.
+const READ_BYTES_MIN: usize = 4096;
+
+/// What a read left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The socket had nothing more.
+    Drained,
+    /// There may be more.
+    More,
+    /// The server ended the connection.
+    End,
+}
+
+/// The beginning of a piece whose rest has not arrived.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    partial: Vec<u8>,
+}
+
+impl Incoming {
+    /// What is kept.
+    pub fn partial(&self) -> &[u8] {
+        &self.partial
+    }
+
+    /// Reads once. `take` gets what was kept and what arrived, and returns how many bytes it used up.
+    /// `buffer` is scratch space that connections share; it grows when a piece of `piece_bytes`, as
+    /// far as that is known, does not fit.
+    pub fn read(
+        &mut self,
+        stream: &mut dyn Read,
+        buffer: &mut Vec<u8>,
+        piece_bytes: usize,
+        take: impl FnOnce(&[u8]) -> Result<usize, Error>,
+    ) -> Result<Progress, Error> {
+        let kept = self.partial.len();
+        let wanted = piece_bytes.max(kept + READ_BYTES_MIN);
+        if buffer.len() < wanted {
+            buffer.resize(wanted, 0);
+        }
+        buffer[..kept].copy_from_slice(&self.partial);
+        let read = loop {
+            match stream.read(&mut buffer[kept..]) {
+                Ok(0) => return Ok(Progress::End),
+                Ok(read) => break read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Ok(Progress::Drained);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("receiving")(error)),
+            }
+        };
+        let end = kept + read;
+        self.partial.clear();
+        let used = take(&buffer[..end])?;
+        self.partial.extend_from_slice(&buffer[used..end]);
+        Ok(if end == buffer.len() {
+            Progress::More
+        } else {
+            Progress::Drained
+        })
+    }
+}
