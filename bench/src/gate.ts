@@ -9,9 +9,9 @@ import { join, resolve } from "node:path";
 import cac from "cac";
 import { type Config, UsageError } from "./config";
 import { loadConnector } from "./connectors/registry";
-import { chooseCases, warnIfBusy } from "./core/bench";
+import { chooseCases } from "./core/bench";
 import { type Comparison, compare, type Round, roundsLeast } from "./core/compare";
-import { fingerprint } from "./core/hardware";
+import { sessionUntilIdle } from "./core/idle";
 import { type RunResult, timestamp, writeJson } from "./core/results";
 import { runOnce } from "./core/runner";
 import { packageDirectory, prepareScriptCommand, repositoryDirectory, runCommand } from "./init/commands";
@@ -177,6 +177,7 @@ async function main(): Promise<number> {
     .option("--concurrency <n>", "connections (64)")
     .option("--accounts <n>", "accounts (100000)")
     .option("--tolerance <percent>", "slowdown that is accepted (5)")
+    .option("--force", "run although the machine is busy")
     .option("--base-bin <directory>", "built programs to compare with, instead of a commit")
     .option("--head-bin <directory>", "built programs of this tree, instead of building them");
   cli.help();
@@ -191,7 +192,10 @@ async function main(): Promise<number> {
   ]);
   const { config } = parseCommandLine(
     "bench",
-    [...flags, "--connectors", text("connectors", "lightcone,spacetimedb_rust")],
+    [
+      ...[...flags, "--connectors", text("connectors", "lightcone,spacetimedb_rust")],
+      ...(options["force"] ? ["--force"] : []),
+    ],
     {
       BENCH_PRECOMPUTED_TRANSFER_PAIRS: process.env["BENCH_PRECOMPUTED_TRANSFER_PAIRS"],
       BENCH_RUNS_DIR: process.env["BENCH_RUNS_DIR"],
@@ -212,7 +216,7 @@ async function main(): Promise<number> {
   const head = options["headBin"]
     ? directoryOf(String(options["headBin"]))
     : (await prepareScriptCommand("server")).trim();
-  warnIfBusy(config, session, fingerprint(session.workDirectory));
+  await sessionUntilIdle(config, session);
   const sides: [Side, Side] = [
     { name: "base", programs: base },
     { name: "head", programs: head },

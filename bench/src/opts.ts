@@ -47,7 +47,7 @@ const flags: [string, string][] = [
   ["--matrix", "test-1: alpha 0 and 1.5, 1 and 40 in flight, for every connector"],
   ["--no-cpu", "no accounting of CPU, memory and disk"],
   ["--keep-going", "go on after a connector that failed"],
-  ["--force", "run although the machine is busy"],
+  ["--force", "run although the machine is busy; without it, a run waits and then refuses"],
   ["--no-prep", "start and seed nothing: use what runs"],
   ["--no-reload", "ycsb: do not load the table again before each workload"],
   ["--smoke", "ycsb: 10,000 records"],

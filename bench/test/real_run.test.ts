@@ -42,7 +42,7 @@ function ended(child: ReturnType<typeof start>): Promise<Ended> {
 }
 
 const bench = (line: string, environment: Record<string, string> = {}, directory = runs) =>
-  ended(start("src/cli.ts", line, { BENCH_RUNS_DIR: directory, ...environment }));
+  ended(start("src/cli.ts", `${line} --force`, { BENCH_RUNS_DIR: directory, ...environment }));
 
 /** Processes whose command line or environment names the data directory of these tests. */
 const left = () =>
@@ -129,7 +129,7 @@ describe("a short run", () => {
 describe("an interrupted run", () => {
   const interrupted = async (signal: NodeJS.Signals): Promise<Ended> => {
     const line = "test-1 --connectors lightcone,sqlite_rpc --seconds 60 --concurrency 4 --accounts 1000";
-    const child = start("src/cli.ts", line);
+    const child = start("src/cli.ts", `${line} --force`);
     const end = ended(child);
     await new Promise<void>((done) => {
       child.stdout.on("data", (text) => String(text).includes(" TPS ") && done());

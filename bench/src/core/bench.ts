@@ -10,6 +10,7 @@ import { progressPrinter } from "../report/progress";
 import { writeReports } from "../report/reports";
 import { type FoundTestCase, testCasesOf } from "../tests/test_cases";
 import { fingerprint, type Hardware } from "./hardware";
+import { sessionUntilIdle } from "./idle";
 import { type Block, type Load, planOf } from "./plan";
 import { configOfFile, ensureDirectory, fileNameOf, type RunFile, writeJson } from "./results";
 import { roundTripMilliseconds } from "./round_trip";
@@ -47,17 +48,6 @@ export async function chooseCases(
   return { cases, absent: missing.map((system) => ({ system, reason: `n/a: no test case of ${test}` })) };
 }
 
-const loadShareMost = 0.1;
-
-/** A busy machine measures something else (section 12). */
-export function warnIfBusy(config: Config, session: Session, hardware: Hardware): void {
-  const most = loadShareMost * hardware.hardwareThreads;
-  const load = loadavg()[0] ?? 0;
-  if (load <= most) return;
-  const text = `the load average is ${load.toFixed(2)}, above ${most.toFixed(2)}: something else runs on this machine`;
-  session.say(config.force ? text : `warning: ${text} (the results say so; --force hides this warning)`);
-}
-
 export async function bench(config: Config, test: string, session: Session): Promise<number> {
   const { cases, absent } = await chooseCases(config, test);
   for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
@@ -66,7 +56,7 @@ export async function bench(config: Config, test: string, session: Session): Pro
   ensureDirectory(config.runsDir);
   warnOfSettings(config, session);
   const hardware = fingerprint(session.workDirectory);
-  warnIfBusy(config, session, hardware);
+  await sessionUntilIdle(config, session);
   const exit = new ExitCode();
   const files: RunFile[] = [];
   for (const block of planOf(config, cases)) {

@@ -11,6 +11,7 @@ import { formatInteger, formatLatency } from "../report/format";
 import { progressPrinter } from "../report/progress";
 import type { FoundTestCase } from "../tests/test_cases";
 import { chooseCases, ExitCode, exitCodes } from "./bench";
+import { sessionUntilIdle } from "./idle";
 import { type RunResult, timestamp, writeJson } from "./results";
 import { runOnce } from "./runner";
 import { mean } from "./statistics";
@@ -67,6 +68,7 @@ export async function sweep(
 ): Promise<number> {
   const { cases, absent } = await chooseCases(config, test);
   for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
+  await sessionUntilIdle(config, session);
   const exit = new ExitCode();
   const results: object[] = [];
   for (const found of cases) {

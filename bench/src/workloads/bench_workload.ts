@@ -9,10 +9,11 @@ import { type Config, UsageError } from "../config";
 import type { Connector, ConnectorDefinition } from "../connectors/connector";
 import { NotRunning } from "../connectors/connector";
 import { loadConnector } from "../connectors/registry";
-import { type Absence, ExitCode, exitCodes, warnIfBusy } from "../core/bench";
+import { type Absence, ExitCode, exitCodes } from "../core/bench";
 import { type Clock, realClock } from "../core/clock";
 import { CpuAccount, type CpuReport } from "../core/cpu";
 import { fingerprint, type Hardware } from "../core/hardware";
+import { sessionUntilIdle } from "../core/idle";
 import { configOfFile, timestamp, writeJson } from "../core/results";
 import { suiteSoftware } from "../core/software";
 import type { Prepared } from "../init/prepare";
@@ -66,7 +67,7 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
   const files: WorkloadFile[] = [];
   const absent: Absence[] = [];
   const hardware = fingerprint(session.workDirectory);
-  warnIfBusy(config, session, hardware);
+  let idle: Promise<void> | undefined;
   let casesChosen = 0;
   for (const name of suites[test] ?? [test]) {
     const workload = await load<Workload>(name, "_workload.ts", "workload");
@@ -81,6 +82,8 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
       : cases.filter(({ workloadCase }) => !workloadCase.isOptional);
     casesChosen += chosen.length;
     for (const found of chosen) {
+      idle ??= sessionUntilIdle(config, session);
+      await idle;
       try {
         const settings = { ...config, ...workload.settings?.(config) };
         await benchCase({ config: settings, workload, found, session, hardware }, (file) => {
