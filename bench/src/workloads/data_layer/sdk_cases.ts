@@ -108,7 +108,7 @@ export const spacetimedbNotes: WorkloadCase = {
 export const rustNotes: WorkloadCase = {
   system: "spacetimedb_rust",
   label: "npm client, Rust module",
-  ops: noteOps(sdkNotes),
+  ops: sdkOps,
   definition: sdkDefinition({
     key: "spacetimedb_rust",
     ...shared,
