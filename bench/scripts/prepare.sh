@@ -2,7 +2,7 @@
 # What the suite needs of this repository's scripts:
 #
 #   prepare.sh server                   builds the server and the command line, prints the directory of the programs
-#   prepare.sh server-of DIRECTORY      the same for another working tree of this repository
+#   prepare.sh server-of DIRECTORY      the same for another working tree of this repository, with a target directory apart
 #   prepare.sh module DIRECTORY         installs the npm packages that a TypeScript module needs
 #   prepare.sh wasm COMMAND [ARG...]    runs a command that builds a Rust module
 set -euo pipefail
@@ -25,12 +25,17 @@ server)
     ;;
 server-of)
     need_build_tools
-    cd "$2"
-    root=$2
-    # Its own way to choose the engine, and a target directory beside this tree's.
+    # The engine that this tree would choose, with the library that it would find, or the two could not be compared.
     # shellcheck source=../../scripts/js-engine.sh
     . "$root/scripts/js-engine.sh"
-    export CARGO_TARGET_DIR=$cache/gate-target
+    export LIGHTCONE_JS_ENGINE=$js_engine
+    root=$2
+    cd "$root"
+    js_features=()
+    # A commit from before it knows one engine.
+    # shellcheck source=../../scripts/js-engine.sh
+    if [ -f "$root/scripts/js-engine.sh" ]; then . "$root/scripts/js-engine.sh"; fi
+    export CARGO_TARGET_DIR=${LIGHTCONE_GATE_TARGET_DIR:-$cache/gate-target}
     cargo build --release --package lightcone-cli "${js_features[@]}" >&2
     echo "$CARGO_TARGET_DIR/release"
     ;;

@@ -14,7 +14,8 @@ import { type Comparison, compare, type Round, roundsLeast } from "./core/compar
 import { sessionUntilIdle } from "./core/idle";
 import { type RunResult, timestamp, writeJson } from "./core/results";
 import { runOnce } from "./core/runner";
-import { packageDirectory, prepareScriptCommand, repositoryDirectory, runCommand } from "./init/commands";
+import { prepareScriptCommand } from "./init/commands";
+import { programsOfCommit } from "./init/other_tree";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
 import type { FoundTestCase } from "./tests/test_cases";
@@ -149,17 +150,6 @@ export function gateTable(rows: readonly GateRow[]): string {
   ].join("\n");
 }
 
-/** Builds the server of another commit in a working tree of its own. */
-async function programsOf(commit: string, session: Session): Promise<string> {
-  const git = (...args: string[]) => runCommand("git", args, { workingDirectory: repositoryDirectory });
-  const sha = (await git("rev-parse", "--verify", "--quiet", `${commit}^{commit}`).catch(() => "")).trim();
-  if (sha === "") throw new UsageError(`${commit} is no commit of this repository`);
-  const tree = join(packageDirectory, ".data", "gate", sha.slice(0, 12));
-  if (!existsSync(tree)) await git("worktree", "add", "--detach", tree, sha);
-  session.say(`building the server of ${sha.slice(0, 12)} (release): the first time takes minutes`);
-  return (await prepareScriptCommand("server-of", tree)).trim();
-}
-
 const directoryOf = (path: string): string => {
   const directory = resolve(path);
   if (!existsSync(join(directory, "spacetimedb-standalone")))
@@ -212,10 +202,11 @@ async function main(): Promise<number> {
   const session = openSession();
   const base = options["baseBin"]
     ? directoryOf(String(options["baseBin"]))
-    : await programsOf(commit!, session);
+    : await programsOfCommit(commit!, session);
   const head = options["headBin"]
     ? directoryOf(String(options["headBin"]))
     : (await prepareScriptCommand("server")).trim();
+  session.say(`base: ${base}, head: ${head}`);
   await sessionUntilIdle(config, session);
   const sides: [Side, Side] = [
     { name: "base", programs: base },
