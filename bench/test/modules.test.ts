@@ -65,6 +65,7 @@ const ycsbCalls: Call[] = [
   ["ycsbCount"],
   ["ycsbInsertMany", { rows: ["b", "d", "a"].map((key) => ({ key, fields: fieldsOf(key) })) }],
   ["ycsbInsert", { key: "c", fields: fieldsOf("c") }],
+  ["ycsbInsert", { key: "c", fields: fieldsOf("again") }],
   ["ycsbInsert", { key: "e", fields: fieldsOf("e", 9) }],
   [
     "ycsbInsertMany",
@@ -94,6 +95,7 @@ const contentCalls: Call[] = [
   ["contentCount"],
   ["contentCreate", { id: "1", ...whole }],
   ["contentCreate", { id: "2", ...record, author: undefined, status: undefined, data: undefined }],
+  ["contentCreate", { id: "1", ...whole }],
   ["contentUpdate", { id: "1", title: "title updated", body: "body updated", status: "published" }],
   ["contentUpdate", { id: "3", ...record, status: undefined }],
   ["contentGet", { id: "1" }],

@@ -38,7 +38,7 @@ pub fn content_create(
         created_at: ctx.timestamp,
         updated_at: ctx.timestamp,
     });
-    inserted.map(drop).map_err(|error| error.to_string())
+    inserted.map(drop).map_err(|_| "exists".into())
 }
 
 #[reducer]

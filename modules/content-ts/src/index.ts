@@ -1,6 +1,6 @@
 // Content of the CRUD benchmark: records that are created, read, changed and deleted by id.
 
-import { SenderError, schema, t, table } from "lightcone/server";
+import { errors, SenderError, schema, t, table } from "lightcone/server";
 
 const content = table(
   { public: true },
@@ -33,7 +33,11 @@ export const contentCreate = spacetimedb.reducer(
   },
   (ctx, { id, title, body, author, status, data }) => {
     const now = ctx.timestamp;
-    ctx.db.content.insert({ id, title, body, author, status, data, createdAt: now, updatedAt: now });
+    try {
+      ctx.db.content.insert({ id, title, body, author, status, data, createdAt: now, updatedAt: now });
+    } catch (error) {
+      throw error instanceof errors.UniqueAlreadyExists ? new SenderError("exists") : error;
+    }
   },
 );
 

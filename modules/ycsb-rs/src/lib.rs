@@ -71,7 +71,7 @@ fn insert(ctx: &ReducerContext, key: String, fields: Vec<String>) -> Result<(), 
         field8,
         field9,
     });
-    inserted.map(drop).map_err(|error| error.to_string())
+    inserted.map(drop).map_err(|_| "exists".into())
 }
 
 fn find(ctx: &ReducerContext, key: &String) -> Option<Usertable> {

@@ -1,7 +1,17 @@
 // The table of YCSB: records of a key and ten fields. Functions that return something are procedures; each is one
 // transaction.
 
-import { type Infer, type InferSchema, Range, type ReducerCtx, SenderError, schema, t, table } from "lightcone/server";
+import {
+  errors,
+  type Infer,
+  type InferSchema,
+  Range,
+  type ReducerCtx,
+  SenderError,
+  schema,
+  t,
+  table,
+} from "lightcone/server";
 
 const usertable = table(
   { public: true },
@@ -38,11 +48,15 @@ function insert(ctx: Context, key: string, fields: string[]): void {
     ...[string, string, string, string, string],
     ...[string, string, string, string, string],
   ];
-  ctx.db.usertable.insert({
-    ycsbKey: key,
-    ...{ field0, field1, field2, field3, field4 },
-    ...{ field5, field6, field7, field8, field9 },
-  });
+  try {
+    ctx.db.usertable.insert({
+      ycsbKey: key,
+      ...{ field0, field1, field2, field3, field4 },
+      ...{ field5, field6, field7, field8, field9 },
+    });
+  } catch (error) {
+    throw error instanceof errors.UniqueAlreadyExists ? new SenderError("exists") : error;
+  }
 }
 
 /** Replaces one field; the record as it was, or null if there is none. */
@@ -54,8 +68,9 @@ function update(ctx: Context, key: string, field: number, value: string): Row | 
   return row;
 }
 
-export const ycsbInsert = spacetimedb.reducer({ key: t.string(), fields: t.array(t.string()) }, (ctx, { key, fields }) =>
-  insert(ctx, key, fields),
+export const ycsbInsert = spacetimedb.reducer(
+  { key: t.string(), fields: t.array(t.string()) },
+  (ctx, { key, fields }) => insert(ctx, key, fields),
 );
 
 export const ycsbInsertMany = spacetimedb.reducer({ rows: t.array(YcsbRecord) }, (ctx, { rows }) => {
