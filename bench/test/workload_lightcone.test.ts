@@ -55,3 +55,25 @@ it(
   },
   3 * minutes,
 );
+
+describe.each([
+  ["data-layer --iters 4", ["find_many", "find_unique", "count", "find_many_include"]],
+  ["data-layer-crm --iters 4", ["find_many_lead", "find_many_contact", "find_unique_contact"]],
+])("%s", (words, reads) => {
+  it(
+    "measures reads inside the server",
+    async () => {
+      const { code, files } = await benchInTest(`${words} --connectors ${systems.join(",")}`);
+      expect(code).toBe(0);
+      expect(files).toHaveLength(systems.length);
+      for (const file of files) {
+        const { res } = file.results[0]!;
+        expect(res).toMatchObject({ errors: 0, invalid: [], verify: { ran: true, ok: true } });
+        const hot = res.extras["engine_hot_us"] as Record<string, number>;
+        expect(Object.keys(hot)).toEqual(reads);
+        for (const kind of reads) expect(hot[kind]).toBeGreaterThan(0);
+      }
+    },
+    3 * minutes,
+  );
+});

@@ -23,6 +23,29 @@ describe("data-layer", () => {
   });
 });
 
+describe("data-layer-crm", () => {
+  it("keeps every row and refuses what refers to nothing", async () => {
+    const { code, said, files } = await benchInTest(
+      "data-layer-crm --iters 3 --connectors postgres_direct,sqlite_direct",
+    );
+    expect(code).toBe(0);
+    expect(files.map((file) => file.results[0]!.system)).toEqual(["postgres_direct", "sqlite_direct"]);
+    for (const file of files) {
+      const { ops, errors } = file.results[0]!.res;
+      expect(errors).toBe(0);
+      expect(Object.keys(ops)).toHaveLength(7);
+      expect(ops["mixed"]).toMatchObject({ count: 3, ok: 3 });
+      expect(ops["create_many_lead"]).toMatchObject({ count: 1, ok: 1 });
+    }
+    const passed = said.filter(
+      (line) =>
+        line ===
+        "Verification passed: 106 companies, 1006 contacts, 5200 leads, 6 deals, 1 activities, 219 events",
+    );
+    expect(passed).toHaveLength(2);
+  });
+});
+
 describe("http-floor", () => {
   it("asks Node and Bun", async () => {
     const { code, files } = await benchInTest(

@@ -157,6 +157,12 @@ export class PostgresDirectConnector implements Connector {
   }
 }
 
+/** The pool of a connection, for other tests than test-1. */
+export function poolOf(connection: Connector): pg.Pool {
+  if (!(connection instanceof PostgresDirectConnector)) throw new Error(`${connection.name} has no pool`);
+  return connection.pool;
+}
+
 async function prepare(context: PrepareContext): Promise<Prepared> {
   const { config, say } = context;
   const given = process.env["PG_URL"];

@@ -1,7 +1,7 @@
 // Notes in PostgreSQL through node-postgres, without an ORM: a write is an interactive transaction.
 
 import type pg from "pg";
-import { type RetryCounter, withRetries } from "../../rpc-servers/postgres/retry";
+import { postgresStatements } from "./postgres_statements";
 import { type Note, type NoteStore, type NoteWithTags, tagsPerNote } from "./store";
 
 const createTables = `
@@ -63,39 +63,8 @@ interface Row {
 }
 const noteOf = ({ id, title, deleted }: Row): Note => ({ id: Number(id), title, deleted });
 
-interface Statement {
-  name: string;
-  text: string;
-}
-
 export function postgresNotes(pool: pg.Pool): NoteStore {
-  const read = async (statement: Statement, ...values: unknown[]) =>
-    (await pool.query<Row>({ ...statement, values })).rows;
-
-  type Body<T> = (
-    run: (statement: Statement, ...values: unknown[]) => Promise<pg.QueryResult<Row>>,
-  ) => Promise<T>;
-  const counter: RetryCounter = { retries: 0 };
-
-  /** Runs a function in a transaction, again where the database gave way to another. */
-  const write = <T>(body: Body<T>): Promise<T> => withRetries(() => writeOnce(body), counter);
-
-  async function writeOnce<T>(body: Body<T>): Promise<T> {
-    const client = await pool.connect();
-    let broken: Error | undefined;
-    try {
-      await client.query("BEGIN");
-      const answer = await body((statement, ...values) => client.query<Row>({ ...statement, values }));
-      await client.query("COMMIT");
-      return answer;
-    } catch (error) {
-      await client.query("ROLLBACK").catch((failure: Error) => (broken = failure));
-      throw error;
-    } finally {
-      client.release(broken);
-    }
-  }
-
+  const { read, write } = postgresStatements<Row>(pool);
   return {
     async seed(notes, grouped, group) {
       await pool.query(createTables);

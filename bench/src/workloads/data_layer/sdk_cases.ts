@@ -5,6 +5,7 @@ import { DbConnection as SpacetimedbConnection } from "../../../bindings/notes-s
 import type { Connector } from "../../connectors/connector";
 import { sdkDefinition } from "../sdk_definition";
 import type { WorkloadCase } from "../workload";
+import { benchLoop } from "./bench_loop";
 import type { Note, NoteStore, NoteWithTags } from "./store";
 import { noteOps } from "./workload";
 
@@ -76,14 +77,7 @@ function sdkNotes(connection: Connector): NoteStore {
   };
 }
 
-const sdkOps = {
-  ...noteOps(sdkNotes),
-  /** A loop inside a procedure; finds its microseconds. */
-  bench_loop: async (connection: Connector, args: Record<string, unknown>) => ({
-    ok: true,
-    found: await connection.call("benchLoop", args),
-  }),
-};
+const sdkOps = { ...noteOps(sdkNotes), bench_loop: benchLoop };
 
 const shared = { module: "notes", neededProcedure: "noteEvents" };
 

@@ -32,7 +32,7 @@ const loopIterationsMax = 1_000_000;
 const loopGrowthMax = 10;
 
 /** Microseconds of one iteration, from the clock of the server's module. */
-async function loopCost(root: Connector, run: RunNamed, op: number): Promise<number> {
+export async function loopCost(root: Connector, run: RunNamed, op: number): Promise<number> {
   for (let iters = loopIterationsFirst; ; ) {
     const elapsed = Number((await run(root, "bench_loop", { op, iters })).found);
     if (!(elapsed >= 0)) throw new Error(`bench_loop answers ${elapsed} microseconds`);

@@ -1,0 +1,1 @@
+export { dataLayerCrmWorkload as workload } from "../../workloads/data_layer_crm/workload";

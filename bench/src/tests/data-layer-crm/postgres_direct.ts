@@ -1,0 +1,1 @@
+export { postgresDirectCrm as default } from "../../workloads/data_layer_crm/cases";

@@ -1,0 +1,1 @@
+export { spacetimedbCrm as default } from "../../workloads/data_layer_crm/cases";

@@ -1,0 +1,1 @@
+export { rustCrm as default } from "../../workloads/data_layer_crm/cases";

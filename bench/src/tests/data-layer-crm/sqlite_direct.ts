@@ -1,0 +1,1 @@
+export { sqliteDirectCrm as default } from "../../workloads/data_layer_crm/cases";

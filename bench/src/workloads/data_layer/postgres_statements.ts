@@ -1,0 +1,42 @@
+// Statements on a pool, prepared, one by one or several in an interactive transaction.
+
+import type pg from "pg";
+import { type RetryCounter, withRetries } from "../../rpc-servers/postgres/retry";
+
+export interface Statement {
+  name: string;
+  text: string;
+}
+
+type Run<Row extends pg.QueryResultRow> = (
+  statement: Statement,
+  ...values: unknown[]
+) => Promise<pg.QueryResult<Row>>;
+
+export function postgresStatements<Row extends pg.QueryResultRow>(pool: pg.Pool) {
+  const counter: RetryCounter = { retries: 0 };
+
+  async function writeOnce<T>(body: (run: Run<Row>) => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query("BEGIN");
+      const answer = await body((statement, ...values) => client.query<Row>({ ...statement, values }));
+      await client.query("COMMIT");
+      return answer;
+    } catch (error) {
+      await client.query("ROLLBACK").catch((failure: Error) => (broken = failure));
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  return {
+    read: async (statement: Statement, ...values: unknown[]): Promise<Row[]> =>
+      (await pool.query<Row>({ ...statement, values })).rows,
+    /** Runs a function in a transaction, again where the database gave way to another. */
+    write: <T>(body: (run: Run<Row>) => Promise<T>): Promise<T> =>
+      withRetries(() => writeOnce(body), counter),
+  };
+}

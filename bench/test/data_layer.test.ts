@@ -1,0 +1,81 @@
+// data-layer and data-layer-crm: the loop inside the server, and that the verification can fail.
+
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { Connector } from "../src/connectors/connector";
+import { parseCommandLine } from "../src/opts";
+import { loopCost } from "../src/workloads/data_layer/serial";
+import { sqliteCrm } from "../src/workloads/data_layer_crm/sqlite";
+import { crmOps, dataLayerCrmWorkload } from "../src/workloads/data_layer_crm/workload";
+import type { Measurement } from "../src/workloads/measurement";
+import type { RunNamed } from "../src/workloads/workload";
+
+const root = { name: "root" } as Connector;
+const unused = undefined as unknown as Measurement;
+
+describe("the loop inside the server", () => {
+  it("is as long as its clock needs", async () => {
+    const asked: number[] = [];
+    const run: RunNamed = async (_, kind, args) => {
+      expect(kind).toBe("bench_loop");
+      asked.push(Number(args!["iters"]));
+      // 3 microseconds each, and 500 for the call.
+      return { ok: true, found: BigInt(3 * Number(args!["iters"]) + 500) };
+    };
+    const cost = await loopCost(root, run, 2);
+    expect(cost).toBeCloseTo(3, 1);
+    expect(asked.length).toBeGreaterThan(1);
+    expect(asked.at(-1)! * 3).toBeGreaterThanOrEqual(100_000);
+    expect(asked.at(-1)! * 3).toBeLessThan(1_000_000);
+  });
+
+  it("ends where the clock stands still", async () => {
+    await expect(loopCost(root, async () => ({ ok: true, found: 0n }), 0)).resolves.toBe(0);
+  });
+});
+
+/** A run of data-layer-crm on SQLite in memory, loaded. */
+async function loadedCrm(pragmas: string[] = []) {
+  const database = new Database(":memory:");
+  const store = sqliteCrm(database);
+  const ops = crmOps(() => store);
+  const run: RunNamed = (connection, kind, args = {}) => ops[kind]!(connection, args);
+  const { config } = parseCommandLine("bench", ["data-layer-crm"], {})!;
+  const workloadRun = dataLayerCrmWorkload.runs(config)[0]!.create();
+  await workloadRun.load(root, run);
+  // The verification refers to the first deal.
+  store.createDeal({ title: "a", stage: "open", amount: 1, companyId: 1, contactId: 1, closeAt: 0 });
+  for (const pragma of pragmas) database.pragma(pragma);
+  return { run, verify: () => workloadRun.verify(root, run, unused) };
+}
+
+describe("the verification of data-layer-crm", () => {
+  it("counts the rows of every table", async () => {
+    const { verify } = await loadedCrm();
+    expect(await verify()).toEqual({
+      ok: false,
+      message:
+        "there are 100 companies, 1000 contacts, 5000 leads, 1 deals, 1 activities, 2 events instead of " +
+        "100 companies, 1000 contacts, 5000 leads, 0 deals, 1 activities, 1 events",
+    });
+  });
+
+  it.each([
+    ["foreign_keys = OFF", "a contact of no company was accepted"],
+    ["ignore_check_constraints = ON", "a lead with an unknown status was accepted"],
+  ])("notices %s", async (pragma, message) => {
+    const { verify } = await loadedCrm([pragma]);
+    expect(await verify()).toEqual({ ok: false, message });
+  });
+
+  it("looks at what reads answer", async () => {
+    const { run } = await loadedCrm();
+    await expect(run(root, "find_unique_contact", { id: 1000 })).resolves.toEqual({ ok: true });
+    await expect(run(root, "find_unique_contact", { id: 1001 })).rejects.toThrow("the answer is wrong");
+    await expect(run(root, "find_many_contact", { companyId: 100, limit: 20 })).resolves.toEqual({
+      ok: true,
+    });
+    await expect(run(root, "find_many_contact", { companyId: 100, limit: 9 })).rejects.toThrow("wrong");
+    await expect(run(root, "find_many_lead", { status: "qualified", limit: 2000 })).rejects.toThrow("wrong");
+  });
+});
