@@ -2,6 +2,7 @@
 # What the suite needs of this repository's scripts:
 #
 #   prepare.sh server                   builds the server and the command line, prints the directory of the programs
+#   prepare.sh loadgen                  builds the load generator, prints its directory
 #   prepare.sh server-of DIRECTORY      the same for another working tree of this repository, with a target directory apart
 #   prepare.sh module DIRECTORY         installs the npm packages that a TypeScript module needs
 #   prepare.sh wasm COMMAND [ARG...]    runs a command that builds a Rust module
@@ -21,6 +22,16 @@ server)
     # shellcheck source=../../scripts/js-engine.sh
     . "$root/scripts/js-engine.sh"
     cargo build --release --package lightcone-cli --package lightcone-loadgen "${js_features[@]}" >&2
+    echo "$CARGO_TARGET_DIR/release"
+    ;;
+loadgen)
+    if [ -n "${LIGHTCONE_BIN:-}" ]; then
+        dirname "$LIGHTCONE_BIN"
+        exit 0
+    fi
+    need_build_tools
+    cd "$root"
+    cargo build --release --package lightcone-loadgen >&2
     echo "$CARGO_TARGET_DIR/release"
     ;;
 server-of)
@@ -52,5 +63,5 @@ wasm)
     export CARGO_TARGET_DIR=$LIGHTCONE_MODULES_TARGET_DIR
     exec "$@"
     ;;
-*) die "prepare.sh server | module DIRECTORY | wasm COMMAND" ;;
+*) die "prepare.sh server | loadgen | server-of DIRECTORY | module DIRECTORY | wasm COMMAND" ;;
 esac

@@ -1,6 +1,8 @@
 // The settings of one invocation (section 3): defaults, and what the environment says. Flags are in opts.ts.
 
 export type Isolation = "serializable" | "read-committed";
+/** Who makes the load: the connectors' own clients in this process, or the program of crates/loadgen. */
+export type LoadGenerator = "typescript" | "native";
 export type SqliteDurability = "full" | "normal" | "off";
 
 export interface Config {
@@ -59,6 +61,7 @@ export interface Config {
   cpuAccounting: boolean;
   concurrencyList: number[] | undefined;
   durability: "on" | "off";
+  loadGenerator: LoadGenerator;
   keepGoing: boolean;
   force: boolean;
   /** Use what runs, start and seed nothing. */

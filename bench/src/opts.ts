@@ -94,6 +94,7 @@ const values: [string, string][] = [
   ["--rate <n>", "open loop: operations per second over all workers"],
   ["--concurrency-list <list>", "run the test once per value"],
   ["--kill-after <seconds>", "kill the server during the run, start it again and check every account"],
+  ["--load-generator <typescript|native>", "test-1: who makes the load; native is an experiment of its own"],
   ["--durability <on|off>", "durable settings of the systems (on)"],
   ["--dist <uniform|zipfian|latest>", "ycsb: request distribution"],
   ["--theta <n>", "ycsb: skew (0.99)"],
@@ -259,9 +260,13 @@ class Reader {
     if (concurrencyTests && concurrencyTests.step <= 1) {
       throw new UsageError("--concurrency-tests: FACTOR must be above 1");
     }
+    const config = this.config(program, contentionTests, concurrencyTests);
+    if (config.loadGenerator === "native" && (test ?? "test-1") !== "test-1") {
+      throw new UsageError(`--load-generator native runs test-1 only, not ${test}`);
+    }
     return {
       test: test ?? "test-1",
-      config: this.config(program, contentionTests, concurrencyTests),
+      config,
       contentionTests,
       concurrencyTests,
       skipPrep: this.boolean("skip-prep") ?? false,
@@ -286,6 +291,12 @@ class Reader {
     const killAfterSec = this.number("kill-after");
     const rate = this.number("rate");
     if (rate !== undefined && rate <= 0) throw new UsageError("--rate must be above 0");
+    const loadGenerator = this.choice("load-generator", undefined, ["typescript", "native"]) ?? "typescript";
+    if (loadGenerator === "native" && (contention || concurrency || killAfterSec !== undefined)) {
+      throw new UsageError(
+        "--load-generator native has no sweeps and no --kill-after: leave them to the connectors' own clients",
+      );
+    }
     return {
       given: new Set(Object.keys(this.options)),
       seconds,
@@ -340,6 +351,7 @@ class Reader {
       cpuAccounting: this.boolean("cpu") ?? true,
       concurrencyList: this.numbers("concurrency-list"),
       durability: isDurable ? "on" : "off",
+      loadGenerator,
       keepGoing: this.boolean("keep-going") ?? false,
       force: this.boolean("force") ?? false,
       prep: this.boolean("prep") ?? true,

@@ -57,6 +57,18 @@ export interface Fairness {
   roundTripsPerTx: number;
 }
 
+/** How the native load generator (crates/loadgen) reaches a system. */
+export interface NativeTarget {
+  /** Its `--target`. */
+  kind: "websocket" | "spacetime-http" | "rpc" | "batched" | "postgres" | "convex";
+  url: string;
+  /** Further arguments. */
+  arguments?: string[];
+  /** Connections that the system allows; more in flight then share one. */
+  connectionsMax?: number;
+  roundTripsPerTx?: number;
+}
+
 /** One row of the registry: how to prepare a system and how to connect to it. */
 export interface ConnectorDefinition {
   readonly key: string;
@@ -66,6 +78,8 @@ export interface ConnectorDefinition {
   prepare(context: PrepareContext): Promise<Prepared>;
   /** A fresh connector, not yet open, of what `prepare` answered. */
   create(config: Config, prepared: Prepared): Connector;
+  /** Where the native load generator finds what `prepare` answered; without it, it does not speak its protocol. */
+  nativeTarget?(config: Config, prepared: Prepared): NativeTarget;
 }
 
 /** The service is not there and the suite cannot start it: exit code 3 if it was asked for by name (section 10.9). */

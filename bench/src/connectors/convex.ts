@@ -181,6 +181,7 @@ async function prepare({ config, say, test }: PrepareContext): Promise<Prepared>
 
 export const definition: ConnectorDefinition = {
   key,
+  nativeTarget: (_, { url }) => ({ kind: "convex", url }),
   startCommand,
   prepare,
   create: ({ initialBalance }, { url }) => new ConvexConnector({ url, initialBalance }),

@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import type pg from "pg";
+import { type Config, UsageError } from "../config";
 import {
   connectDatabase,
   foundDatabase,
@@ -24,6 +25,7 @@ import {
   type Connector,
   type ConnectorDefinition,
   judgeTotals,
+  type NativeTarget,
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
@@ -211,10 +213,26 @@ async function prepare(context: PrepareContext): Promise<Prepared> {
   }
 }
 
+/** `PG_DIRECT_TRANSFER`: what the native load generator sends, the connector's statements or one call of a function. */
+function nativeTarget({ poolMax }: Config, { url }: Prepared): NativeTarget {
+  const transfer = process.env["PG_DIRECT_TRANSFER"] ?? "statements";
+  if (transfer !== "statements" && transfer !== "function") {
+    throw new UsageError(`PG_DIRECT_TRANSFER is statements or function, not ${transfer}`);
+  }
+  return {
+    kind: "postgres",
+    url,
+    arguments: ["--postgres-transfer", transfer],
+    connectionsMax: poolMax,
+    roundTripsPerTx: transfer === "function" ? 1 : 5,
+  };
+}
+
 export const definition: ConnectorDefinition = {
   key,
   startCommand: "start a PostgreSQL and set PG_URL=<its address>",
   prepare,
+  nativeTarget,
   create: ({ poolMax, accounts, initialBalance }, { url }) =>
     new PostgresDirectConnector({ url, poolMax, accounts, initialBalance }),
 };

@@ -92,4 +92,5 @@ export const definition = stdbDefinition({
   clientSoftware: "fetch",
   moduleLanguage: "TypeScript, npm spacetimedb 2.10.1",
   durability,
+  nativeKind: "spacetime-http",
 });

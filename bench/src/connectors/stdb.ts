@@ -1,7 +1,7 @@
 // What the connectors of servers with the SpacetimeDB interface share: they get the server, the module and the seed.
 
 import type { DbConnection } from "../../module_bindings";
-import type { Config } from "../config";
+import { type Config, webSocketUrl } from "../config";
 import type { PrepareContext, Prepared } from "../init/prepare";
 import {
   defaultAddress,
@@ -13,7 +13,13 @@ import {
   type StdbServer,
   startServer,
 } from "../init/stdb_server";
-import { type Connector, type ConnectorDefinition, type Fairness, NotRunning } from "./connector";
+import {
+  type Connector,
+  type ConnectorDefinition,
+  type Fairness,
+  type NativeTarget,
+  NotRunning,
+} from "./connector";
 import { SdkConnector } from "./sdk_connector";
 
 export interface StdbConnectorOptions {
@@ -31,6 +37,8 @@ export interface StdbConnectorOptions {
   seeds?: boolean;
   /** What of a result is on disk before it is answered, where the protocol does not let the client choose. */
   durability?: (server: StdbServer) => string;
+  /** How the native load generator calls; by the client protocol if left out. */
+  nativeKind?: NativeTarget["kind"];
 }
 
 export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefinition {
@@ -66,6 +74,14 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
     key,
     startCommand,
     create: (config, prepared) => options.connect(config, prepared.url, options.module(config).database),
+    nativeTarget: (config, prepared) => ({
+      kind: options.nativeKind ?? "websocket",
+      url: webSocketUrl(prepared.url),
+      arguments: [
+        ...["--database", options.module(config).database],
+        ...["--confirmed", String(config.stdbConfirmedReads)],
+      ],
+    }),
     prepare: async (context) => {
       const { config, say } = context;
       const server = await serverFor(context);

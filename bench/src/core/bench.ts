@@ -11,6 +11,7 @@ import { writeReports } from "../report/reports";
 import { type FoundTestCase, testCasesOf } from "../tests/test_cases";
 import { fingerprint, type Hardware } from "./hardware";
 import { sessionUntilIdle } from "./idle";
+import { NotNative, nativeTargetOf, requireNativeTarget, runNative } from "./native";
 import { type Block, type Load, planOf } from "./plan";
 import { configOfFile, ensureDirectory, fileNameOf, type RunFile, writeJson } from "./results";
 import { roundTripMilliseconds } from "./round_trip";
@@ -55,6 +56,9 @@ export async function bench(config: Config, test: string, session: Session): Pro
   // Before the first run, not after the last one.
   ensureDirectory(config.runsDir);
   warnOfSettings(config, session);
+  if (config.loadGenerator === "native") {
+    session.say("native load generator: an experiment of its own, not to be mixed with other results");
+  }
   const hardware = fingerprint(session.workDirectory);
   await sessionUntilIdle(config, session);
   const exit = new ExitCode();
@@ -70,7 +74,10 @@ export async function bench(config: Config, test: string, session: Session): Pro
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       absent.push({ system: key, reason });
-      session.say(`${key}: ${error instanceof NotRunning ? "not running: " : "failed: "}${reason}`);
+      const kind =
+        error instanceof NotRunning ? "not running: " : error instanceof NotNative ? "n/a: " : "failed: ";
+      session.say(`${key}: ${kind}${reason}`);
+      if (error instanceof NotNative) continue;
       if (error instanceof NotRunning) exit.add(config.connectors ? exitCodes.notRunning : exitCodes.ok);
       else exit.add(exitCodes.failed);
       if (!(error instanceof NotRunning) && !config.keepGoing) break;
@@ -102,6 +109,7 @@ async function runBlock(
   const { found, run } = block;
   const key = found.testCase.system;
   const definition = await loadConnector(key);
+  if (config.loadGenerator === "native") requireNativeTarget(definition);
   const prepared = await definition.prepare(session.context(config, test));
   try {
     const rttMs = await roundTripMilliseconds(prepared.url);
@@ -141,23 +149,27 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
   const { block, load, definition, prepared, hardware, startedAt, rttMs } = what;
   const { testCase, file } = block.found;
   const progress = progressPrinter(testCase.system, config.seconds);
-  const res = await runOnce({
+  const native = config.loadGenerator === "native" ? nativeTargetOf(config, definition, prepared) : undefined;
+  const common = {
     config,
-    testCase,
     alpha: load.alpha,
     concurrency: load.concurrency,
     inFlight: load.inFlight,
     connect: () => definition.create(config, prepared),
     serverProcesses: prepared.serverProcesses,
     ...(prepared.dataDirectory !== undefined && { dataDirectory: prepared.dataDirectory }),
-    ...(prepared.crash && { crash: prepared.crash }),
     say: session.say,
     onPoint: progress.point,
-  }).finally(() => progress.end());
+  };
+  const run = native
+    ? runNative({ ...common, system: testCase.system, target: native })
+    : runOnce({ ...common, testCase, ...(prepared.crash && { crash: prepared.crash }) });
+  const res = await run.finally(() => progress.end());
   const { seconds, accounts } = config;
   const { alpha, concurrency } = load;
   return {
     schemaVersion: 1,
+    ...(native && { load_generator: "native" }),
     test,
     seconds,
     concurrency,
@@ -173,6 +185,8 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
     },
     fairness: {
       ...prepared.fairness,
+      ...(native && { clientLanguage: "Rust (native load generator)" }),
+      ...(native?.roundTripsPerTx !== undefined && { roundTripsPerTx: native.roundTripsPerTx }),
       pipelined: load.inFlight !== undefined,
       inflight: load.inFlight ?? 1,
       rttMs,

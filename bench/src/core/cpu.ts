@@ -184,6 +184,7 @@ export class CpuAccount {
     private readonly dataDirectory: string | undefined,
     private readonly idleMilliseconds: () => number,
     private readonly now: () => number,
+    private readonly clientUsage: () => Usage = ownUsage,
   ) {
     this.#bytesBefore = dataDirectory === undefined ? null : directoryBytes(dataDirectory);
   }
@@ -195,7 +196,7 @@ export class CpuAccount {
     const sample = {
       at: this.now(),
       server: this.serverProcesses && usageOf(this.serverProcesses),
-      client: ownUsage(),
+      client: this.clientUsage(),
       idleMs: this.idleMilliseconds(),
       samples: steadySamples,
     };

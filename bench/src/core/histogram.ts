@@ -38,6 +38,12 @@ export class LatencyHistogram {
     this.#hdr.recordValue(microseconds > highestMicroseconds ? highestMicroseconds : microseconds);
   }
 
+  /** Records what another histogram has counted, e.g. in another process. */
+  recordCount(microseconds: number, count: number): void {
+    this.#sumMicroseconds += microseconds * count;
+    this.#hdr.recordValueWithCount(Math.min(microseconds, highestMicroseconds), count);
+  }
+
   /** A percentile in milliseconds: the highest value of its bucket, 0 for an empty histogram. */
   percentile(percent: number): number {
     return this.count === 0 ? 0 : this.#hdr.getValueAtPercentile(percent) / 1000;

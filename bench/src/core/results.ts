@@ -71,6 +71,8 @@ export interface RunEntry {
 
 export interface RunFile {
   schemaVersion: 1;
+  /** Absent if the connectors' own clients made the load. */
+  load_generator?: "native";
   test: string;
   seconds: number;
   concurrency: number;
@@ -122,7 +124,9 @@ export function configOfFile(config: Config): RunFile["config"] {
 export function fileNameOf(file: RunFile): string {
   const tag = file.tag === "" ? "" : `-${file.tag.replace(/[^A-Za-z0-9_.-]+/g, "_")}`;
   const system = file.results[0]?.system ?? "none";
-  return `${file.test}-${system}-a${file.alpha}${tag}-${timestamp(new Date(file.startedAt))}.json`;
+  // Not to be found by whoever collects test-1-*.json: it is another experiment.
+  const experiment = file.load_generator === undefined ? "" : `${file.load_generator}-`;
+  return `${experiment}${file.test}-${system}-a${file.alpha}${tag}-${timestamp(new Date(file.startedAt))}.json`;
 }
 
 /** Makes the directory of the results if need be. */

@@ -135,8 +135,8 @@ async function balancesOf(root: Connector): Promise<BigInt64Array> {
 }
 
 /** Never rejects: a failed verification is a result. */
-async function verifyRun(
-  options: RunOptions,
+export async function verifyRun(
+  options: Pick<RunOptions, "config" | "say" | "connect">,
   clock: Clock,
   root: Connector,
   ledger: Ledger | undefined,

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import type { Config } from "../config";
-import type { ConnectorDefinition, Fairness } from "../connectors/connector";
+import type { ConnectorDefinition, Fairness, NativeTarget } from "../connectors/connector";
 import { NotRunning } from "../connectors/connector";
 import { RpcConnector, type RpcConnectorOptions } from "../connectors/rpc/rpc_connector";
 import { processesListeningOn } from "../core/cpu";
@@ -54,6 +54,8 @@ export interface RpcDefinitionOptions {
   back(context: PrepareContext): Promise<Backing>;
   connector?: Partial<RpcConnectorOptions>;
   create?: (config: Config, url: string) => ReturnType<ConnectorDefinition["create"]>;
+  /** How the native load generator calls; by `POST /rpc` if left out. */
+  nativeKind?: NativeTarget["kind"];
 }
 
 const nodeRuntime = () => ({ command: process.execPath, args: ["--import", "tsx"] });
@@ -68,6 +70,7 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
     key,
     startCommand,
     create: (config, prepared) => connect(config, prepared.url),
+    nativeTarget: (_, { url }) => ({ kind: options.nativeKind ?? "rpc", url }),
     prepare: async (context) => {
       const { config, say } = context;
       const flagged = options.urlOfFlag?.(config);

@@ -86,7 +86,8 @@ export function htmlPage(test: string, files: readonly RunFile[], absent: readon
   const rows = summaryRows(files);
   const lines = linesOf(files);
   const first = files[0]!;
-  const title = `${test}: ${new Set(rows.map((row) => row.system)).size} systems side by side`;
+  const isNative = first.load_generator === "native";
+  const title = `${test}${isNative ? " by the native load generator" : ""}: ${new Set(rows.map((row) => row.system)).size} systems side by side`;
   const parts = [
     `<h1>${escapeXml(title)}</h1>`,
     `<p class="soft">${escapeXml(settingsOf(first))}<br>${escapeXml(machineOf(first.hardware))}</p>`,
@@ -112,12 +113,16 @@ export function htmlPage(test: string, files: readonly RunFile[], absent: readon
     );
     parts.push(`<h2>Without a result</h2><ul>${items.join("")}</ul>`);
   }
-  parts.push(`<h2>How to read this</h2><ul>${reading.map((text) => `<li>${text}</li>`).join("")}</ul>`);
+  const items = [isNative ? readingNative : readingTypeScript, ...reading];
+  parts.push(`<h2>How to read this</h2><ul>${items.map((text) => `<li>${text}</li>`).join("")}</ul>`);
   return page(title, parts.join("\n"));
 }
 
+const readingTypeScript =
+  "One client program in TypeScript drives every system, on this machine, with the same sequence of transfers. Only acknowledged transfers count.";
+const readingNative =
+  "A native load generator drives every system that it can reach, on this machine, with the same sequence of transfers. Only acknowledged transfers count. This is an experiment of its own: do not mix it with rows of the client program in TypeScript.";
 const reading = [
-  "One client program in TypeScript drives every system, on this machine, with the same sequence of transfers. Only acknowledged transfers count.",
   "A row is <b>invalid</b> if the balances were wrong after the run, and <b>client-bound</b> if the client had less than 20&nbsp;% idle time: the system can do more than the row says.",
   "TPS is the mean of whole seconds after the warm-up; ± is the spread of those seconds, or the 95&nbsp;% interval over runs from three runs on. Latencies are medians of the seconds' percentiles.",
   "Server CPU is everything but the client: database, server in front, platform. Rows of class <b>database direct</b> or <b>not durable</b> do less than the others and are not ranked with them.",
@@ -153,7 +158,7 @@ const columns: Column<SummaryRow>[] = [
   ["pool", (row) => (row.poolMax === null ? "–" : String(row.poolMax))],
   ["round<br>trips", (row) => String(row.roundTripsPerTx)],
   ["errors", (row) => formatInteger(row.errors + row.timeouts)],
-  ["collisions", (row) => formatPercent(row.collisionRate)],
+  ["collisions", (row) => orNone(row.collisionRate, formatPercent)],
   ["verified", (row) => row.verify],
   ["isolation", (row) => row.isolation, "text"],
   ["durability", (row) => row.durability, "text"],

@@ -8,6 +8,8 @@ import { publishedTable } from "./published";
 
 export interface SummaryRow {
   system: string;
+  /** Absent if the connectors' own clients made the load. */
+  load_generator?: "native";
   label: string;
   alpha: number;
   clients: number;
@@ -27,7 +29,8 @@ export interface SummaryRow {
   roundTripsPerTx: number;
   errors: number;
   timeouts: number;
-  collisionRate: number;
+  /** Null where the load generator does not count collisions. */
+  collisionRate: number | null;
   verify: string;
   serverCpuSeconds: number | null;
   opsPerCpuSecond: number | null;
@@ -49,6 +52,7 @@ export function summaryRows(files: readonly RunFile[]): SummaryRow[] {
       file.concurrency,
       file.fairness.inflight,
       file.tag,
+      file.load_generator,
     ].join(" ");
     const group = groups.get(key);
     if (group) group.push(file);
@@ -72,6 +76,7 @@ function rowOf(files: readonly RunFile[]): SummaryRow {
   const steadyOps = sum((res) => res.steady.samples || res.samples);
   return {
     system: entry.system,
+    ...(first.load_generator !== undefined && { load_generator: first.load_generator }),
     label: entry.label,
     alpha: first.alpha,
     clients: first.concurrency,
@@ -90,7 +95,7 @@ function rowOf(files: readonly RunFile[]): SummaryRow {
     roundTripsPerTx: first.fairness.roundTripsPerTx,
     errors: sum((res) => res.errors),
     timeouts: sum((res) => res.timeouts),
-    collisionRate: mean(results.map((res) => res.collision_rate)),
+    collisionRate: first.load_generator === undefined ? mean(results.map((res) => res.collision_rate)) : null,
     verify: verifyText(results.map((res) => res.verify)),
     serverCpuSeconds:
       servers.length === 0 ? null : servers.reduce((total, server) => total + server.cpu_s, 0),
@@ -144,7 +149,7 @@ function tableRow(row: SummaryRow): string {
     row.durability,
     String(row.roundTripsPerTx),
     String(row.errors + row.timeouts),
-    formatPercent(row.collisionRate),
+    orNone(row.collisionRate, formatPercent),
     row.verify,
     orNone(row.serverCpuSeconds, (seconds) => seconds.toFixed(2)),
     orNone(row.opsPerCpuSecond, formatInteger),
@@ -165,7 +170,27 @@ const classTitles: Record<string, string> = {
 
 /** The Markdown of everything. */
 export function summaryMarkdown(test: string, files: readonly RunFile[], absent: readonly Absence[]): string {
-  const rows = summaryRows(files);
+  const all = summaryRows(files);
+  const parts = [
+    ...tablesOf(
+      test,
+      all.filter((row) => row.load_generator === undefined),
+    ),
+    // Another experiment (section 12, claim 8): tables of its own.
+    ...tablesOf(
+      `${test} by the native load generator`,
+      all.filter((row) => row.load_generator === "native"),
+    ),
+  ];
+  if (absent.length > 0) {
+    parts.push(
+      `Without a result:\n\n${absent.map(({ system, reason }) => `- ${system}: ${oneLine(reason)}`).join("\n")}`,
+    );
+  }
+  return `${parts.join("\n\n")}\n`;
+}
+
+function tablesOf(test: string, rows: readonly SummaryRow[]): string[] {
   const parts: string[] = [];
   for (const alpha of new Set(rows.map((row) => row.alpha))) {
     for (const [systemClass, title] of Object.entries(classTitles)) {
@@ -178,12 +203,7 @@ export function summaryMarkdown(test: string, files: readonly RunFile[], absent:
   if (matrix) parts.push(matrix);
   const published = publishedTable(test, rows);
   if (published) parts.push(published);
-  if (absent.length > 0) {
-    parts.push(
-      `Without a result:\n\n${absent.map(({ system, reason }) => `- ${system}: ${oneLine(reason)}`).join("\n")}`,
-    );
-  }
-  return `${parts.join("\n\n")}\n`;
+  return parts;
 }
 
 const oneLine = (text: string) => text.split("\n")[0]!;

@@ -14,7 +14,9 @@ fn main() -> ExitCode {
         Progress::Second(point) if options.json_lines => {
             println!("{}", serde_json::json!({ "second": point }));
         }
+        Progress::Started if options.json_lines => println!("{}", serde_json::json!("started")),
         _ if options.quiet => {}
+        Progress::Started => {}
         Progress::Second(point) => eprintln!("{point}"),
         Progress::Line(line) => eprintln!("{line}"),
     };

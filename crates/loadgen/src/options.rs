@@ -136,7 +136,8 @@ pub struct Options {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print each second as it passes and then the report, each a line of JSON.
+    /// Print the start of the measured window, each second as it passes and then the report, each a
+    /// line of JSON.
     #[arg(long, conflicts_with = "json")]
     pub json_lines: bool,
     /// Do not print progress.

@@ -22,6 +22,8 @@ const START_DELAY: Duration = Duration::from_millis(20);
 pub enum Progress<'a> {
     /// Something has happened.
     Line(&'a str),
+    /// The window has begun.
+    Started,
     /// A second of the window has passed.
     Second(&'a SecondPoint),
 }
@@ -280,8 +282,14 @@ fn collect(
     let mut series = Vec::new();
     let mut ledger: Option<Ledger> = None;
     let mut running = workers;
+    let mut has_started = false;
     while running > 0 {
         match updates.recv() {
+            Ok(Update::Started) if has_started => {}
+            Ok(Update::Started) => {
+                has_started = true;
+                progress(Progress::Started);
+            }
             Ok(Update::Second(second, interval)) => {
                 if seconds.len() <= second {
                     seconds.resize_with(second + 1, Default::default);

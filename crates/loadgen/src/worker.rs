@@ -55,6 +55,8 @@ impl Schedule {
 /// What a worker tells while it runs.
 #[derive(Debug)]
 pub enum Update {
+    /// The window has begun.
+    Started,
     /// The counts of the n-th second of the window, from 0.
     Second(usize, Box<Interval>),
     /// The worker has ended; the counts since the last full second.
@@ -143,14 +145,21 @@ impl<'a> Worker<'a> {
     fn run(&mut self, updates: &Sender<Update>) -> Result<(), Error> {
         let mut events = Events::with_capacity(1024);
         let mut seconds = 0;
-        let end_ns = self.schedule.window_end_ns;
+        let mut has_started = false;
+        let (start_ns, end_ns) = (self.schedule.window_start_ns, self.schedule.window_end_ns);
         if self.pacer.is_none() {
             let now_ns = self.schedule.now_ns();
             self.each(|worker, connection| worker.send_all(connection, now_ns));
         }
         loop {
             let now_ns = self.schedule.now_ns();
-            let second_end_ns = self.schedule.window_start_ns + (seconds + 1) * INTERVAL_NS;
+            if now_ns >= start_ns && !has_started {
+                has_started = true;
+                if updates.send(Update::Started).is_err() {
+                    break;
+                }
+            }
+            let second_end_ns = start_ns + (seconds + 1) * INTERVAL_NS;
             if now_ns >= second_end_ns && second_end_ns <= end_ns {
                 let interval = Box::new(std::mem::take(&mut self.interval));
                 if updates
@@ -166,6 +175,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             let wake_ns = match now_ns < end_ns {
+                true if !has_started => start_ns,
                 true => second_end_ns.min(end_ns),
                 false => end_ns + DRAIN_NS_MAX,
             };

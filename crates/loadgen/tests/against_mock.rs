@@ -61,12 +61,16 @@ fn closed_loop_with_verification() {
 #[test]
 fn progress_and_seconds() {
     let mock = Mock::start();
-    let (mut lines, mut seconds) = (vec![], vec![]);
+    let (mut lines, mut seconds, mut starts) = (vec![], vec![], 0);
     let arguments =
         "--database bank --seed --seconds 2 --warmup-seconds 0 --connections 2 --threads 2";
     let report = run(&options(&mock, arguments), &mut |progress| match progress {
         Progress::Line(line) => lines.push(line.to_owned()),
-        Progress::Second(point) => seconds.push(point.to_string()),
+        Progress::Started => starts += 1,
+        Progress::Second(point) => {
+            assert_eq!(starts, 1);
+            seconds.push(point.to_string());
+        }
     })
     .unwrap();
     assert_eq!(report.series.len(), 2, "{lines:?}");

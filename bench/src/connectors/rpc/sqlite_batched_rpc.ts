@@ -151,6 +151,7 @@ export const definition = rpcDefinition({
   portVariable: "SQLITE_BATCHED_RPC_PORT",
   startCommand: "pnpm tsx src/rpc-servers/sqlite-batched-rpc-server.ts",
   transport: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "HTTP" : "WebSocket, frames of many requests",
+  nativeKind: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "rpc" : "batched",
   back: sqliteBacking,
   create: (config: Config, url: string) =>
     new SqliteBatchedConnector({ name: key, url, initialBalance: config.initialBalance }),

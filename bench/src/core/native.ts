@@ -1,0 +1,330 @@
+// One run of test-1 by the native load generator (crates/loadgen): the same transfers in the same order, so that no system
+// is limited by a client in JavaScript. An experiment of its own (section 12, claim 8). The connector prepares the system
+// and verifies it; only the load comes from another program.
+//
+// Other than in a run by the connectors' own clients, the warm-up lies before the window: every figure is without it.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type Config, UsageError } from "../config";
+import type { Connector, ConnectorDefinition, NativeTarget } from "../connectors/connector";
+import { prepareScriptCommand, runCommand } from "../init/commands";
+import type { Prepared } from "../init/prepare";
+import { endGroup } from "../init/processes";
+import { realClock } from "./clock";
+import { CpuAccount, usageOf } from "./cpu";
+import { LatencyHistogram } from "./histogram";
+import type { RunResult, VerifyReport } from "./results";
+import { verifyRun } from "./runner";
+import { rangeStatistics } from "./statistics";
+import type { SeriesPoint } from "./window";
+
+/** A connector that the native load generator cannot reach. */
+export class NotNative extends Error {
+  override readonly name = "NotNative";
+}
+
+const notNative = (key: string) =>
+  new NotNative(`the native load generator does not speak the protocol of ${key}`);
+
+/** Before anything is started for it. */
+export function requireNativeTarget(definition: ConnectorDefinition): void {
+  if (!definition.nativeTarget) throw notNative(definition.key);
+}
+
+export function nativeTargetOf(
+  config: Config,
+  definition: ConnectorDefinition,
+  prepared: Prepared,
+): NativeTarget {
+  if (!definition.nativeTarget) throw notNative(definition.key);
+  return definition.nativeTarget(config, prepared);
+}
+
+let program: Promise<string> | undefined;
+
+/** The program: `LIGHTCONE_LOADGEN`, the one beside `LIGHTCONE_BIN`, or built now. */
+export function loadGeneratorProgram(say: (line: string) => void): Promise<string> {
+  program ??= (async () => {
+    const given = process.env["LIGHTCONE_LOADGEN"];
+    if (!given && !process.env["LIGHTCONE_BIN"]) say("building the load generator (release)");
+    const path = given ?? join((await prepareScriptCommand("loadgen")).trim(), "lightcone-loadgen");
+    const help = await runCommand(path, ["--help"]).catch((error: Error) => {
+      throw new Error(`${path} is not the load generator (LIGHTCONE_LOADGEN names it): ${error.message}`);
+    });
+    if (!help.includes("--json-lines")) throw new Error(`${path} is too old: build it from this tree`);
+    return path;
+  })();
+  return program;
+}
+
+export interface NativeRunOptions {
+  config: Config;
+  system: string;
+  target: NativeTarget;
+  alpha: number;
+  concurrency: number;
+  inFlight: number | undefined;
+  /** A fresh connector, not yet open: it verifies. */
+  connect: () => Connector;
+  serverProcesses: number[] | null;
+  dataDirectory?: string;
+  say: (line: string) => void;
+  onPoint?: (point: SeriesPoint) => void;
+}
+
+/** Threads of the load generator; one drives more than any of the systems answers. */
+const threads = 1;
+/** In an open loop calls start when they are due; so many per connection may wait for answers. */
+const openLoopInFlight = 40;
+
+/** Connections and operations in flight on each: as many in all as the suite's own clients have. */
+export function connectionsOf(
+  options: Pick<NativeRunOptions, "config" | "target" | "concurrency" | "inFlight">,
+): {
+  connections: number;
+  inFlight: number;
+} {
+  const { config, target, concurrency } = options;
+  const inFlight = options.inFlight ?? (config.rate === undefined ? 1 : openLoopInFlight);
+  const connections = Math.min(concurrency, target.connectionsMax ?? concurrency);
+  return { connections, inFlight: Math.ceil((concurrency * inFlight) / connections) };
+}
+
+export function argumentsOf(options: NativeRunOptions): string[] {
+  const { config, target } = options;
+  const { connections, inFlight } = connectionsOf(options);
+  const values: Record<string, string | number> = {
+    target: target.kind,
+    connections,
+    "in-flight": inFlight,
+    seconds: config.seconds - config.warmupSec,
+    "warmup-seconds": config.warmupSec,
+    accounts: config.accounts,
+    "initial-balance": config.initialBalance,
+    alpha: options.alpha,
+    pairs: config.precomputedTransferPairs,
+    threads,
+    ...(config.rate !== undefined && { rate: config.rate }),
+  };
+  return [
+    ...Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]),
+    ...(target.arguments ?? []),
+    ...(config.verifyStrict && target.kind !== "convex" ? ["--verify-strict"] : []),
+    "--json-lines",
+    "--quiet",
+  ];
+}
+
+/** What the load generator tells of one second. */
+interface NativeSecond {
+  second: number;
+  transfers: number;
+  p50_ms: number;
+  p95_ms: number;
+  p99_ms: number;
+}
+
+/** Its report at the end, as far as it is used here. */
+export interface NativeReport {
+  transfers: number;
+  noops: number;
+  retries: number;
+  refused: Record<string, number>;
+  failed: Record<string, number>;
+  disconnects: Record<string, number>;
+  unanswered: number;
+  unsent: number;
+  skipped: number;
+  strict: string | null;
+}
+
+interface NativeRun {
+  report: NativeReport;
+  /** Microseconds and how often. */
+  histogram: [number, number][];
+}
+
+type NativeLine =
+  | "started"
+  | { second: NativeSecond }
+  | { report: NativeReport; histogram_us: [number, number][] };
+
+export async function runNative(options: NativeRunOptions): Promise<RunResult> {
+  const { config, system, concurrency, say } = options;
+  if (config.seconds <= config.warmupSec) throw new UsageError("--seconds must be above --warmup-sec");
+  const { connections, inFlight } = connectionsOf(options);
+  const path = await loadGeneratorProgram(say);
+  say(
+    `${system}: ${config.seconds} s, native load generator, ${connections} connections for ${concurrency} clients, ` +
+      `${config.rate === undefined ? `${inFlight} in flight each` : `${config.rate} operations/s`}, ` +
+      `alpha ${options.alpha}, ${config.accounts} accounts`,
+  );
+  const root = options.connect();
+  try {
+    await root.open();
+    const series: SeriesPoint[] = [];
+    const { run, cpu } = await drive(options, path, series);
+    const verify = await verifyRun(options, realClock, root, undefined);
+    return resultOf(config, series, run, withStrict(verify, run.report, say), cpu);
+  } finally {
+    await root.close().catch(() => undefined);
+  }
+}
+
+/** Runs the program; fills `series` as its seconds pass. */
+async function drive(
+  options: NativeRunOptions,
+  path: string,
+  series: SeriesPoint[],
+): Promise<{ run: NativeRun; cpu: CpuAccount | undefined }> {
+  const { config, target } = options;
+  const child = spawn(path, argumentsOf(options), {
+    // The address may have a password: not for the list of processes.
+    env: { ...process.env, LIGHTCONE_LOADGEN_URL: target.url },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const stop = () => endGroup(child, "SIGKILL");
+  process.on("exit", stop);
+  try {
+    const cpu = config.cpuAccounting ? cpuAccountOf(options, child) : undefined;
+    let run: NativeRun | undefined;
+    const take = (line: NativeLine) => {
+      if (line === "started") cpu?.sample(true, 0);
+      else if ("second" in line) {
+        const point = pointOf(config, line.second);
+        cpu?.sample(true, point.samples);
+        series.push(point);
+        options.onPoint?.(point);
+      } else run = { report: line.report, histogram: line.histogram_us };
+    };
+    const errors = await linesOf(child, take);
+    if (!run) throw new Error(`the load generator: ${errors.trim() || "ended without a report"}`);
+    return { run, cpu };
+  } finally {
+    process.off("exit", stop);
+    stop();
+  }
+}
+
+/** Hands over each line of the program until it ends; answers what it wrote to its errors. */
+async function linesOf(child: ChildProcess, take: (line: NativeLine) => void): Promise<string> {
+  let errors = "";
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => (errors += text));
+  const ended = new Promise<void>((done, failed) => {
+    child.once("error", failed);
+    child.once("close", () => done());
+  });
+  createInterface({ input: child.stdout! }).on("line", (line) => take(JSON.parse(line) as NativeLine));
+  await ended;
+  return errors;
+}
+
+function cpuAccountOf(options: NativeRunOptions, child: ChildProcess): CpuAccount {
+  const now = () => realClock.now();
+  const clientUsage = () => usageOf([child.pid!]);
+  // What its threads did not compute, they waited.
+  const idleMilliseconds = () => now() - (clientUsage().cpuSeconds * 1000) / threads;
+  return new CpuAccount(options.serverProcesses, options.dataDirectory, idleMilliseconds, now, clientUsage);
+}
+
+const pointOf = (
+  config: Config,
+  { second, transfers, p50_ms, p95_ms, p99_ms }: NativeSecond,
+): SeriesPoint => ({
+  tSec: config.warmupSec + second,
+  tps: transfers,
+  p50_ms,
+  p95_ms,
+  p99_ms,
+  samples: transfers,
+  dtMs: 1000,
+});
+
+/** The load generator has compared every account with what was acknowledged. */
+function withStrict(
+  verify: VerifyReport,
+  { strict, unanswered }: NativeReport,
+  say: (line: string) => void,
+): VerifyReport {
+  if (strict === null) return verify;
+  const ok = strict === "passed";
+  const message = ok ? `every account is right, ${unanswered} outcomes unknown` : strict;
+  const wrongAccounts = Number(/(\d+) accounts are wrong/.exec(strict)?.[1] ?? 0);
+  say(`Strict verification ${ok ? "passed" : "FAILED"}: ${message}`);
+  return {
+    ...verify,
+    ran: true,
+    ok: verify.ok && ok,
+    message: verify.ok && !ok ? message : verify.message,
+    strict: { ok, wrongAccounts, unknownOperations: unanswered, message },
+  };
+}
+
+export function resultOf(
+  config: Config,
+  timeSeries: SeriesPoint[],
+  { report, histogram }: NativeRun,
+  verify: VerifyReport,
+  cpu: CpuAccount | undefined,
+): RunResult {
+  const seconds = config.seconds - config.warmupSec;
+  const latencies = new LatencyHistogram();
+  for (const [microseconds, count] of histogram) latencies.recordCount(microseconds, count);
+  const all = latencies.summary();
+  const kinds = [report.refused, report.failed, report.disconnects];
+  const errorSamples = kinds.flatMap((counts) =>
+    Object.entries(counts).map(([message, count]) => ({ message, count })),
+  );
+  const inSeries = timeSeries.reduce((sum, point) => sum + point.samples, 0);
+  const rest = report.transfers - inSeries;
+  const restMs = Math.max(0, (seconds - timeSeries.length) * 1000);
+  const invalid: string[] = [];
+  if (verify.ran && !verify.ok) invalid.push(`verification failed: ${verify.message}`);
+  if (report.transfers === 0) invalid.push("nothing succeeded");
+  return {
+    tps: report.transfers / seconds,
+    samples: report.transfers,
+    p50_ms: all.p50_ms,
+    p95_ms: all.p95_ms,
+    p99_ms: all.p99_ms,
+    // Not counted by this program.
+    collision_ops: 0,
+    collision_count: 0,
+    collision_rate: 0,
+    timeSeries,
+    partialPoint: {
+      tSec: config.seconds,
+      tps: restMs < 1 ? 0 : (rest * 1000) / restMs,
+      p50_ms: all.p50_ms,
+      p95_ms: all.p95_ms,
+      p99_ms: all.p99_ms,
+      samples: rest,
+      dtMs: restMs,
+    },
+    steady: {
+      warmup_sec: config.warmupSec,
+      ...rangeStatistics(timeSeries),
+      hist_p50_ms: all.p50_ms,
+      hist_p95_ms: all.p95_ms,
+      hist_p99_ms: all.p99_ms,
+      hist_p999_ms: all.p999_ms,
+      hist_max_ms: all.max_ms,
+    },
+    completedTotal: report.transfers,
+    errors: errorSamples.reduce((sum, { count }) => sum + count, 0),
+    timeouts: report.unanswered + report.unsent,
+    noops: report.noops,
+    skipped: report.skipped,
+    errorSamples,
+    p999_ms: all.p999_ms,
+    max_ms: all.max_ms,
+    mean_ms: all.mean_ms,
+    verify,
+    cpu: cpu?.report() ?? null,
+    invalid,
+    latencyHistogram: latencies.encode(),
+  };
+}
