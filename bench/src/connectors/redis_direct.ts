@@ -16,7 +16,12 @@ const updateScript = `if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) return 1`;
 
 const connect = async (url: string) => {
-  const client = createClient({ url, socket: { reconnectStrategy: false } });
+  const client = createClient({
+    url,
+    socket: { reconnectStrategy: false },
+    // The suite has a limit of its own, the same for every system; loading has none.
+    commandOptions: { timeout: 0 },
+  });
   // A lost connection fails the commands that wait for it; without a listener it would end the process.
   client.on("error", () => undefined);
   await client.connect();

@@ -32,6 +32,8 @@ export interface Program {
   kill(): Promise<void>;
 }
 
+/** Much longer than any of them takes, but on a machine that compiles something. */
+const readyMilliseconds = 90_000;
 const stopMilliseconds = 5_000;
 
 export class ProcessGroup {
@@ -60,7 +62,7 @@ export class ProcessGroup {
       problem ??= `it ended with ${signal ?? code}`;
     });
     const output = () => readFileSync(options.logFile).subarray(logStart).toString("utf8");
-    const deadline = Date.now() + (options.readyWithinMilliseconds ?? 30_000);
+    const deadline = Date.now() + (options.readyWithinMilliseconds ?? readyMilliseconds);
     let found: RegExpExecArray | null = null;
     while (!(found = options.readyWhen.exec(output()))) {
       if (problem !== undefined)

@@ -94,7 +94,8 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
         });
       } catch (error) {
         const system = found.workloadCase.system;
-        const reason = error instanceof Error ? error.message : String(error);
+        // Some errors of drivers have a name only.
+        const reason = error instanceof Error && error.message !== "" ? error.message : String(error);
         const isNotRunning = error instanceof NotRunning;
         absent.push({ system, reason });
         session.say(`${system}: ${isNotRunning ? "not running" : "failed"}: ${reason}`);
