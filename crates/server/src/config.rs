@@ -22,6 +22,7 @@ pub struct Config {
     pub v8: EnginePool,
     pub v8_heap_policy: V8HeapPolicy,
     pub commitlog: Commitlog,
+    pub network: Network,
     pub websocket: WebSocket,
     pub limits: Limits,
     pub publish: Publish,
@@ -78,6 +79,24 @@ pub struct Commitlog {
     pub offset_index_require_segment_fsync: bool,
     pub preallocate_segments: bool,
     pub write_buffer_size: u64,
+}
+
+/// The threads behind the sockets.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Network {
+    /// `None`: half of the processors, at least one.
+    pub threads: Option<std::num::NonZeroUsize>,
+}
+
+impl Network {
+    /// How many threads read and write sockets. The databases' own threads need the other processors: with as many
+    /// threads as processors here, every message wakes more threads than it has work for.
+    pub fn threads(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads
+            .map_or_else(|| (processors() / 2).max(1), usize::from)
+    }
 }
 
 /// Keep-alive and queues of a client's connection (05 §3.5).
@@ -542,6 +561,7 @@ mod tests {
             .is_some());
         assert!(full.wasm.procedure_instance_pool_size.take().is_some());
         assert!(full.v8.procedure_instance_pool_size.take().is_some());
+        assert!(full.network.threads.take().is_some());
         full.publish.owners.clear();
         assert_eq!(
             format!("{full:?}"),
@@ -563,6 +583,7 @@ mod tests {
                 "[certificate-authority]\njwt-pub-key-path = \"x\"",
                 "needs both",
             ),
+            ("[network]\nthreads = 0", "nonzero"),
             ("[publish]\nallowed = \"me\"", "expected \"anyone\""),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),

@@ -92,12 +92,15 @@ pub fn run(args: Args) -> Result<()> {
         .map(|(public, private)| KeyPaths { private, public });
     options.jwt_key_dir = args.jwt_key_dir;
     options.in_memory = args.in_memory;
+    let network_threads = config.network.threads();
     options.config = Some(config);
     options.issuer_required_to_publish =
         std::env::var("TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH").ok();
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .worker_threads(network_threads)
+        .thread_name("network")
         .build()
         .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
     runtime.block_on(async {

@@ -16,6 +16,7 @@ use lightcone_wire::payload::{body_ranges, encode_payload};
 use lightcone_wire::{Compression, CompressionPolicy, Protocol};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
 use super::frame::{self, ClosePayload, Event, FrameReader};
@@ -39,6 +40,8 @@ const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 const FRAGMENT_BYTES: usize = 1024 * 1024;
 /// The write buffer is written out when it is longer.
 const WRITE_BYTES: usize = 256 * 1024;
+/// Compressing more than this holds up other connections of the thread noticeably.
+const COMPRESS_BYTES_AT_ONCE: usize = 256 * 1024;
 /// Reads start with a buffer of this size and grow it while it is filled.
 const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 64 * 1024;
@@ -390,8 +393,7 @@ impl Writer<'_> {
             let body = &batch.bytes[range];
             let compression = self.policy.choose(self.asked, body.len());
             if compression != Compression::None {
-                let mut payload = Vec::new();
-                encode_payload(&mut payload, body, compression);
+                let payload = compress(body, compression);
                 self.send_payload(&payload[..1], &payload[1..]).await?;
             } else {
                 self.send_payload(&[Compression::None.tag()], body).await?;
@@ -482,6 +484,21 @@ impl Writer<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// A compressed payload with its tag. Large ones take so long that other connections get another thread meanwhile.
+fn compress(body: &[u8], compression: Compression) -> Vec<u8> {
+    let encode = || {
+        let mut payload = Vec::new();
+        encode_payload(&mut payload, body, compression);
+        payload
+    };
+    let can_leave = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+    if body.len() > COMPRESS_BYTES_AT_ONCE && can_leave {
+        tokio::task::block_in_place(encode)
+    } else {
+        encode()
     }
 }
 
