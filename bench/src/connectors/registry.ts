@@ -43,7 +43,7 @@ const workloadConnectors: Record<string, Load> = {
 export const connectorKeys = Object.keys(connectors);
 
 /** Known to single tests, whose test cases bring their own definitions. */
-const ownKeys = ["node_http", "bun_http", "sqlite_direct"];
+const ownKeys = ["node_http", "bun_http", "sqlite_direct", "spacetimedb_sub", "postgres_drizzle_direct"];
 
 export const allConnectorKeys = [...connectorKeys, ...Object.keys(workloadConnectors), ...ownKeys];
 

@@ -13,7 +13,15 @@ type Call = (args: CallArguments) => Promise<unknown>;
 interface SdkConnection {
   reducers: object;
   procedures: object;
+  db: object;
+  subscriptionBuilder(): SdkSubscriptionBuilder;
   disconnect(): void;
+}
+
+interface SdkSubscriptionBuilder {
+  onApplied(callback: () => void): SdkSubscriptionBuilder;
+  onError(callback: (context: { event?: unknown }) => void): SdkSubscriptionBuilder;
+  subscribe(queries: string[]): unknown;
 }
 
 interface SdkBuilder {
@@ -33,6 +41,8 @@ export interface WorkloadSdkOptions {
   address: string;
   database: string;
   config: Config;
+  /** Tables to keep in the client's cache. */
+  subscribesTo?: readonly string[];
 }
 
 export class WorkloadSdkConnector implements Connector {
@@ -57,6 +67,19 @@ export class WorkloadSdkConnector implements Connector {
         )
         .build();
     });
+    if (this.options.subscribesTo) await this.#subscribe(this.options.subscribesTo);
+  }
+
+  #subscribe(tables: readonly string[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#open
+        .subscriptionBuilder()
+        .onApplied(resolve)
+        .onError(({ event }) =>
+          reject(new Error(`${this.name}: no subscription to ${tables.join(", ")}: ${String(event)}`)),
+        )
+        .subscribe(tables.map((table) => `SELECT * FROM ${table}`));
+    });
   }
 
   async close(): Promise<void> {
@@ -64,7 +87,9 @@ export class WorkloadSdkConnector implements Connector {
     this.#connection = undefined;
   }
 
+  /** Workers share a connection that subscribes: there is one cache, which has what its own writes have done. */
   async createWorker(): Promise<Connector> {
+    if (this.options.subscribesTo) return this;
     const worker = new WorkloadSdkConnector(this.options);
     await worker.open();
     return worker;
@@ -73,6 +98,12 @@ export class WorkloadSdkConnector implements Connector {
   get #open(): SdkConnection {
     if (!this.#connection) throw new Error(`${this.name}: not open`);
     return this.#connection;
+  }
+
+  /** A table in the client's cache, by its name in the bindings. */
+  cached(table: string): unknown {
+    if (!this.options.subscribesTo) throw new Error(`${this.name} subscribes to nothing`);
+    return (this.#open.db as Record<string, unknown>)[table];
   }
 
   /** Calls a reducer or a procedure, by its name in the bindings. */

@@ -14,6 +14,8 @@ export interface SdkDefinitionOptions {
   builder: () => unknown;
   /** A procedure without arguments: nothing can be done on a server that runs none. */
   neededProcedure: string;
+  /** Tables that the client keeps in its cache, to answer reads from there (section 15.5). */
+  subscribesTo?: readonly string[];
 }
 
 const npmClient = "npm spacetimedb 2.10.1";
@@ -22,6 +24,7 @@ const npmClient = "npm spacetimedb 2.10.1";
 const systems = {
   lightcone: { client: "lightcone (sdk-ts of this repository)", language: "TypeScript" },
   spacetimedb: { client: npmClient, language: "TypeScript" },
+  spacetimedb_sub: { client: npmClient, language: "TypeScript" },
   spacetimedb_rust: { client: npmClient, language: "Rust" },
 } as const;
 
@@ -38,12 +41,19 @@ const databaseOf = (config: Config, module: string) =>
   config.stdbModule === "test-1" ? module : config.stdbModule;
 
 export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinition {
-  const { key, module, builder, neededProcedure } = options;
+  const { key, module, builder, neededProcedure, subscribesTo } = options;
   const { client, language } = systems[key];
   const suffix = suffixes[language];
   const database = (config: Config) => `${databaseOf(config, module)}${suffix.database}`;
   const connect = (config: Config, address: string, name: string) =>
-    new WorkloadSdkConnector({ name: key, builder, address, database: name, config });
+    new WorkloadSdkConnector({
+      name: key,
+      builder,
+      address,
+      database: name,
+      config,
+      ...(subscribesTo && { subscribesTo }),
+    });
   const definition = stdbDefinition({
     key,
     module: (config) => ({ path: `../modules/${module}${suffix.directory}`, database: database(config) }),
@@ -61,6 +71,10 @@ export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinitio
       try {
         await connector.open();
         await connector.call(neededProcedure);
+        if (subscribesTo) {
+          const transport = "WebSocket, one connection for all workers; reads from the client's cache";
+          Object.assign(prepared.fairness, { systemClass: "client-cache", transport });
+        }
         return prepared;
       } catch (error) {
         await prepared.stop();

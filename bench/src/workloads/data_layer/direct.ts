@@ -2,8 +2,8 @@
 
 import { poolOf } from "../../connectors/postgres_direct";
 import { sqliteDatabaseOf, definition as sqliteDirect } from "../../connectors/sqlite_direct";
+import { perConnection } from "../per_connection";
 import type { WorkloadCase } from "../workload";
-import { perConnection } from "./per_connection";
 import { postgresNotes } from "./postgres";
 import { sqliteNotes } from "./sqlite";
 import { noteOps } from "./workload";

@@ -27,7 +27,7 @@ interface Row {
   deleted: boolean;
 }
 
-function sdkNotes(connection: Connector): NoteStore {
+export function sdkNotes(connection: Connector): NoteStore {
   const idOf = async (id: number) => BigInt(id) + (await distanceOf(connection));
   const noteOf = async ({ id, title, deleted }: Row): Promise<Note> => ({
     id: Number(id - (await distanceOf(connection))),

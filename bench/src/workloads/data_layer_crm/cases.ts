@@ -7,7 +7,7 @@ import { DbConnection as SpacetimedbConnection } from "../../../bindings/notes-s
 import { poolOf } from "../../connectors/postgres_direct";
 import { sqliteDatabaseOf, definition as sqliteDirect } from "../../connectors/sqlite_direct";
 import { benchLoop } from "../data_layer/bench_loop";
-import { perConnection } from "../data_layer/per_connection";
+import { perConnection } from "../per_connection";
 import { sdkDefinition } from "../sdk_definition";
 import type { WorkloadCase } from "../workload";
 import { postgresCrm } from "./postgres";

@@ -1,6 +1,6 @@
 // Stores belong to a connection.
 
-import type { Connector } from "../../connectors/connector";
+import type { Connector } from "../connectors/connector";
 
 /** The store of a connection, made at its first use. */
 export function perConnection<Store>(

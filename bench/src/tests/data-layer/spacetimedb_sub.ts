@@ -1,0 +1,1 @@
+export { subscribedNotesCase as default } from "../../workloads/data_layer/sub_case";

@@ -1,0 +1,1 @@
+export { subscribedYcsb as default } from "../../workloads/ycsb/sub_case";
