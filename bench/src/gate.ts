@@ -150,6 +150,20 @@ export function gateTable(rows: readonly GateRow[]): string {
   ].join("\n");
 }
 
+/** What the figures say together; that they show no slowdown says little where they are too noisy to show one. */
+export function conclusionOf(rows: readonly GateRow[], tolerancePct: number) {
+  const slower = rows.filter(({ verdict }) => verdict === "slower").length;
+  const noisy = rows.filter(({ noisePct }) => noisePct > tolerancePct).length;
+  const lines = [slower === 0 ? "not slower" : `slower in ${slower} of ${rows.length} figures`];
+  if (noisy > 0) {
+    lines.unshift(
+      `warning: in ${noisy} of ${rows.length} figures the noise is above the tolerance of ${tolerancePct} %: a slowdown of ` +
+        "that size may go unseen; more --runs, more --seconds or a quieter machine help",
+    );
+  }
+  return { lines, isSlower: slower > 0 };
+}
+
 const directoryOf = (path: string): string => {
   const directory = resolve(path);
   if (!existsSync(join(directory, "spacetimedb-standalone")))
@@ -222,9 +236,9 @@ async function main(): Promise<number> {
     rows,
   });
   session.say(`Wrote results to ${path}`);
-  const slower = rows.filter((row) => row.verdict === "slower");
-  session.say(slower.length === 0 ? "not slower" : `slower in ${slower.length} of ${rows.length} figures`);
-  return slower.length === 0 ? 0 : 1;
+  const { lines, isSlower } = conclusionOf(rows, tolerancePct);
+  for (const line of lines) session.say(line);
+  return isSlower ? 1 : 0;
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { compare, type Round } from "../src/core/compare";
+import { conclusionOf, type GateRow } from "../src/gate";
 
 const rounds = (ratios: number[], base = 1000): Round[] =>
   ratios.map((ratio) => ({ base, head: base * ratio }));
@@ -37,5 +38,27 @@ describe("the rule of the gate", () => {
   it("refuses to judge too little", () => {
     expect(() => compare(rounds([1, 1]), true, 5)).toThrow("at least 3");
     expect(() => compare(rounds([1, 0, 1]), true, 5)).toThrow("without a result");
+  });
+});
+
+describe("what the gate concludes", () => {
+  const rowOf = (ratios: number[]): GateRow => ({
+    ...{ system: "lightcone", load: "any", metric: "TPS", rounds: rounds(ratios) },
+    ...compare(rounds(ratios), true, 5),
+  });
+
+  it("is a failure as soon as one figure is slower", () => {
+    const rows = [rowOf([1, 1.01, 0.99]), rowOf([0.8, 0.81, 0.79])];
+    expect(conclusionOf(rows, 5)).toEqual({ lines: ["slower in 1 of 2 figures"], isSlower: true });
+    expect(conclusionOf(rows.slice(0, 1), 5)).toEqual({ lines: ["not slower"], isSlower: false });
+  });
+
+  it("is worth little on a noisy machine, and says so", () => {
+    const { lines, isSlower } = conclusionOf([rowOf([1, 1.01, 0.99]), rowOf([0.5, 1.3, 0.8])], 5);
+    expect(isSlower).toBe(false);
+    expect(lines).toEqual([
+      expect.stringContaining("warning: in 1 of 2 figures the noise is above the tolerance of 5 %"),
+      "not slower",
+    ]);
   });
 });
