@@ -62,6 +62,8 @@ export interface Config {
   concurrencyList: number[] | undefined;
   durability: "on" | "off";
   loadGenerator: LoadGenerator;
+  /** Threads of the native one. */
+  loadGeneratorThreads: number;
   keepGoing: boolean;
   force: boolean;
   /** Use what runs, start and seed nothing. */

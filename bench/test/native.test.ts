@@ -67,6 +67,11 @@ describe("what the program is told", () => {
     });
   });
 
+  it("has no more threads than connections", () => {
+    expect(argumentsOf(options(`${native} --load-generator-threads 4`)).join(" ")).toContain("--threads 4");
+    expect(argumentsOf(options(`${native} --load-generator-threads 99`)).join(" ")).toContain("--threads 8");
+  });
+
   it("lets operations of an open loop start while others wait", () => {
     const open = options(`${native} --rate 1000`);
     expect(connectionsOf(open)).toEqual({ connections: 8, inFlight: 40 });

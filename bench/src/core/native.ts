@@ -74,8 +74,6 @@ export interface NativeRunOptions {
   onPoint?: (point: SeriesPoint) => void;
 }
 
-/** Threads of the load generator; one drives more than any of the systems answers. */
-const threads = 1;
 /** In an open loop calls start when they are due; so many per connection may wait for answers. */
 const openLoopInFlight = 40;
 
@@ -92,6 +90,9 @@ export function connectionsOf(
   return { connections, inFlight: Math.ceil((concurrency * inFlight) / connections) };
 }
 
+/** The program has no more threads than connections. */
+const threadsOf = (config: Config, connections: number) => Math.min(config.loadGeneratorThreads, connections);
+
 export function argumentsOf(options: NativeRunOptions): string[] {
   const { config, target } = options;
   const { connections, inFlight } = connectionsOf(options);
@@ -105,7 +106,7 @@ export function argumentsOf(options: NativeRunOptions): string[] {
     "initial-balance": config.initialBalance,
     alpha: options.alpha,
     pairs: config.precomputedTransferPairs,
-    threads,
+    threads: threadsOf(config, connections),
     ...(config.rate !== undefined && { rate: config.rate }),
   };
   return [
@@ -223,6 +224,7 @@ async function linesOf(child: ChildProcess, take: (line: NativeLine) => void): P
 }
 
 function cpuAccountOf(options: NativeRunOptions, child: ChildProcess): CpuAccount {
+  const threads = threadsOf(options.config, connectionsOf(options).connections);
   const now = () => realClock.now();
   const clientUsage = () => usageOf([child.pid!]);
   // What its threads did not compute, they waited.
