@@ -4,7 +4,9 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { parseCommandLine } from "../src/opts";
+import { sqliteDrizzleNotes } from "../src/rpc-servers/notes/sqlite_store";
 import { loopCost } from "../src/workloads/data_layer/serial";
+import { sqliteNotes } from "../src/workloads/data_layer/sqlite";
 import { sqliteCrm } from "../src/workloads/data_layer_crm/sqlite";
 import { crmOps, dataLayerCrmWorkload } from "../src/workloads/data_layer_crm/workload";
 import type { Measurement } from "../src/workloads/measurement";
@@ -31,6 +33,34 @@ describe("the loop inside the server", () => {
 
   it("ends where the clock stands still", async () => {
     await expect(loopCost(root, async () => ({ ok: true, found: 0n }), 0)).resolves.toBe(0);
+  });
+});
+
+describe.each([
+  ["statements", sqliteNotes],
+  ["Drizzle", sqliteDrizzleNotes],
+])("notes in SQLite by %s", (_, storeOf) => {
+  it("are the same", async () => {
+    const store = storeOf(new Database(":memory:"));
+    await store.seed(6, 2, "group");
+    expect(await store.create("seventh")).toBe(7);
+    await store.createBare("eighth");
+    await store.createMany(["ninth", "tenth"]);
+    await store.update(1, "first");
+    await store.delete(6);
+    await store.updateMany("group", "of the group");
+    expect(await store.get(1)).toEqual({ id: 1, title: "of the group", deleted: false });
+    expect(await store.get(3)).toEqual({ id: 3, title: "note 2", deleted: false });
+    expect(await store.get(11)).toBeUndefined();
+    expect((await store.findMany(6)).map(({ id }) => id)).toEqual([10, 9, 8, 7, 5, 4]);
+    expect(await store.count()).toBe(9);
+    await store.deleteMany("group");
+    expect(await store.count()).toBe(7);
+    const [newest, , , , fifth] = await store.findInclude(5);
+    expect(newest).toEqual({ id: 10, title: "tenth", deleted: false, tags: [] });
+    expect(fifth).toEqual({ id: 5, title: "note 4", deleted: false, tags: ["other", "tag 1", "tag 2"] });
+    // One each for create, update, delete, update_many and delete_many, and two for create_many.
+    expect(await store.events()).toBe(7);
   });
 });
 

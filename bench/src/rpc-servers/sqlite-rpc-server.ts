@@ -9,6 +9,8 @@ import { contentMethods } from "./content/store";
 import { sqliteJobs } from "./jobs/sqlite_store";
 import { jobMethods } from "./jobs/store";
 import { runAsProgram, serveRpc } from "./node_rpc_server";
+import { noteMethods } from "./notes/methods";
+import { sqliteDrizzleNotes } from "./notes/sqlite_store";
 import { isNoop, type RpcService, transferArguments } from "./rpc";
 import { describeSqlite, openSqlite, sqliteMethods } from "./sqlite";
 import { sqliteYcsb } from "./sqlite_ycsb";
@@ -29,6 +31,7 @@ runAsProgram(async () => {
       ...sqliteMethods(database),
       ...ycsbMethods(sqliteYcsb(database)),
       ...jobMethods(sqliteJobs(database)),
+      ...noteMethods(sqliteDrizzleNotes(database)),
       ...contentMethods(sqliteDrizzleStore(database)),
       describe: () => ({ ...describeSqlite(database), roundTripsPerTx: 1, orm: "Drizzle" }),
       transfer: (args) => {

@@ -5,6 +5,8 @@ import { postgresDrizzleStore } from "../content/postgres_drizzle_store";
 import { contentMethods } from "../content/store";
 import { postgresJobs } from "../jobs/postgres_store";
 import { jobMethods } from "../jobs/store";
+import { noteMethods } from "../notes/methods";
+import { postgresDrizzleNotes } from "../notes/postgres_store";
 import {
   accountId,
   balancesArguments,
@@ -112,6 +114,7 @@ export function postgresService(
     ...accountMethods(accounts, run),
     ...ycsbMethods(postgresYcsb(pool, counter)),
     ...jobMethods(postgresJobs(pool, counter, options.orm === "none")),
+    ...noteMethods(postgresDrizzleNotes(pool, counter)),
     ...contentMethods(postgresDrizzleStore(pool, counter)),
     // Ours: what the columns of the report say is read from the database.
     async describe() {

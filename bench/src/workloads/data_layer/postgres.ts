@@ -63,14 +63,17 @@ interface Row {
 }
 const noteOf = ({ id, title, deleted }: Row): Note => ({ id: Number(id), title, deleted });
 
+/** Makes the tables if they are missing, and fills them anew. */
+export async function seedPostgresNotes(pool: pg.Pool, notes: number, grouped: number, group: string) {
+  await pool.query(createTables);
+  await pool.query(insertNotes, [notes]);
+  await pool.query(insertTags, [grouped, group, tagsPerNote]);
+}
+
 export function postgresNotes(pool: pg.Pool): NoteStore {
   const { read, write } = postgresStatements<Row>(pool);
   return {
-    async seed(notes, grouped, group) {
-      await pool.query(createTables);
-      await pool.query(insertNotes, [notes]);
-      await pool.query(insertTags, [grouped, group, tagsPerNote]);
-    },
+    seed: (notes, grouped, group) => seedPostgresNotes(pool, notes, grouped, group),
     create: (title) =>
       write(async (run) => {
         const { rows } = await run(insertNote, title);

@@ -1,0 +1,1 @@
+export { postgresDrizzleNotesCase as default } from "../../workloads/data_layer/rpc_cases";
