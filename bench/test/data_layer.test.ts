@@ -10,6 +10,7 @@ import { sqliteNotes } from "../src/workloads/data_layer/sqlite";
 import { sqliteCrm } from "../src/workloads/data_layer_crm/sqlite";
 import { crmOps, dataLayerCrmWorkload } from "../src/workloads/data_layer_crm/workload";
 import type { Measurement } from "../src/workloads/measurement";
+import { operationTable } from "../src/workloads/operation_table";
 import type { RunNamed } from "../src/workloads/workload";
 
 const root = { name: "root" } as Connector;
@@ -33,6 +34,32 @@ describe("the loop inside the server", () => {
 
   it("ends where the clock stands still", async () => {
     await expect(loopCost(root, async () => ({ ok: true, found: 0n }), 0)).resolves.toBe(0);
+  });
+});
+
+describe("the table of operations", () => {
+  const file = (system: string, systemClass: string, extras: object) => {
+    const ops = { read: { ok: 2, mean_ms: 0.5 }, create_many: { ok: 1, mean_ms: 20 }, delete: { ok: 0 } };
+    return { fairness: { systemClass }, results: [{ system, res: { ops, extras } }] } as never;
+  };
+  const rows_per_operation = { read: 1, create_many: 100, delete: 1 };
+
+  it("is per row, with what reads cost inside the server", () => {
+    const hot = { rows_per_operation, engine_hot_us: { read: 2.5 } };
+    const cold = { rows_per_operation, engine_hot_us: {} };
+    expect(operationTable([file("a", "full-stack", hot), file("b", "client-cache", cold)])).toBe(
+      [
+        "| Mean µs | a | a, engine-hot | b, reads from the client-cache |",
+        "| --- | --- | --- | --- |",
+        "| read | 500 | 2.50 | 500 |",
+        "| create_many, per row (100) | 200 | – | 200 |",
+        "| delete | – | – | – |",
+      ].join("\n"),
+    );
+  });
+
+  it("is not there for other tests", () => {
+    expect(operationTable([file("a", "full-stack", {})])).toBe("");
   });
 });
 

@@ -6,6 +6,7 @@ import type { RunFile, RunResult } from "../core/results";
 import { mean, median, rangeStatistics, standardDeviation } from "../core/statistics";
 import { formatBytes, formatInteger, formatLatency, formatPercent } from "../report/format";
 import type { KindResult, Measurement } from "./measurement";
+import { operationTable } from "./operation_table";
 import type { LoadReport, Verdict } from "./workload";
 
 export interface OperationResult {
@@ -211,6 +212,8 @@ export function workloadMarkdown(files: readonly WorkloadFile[], absent: readonl
       if (chosen.length === 0) continue;
       const rows = chosen.map((file) => `| ${tableRow(file)} |`);
       parts.push([`## ${test}${title}\n`, `| ${columns} |`, `|${dashes.join("|")}|`, ...rows].join("\n"));
+      const operations = operationTable(chosen);
+      if (operations) parts.push(operations);
     }
   }
   if (absent.length > 0) {

@@ -5,6 +5,7 @@ import type { Config } from "../../config";
 import type { Connector } from "../../connectors/connector";
 import { formatInteger, formatLatency } from "../../report/format";
 import type { Measurement } from "../measurement";
+import type { SerialExtras } from "../operation_table";
 import type { LoadReport, Operation, Outcome, RunNamed, Verdict, WorkloadRun } from "../workload";
 
 const defaultIterations = 2_000;
@@ -129,10 +130,13 @@ export function serialRun({ config, steps, rows, verify }: SerialOptions): Workl
       for (const step of steps) await perform(measurement, step);
     },
     closingLine: table,
-    extras: () => ({
-      // Reads inside the server: a loop in one procedure, by the module's clock, divided by its iterations.
-      engine_hot_us: Object.fromEntries(engineHot),
-    }),
+    extras: () => {
+      const extras: SerialExtras = {
+        rows_per_operation: Object.fromEntries(steps.map(({ kind, rows }) => [kind, rows])),
+        engine_hot_us: Object.fromEntries(engineHot),
+      };
+      return { ...extras };
+    },
     verify: (root, run) => verify(root, run, { events: expectedEvents, operations }),
   };
 }
