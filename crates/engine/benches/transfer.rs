@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use lightcone_engine::{CommitOutput, Datastore, RowBuffer};
+use lightcone_engine::{CommitOutput, Datastore, RangeBounds, RowBuffer};
 use lightcone_log::{Frame, Log, MemoryLog};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{
@@ -287,7 +287,7 @@ fn reads() {
             found.clear();
             bench
                 .datastore
-                .index_scan_range(index, &[], 0, &start, &end, &mut found)
+                .index_scan_range(index, RangeBounds::of_first(&start, &end), &mut found)
                 .expect("a good range");
             rows += found.bytes.len() / 16;
         }

@@ -8,7 +8,6 @@ use lightcone_types::{IndexId, TableId};
 use rustc_hash::FxHashMap;
 
 use crate::error::DatastoreError;
-use crate::row_buffer::RowBuffer;
 use crate::sequence::Sequence;
 use crate::system::{self, SYSTEM_SEQUENCE_FIRST};
 use crate::write::Transaction;
@@ -234,62 +233,6 @@ impl Datastore {
     pub fn row_count(&self, table: TableId) -> Result<u64, DatastoreError> {
         self.require_transaction()?;
         Ok(self.state(table)?.table.rows().row_count())
-    }
-
-    /// Copies all visible rows.
-    ///
-    /// # Errors
-    /// No transaction; no such table.
-    pub fn scan(&self, table: TableId, out: &mut RowBuffer) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        self.state(table)?
-            .table
-            .rows()
-            .for_each(|_, row| out.push_row(row));
-        out.finish();
-        Ok(())
-    }
-
-    /// Copies the rows whose key in `index` is `point` (03 §8.2).
-    ///
-    /// # Errors
-    /// No transaction; no such index; the point does not decode.
-    #[inline]
-    pub fn index_scan_point(
-        &self,
-        index: IndexId,
-        point: &[u8],
-        out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let (table, index) = self.index(index)?;
-        index.for_point(table.rows(), table.layout(), point, |id| {
-            out.push_row(table.row(id))
-        })?;
-        out.finish();
-        Ok(())
-    }
-
-    /// Copies the rows in a range of an ordered index, in key order (03 §8.3).
-    ///
-    /// # Errors
-    /// No transaction; no such index; no order; a part does not decode.
-    pub fn index_scan_range(
-        &self,
-        index: IndexId,
-        prefix: &[u8],
-        prefix_columns: u16,
-        start: &[u8],
-        end: &[u8],
-        out: &mut RowBuffer,
-    ) -> Result<(), DatastoreError> {
-        self.require_transaction()?;
-        let (table, index) = self.index(index)?;
-        index.for_range(prefix, usize::from(prefix_columns), start, end, |id| {
-            out.push_row(table.row(id))
-        })?;
-        out.finish();
-        Ok(())
     }
 
     pub(crate) fn rows_at_point(

@@ -13,6 +13,7 @@ pub mod fuzzing;
 pub mod record;
 mod recovery;
 mod row_buffer;
+mod scan;
 mod sequence;
 mod snapshot;
 mod system;
@@ -23,8 +24,10 @@ pub use commit::CommitOutput;
 pub use datastore::Datastore;
 pub use delta::{DeltaBatch, DeltaKind, DeltaOp};
 pub use error::{DatastoreError, RecoveryError};
+pub use lightcone_table::RangeBounds;
 pub use recovery::{RecoveryReport, Replayer};
 pub use row_buffer::RowBuffer;
+pub use scan::Scan;
 pub use snapshot::DatastoreSnapshot;
 pub use system::{
     system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,

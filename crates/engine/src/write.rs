@@ -1,6 +1,6 @@
 //! The open transaction: changes in place, an undo log, and rollback.
 
-use lightcone_table::{InsertError, Inserted, RowId, Table};
+use lightcone_table::{InsertError, Inserted, RangeBounds, RowId, Table};
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
 use rustc_hash::FxHashMap;
@@ -267,21 +267,14 @@ impl Datastore {
     pub fn delete_by_index_range(
         &mut self,
         index: IndexId,
-        prefix: &[u8],
-        prefix_columns: u16,
-        start: &[u8],
-        end: &[u8],
+        range: RangeBounds<'_>,
     ) -> Result<u32, DatastoreError> {
         self.require_transaction()?;
         let (slot, position) = self.index_slot(index)?;
         let mut found = std::mem::take(&mut self.transaction.found);
-        let result = self.at(slot).table.indexes()[position].for_range(
-            prefix,
-            usize::from(prefix_columns),
-            start,
-            end,
-            |id| found.push(id),
-        );
+        let table = &self.at(slot).table;
+        let (rows, layout) = (table.rows(), table.layout());
+        let result = table.indexes()[position].for_range(rows, layout, range, |id| found.push(id));
         let result = result
             .map_err(DatastoreError::from)
             .and_then(|()| self.delete_rows(slot, &found));

@@ -6,7 +6,9 @@ use std::cmp::Ordering;
 use std::path::Path;
 
 use common::*;
-use lightcone_engine::{CommitOutput, Datastore, DatastoreError, DeltaKind, Replayer, RowBuffer};
+use lightcone_engine::{
+    CommitOutput, Datastore, DatastoreError, DeltaKind, RangeBounds, Replayer, RowBuffer, Scan,
+};
 use lightcone_log::{Frame, Log, MemoryLog};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
@@ -360,13 +362,9 @@ impl Run {
                 if columns[0] != 0 {
                     return;
                 }
-                let result = self.datastore.delete_by_index_range(
-                    index_id,
-                    &[],
-                    0,
-                    &bound(0, start),
-                    &bound(1, end),
-                );
+                let (start_bytes, end_bytes) = (bound(0, start), bound(1, end));
+                let range = RangeBounds::of_first(&start_bytes, &end_bytes);
+                let result = self.datastore.delete_by_index_range(index_id, range);
                 if !ordered {
                     return assert!(matches!(result, Err(DatastoreError::WrongIndexAlgorithm)));
                 }
@@ -415,6 +413,57 @@ impl Run {
                     .index_scan_point(self.index_id(number, index), &row(&point), &mut found)
                     .expect("a good point");
                 assert_eq!(found.bytes.len(), expected);
+                self.check_parts(number, index, &row(&point), values.len() * 7);
+            }
+        }
+    }
+
+    /// Scans in small parts give the same rows, in the same order, as those that take all at once.
+    fn check_parts(&self, number: usize, index: usize, point: &[u8], bytes_max: usize) {
+        let (datastore, table) = (&self.datastore, self.tables[number].id);
+        let (index, ordered) = (
+            self.index_id(number, index),
+            self.tables[number].indexes[index].3,
+        );
+        let all = |read: &dyn Fn(&mut RowBuffer) -> Result<(), DatastoreError>| {
+            let mut out = RowBuffer::default();
+            read(&mut out).expect("a good scan");
+            out.bytes
+        };
+        let parts = |begin: &dyn Fn(&mut Scan, &mut RowBuffer) -> Result<(), DatastoreError>| {
+            let (mut scan, mut out) = (Scan::default(), RowBuffer::default());
+            begin(&mut scan, &mut out).expect("a good scan");
+            let mut bytes = std::mem::take(&mut out.bytes);
+            while scan.has_more() {
+                out.clear();
+                datastore
+                    .continue_scan(&mut scan, bytes_max, &mut out)
+                    .expect("a good scan");
+                assert!(!out.bytes.is_empty(), "more rows were promised");
+                bytes.append(&mut out.bytes);
+            }
+            bytes
+        };
+        assert_eq!(
+            parts(&|scan, out| datastore.begin_scan(table, scan, bytes_max, out)),
+            all(&|out| datastore.scan(table, out))
+        );
+        assert_eq!(
+            parts(&|scan, out| datastore.begin_point_scan(index, point, scan, bytes_max, out)),
+            all(&|out| datastore.index_scan_point(index, point, out))
+        );
+        let from_point = [&[0], point].concat();
+        for range in [
+            RangeBounds::of_first(&[2], &[2]),
+            RangeBounds::of_first(&from_point, &[2]),
+        ] {
+            if ordered {
+                assert_eq!(
+                    parts(
+                        &|scan, out| datastore.begin_range_scan(index, range, scan, bytes_max, out)
+                    ),
+                    all(&|out| datastore.index_scan_range(index, range, out))
+                );
             }
         }
     }

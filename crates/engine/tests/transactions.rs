@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use lightcone_engine::record::{put_clock, GroupKind, Record, Records};
-use lightcone_engine::{CommitOutput, Datastore, DatastoreError as E, Replayer, RowBuffer};
+use lightcone_engine::{
+    CommitOutput, Datastore, DatastoreError as E, RangeBounds, Replayer, RowBuffer,
+};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, IndexId, TableId};
 
 fn accounts() -> (Datastore, Vec<u8>) {
@@ -70,13 +72,13 @@ fn errors_and_their_numbers() {
         datastore.row_count(table).err(),
         datastore.index_scan_point(index, &[], buffer).err(),
         datastore
-            .index_scan_range(index, &[], 0, &[], &[], buffer)
+            .index_scan_range(index, RangeBounds::of_first(&[], &[]), buffer)
             .err(),
         datastore.insert(table, &[], generated).err(),
         datastore.update(table, index, &[], generated).err(),
         datastore.delete_by_index_point(index, &[]).err(),
         datastore
-            .delete_by_index_range(index, &[], 0, &[], &[])
+            .delete_by_index_range(index, RangeBounds::of_first(&[], &[]))
             .err(),
         datastore.delete_all_by_eq(table, &[]).err(),
         datastore.clear(table).err(),
@@ -100,7 +102,7 @@ fn errors_and_their_numbers() {
         ),
         (
             datastore
-                .index_scan_range(IndexId(99), &[], 0, &[], &[], buffer)
+                .index_scan_range(IndexId(99), RangeBounds::of_first(&[], &[]), buffer)
                 .err(),
             5,
         ),
@@ -127,25 +129,32 @@ fn errors_and_their_numbers() {
         (datastore.index_scan_point(index, &[], buffer).err(), 3),
         (
             datastore
-                .index_scan_range(index, &[], 0, &[2], &[2], buffer)
+                .index_scan_range(index, RangeBounds::of_first(&[2], &[2]), buffer)
                 .err(),
             10,
         ),
         (
             datastore
-                .index_scan_range(ordered, &[], 2, &[2], &[2], buffer)
+                .index_scan_range(
+                    ordered,
+                    RangeBounds {
+                        prefix_columns: 2,
+                        ..RangeBounds::of_first(&[2], &[2])
+                    },
+                    buffer,
+                )
                 .err(),
             3,
         ),
         (
             datastore
-                .index_scan_range(ordered, &[], 0, &[], &[2], buffer)
+                .index_scan_range(ordered, RangeBounds::of_first(&[], &[2]), buffer)
                 .err(),
             3,
         ),
         (
             datastore
-                .delete_by_index_range(index, &[], 0, &[2], &[2])
+                .delete_by_index_range(index, RangeBounds::of_first(&[2], &[2]))
                 .err(),
             10,
         ),

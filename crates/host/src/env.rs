@@ -5,7 +5,9 @@ mod procedures;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lightcone_engine::{Datastore, DatastoreError, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_engine::{
+    Datastore, DatastoreError, RangeBounds, RowBuffer, Scan, ST_CONNECTION_CREDENTIALS_ID,
+};
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{ConnectionId, Identity, IndexId, TableId, Timestamp};
 
@@ -205,13 +207,17 @@ impl HostEnv {
 
     /// `datastore_table_scan_bsatn`; the result is an iterator.
     pub fn table_scan(&mut self, table: TableId) -> Result<u32, AbiError> {
-        self.scan(|datastore, buffer| datastore.scan(table, buffer))
+        self.scan(|datastore, scan, bytes_max, buffer| {
+            datastore.begin_scan(table, scan, bytes_max, buffer)
+        })
     }
 
     /// `datastore_index_scan_point_bsatn`; the result is an iterator.
     #[inline]
     pub fn index_scan_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
-        self.scan(|datastore, buffer| datastore.index_scan_point(index, point, buffer))
+        self.scan(|datastore, scan, bytes_max, buffer| {
+            datastore.begin_point_scan(index, point, scan, bytes_max, buffer)
+        })
     }
 
     /// `datastore_index_scan_range_bsatn`; the result is an iterator.
@@ -223,25 +229,61 @@ impl HostEnv {
         rstart: &[u8],
         rend: &[u8],
     ) -> Result<u32, AbiError> {
-        self.scan(|datastore, buffer| {
-            datastore.index_scan_range(index, prefix, prefix_elems, rstart, rend, buffer)
+        let range = range_bounds(prefix, prefix_elems, rstart, rend);
+        self.scan(|datastore, scan, bytes_max, buffer| {
+            datastore.begin_range_scan(index, range, scan, bytes_max, buffer)
         })
     }
 
     #[inline]
     fn scan(
         &mut self,
-        scan: impl FnOnce(&Datastore, &mut RowBuffer) -> Result<(), DatastoreError>,
+        begin: impl FnOnce(&Datastore, &mut Scan, usize, &mut RowBuffer) -> Result<(), DatastoreError>,
     ) -> Result<u32, AbiError> {
         let datastore = self
             .datastore
             .as_deref()
             .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
         let limits = &self.config.limits;
-        self.iterators
-            .open(limits.iterators_max, limits.iterator_bytes_max, |buffer| {
-                scan(datastore, buffer).map_err(failed)
-            })
+        self.iterators.open(
+            limits.iterators_max,
+            limits.iterator_bytes_max,
+            |scan, bytes_max, buffer| begin(datastore, scan, bytes_max, buffer).map_err(failed),
+        )
+    }
+
+    /// Before a table changes: iterators over it go on with the rows as they are now.
+    #[inline]
+    fn finish_scans_of(&mut self, table: TableId) -> Result<(), AbiError> {
+        if !self.iterators.has_unfinished() {
+            return Ok(());
+        }
+        self.finish_scans(Some(table))
+    }
+
+    /// The same for the table of an index.
+    #[inline]
+    fn finish_scans_by(&mut self, index: IndexId) -> Result<(), AbiError> {
+        if !self.iterators.has_unfinished() {
+            return Ok(());
+        }
+        let datastore = self.datastore.as_deref();
+        self.finish_scans(datastore.and_then(|datastore| datastore.table_of_index(index)))
+    }
+
+    #[cold]
+    fn finish_scans(&mut self, table: Option<TableId>) -> Result<(), AbiError> {
+        let Some(datastore) = self.datastore.as_deref() else {
+            return Ok(());
+        };
+        self.iterators.finish(
+            self.config.limits.iterator_bytes_max,
+            |scan| Some(scan.table()) == table,
+            |scan, bytes_max, buffer| {
+                let proceeded = datastore.continue_scan(scan, bytes_max, buffer);
+                proceeded.map_err(failed)
+            },
+        )
     }
 
     /// Scan and read in one step, without an iterator (docs/js-abi.md): the key is the start of `buffer`, and all rows
@@ -287,6 +329,18 @@ impl HostEnv {
         iterator: u32,
         buffer: &mut [u8],
     ) -> Result<Advance, AbiError> {
+        if self.iterators.is_used_up(iterator) {
+            let datastore = self
+                .datastore
+                .as_deref()
+                .ok_or(AbiError::Errno(Errno::NO_SUCH_ITER))?;
+            let bytes_max = self.config.limits.iterator_bytes_max;
+            self.iterators
+                .refill(iterator, bytes_max, |scan, bytes_max, rows| {
+                    let proceeded = datastore.continue_scan(scan, bytes_max, rows);
+                    proceeded.map_err(failed)
+                })?;
+        }
         Ok(self.iterators.advance(iterator, buffer)?)
     }
 
@@ -300,6 +354,7 @@ impl HostEnv {
     /// `datastore_insert_bsatn`: overwrites the start of `row` with the generated column values and returns their size.
     #[inline]
     pub fn insert(&mut self, table: TableId, row: &mut [u8]) -> Result<usize, AbiError> {
+        self.finish_scans_of(table)?;
         let (datastore, generated) = self.datastore_mut()?;
         generated.clear();
         datastore.insert(table, row, generated).map_err(failed)?;
@@ -314,6 +369,7 @@ impl HostEnv {
         index: IndexId,
         row: &mut [u8],
     ) -> Result<usize, AbiError> {
+        self.finish_scans_of(table)?;
         let (datastore, generated) = self.datastore_mut()?;
         generated.clear();
         datastore
@@ -324,6 +380,7 @@ impl HostEnv {
 
     /// `datastore_delete_by_index_scan_point_bsatn`
     pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
+        self.finish_scans_by(index)?;
         self.datastore_mut()?
             .0
             .delete_by_index_point(index, point)
@@ -339,14 +396,16 @@ impl HostEnv {
         rstart: &[u8],
         rend: &[u8],
     ) -> Result<u32, AbiError> {
+        self.finish_scans_by(index)?;
         let (datastore, _) = self.datastore_mut()?;
         datastore
-            .delete_by_index_range(index, prefix, prefix_elems, rstart, rend)
+            .delete_by_index_range(index, range_bounds(prefix, prefix_elems, rstart, rend))
             .map_err(failed)
     }
 
     /// `datastore_delete_all_by_eq_bsatn`
     pub fn delete_all_by_eq(&mut self, table: TableId, relation: &[u8]) -> Result<u32, AbiError> {
+        self.finish_scans_of(table)?;
         self.datastore_mut()?
             .0
             .delete_all_by_eq(table, relation)
@@ -355,6 +414,7 @@ impl HostEnv {
 
     /// `datastore_clear`
     pub fn clear(&mut self, table: TableId) -> Result<u64, AbiError> {
+        self.finish_scans_of(table)?;
         self.datastore_mut()?.0.clear(table).map_err(failed)
     }
 
@@ -529,6 +589,20 @@ fn jwt_payload(credentials: &RowBuffer) -> &str {
     row.read_u128()
         .and_then(|_| row.read_str())
         .unwrap_or_default()
+}
+
+fn range_bounds<'a>(
+    prefix: &'a [u8],
+    prefix_elems: u16,
+    start: &'a [u8],
+    end: &'a [u8],
+) -> RangeBounds<'a> {
+    RangeBounds {
+        prefix,
+        prefix_columns: usize::from(prefix_elems),
+        start,
+        end,
+    }
 }
 
 /// The generated values always fit, as they are part of the row.

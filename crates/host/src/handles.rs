@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use lightcone_engine::RowBuffer;
+use lightcone_engine::{RowBuffer, Scan};
 
 use crate::{AbiError, Errno, HostTrap, LimitKind};
 
@@ -190,9 +190,14 @@ impl ByteSinks {
 }
 
 /// Row iterators: the rows that a scan found, given out in whole chunks.
+///
+/// A scan runs in parts, each when the one before is given out; what is left of it is fetched before its table changes, so
+/// that the module sees the rows as they were when it began (spec 03 §8.2).
 #[derive(Default)]
 pub(crate) struct RowIterators {
     slots: Vec<Slot>,
+    /// Open iterators whose scan has not come to its end.
+    unfinished: usize,
     /// Closed slots, the one used last on top: its buffer is warm.
     free: Vec<u32>,
     /// Bytes of rows in all open iterators.
@@ -203,24 +208,33 @@ pub(crate) struct RowIterators {
 
 #[derive(Default)]
 struct Slot {
+    /// The part that is being given out.
     buffer: RowBuffer,
+    scan: Scan,
+    /// Most bytes of the next part.
+    part_bytes: usize,
     /// Bytes given out so far, and the first chunk after them.
     position: usize,
     chunk: usize,
     open: bool,
 }
 
+/// The first part of a scan has about so many bytes, for the many modules that read one row or a page of them; each one
+/// after it has twice as many as the one before, up to the largest.
+const PART_BYTES_FIRST: usize = 4 << 10;
+const PART_BYTES_MAX: usize = 256 << 10;
+
 /// How many bytes of row buffers an instance keeps between scans.
 const SPARE_ROW_BYTES_MAX: usize = 64 << 20;
 
 impl RowIterators {
-    /// Runs a scan into a fresh iterator. If the scan fails there is no iterator.
+    /// Begins a scan in a fresh iterator. If the scan fails there is no iterator.
     #[inline]
     pub(crate) fn open(
         &mut self,
         iterators_max: usize,
         iterator_bytes_max: usize,
-        scan: impl FnOnce(&mut RowBuffer) -> Result<(), AbiError>,
+        begin: impl FnOnce(&mut Scan, usize, &mut RowBuffer) -> Result<(), AbiError>,
     ) -> Result<u32, AbiError> {
         let index = match self.free.pop() {
             Some(index) => {
@@ -240,24 +254,84 @@ impl RowIterators {
             }
         };
         let slot = &mut self.slots[index as usize];
-        let scanned = scan(&mut slot.buffer);
+        let begun = begin(&mut slot.scan, PART_BYTES_FIRST, &mut slot.buffer);
+        slot.part_bytes = PART_BYTES_FIRST * 2;
         slot.position = 0;
         slot.chunk = 0;
         slot.open = true;
         self.open_bytes += slot.buffer.bytes.len();
-        if let Err(error) = scanned {
+        self.unfinished += usize::from(slot.scan.has_more());
+        let checked = begun.and_then(|()| self.check_bytes(iterator_bytes_max));
+        if let Err(error) = checked {
             self.release(index);
             return Err(error);
         }
+        Ok(index + 1)
+    }
+
+    #[inline]
+    fn check_bytes(&self, iterator_bytes_max: usize) -> Result<(), AbiError> {
         if self.open_bytes > iterator_bytes_max {
-            self.release(index);
             return Err(HostTrap::Limit {
                 kind: LimitKind::IteratorBytes,
                 limit: iterator_bytes_max as u64,
             }
             .into());
         }
-        Ok(index + 1)
+        Ok(())
+    }
+
+    /// Whether the scan of an iterator must be continued before it can give out more rows.
+    #[inline]
+    pub(crate) fn is_used_up(&self, id: u32) -> bool {
+        let slot = self.slots.get(id.wrapping_sub(1) as usize);
+        slot.is_some_and(|slot| {
+            slot.open && slot.scan.has_more() && slot.chunk == slot.buffer.chunk_ends.len()
+        })
+    }
+
+    /// Fetches the next part of a scan that is used up.
+    pub(crate) fn refill(
+        &mut self,
+        id: u32,
+        iterator_bytes_max: usize,
+        proceed: impl FnOnce(&mut Scan, usize, &mut RowBuffer) -> Result<(), AbiError>,
+    ) -> Result<(), AbiError> {
+        let slot = &mut self.slots[id as usize - 1];
+        self.open_bytes -= slot.buffer.bytes.len();
+        slot.buffer.clear();
+        slot.position = 0;
+        slot.chunk = 0;
+        proceed(&mut slot.scan, slot.part_bytes, &mut slot.buffer)?;
+        slot.part_bytes = (slot.part_bytes * 2).min(PART_BYTES_MAX);
+        self.open_bytes += slot.buffer.bytes.len();
+        self.unfinished -= usize::from(!slot.scan.has_more());
+        self.check_bytes(iterator_bytes_max)
+    }
+
+    /// Whether anybody reads a table whose rows are not all fetched.
+    #[inline]
+    pub(crate) fn has_unfinished(&self) -> bool {
+        self.unfinished > 0
+    }
+
+    /// Fetches all that is left of the scans for which `is_meant` holds.
+    pub(crate) fn finish(
+        &mut self,
+        iterator_bytes_max: usize,
+        is_meant: impl Fn(&Scan) -> bool,
+        mut proceed: impl FnMut(&mut Scan, usize, &mut RowBuffer) -> Result<(), AbiError>,
+    ) -> Result<(), AbiError> {
+        for slot in &mut self.slots {
+            if !(slot.open && slot.scan.has_more() && is_meant(&slot.scan)) {
+                continue;
+            }
+            let before = slot.buffer.bytes.len();
+            proceed(&mut slot.scan, usize::MAX, &mut slot.buffer)?;
+            self.open_bytes += slot.buffer.bytes.len() - before;
+            self.unfinished -= 1;
+        }
+        self.check_bytes(iterator_bytes_max)
     }
 
     #[inline]
@@ -290,7 +364,7 @@ impl RowIterators {
         }
         let count = end - slot.position;
         buffer[..count].copy_from_slice(&slot.buffer.bytes[slot.position..end]);
-        if chunk < ends.len() {
+        if chunk < ends.len() || slot.scan.has_more() {
             slot.position = end;
             slot.chunk = chunk;
             return Ok(Advance::More(count));
@@ -311,6 +385,8 @@ impl RowIterators {
     fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         self.open_bytes -= slot.buffer.bytes.len();
+        self.unfinished -= usize::from(slot.scan.has_more());
+        slot.scan.end();
         slot.open = false;
         slot.buffer.clear();
         let capacity = slot.buffer.bytes.capacity();
@@ -395,8 +471,8 @@ mod tests {
 
     fn rows(
         chunks: &'static [&'static [u8]],
-    ) -> impl FnOnce(&mut RowBuffer) -> Result<(), AbiError> {
-        move |buffer| {
+    ) -> impl FnOnce(&mut Scan, usize, &mut RowBuffer) -> Result<(), AbiError> {
+        move |_, _, buffer| {
             for chunk in chunks {
                 buffer.bytes.extend_from_slice(chunk);
                 buffer.chunk_ends.push(buffer.bytes.len());

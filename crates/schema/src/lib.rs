@@ -26,5 +26,5 @@ pub use plan::{migration_token, unchanged_plan_text, PlanStyle};
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
     ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,
-    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema,
+    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema, FIRST_USER_ID,
 };

@@ -13,7 +13,7 @@ mod rows;
 mod seed;
 mod table;
 
-pub use index::{Index, PointKey};
+pub use index::{Index, PointKey, RangeBounds};
 pub use layout::RowLayout;
 pub use page::PageImage;
 pub use rows::{RowId, RowSnapshot, RowStore};

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lightcone_schema::IndexAlgorithm;
-use lightcone_table::{Error, InsertError, Inserted, RowId, Table, TableSnapshot};
+use lightcone_table::{Error, InsertError, Inserted, RangeBounds, RowId, Table, TableSnapshot};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId};
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -233,13 +233,16 @@ impl Model {
         };
         let prefix = row(&key[..prefix_columns.min(key.len())]);
         let mut found = Vec::new();
-        let result = self.table.indexes()[index].for_range(
-            &prefix,
+        let (start_bytes, end_bytes) = (start.encode(), end.encode());
+        let range = RangeBounds {
+            prefix: &prefix,
             prefix_columns,
-            &start.encode(),
-            &end.encode(),
-            |id| found.push(id),
-        );
+            start: &start_bytes,
+            end: &end_bytes,
+        };
+        let (rows, layout) = (self.table.rows(), self.table.layout());
+        let result =
+            self.table.indexes()[index].for_range(rows, layout, range, |id| found.push(id));
         if matches!(model.algorithm, IndexAlgorithm::Hash(_)) {
             return assert_eq!(result, Err(Error::NotOrdered));
         }
@@ -410,11 +413,16 @@ fn direct_ranges_at_borders() {
     let scan = |start: &Bound, end: &Bound| {
         let mut found = Vec::new();
         table.indexes()[0]
-            .for_range(&[], 0, &start.encode(), &end.encode(), |id| {
-                found.push(u32::from_le_bytes(
-                    table.row(id).try_into().expect("four bytes"),
-                ));
-            })
+            .for_range(
+                table.rows(),
+                table.layout(),
+                RangeBounds::of_first(&start.encode(), &end.encode()),
+                |id| {
+                    found.push(u32::from_le_bytes(
+                        table.row(id).try_into().expect("four bytes"),
+                    ));
+                },
+            )
             .expect("a good range");
         found
     };
@@ -450,13 +458,13 @@ fn fields_of_a_product_column_are_a_prefix() {
     let count = |prefix: &[V], columns, start: Bound, end: Bound| {
         let mut count = 0;
         let index = &table.indexes()[0];
-        index.for_range(
-            &row(prefix),
-            columns,
-            &start.encode(),
-            &end.encode(),
-            |_| count += 1,
-        )?;
+        let range = RangeBounds {
+            prefix: &row(prefix),
+            prefix_columns: columns,
+            start: &start.encode(),
+            end: &end.encode(),
+        };
+        index.for_range(table.rows(), table.layout(), range, |_| count += 1)?;
         Ok::<_, Error>(count)
     };
     assert_eq!(
@@ -488,8 +496,14 @@ fn undecodable_bounds_are_refused() {
     table
         .insert(&row(&[V::U32(1), "a".into()]))
         .expect("a new row");
-    let scan = |prefix: &[u8], columns, start: &[u8], end: &[u8]| {
-        table.indexes()[0].for_range(prefix, columns, start, end, |_| {})
+    let scan = |prefix: &[u8], prefix_columns, start: &[u8], end: &[u8]| {
+        let range = RangeBounds {
+            prefix,
+            prefix_columns,
+            start,
+            end,
+        };
+        table.indexes()[0].for_range(table.rows(), table.layout(), range, |_| {})
     };
     assert!(scan(&[], 0, &[2], &[2]).is_ok());
     assert!(

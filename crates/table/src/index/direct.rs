@@ -40,15 +40,18 @@ impl Direct {
         *place = id.unwrap_or(NO_ROW);
     }
 
-    /// Calls `visit` with the rows of keys from `first` to `last`, which is not below it.
-    pub fn for_range(&self, first: u64, last: u64, visit: &mut impl FnMut(RowId)) {
+    /// Calls `visit` with the rows of keys from `first` to `last`, in their order, until it returns false.
+    pub fn walk_range(&self, first: u64, last: u64, mut visit: impl FnMut(RowId) -> bool) {
+        if first > last {
+            return;
+        }
         let chunk_of = |key: u64| key / DIRECT_CHUNK as u64;
         for &number in self.order.range(chunk_of(first)..=chunk_of(last)) {
             let base = number * DIRECT_CHUNK as u64;
             for (offset, &id) in self.chunks[&number].iter().enumerate() {
                 let key = base + offset as u64;
-                if id != NO_ROW && key >= first && key <= last {
-                    visit(id);
+                if id != NO_ROW && key >= first && key <= last && !visit(id) {
+                    return;
                 }
             }
         }

@@ -26,6 +26,27 @@ use crate::Error;
 /// The point a lookup asks for, as BSATN of the indexed columns in index order.
 pub type PointKey<'a> = &'a [u8];
 
+/// The rows a range scan asks for: BSATN of the first `prefix_columns` columns, and bounds of the next one (03 §8.3).
+#[derive(Clone, Copy)]
+pub struct RangeBounds<'a> {
+    pub prefix: &'a [u8],
+    pub prefix_columns: usize,
+    pub start: &'a [u8],
+    pub end: &'a [u8],
+}
+
+impl<'a> RangeBounds<'a> {
+    /// Bounds of the first column.
+    pub fn of_first(start: &'a [u8], end: &'a [u8]) -> RangeBounds<'a> {
+        RangeBounds {
+            prefix: &[],
+            prefix_columns: 0,
+            start,
+            end,
+        }
+    }
+}
+
 /// One index of a table.
 pub struct Index {
     reader: KeyReader,
@@ -187,48 +208,99 @@ impl Index {
         Ok(())
     }
 
+    /// Like [`Index::for_point`], but only behind the row `after` if there is one, and only until `visit` returns false.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn walk_point(
+        &self,
+        rows: &RowStore,
+        layout: &RowLayout,
+        point: PointKey<'_>,
+        after: Option<RowId>,
+        mut visit: impl FnMut(RowId) -> bool,
+    ) -> Result<(), Error> {
+        let reader = &self.reader;
+        ordered!(&self.structure,
+            unique _map => (),
+            many set => {
+                set_walk_point(set, reader.of_point(layout, point)?, after, visit);
+                return Ok(());
+            },
+            hash _hash => (),
+            direct _direct => ());
+        // All others hold one row for a key.
+        if after.is_some() {
+            return Ok(());
+        }
+        self.for_point(rows, layout, point, |id| {
+            visit(id);
+        })
+    }
+
     /// Calls `visit` with every row in the range (03 §8.3), in key order.
     ///
     /// # Errors
     /// If the index has no order, the prefix is too long, or a part does not decode.
     pub fn for_range(
         &self,
-        prefix: &[u8],
-        prefix_columns: usize,
-        start: &[u8],
-        end: &[u8],
+        rows: &RowStore,
+        layout: &RowLayout,
+        range: RangeBounds<'_>,
         mut visit: impl FnMut(RowId),
+    ) -> Result<(), Error> {
+        self.walk_range(rows, layout, range, None, |id| {
+            visit(id);
+            true
+        })
+    }
+
+    /// Like [`Index::for_range`], but only behind the row `after` if there is one, and only until `visit` returns false.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn walk_range(
+        &self,
+        rows: &RowStore,
+        layout: &RowLayout,
+        range: RangeBounds<'_>,
+        after: Option<RowId>,
+        visit: impl FnMut(RowId) -> bool,
     ) -> Result<(), Error> {
         if !self.ordered {
             return Err(Error::NotOrdered);
         }
-        let range = self.reader.range(prefix, prefix_columns, start, end)?;
+        let reader = &self.reader;
+        let range = reader.range(range.prefix, range.prefix_columns, range.start, range.end)?;
         if range.end.as_ref().is_some_and(|end| *end <= range.start) {
             return Ok(());
         }
-        let size = self.reader.fixed_bytes.unwrap_or(0);
-        match &self.structure {
-            Structure::Unique4(map) => map_range(map, &range, size, visit),
-            Structure::Unique8(map) => map_range(map, &range, size, visit),
-            Structure::Unique16(map) => map_range(map, &range, size, visit),
-            Structure::UniqueBytes(map) => map_range(map, &range, size, visit),
-            Structure::Many4(set) => set_range(set, &range, size, visit),
-            Structure::Many8(set) => set_range(set, &range, size, visit),
-            Structure::Many16(set) => set_range(set, &range, size, visit),
-            Structure::ManyBytes(set) => set_range(set, &range, size, visit),
-            Structure::Direct(direct) => {
-                let first = u64::from_bytes(&range.start, size);
-                // Byte strings that differ may still be one integer: then the range is empty.
-                let last = match &range.end {
-                    Some(end) => u64::from_bytes(end, size).checked_sub(1),
-                    None => Some(u64::MAX),
-                };
-                if let Some(last) = last.filter(|&last| last >= first) {
-                    direct.for_range(first, last, &mut visit);
-                }
+        let size = reader.fixed_bytes.unwrap_or(0);
+        let after = after.map(|id| (id, rows.get(id)));
+        ordered!(&self.structure,
+        unique map => {
+            let after = after.map(|(_, row)| reader.of_row(layout, row));
+            map_walk(map, &range, size, after, visit);
+        },
+        many set => {
+            let after = after.map(|(id, row)| (reader.of_row(layout, row), id));
+            set_walk(set, &range, size, after, visit);
+        },
+        hash _hash => unreachable!("hash indexes have no order"),
+        direct direct => {
+            let first = match after {
+                Some((_, row)) => reader.of_row::<u64>(layout, row).checked_add(1),
+                None => Some(u64::from_bytes(&range.start, size)),
+            };
+            // Byte strings that differ may still be one integer: then the range is empty.
+            let last = match &range.end {
+                Some(end) => u64::from_bytes(end, size).checked_sub(1),
+                None => Some(u64::MAX),
+            };
+            if let (Some(first), Some(last)) = (first, last) {
+                direct.walk_range(first, last, visit);
             }
-            Structure::Hash(_) => unreachable!("hash indexes have no order"),
-        }
+        });
         Ok(())
     }
 
@@ -279,30 +351,53 @@ fn set_point<K: Key>(set: &BTreeSet<(K, RowId)>, key: K, mut visit: impl FnMut(R
         .for_each(|(_, id)| visit(*id));
 }
 
-fn map_range<K: Key>(
+fn set_walk_point<K: Key>(
+    set: &BTreeSet<(K, RowId)>,
+    key: K,
+    after: Option<RowId>,
+    mut visit: impl FnMut(RowId) -> bool,
+) {
+    let start = match after {
+        Some(id) => Bound::Excluded((key.clone(), id)),
+        None => Bound::Included((key.clone(), 0)),
+    };
+    let _ = set
+        .range((start, Bound::Included((key, RowId::MAX))))
+        .all(|(_, id)| visit(*id));
+}
+
+fn map_walk<K: Key>(
     map: &BTreeMap<K, RowId>,
     range: &KeyRange,
     size: usize,
-    mut visit: impl FnMut(RowId),
+    after: Option<K>,
+    mut visit: impl FnMut(RowId) -> bool,
 ) {
-    let start = Bound::Included(K::from_bytes(&range.start, size));
+    let start = match after {
+        Some(key) => Bound::Excluded(key),
+        None => Bound::Included(K::from_bytes(&range.start, size)),
+    };
     let end = match &range.end {
         Some(end) => Bound::Excluded(K::from_bytes(end, size)),
         None => Bound::Unbounded,
     };
-    map.range((start, end)).for_each(|(_, id)| visit(*id));
+    let _ = map.range((start, end)).all(|(_, id)| visit(*id));
 }
 
-fn set_range<K: Key>(
+fn set_walk<K: Key>(
     set: &BTreeSet<(K, RowId)>,
     range: &KeyRange,
     size: usize,
-    mut visit: impl FnMut(RowId),
+    after: Option<(K, RowId)>,
+    mut visit: impl FnMut(RowId) -> bool,
 ) {
-    let start = Bound::Included((K::from_bytes(&range.start, size), 0));
+    let start = match after {
+        Some(entry) => Bound::Excluded(entry),
+        None => Bound::Included((K::from_bytes(&range.start, size), 0)),
+    };
     let end = match &range.end {
         Some(end) => Bound::Excluded((K::from_bytes(end, size), 0)),
         None => Bound::Unbounded,
     };
-    set.range((start, end)).for_each(|(_, id)| visit(*id));
+    let _ = set.range((start, end)).all(|(_, id)| visit(*id));
 }

@@ -131,6 +131,34 @@ impl RowStore {
         }
     }
 
+    /// Like [`RowStore::for_each`], but only behind the row `after` if there is one, and only until `visit` returns false.
+    /// Rows come in the order of their ids.
+    pub fn walk(&self, after: Option<RowId>, mut visit: impl FnMut(RowId, &[u8]) -> bool) {
+        let (pages, shift) = match &self.0 {
+            Kind::Dense(rows) => (rows.pages.len(), rows.shift),
+            Kind::Slotted(rows) => (rows.pages.len(), SLOTS.ilog2()),
+        };
+        let first = after.map_or(0, |id| id + 1);
+        for page in (first >> shift) as usize..pages {
+            let base = (page << shift) as RowId;
+            let mut go_on = true;
+            // The rest of a page is passed over: pages are small.
+            let step = |slot: usize, row: &[u8]| {
+                let id = base + slot as RowId;
+                go_on = go_on && (id < first || visit(id, row));
+            };
+            match &self.0 {
+                Kind::Dense(rows) => {
+                    dense_rows(rows.pages.bytes(page), rows.row_bytes, 1 << shift, step);
+                }
+                Kind::Slotted(rows) => slotted_rows(rows.pages.bytes(page), step),
+            }
+            if !go_on {
+                return;
+            }
+        }
+    }
+
     pub fn clear(&mut self) {
         match &mut self.0 {
             Kind::Dense(rows) => *rows = DenseRows::new(rows.row_bytes),
