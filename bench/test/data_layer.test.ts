@@ -4,6 +4,8 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { parseCommandLine } from "../src/opts";
+import { crmMethods } from "../src/rpc-servers/crm/methods";
+import { sqliteDrizzleCrm } from "../src/rpc-servers/crm/sqlite_store";
 import { sqliteDrizzleNotes } from "../src/rpc-servers/notes/sqlite_store";
 import { loopCost } from "../src/workloads/data_layer/serial";
 import { sqliteNotes } from "../src/workloads/data_layer/sqlite";
@@ -92,9 +94,9 @@ describe.each([
 });
 
 /** A run of data-layer-crm on SQLite in memory, loaded. */
-async function loadedCrm(pragmas: string[] = []) {
+async function loadedCrm(storeOf: typeof sqliteCrm, pragmas: string[] = []) {
   const database = new Database(":memory:");
-  const store = sqliteCrm(database);
+  const store = storeOf(database);
   const ops = crmOps(() => store);
   const run: RunNamed = (connection, kind, args = {}) => ops[kind]!(connection, args);
   const { config } = parseCommandLine("bench", ["data-layer-crm"], {})!;
@@ -106,9 +108,12 @@ async function loadedCrm(pragmas: string[] = []) {
   return { run, verify: () => workloadRun.verify(root, run, unused) };
 }
 
-describe("the verification of data-layer-crm", () => {
+describe.each([
+  ["statements", sqliteCrm],
+  ["Drizzle", sqliteDrizzleCrm],
+])("the verification of data-layer-crm in SQLite by %s", (_, storeOf) => {
   it("counts the rows of every table", async () => {
-    const { verify } = await loadedCrm();
+    const { verify } = await loadedCrm(storeOf);
     expect(await verify()).toEqual({
       ok: false,
       message:
@@ -121,12 +126,12 @@ describe("the verification of data-layer-crm", () => {
     ["foreign_keys = OFF", "a contact of no company was accepted"],
     ["ignore_check_constraints = ON", "a lead with an unknown status was accepted"],
   ])("notices %s", async (pragma, message) => {
-    const { verify } = await loadedCrm([pragma]);
+    const { verify } = await loadedCrm(storeOf, [pragma]);
     expect(await verify()).toEqual({ ok: false, message });
   });
 
   it("looks at what reads answer", async () => {
-    const { run } = await loadedCrm();
+    const { run } = await loadedCrm(storeOf);
     await expect(run(root, "find_unique_contact", { id: 1000 })).resolves.toEqual({ ok: true });
     await expect(run(root, "find_unique_contact", { id: 1001 })).rejects.toThrow("the answer is wrong");
     await expect(run(root, "find_many_contact", { companyId: 100, limit: 20 })).resolves.toEqual({
@@ -134,5 +139,23 @@ describe("the verification of data-layer-crm", () => {
     });
     await expect(run(root, "find_many_contact", { companyId: 100, limit: 9 })).rejects.toThrow("wrong");
     await expect(run(root, "find_many_lead", { status: "qualified", limit: 2000 })).rejects.toThrow("wrong");
+  });
+});
+
+describe("the RPC methods of data-layer-crm", () => {
+  const methods = crmMethods(sqliteDrizzleCrm(new Database(":memory:")));
+  const call = async (name: string, args: Record<string, unknown>) => methods[name]!(args);
+
+  it("say which argument makes no sense", async () => {
+    await call("crm_seed", { companies: 2, contacts: 4, leads: 8 });
+    await expect(call("crm_seed", { companies: 2, contacts: 4 })).rejects.toThrow("invalid leads");
+    await expect(call("crm_create_leads", { leads: [{ title: "a" }] })).rejects.toThrow("invalid source");
+    await expect(call("crm_find_leads", { status: "new", limit: -1 })).rejects.toThrow("invalid limit");
+    await expect(call("crm_find_contacts", { companyId: "1", limit: 9 })).rejects.toThrow(
+      "invalid companyId",
+    );
+    expect(await call("crm_find_contacts", { companyId: 2, limit: 9 })).toMatchObject([{ id: 2 }, { id: 4 }]);
+    expect(await call("crm_get_contact", { id: 5 })).toBeNull();
+    expect(await call("crm_counts", {})).toMatchObject({ companies: 2, contacts: 4, leads: 8, events: 0 });
   });
 });

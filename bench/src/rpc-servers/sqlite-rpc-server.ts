@@ -6,6 +6,8 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import { sqliteDrizzleStore } from "./content/sqlite_drizzle_store";
 import { contentMethods } from "./content/store";
+import { crmMethods } from "./crm/methods";
+import { sqliteDrizzleCrm } from "./crm/sqlite_store";
 import { sqliteJobs } from "./jobs/sqlite_store";
 import { jobMethods } from "./jobs/store";
 import { runAsProgram, serveRpc } from "./node_rpc_server";
@@ -31,6 +33,7 @@ runAsProgram(async () => {
       ...sqliteMethods(database),
       ...ycsbMethods(sqliteYcsb(database)),
       ...jobMethods(sqliteJobs(database)),
+      ...crmMethods(sqliteDrizzleCrm(database)),
       ...noteMethods(sqliteDrizzleNotes(database)),
       ...contentMethods(sqliteDrizzleStore(database)),
       describe: () => ({ ...describeSqlite(database), roundTripsPerTx: 1, orm: "Drizzle" }),

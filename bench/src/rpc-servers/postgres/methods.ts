@@ -3,6 +3,8 @@
 import type pg from "pg";
 import { postgresDrizzleStore } from "../content/postgres_drizzle_store";
 import { contentMethods } from "../content/store";
+import { crmMethods } from "../crm/methods";
+import { postgresDrizzleCrm } from "../crm/postgres_store";
 import { postgresJobs } from "../jobs/postgres_store";
 import { jobMethods } from "../jobs/store";
 import { noteMethods } from "../notes/methods";
@@ -114,6 +116,7 @@ export function postgresService(
     ...accountMethods(accounts, run),
     ...ycsbMethods(postgresYcsb(pool, counter)),
     ...jobMethods(postgresJobs(pool, counter, options.orm === "none")),
+    ...crmMethods(postgresDrizzleCrm(pool, counter)),
     ...noteMethods(postgresDrizzleNotes(pool, counter)),
     ...contentMethods(postgresDrizzleStore(pool, counter)),
     // Ours: what the columns of the report say is read from the database.

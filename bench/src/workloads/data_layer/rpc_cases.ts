@@ -39,7 +39,8 @@ export const postgresRpcNotes = rpcCase("postgres_rpc", "Node.js + Postgres");
 export const sqliteRpcNotes = rpcCase("sqlite_rpc", "Node.js + SQLite");
 export const bunNotes = rpcCase("bun", "Bun + Postgres");
 
-const drizzleDirect: ConnectorDefinition = {
+/** `postgres_direct` through an ORM. */
+export const drizzleDirect: ConnectorDefinition = {
   ...postgresDirect,
   key: "postgres_drizzle_direct",
   async prepare(context) {

@@ -12,6 +12,8 @@ interface Dialect {
   money: string;
   boolean: string;
   time: string;
+  /** A time that is that of the insertion, where the database knows it. */
+  now: string;
 }
 
 const dialects: Record<"postgres" | "sqlite", Dialect> = {
@@ -21,6 +23,7 @@ const dialects: Record<"postgres" | "sqlite", Dialect> = {
     money: "bigint",
     boolean: "boolean",
     time: "timestamptz",
+    now: "timestamptz DEFAULT now()",
   },
   sqlite: {
     id: "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -28,6 +31,7 @@ const dialects: Record<"postgres" | "sqlite", Dialect> = {
     money: "INTEGER",
     boolean: "INTEGER",
     time: "INTEGER",
+    now: "INTEGER",
   },
 };
 
@@ -38,11 +42,11 @@ const texts = (...columns: string[]) => columns.map((column) => `${column} text 
 
 /** Statements that make what is missing. */
 export function createCrmTables(name: keyof typeof dialects): string {
-  const { id, reference, money, boolean, time } = dialects[name];
+  const { id, reference, money, boolean, time, now } = dialects[name];
   const refersTo = (table: string) => `${table}_id ${reference} NOT NULL REFERENCES bench_crm_${table} (id)`;
   const table = (name: string, columns: string, ...indexes: string[]) =>
     [
-      `CREATE TABLE IF NOT EXISTS bench_crm_${name} (id ${id}, ${columns}, created_at ${time} NOT NULL)`,
+      `CREATE TABLE IF NOT EXISTS bench_crm_${name} (id ${id}, ${columns}, created_at ${now} NOT NULL)`,
       ...indexes.map((columns) => {
         const index = `bench_crm_${name}_${columns.replace(", ", "_")}`;
         return `CREATE INDEX IF NOT EXISTS ${index} ON bench_crm_${name} (${columns})`;
@@ -81,6 +85,6 @@ export function createCrmTables(name: keyof typeof dialects): string {
       "contact_id",
     ),
     `CREATE TABLE IF NOT EXISTS event_log (id ${id}, model text NOT NULL, op text NOT NULL,
-      record_id ${reference} NOT NULL, payload text NOT NULL, at ${time} NOT NULL)`,
+      record_id ${reference} NOT NULL, payload text NOT NULL, at ${now} NOT NULL)`,
   ].join(";\n");
 }

@@ -1,0 +1,1 @@
+export { bunCrm as default } from "../../workloads/data_layer_crm/rpc_cases";
