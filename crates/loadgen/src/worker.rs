@@ -145,7 +145,7 @@ impl<'a> Worker<'a> {
     fn run(&mut self, updates: &Sender<Update>) -> Result<(), Error> {
         let mut events = Events::with_capacity(1024);
         let mut seconds = 0;
-        let mut has_started = false;
+        let (mut has_started, mut has_paced_last) = (false, false);
         let (start_ns, end_ns) = (self.schedule.window_start_ns, self.schedule.window_end_ns);
         if self.pacer.is_none() {
             let now_ns = self.schedule.now_ns();
@@ -171,6 +171,11 @@ impl<'a> Worker<'a> {
                 seconds += 1;
                 continue;
             }
+            // Also once after the end: what fell due just before it is sent all the same.
+            if !has_paced_last {
+                self.pace(now_ns)?;
+                has_paced_last = now_ns >= end_ns;
+            }
             if self.callers == 0 || (now_ns >= end_ns && self.is_drained(now_ns)) {
                 break;
             }
@@ -179,7 +184,6 @@ impl<'a> Worker<'a> {
                 true => second_end_ns.min(end_ns),
                 false => end_ns + DRAIN_NS_MAX,
             };
-            self.pace(now_ns)?;
             let wake_ns = self.try_again(now_ns).unwrap_or(wake_ns).min(wake_ns);
             let timeout = Duration::from_nanos(wake_ns.saturating_sub(now_ns));
             match self.poll.poll(&mut events, Some(timeout)) {

@@ -65,6 +65,16 @@ fn reducer_calls_over_http() {
 }
 
 #[test]
+fn convex_mutations() {
+    let mock = MockRpc::start(Manner::Usual);
+    try_run(&mock, "--target rpc --seed --seconds 0.1").unwrap();
+    let before = mock.calls();
+    let report = try_run(&mock, "--target convex").unwrap();
+    assert!(report.is_clean(), "{report}");
+    assert!(report.total.succeeded() <= mock.calls() - before);
+}
+
+#[test]
 fn transfers_without_effect_are_counted_apart() {
     for target in ["rpc", "batched"] {
         let mock = MockRpc::start(Manner::Usual);

@@ -169,6 +169,18 @@ fn answer(bank: &mut Bank, path: &str, body: &str, manner: Manner) -> (u16, Stri
                 false => (530, "insufficient_funds".into()),
             };
         }
+        "/api/mutation?format=json" => {
+            let request: Value = serde_json::from_str(body).unwrap();
+            assert_eq!(request["path"], "transfer:transfer");
+            let id = |name: &str| number(&request["args"][name]) as usize;
+            bank.transfer(
+                id("from_id"),
+                id("to_id"),
+                number(&request["args"]["amount"]),
+            );
+            let answer = json!({ "status": "success", "value": null });
+            return (200, answer.to_string());
+        }
         "/rpc" => {}
         other => return (404, format!("no route {other}")),
     }
