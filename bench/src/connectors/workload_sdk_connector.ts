@@ -1,11 +1,8 @@
 // Connections by a client SDK for workloads besides test-1: any reducer and procedure of a module, by name.
 
-import { WebSocket as UndiciWebSocket } from "undici";
 import { type Config, webSocketUrl } from "../config";
 import type { Account, CallArguments, Connector, VerifyTotals } from "./connector";
-
-// Node 20 has no WebSocket of its own; both SDKs look for this one.
-Object.assign(globalThis, { WebSocket: globalThis.WebSocket ?? UndiciWebSocket });
+import { platformWebSocket } from "./sdk_connector";
 
 type Call = (args: CallArguments) => Promise<unknown>;
 
@@ -43,6 +40,8 @@ export interface WorkloadSdkOptions {
   config: Config;
   /** Tables to keep in the client's cache. */
   subscribesTo?: readonly string[];
+  /** The class of the sockets; `platformWebSocket` if left out. */
+  webSocket?: unknown;
 }
 
 export class WorkloadSdkConnector implements Connector {
@@ -55,6 +54,8 @@ export class WorkloadSdkConnector implements Connector {
 
   async open(): Promise<void> {
     const { builder, address, database, config, name } = this.options;
+    // Where both SDKs look for it.
+    Object.assign(globalThis, { WebSocket: this.options.webSocket ?? platformWebSocket });
     this.#connection = await new Promise<SdkConnection>((resolve, reject) => {
       (builder() as SdkBuilder)
         .withUri(webSocketUrl(address))

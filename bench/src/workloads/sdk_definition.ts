@@ -1,6 +1,7 @@
 // How the connectors with a client SDK are prepared for a workload: its module is published, and it loads its own data.
 
 import { setGlobalLogLevel } from "spacetimedb";
+import { WebSocket } from "ws";
 import type { Config } from "../config";
 import { type ConnectorDefinition, NotRunning } from "../connectors/connector";
 import { stdbDefinition } from "../connectors/stdb";
@@ -20,13 +21,23 @@ export interface SdkDefinitionOptions {
 
 const npmClient = "npm spacetimedb 2.10.1";
 
-/** Their clients, and the language of their modules. */
+interface System {
+  client: string;
+  language: keyof typeof suffixes;
+  webSocket?: unknown;
+}
+
+/** Their clients, and the language of their modules. `lightcone` has the sockets of the batched SQLite, as in test-1. */
 const systems = {
-  lightcone: { client: "lightcone (sdk-ts of this repository)", language: "TypeScript" },
+  lightcone: {
+    client: "lightcone (sdk-ts of this repository), sockets of ws",
+    language: "TypeScript",
+    webSocket: WebSocket,
+  },
   spacetimedb: { client: npmClient, language: "TypeScript" },
   spacetimedb_sub: { client: npmClient, language: "TypeScript" },
   spacetimedb_rust: { client: npmClient, language: "Rust" },
-} as const;
+} satisfies Record<string, System>;
 
 const suffixes = {
   TypeScript: { directory: "-ts", database: "" },
@@ -42,7 +53,7 @@ const databaseOf = (config: Config, module: string) =>
 
 export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinition {
   const { key, module, builder, neededProcedure, subscribesTo } = options;
-  const { client, language } = systems[key];
+  const { client, language, webSocket }: System = systems[key];
   const suffix = suffixes[language];
   const database = (config: Config) => `${databaseOf(config, module)}${suffix.database}`;
   const connect = (config: Config, address: string, name: string) =>
@@ -52,6 +63,7 @@ export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinitio
       address,
       database: name,
       config,
+      webSocket,
       ...(subscribesTo && { subscribesTo }),
     });
   const definition = stdbDefinition({
