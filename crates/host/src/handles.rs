@@ -635,7 +635,7 @@ mod tests {
     #[test]
     fn a_failed_scan_leaves_no_iterator() {
         let mut iterators = RowIterators::default();
-        let failed = iterators.open(10, 100, |buffer| {
+        let failed = iterators.open(10, 100, |_, _, buffer| {
             buffer.bytes.push(1);
             Err(Errno::NO_SUCH_TABLE.into())
         });
@@ -671,7 +671,7 @@ mod tests {
             }
             let (bytes, chunk_ends) = (expected.clone(), ends.clone());
             let id = iterators
-                .open(1, 10_000, |buffer| {
+                .open(1, 10_000, |_, _, buffer| {
                     buffer.bytes.extend_from_slice(&bytes);
                     buffer.chunk_ends.extend_from_slice(&chunk_ends);
                     Ok(())
