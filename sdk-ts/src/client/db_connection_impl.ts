@@ -15,6 +15,7 @@ import {
   Timestamp,
   toSql,
 } from "../core";
+import { preferCompiledScript } from "../core/utf8";
 import { CacheUpdater } from "./cache_updater";
 import { type PendingRequest, PendingRequests, pendingPromise } from "./calls";
 import { ClientCache } from "./client_cache";
@@ -42,6 +43,8 @@ import {
   writeCall,
   writeOneOffQuery,
 } from "./wire";
+
+preferCompiledScript();
 
 export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
 

@@ -1,4 +1,4 @@
-import { encodeUtf8, writeShortAscii } from "./utf8";
+import { encodeUtf8, writeQuickly } from "./utf8";
 
 const LOW_64_BITS = 0xffff_ffff_ffff_ffffn;
 
@@ -193,9 +193,10 @@ export class BinaryWriter {
   writeString(value: string): void {
     if (typeof value !== "string") value = value === undefined ? "" : String(value);
     this.expandBuffer(4 + value.length);
-    if (writeShortAscii(this.buffer.bytes, this.offset + 4, value)) {
-      this.buffer.view.setUint32(this.offset, value.length, true);
-      this.offset += 4 + value.length;
+    const size = writeQuickly(this.buffer.bytes, this.offset + 4, value);
+    if (size >= 0) {
+      this.buffer.view.setUint32(this.offset, size, true);
+      this.offset += 4 + size;
     } else {
       this.writeUInt8Array(encodeUtf8(value));
     }

@@ -1,7 +1,28 @@
 // Strings of columns are short and mostly ASCII: for these, going through TextEncoder and TextDecoder costs more than the
-// work itself, so both directions try ASCII first.
+// work itself, so both directions try ASCII first. A Lightcone host has functions without the detour (docs/js-abi.md).
 
-const SHORT_LENGTH = 32;
+/** Functions of a host. */
+export interface NativeText {
+  /** The string in `buffer[start..end]`; invalid sequences become U+FFFD. */
+  text_read(buffer: ArrayBufferLike, start: number, end: number): string;
+  /** Writes UTF-8 and returns its size; negative: so many bytes do not fit. */
+  text_write(text: string, buffer: ArrayBufferLike, start: number): number;
+}
+
+let native: NativeText | undefined;
+/** Up to these lengths, script is at least as fast as what is used for longer strings. */
+let shortRead = 32;
+let shortWrite = 32;
+
+export function preferNativeText(functions: NativeText): void {
+  native = functions;
+  shortRead = shortWrite = 8;
+}
+
+/** For engines that compile script, as those of clients do: an array per string costs more than its characters. */
+export function preferCompiledScript(): void {
+  shortWrite = 256;
+}
 
 let decoder: TextDecoder | undefined;
 let encoder: TextEncoder | undefined;
@@ -18,7 +39,7 @@ function makeDecoder(): TextDecoder {
 
 /** The text in `bytes[start..end]`; invalid sequences become U+FFFD. */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
-  if (end - start <= SHORT_LENGTH) {
+  if (end - start <= shortRead) {
     let text = "";
     let at = start;
     for (; at < end; at++) {
@@ -28,6 +49,7 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
     }
     if (at === end) return text;
   }
+  if (native) return native.text_read(bytes.buffer, bytes.byteOffset + start, bytes.byteOffset + end);
   decoder ??= makeDecoder();
   return decoder.decode(bytes.subarray(start, end));
 }
@@ -38,14 +60,18 @@ export function encodeUtf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
-/** Writes `text` at `at` if it is short ASCII and there is room; returns whether it did. */
-export function writeShortAscii(bytes: Uint8Array, at: number, text: string): boolean {
+/** Writes `text` at `at` if that is quickly done and there is room; returns its size, or -1 if it did not. */
+export function writeQuickly(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
-  if (length > SHORT_LENGTH || at + length > bytes.length) return false;
+  if (at + length > bytes.length) return -1;
+  if (length > shortWrite) {
+    const size = native ? native.text_write(text, bytes.buffer, bytes.byteOffset + at) : -1;
+    return size < 0 || at + size > bytes.length ? -1 : size;
+  }
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i);
-    if (code > 0x7f) return false;
+    if (code > 0x7f) return -1;
     bytes[at + i] = code;
   }
-  return true;
+  return length;
 }

@@ -9,12 +9,12 @@ use lightcone_host::{AbiError, Advance, Errno, HostTrap, PointRead};
 use lightcone_types::{ConnectionId, IndexId, TableId};
 
 use super::exception::{frames, FRAMES_MAX};
-use super::fast;
 use super::isolate::{CallBuffer, State};
 use super::values::{
     buffer_of, bytes_of, range, start, string_of, u128_of, u16_of, u32_of, uint8_array, with_state,
     BufferKind, Failure, Value,
 };
+use super::{fast, text};
 use crate::specifier::{self, SysVersion};
 use crate::sys::{self, Function as Sys};
 use crate::{texts, trace};
@@ -331,7 +331,16 @@ callbacks! {
     }
     call_decode |scope, args, rv| {
         let fatal = args.get(1).is_true();
-        rv.set(decode_text(scope, args.get(0), fatal)?);
+        rv.set(text::decode(scope, args.get(0), fatal)?);
+        Ok(())
+    }
+    call_text_read |scope, args, rv| {
+        let (start, end) = (u32_of(args.get(1))?, u32_of(args.get(2))?);
+        rv.set(text::read(scope, args.get(0), start, end)?);
+        Ok(())
+    }
+    call_text_write |scope, args, rv| {
+        rv.set_int32(text::write(scope, args.get(0), args.get(1), u32_of(args.get(2))?)?);
         Ok(())
     }
 }
@@ -342,54 +351,6 @@ const PANIC_LEVEL: u8 = 101;
 fn check_buffer(value: Value<'_>, kind: BufferKind) -> Result<(), Failure> {
     // SAFETY: the slice is dropped at once.
     unsafe { buffer_of(value, kind) }.map(drop)
-}
-
-/// `TextDecoder.decode` of a buffer or view.
-fn decode_text<'s>(
-    scope: &mut PinScope<'s, '_>,
-    value: Value<'s>,
-    fatal: bool,
-) -> Result<Value<'s>, Failure> {
-    let bytes: Vec<u8> = if let Ok(view) = value.try_cast::<::v8::ArrayBufferView>() {
-        let mut bytes = vec![0; view.byte_length()];
-        view.copy_contents(&mut bytes);
-        bytes
-    } else if let Ok(buffer) = value.try_cast::<::v8::ArrayBuffer>() {
-        let store = buffer.get_backing_store();
-        copy(&store)
-    } else if let Ok(buffer) = value.try_cast::<::v8::SharedArrayBuffer>() {
-        let store = buffer.get_backing_store();
-        copy(&store)
-    } else {
-        return Err(Failure::Type(format!(
-            "Expected `ArrayBuffer` or a view of one, got {}",
-            value.type_repr()
-        )));
-    };
-    let text = if bytes.is_ascii() {
-        ::v8::String::new_from_one_byte(scope, &bytes, ::v8::NewStringType::Normal)
-    } else if fatal && std::str::from_utf8(&bytes).is_err() {
-        return Err(Failure::Type(
-            "The encoded data was not valid utf-8".to_owned(),
-        ));
-    } else {
-        ::v8::String::new(scope, &String::from_utf8_lossy(&bytes))
-    };
-    match text {
-        Some(text) => Ok(text.into()),
-        None => Err(Failure::Range("the text is too long for a string")),
-    }
-}
-
-/// The bytes of a buffer. They are copied, because making the string may run the garbage collector.
-fn copy(store: &::v8::BackingStore) -> Vec<u8> {
-    match (store.data(), store.byte_length()) {
-        (None, _) | (_, 0) => Vec::new(),
-        // SAFETY: the store has so many bytes, and no other thread runs code of this module.
-        (Some(data), length) => {
-            unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), length) }.to_vec()
-        }
-    }
 }
 
 // ---- Failures ---------------------------------------------------------------------------------------------------------
@@ -546,11 +507,15 @@ pub(super) fn define_extras(scope: &mut PinScope<'_, '_>, direct: &CallBuffer) -
         fast::fast(Sys::Update),
         "row_update",
     )?;
+    let text_read = object(scope, call_text_read.map_fn_to(), None, "text_read")?;
+    let text_write = object(scope, call_text_write.map_fn_to(), None, "text_write")?;
     let buffer = Local::new(scope, &direct.object);
-    let members: [(&str, Value<'_>); 4] = [
+    let members: [(&str, Value<'_>); 6] = [
         ("version", version.into()),
         ("point_read", point_read.into()),
         ("row_update", row_update.into()),
+        ("text_read", text_read.into()),
+        ("text_write", text_write.into()),
         ("callBuffer", buffer.into()),
     ];
     for (name, value) in members {

@@ -34,6 +34,7 @@ mod imports;
 mod instance;
 mod isolate;
 mod memory;
+mod text;
 mod values;
 pub mod watchdog;
 

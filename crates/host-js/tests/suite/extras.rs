@@ -74,3 +74,41 @@ fn the_direct_hook_gets_calls_in_the_buffer() {
         "Info: standard 1"
     );
 }
+
+#[test]
+fn texts_are_read_and_written_in_place() {
+    let mut module = Running::script_with(
+        EXTRAS,
+        "if (!fast.text_read) { log('standard functions only'); } else {\n\
+         log(fast.text_write('caf\\u00e9', buf, 2), view.subarray(0, 8));\n\
+         log(fast.text_read(buf, 2, 7), fast.text_read(buf, 2, 5), fast.text_read(buf, 64, 64) === '');\n\
+         log(fast.text_read(buf, 2, 6).codePointAt(3).toString(16));\n\
+         log(fast.text_write('x'.repeat(62), buf, 2), fast.text_write('x'.repeat(63), buf, 2), view[63]);\n\
+         log(fast.text_write('\\u{1f600}\\ud800', buf, 0), view.subarray(0, 8));\n\
+         log(attempt(() => fast.text_read(buf, 3, 2)));\n\
+         log(attempt(() => fast.text_read(buf, 0, 65)));\n\
+         log(attempt(() => fast.text_write('', buf, 65)));\n\
+         log(attempt(() => fast.text_read(view, 0, 1)));\n\
+         log(attempt(() => fast.text_write(5, buf, 0))); }",
+        small_limits(),
+    );
+    let logs = module.logs();
+    if logs == ["standard functions only"] {
+        return;
+    }
+    assert_eq!(
+        logs,
+        [
+            "5 0,0,99,97,102,195,169,0",
+            "caf\u{e9} caf true",
+            "fffd",
+            "62 -63 120",
+            "7 240,159,152,128,239,191,189,120",
+            "RangeError: length argument was out of bounds for `ArrayBuffer`",
+            "RangeError: length argument was out of bounds for `ArrayBuffer`",
+            "RangeError: length argument was out of bounds for `ArrayBuffer`",
+            "TypeError: Expected `ArrayBuffer`, got Uint8Array",
+            "TypeError: Expected `string`, got Number",
+        ]
+    );
+}
