@@ -87,13 +87,15 @@ export async function startServer(context: PrepareContext): Promise<StdbServer> 
   say(`starting the server on ${context.asService ? defaultAddress : "a free port"}, with fresh data`);
   let running = await start(context.asService ? defaultAddress : "127.0.0.1:0");
   const address = running.ready;
-  const version = (await runCommand(join(directory, "spacetime"), ["--version"])).trim().split("\n")[0] ?? "";
+  // Among lines about the interface and the place of the program.
+  const lines = (await runCommand(join(directory, "spacetime"), ["--version"])).split("\n");
+  const version = lines.find((line) => line.startsWith("lightcone version")) ?? "lightcone";
   return {
     address,
     serverProcesses: () => [running.pid],
     dataDirectory: join(data, "data"),
     isOurs: true,
-    software: { server: `Lightcone (${version})` },
+    software: { server: version },
     crash: async () => {
       await running.kill();
       running = await start(address);
