@@ -227,6 +227,31 @@ async fn slow_clients_are_cut_off() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_too_much_sees_the_answer() {
+    let server = TestServer::start_with(config("[limits]\nprogram-bytes-max = 1000")).await;
+    let mut stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
+    let parts = 50;
+    let part = vec![0; 20_000];
+    let start = format!(
+        "POST /v1/database HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        parts * part.len()
+    );
+    stream.write_all(start.as_bytes()).await.expect("write");
+    for _ in 0..parts {
+        stream.write_all(&part).await.expect("the server reads on");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("answer");
+    assert!(
+        text.starts_with("HTTP/1.1 413 ") && text.contains("length limit exceeded"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn the_default_configuration_is_written() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let options = || {

@@ -14,6 +14,9 @@ use crate::budget::{ByteBudget, Charge};
 /// Limit for every body but a module.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// So much of a refused body is still taken: a client that is cut off while it sends does not see the answer.
+const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// A whole body. It counts against the server's budget as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Buffered {
@@ -55,12 +58,15 @@ pub(crate) async fn read(
         };
         length += data.len();
         if length > bytes_max {
+            drain(body, DRAIN_BYTES_MAX, pause_max).await;
             return Err(Failure::text(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "Failed to buffer the request body: length limit exceeded",
             ));
         }
         if !charge.hold(length) {
+            drop(charge);
+            drain(body, DRAIN_BYTES_MAX, pause_max).await;
             let text = "the server is receiving too much at once; try again later [LC0115]";
             return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
         }
