@@ -25,6 +25,7 @@ mod env;
 mod errno;
 mod error;
 mod handles;
+mod iterators;
 mod limits;
 mod module;
 mod procedure;
@@ -33,7 +34,8 @@ pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullCo
 pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions, PointRead};
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};
-pub use handles::{Advance, ReadProgress};
+pub use handles::ReadProgress;
+pub use iterators::Advance;
 pub use limits::HostLimits;
 pub use module::{
     LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall, ReducerOutcome,

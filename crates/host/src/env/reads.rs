@@ -1,0 +1,172 @@
+//! Names and reads (spec 03 §8.1, §8.2).
+
+use lightcone_engine::{Datastore, DatastoreError, RowBuffer, Scan};
+use lightcone_types::{IndexId, TableId};
+
+use super::{failed, range_bounds, HostEnv, PointRead};
+use crate::{AbiError, Advance, Errno, HostTrap};
+
+impl HostEnv {
+    /// `table_id_from_name`
+    pub fn table_id_from_name(&self, name: &str) -> Result<TableId, AbiError> {
+        self.datastore()?
+            .table_id_from_name(name)
+            .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
+    }
+
+    /// `index_id_from_name`
+    pub fn index_id_from_name(&self, name: &str) -> Result<IndexId, AbiError> {
+        self.datastore()?
+            .index_id_from_name(name)
+            .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
+    }
+
+    /// `datastore_table_row_count`
+    pub fn table_row_count(&self, table: TableId) -> Result<u64, AbiError> {
+        self.datastore()?.row_count(table).map_err(failed)
+    }
+
+    /// `datastore_table_scan_bsatn`; the result is an iterator.
+    pub fn table_scan(&mut self, table: TableId) -> Result<u32, AbiError> {
+        self.scan(|datastore, scan, bytes_max, buffer| {
+            datastore.begin_scan(table, scan, bytes_max, buffer)
+        })
+    }
+
+    /// `datastore_index_scan_point_bsatn`; the result is an iterator.
+    #[inline]
+    pub fn index_scan_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
+        self.scan(|datastore, scan, bytes_max, buffer| {
+            datastore.begin_point_scan(index, point, scan, bytes_max, buffer)
+        })
+    }
+
+    /// `datastore_index_scan_range_bsatn`; the result is an iterator.
+    pub fn index_scan_range(
+        &mut self,
+        index: IndexId,
+        prefix: &[u8],
+        prefix_elems: u16,
+        rstart: &[u8],
+        rend: &[u8],
+    ) -> Result<u32, AbiError> {
+        let range = range_bounds(prefix, prefix_elems, rstart, rend);
+        self.scan(|datastore, scan, bytes_max, buffer| {
+            datastore.begin_range_scan(index, range, scan, bytes_max, buffer)
+        })
+    }
+
+    #[inline]
+    fn scan(
+        &mut self,
+        begin: impl FnOnce(&Datastore, &mut Scan, usize, &mut RowBuffer) -> Result<(), DatastoreError>,
+    ) -> Result<u32, AbiError> {
+        let datastore = self
+            .datastore
+            .as_deref()
+            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let limits = &self.config.limits;
+        self.iterators.open(
+            limits.iterators_max,
+            limits.iterator_bytes_max,
+            |scan, bytes_max, buffer| begin(datastore, scan, bytes_max, buffer).map_err(failed),
+        )
+    }
+
+    /// Before a table changes: iterators over it go on with the rows as they are now.
+    #[inline]
+    pub(super) fn finish_scans_of(&mut self, table: TableId) -> Result<(), AbiError> {
+        if !self.iterators.has_unfinished() {
+            return Ok(());
+        }
+        self.finish_scans(Some(table))
+    }
+
+    /// The same for the table of an index.
+    #[inline]
+    pub(super) fn finish_scans_by(&mut self, index: IndexId) -> Result<(), AbiError> {
+        if !self.iterators.has_unfinished() {
+            return Ok(());
+        }
+        let datastore = self.datastore.as_deref();
+        self.finish_scans(datastore.and_then(|datastore| datastore.table_of_index(index)))
+    }
+
+    #[cold]
+    fn finish_scans(&mut self, table: Option<TableId>) -> Result<(), AbiError> {
+        let Some(datastore) = self.datastore.as_deref() else {
+            return Ok(());
+        };
+        self.iterators.finish(
+            self.config.limits.iterator_bytes_max,
+            |scan| Some(scan.table()) == table,
+            |scan, bytes_max, buffer| {
+                let proceeded = datastore.continue_scan(scan, bytes_max, buffer);
+                proceeded.map_err(failed)
+            },
+        )
+    }
+
+    /// Scan and read in one step, without an iterator (docs/js-abi.md): the key is the start of `buffer`, and all rows
+    /// found are written over it.
+    #[inline]
+    pub fn point_read(
+        &mut self,
+        index: IndexId,
+        buffer: &mut [u8],
+        key_len: usize,
+    ) -> Result<PointRead, AbiError> {
+        let datastore = self
+            .datastore
+            .as_deref()
+            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let key = buffer.get(..key_len).ok_or(HostTrap::OutOfBounds)?;
+        self.point_rows.clear();
+        datastore
+            .index_scan_point(index, key, &mut self.point_rows)
+            .map_err(failed)?;
+        let rows = &self.point_rows.bytes;
+        let Some(start) = buffer.get_mut(..rows.len()) else {
+            return Ok(PointRead::TooSmall(rows.len()));
+        };
+        start.copy_from_slice(rows);
+        Ok(PointRead::Rows(rows.len()))
+    }
+
+    /// Whether the iterator is there. Checked before guest memory is touched.
+    #[inline]
+    pub fn row_iter_exists(&self, iterator: u32) -> Result<(), AbiError> {
+        if self.iterators.exists(iterator) {
+            Ok(())
+        } else {
+            Err(AbiError::Errno(Errno::NO_SUCH_ITER))
+        }
+    }
+
+    /// `row_iter_bsatn_advance`
+    #[inline]
+    pub fn row_iter_advance(
+        &mut self,
+        iterator: u32,
+        buffer: &mut [u8],
+    ) -> Result<Advance, AbiError> {
+        if self.iterators.is_used_up(iterator) {
+            let datastore = self
+                .datastore
+                .as_deref()
+                .ok_or(AbiError::Errno(Errno::NO_SUCH_ITER))?;
+            let bytes_max = self.config.limits.iterator_bytes_max;
+            self.iterators
+                .refill(iterator, bytes_max, |scan, bytes_max, rows| {
+                    let proceeded = datastore.continue_scan(scan, bytes_max, rows);
+                    proceeded.map_err(failed)
+                })?;
+        }
+        Ok(self.iterators.advance(iterator, buffer)?)
+    }
+
+    /// `row_iter_bsatn_close`
+    pub fn row_iter_close(&mut self, iterator: u32) -> Result<(), AbiError> {
+        Ok(self.iterators.close(iterator)?)
+    }
+}
