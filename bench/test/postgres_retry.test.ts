@@ -1,4 +1,10 @@
+import type pg from "pg";
 import { describe, expect, it } from "vitest";
+import { postgresDrizzleStore } from "../src/rpc-servers/content/postgres_drizzle_store";
+import { postgresStore } from "../src/rpc-servers/content/postgres_store";
+import { postgresDrizzleCrm } from "../src/rpc-servers/crm/postgres_store";
+import { postgresDrizzleNotes } from "../src/rpc-servers/notes/postgres_store";
+import { PostgresAccounts } from "../src/rpc-servers/postgres/accounts";
 import {
   attemptsMax,
   isConnectionLoss,
@@ -6,6 +12,9 @@ import {
   retryDelay,
   withRetries,
 } from "../src/rpc-servers/postgres/retry";
+import { postgresYcsb } from "../src/rpc-servers/postgres/ycsb";
+import { postgresNotes } from "../src/workloads/data_layer/postgres";
+import { postgresCrm } from "../src/workloads/data_layer_crm/postgres";
 
 const withCode = (code: string) => Object.assign(new Error("refused"), { code });
 
@@ -98,5 +107,42 @@ describe("attempts", () => {
     );
     await expect(failing).rejects.toMatchObject({ code: "40001" });
     expect(attempts).toBe(attemptsMax);
+  });
+});
+
+describe("reads outside of transactions", () => {
+  /** A pool that refuses the first statement and finds nothing in the second. */
+  function refusingPool() {
+    const asked = { statements: 0 };
+    const query = async () => {
+      asked.statements += 1;
+      if (asked.statements === 1) throw withCode("40001");
+      return { rows: [], rowCount: 0 };
+    };
+    return { asked, pool: { query } as unknown as pg.Pool };
+  }
+
+  const counter = { retries: 0 };
+  const reads: Record<string, (pool: pg.Pool) => unknown> = {
+    "notes, node-postgres": (pool) => postgresNotes(pool).findMany(1),
+    "notes, drizzle": (pool) => postgresDrizzleNotes(pool).findMany(1),
+    "a note, drizzle": (pool) => postgresDrizzleNotes(pool).get(1),
+    "notes with tags, drizzle": (pool) => postgresDrizzleNotes(pool).findInclude(1),
+    "leads, node-postgres": (pool) => postgresCrm(pool).findLeads("new", 1),
+    "leads, drizzle": (pool) => postgresDrizzleCrm(pool).findLeads("new", 1),
+    "contacts, drizzle": (pool) => postgresDrizzleCrm(pool).findContacts(1, 1),
+    "a contact, drizzle": (pool) => postgresDrizzleCrm(pool).getContact(1),
+    "a record of ycsb": (pool) => postgresYcsb(pool, counter).read("user1"),
+    "a scan of ycsb": (pool) => postgresYcsb(pool, counter).scan("user1", 1),
+    content: (pool) => postgresStore(pool).read("1"),
+    "content, drizzle": (pool) => postgresDrizzleStore(pool, counter).read("1"),
+    "an account": (pool) => new PostgresAccounts(pool, "integer", counter).find(1),
+  };
+
+  it.each(Object.keys(reads))("are repeated when they are refused: %s", async (name) => {
+    const { asked, pool } = refusingPool();
+    const found = await reads[name]!(pool);
+    expect(found === undefined || (found as unknown[]).length === 0).toBe(true);
+    expect(asked.statements).toBe(2);
   });
 });

@@ -96,6 +96,8 @@ export function postgresDrizzleCrm(pool: pg.Pool, counter: RetryCounter = { retr
 
   const write = <T>(body: (transaction: Transaction) => Promise<T>): Promise<T> =>
     withRetries(() => database.transaction(body), counter);
+  // A read that is serializable may be refused as well.
+  const read = <T>(statement: () => PromiseLike<T>): Promise<T> => withRetries(statement, counter);
 
   return {
     async seed(data) {
@@ -135,17 +137,21 @@ export function postgresDrizzleCrm(pool: pg.Pool, counter: RetryCounter = { retr
         const [row] = await transaction.insert(activities).values(activity).returning({ id: activities.id });
         await transaction.insert(events).values(event("activity", row!.id, activity.subject));
       }),
-    findLeads: async (status, limit) =>
-      database.select().from(leads).where(eq(leads.status, status)).orderBy(asc(leads.id)).limit(limit),
-    findContacts: async (companyId, limit) =>
-      database
-        .select()
-        .from(contacts)
-        .where(eq(contacts.companyId, companyId))
-        .orderBy(asc(contacts.id))
-        .limit(limit),
+    findLeads: (status, limit) =>
+      read(() =>
+        database.select().from(leads).where(eq(leads.status, status)).orderBy(asc(leads.id)).limit(limit),
+      ),
+    findContacts: (companyId, limit) =>
+      read(() =>
+        database
+          .select()
+          .from(contacts)
+          .where(eq(contacts.companyId, companyId))
+          .orderBy(asc(contacts.id))
+          .limit(limit),
+      ),
     async getContact(id) {
-      const [row] = await database.select().from(contacts).where(eq(contacts.id, id)).limit(1);
+      const [row] = await read(() => database.select().from(contacts).where(eq(contacts.id, id)).limit(1));
       return row;
     },
     counts: async () => ({

@@ -63,7 +63,7 @@ export function postgresJobs(pool: pg.Pool, counter: RetryCounter, isPrepared: b
     acknowledge: async (id, lease) => (await run(jobStatements.acknowledge, [id, lease])).rowCount === 1,
     lease: async (worker, max, leaseMs) =>
       (await run(jobStatements.lease, [worker, max, leaseMs])).rows.map(({ id }) => Number(id)),
-    expire: async () => (await pool.query(expire)).rowCount ?? 0,
+    expire: async () => (await run({ name: "job_expire", text: expire }, [])).rowCount ?? 0,
     async counts() {
       const { rows } = await pool.query<{ state: number; count: string }>(
         "SELECT state, count(*) AS count FROM jobs GROUP BY state",

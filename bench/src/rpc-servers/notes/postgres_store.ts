@@ -44,6 +44,8 @@ export function postgresDrizzleNotes(pool: pg.Pool, counter: RetryCounter = { re
 
   const write = <T>(body: (transaction: Transaction) => Promise<T>): Promise<T> =>
     withRetries(() => database.transaction(body), counter);
+  // A read that is serializable may be refused as well.
+  const read = <T>(statement: () => PromiseLike<T>): Promise<T> => withRetries(statement, counter);
   const tagged = (name: string) =>
     inArray(note.id, database.select({ id: tag.noteId }).from(tag).where(eq(tag.name, name)));
 
@@ -86,25 +88,34 @@ export function postgresDrizzleNotes(pool: pg.Pool, counter: RetryCounter = { re
         await transaction.update(note).set({ deleted: true }).where(tagged(name));
         await transaction.insert(eventLog).values(event("delete_many", 0, name));
       }),
-    findMany: async (limit) =>
-      database.select(columns).from(note).where(eq(note.deleted, false)).orderBy(desc(note.id)).limit(limit),
+    findMany: (limit) =>
+      read(() =>
+        database
+          .select(columns)
+          .from(note)
+          .where(eq(note.deleted, false))
+          .orderBy(desc(note.id))
+          .limit(limit),
+      ),
     async get(id) {
-      const [row] = await database.select(columns).from(note).where(eq(note.id, id)).limit(1);
+      const [row] = await read(() => database.select(columns).from(note).where(eq(note.id, id)).limit(1));
       return row;
     },
-    count: () => database.$count(note, eq(note.deleted, false)),
+    count: () => read(() => database.$count(note, eq(note.deleted, false))),
     async findInclude(limit) {
-      const rows = await database.query.note.findMany({
-        columns: { id: true, title: true, deleted: true },
-        where: eq(note.deleted, false),
-        orderBy: desc(note.id),
-        limit,
-        with: { tags: { columns: { name: true }, orderBy: tag.id } },
-      });
+      const rows = await read(() =>
+        database.query.note.findMany({
+          columns: { id: true, title: true, deleted: true },
+          where: eq(note.deleted, false),
+          orderBy: desc(note.id),
+          limit,
+          with: { tags: { columns: { name: true }, orderBy: tag.id } },
+        }),
+      );
       return rows.map((row) => ({ ...row, tags: row.tags.map(({ name }) => name) }));
     },
     async events() {
-      const [row] = await database.select({ count: count() }).from(eventLog);
+      const [row] = await read(() => database.select({ count: count() }).from(eventLog));
       return row!.count;
     },
   };

@@ -74,7 +74,11 @@ export class PostgresAccounts {
   }
 
   async find(id: number): Promise<Account | undefined> {
-    const rows = await this.#database.select().from(this.#accounts).where(eq(this.#accounts.id, id)).limit(1);
+    const accounts = this.#accounts;
+    const rows = await withRetries(
+      () => this.#database.select().from(accounts).where(eq(accounts.id, id)).limit(1),
+      this.#counter,
+    );
     return rows[0];
   }
 

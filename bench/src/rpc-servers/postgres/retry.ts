@@ -54,8 +54,8 @@ export interface RetryCounter {
   retries: number;
 }
 
-/** Runs a transaction until it commits, fails for good, or was refused `attemptsMax` times. */
-export async function withRetries<T>(transaction: () => Promise<T>, counter: RetryCounter): Promise<T> {
+/** Runs a transaction, or one statement, until it commits, fails for good, or was refused `attemptsMax` times. */
+export async function withRetries<T>(transaction: () => PromiseLike<T>, counter: RetryCounter): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     try {
       return await transaction();

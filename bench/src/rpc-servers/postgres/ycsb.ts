@@ -41,16 +41,23 @@ export function postgresYcsb(pool: pg.Pool, counter: RetryCounter): YcsbStore {
       if (rows.length > 0) await withRetries(() => database.insert(usertable).values(rows), counter);
     },
     async read(key) {
-      const rows = await database.select().from(usertable).where(byKey(key)).limit(1);
+      const rows = await withRetries(
+        () => database.select().from(usertable).where(byKey(key)).limit(1),
+        counter,
+      );
       return rows[0];
     },
     scan: (key, count) =>
-      database
-        .select()
-        .from(usertable)
-        .where(gte(usertable.ycsb_key, key))
-        .orderBy(asc(usertable.ycsb_key))
-        .limit(count),
+      withRetries(
+        () =>
+          database
+            .select()
+            .from(usertable)
+            .where(gte(usertable.ycsb_key, key))
+            .orderBy(asc(usertable.ycsb_key))
+            .limit(count),
+        counter,
+      ),
     async update(key, name, value) {
       const statement = () =>
         database

@@ -33,8 +33,9 @@ export function postgresStatements<Row extends pg.QueryResultRow>(pool: pg.Pool)
   }
 
   return {
+    /** One statement, again where the database gave way to another: a serializable read may be refused as well. */
     read: async (statement: Statement, ...values: unknown[]): Promise<Row[]> =>
-      (await pool.query<Row>({ ...statement, values })).rows,
+      (await withRetries(() => pool.query<Row>({ ...statement, values }), counter)).rows,
     /** Runs a function in a transaction, again where the database gave way to another. */
     write: <T>(body: (run: Run<Row>) => Promise<T>): Promise<T> =>
       withRetries(() => writeOnce(body), counter),
