@@ -47,31 +47,22 @@ impl ServerState {
             .ok_or_else(Failure::no_such_database)
     }
 
-    /// The record of an existing database and the request's body. The body is read to its end before a 404, so that
-    /// a client that is still sending sees the answer (06 §1.1). Without a limit, that of modules applies.
-    pub(crate) async fn record_or_drain(
+    /// The record of an existing database and the request's body. Without a limit, that of modules applies.
+    pub(crate) async fn record_and_body(
         &self,
         path: &NameOrIdentity,
         body: axum::body::Body,
         bytes_max: Option<usize>,
     ) -> Result<(DatabaseRecord, Buffered), Failure> {
         let limits = &self.config.limits;
-        match self.record(path) {
-            Ok(record) => {
-                let bytes_max = bytes_max.unwrap_or(limits.program_bytes_max);
-                let body = crate::http::body::read(
-                    body,
-                    bytes_max,
-                    limits.body_timeout,
-                    &self.buffered_bytes,
-                );
-                Ok((record, body.await?))
-            }
-            Err(failure) => {
-                crate::http::body::drain(body, limits.program_bytes_max, limits.body_timeout).await;
-                Err(failure)
-            }
-        }
+        let record = self.record(path)?;
+        let body = crate::http::body::read(
+            body,
+            bytes_max.unwrap_or(limits.program_bytes_max),
+            limits.body_timeout,
+            &self.buffered_bytes,
+        );
+        Ok((record, body.await?))
     }
 
     /// The body of a request that uploads a module.

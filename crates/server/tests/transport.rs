@@ -226,16 +226,15 @@ async fn slow_clients_are_cut_off() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
-#[tokio::test]
-async fn a_client_that_sends_too_much_sees_the_answer() {
-    let server = TestServer::start_with(config("[limits]\nprogram-bytes-max = 1000")).await;
+/// Sends a body of 1 MB in parts, and returns the answer. Fails if the server ends the connection before.
+async fn answer_to_a_long_body(server: &TestServer, request_line: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(server.address)
         .await
         .expect("connect");
     let parts = 50;
     let part = vec![0; 20_000];
     let start = format!(
-        "POST /v1/database HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        "{request_line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         parts * part.len()
     );
     stream.write_all(start.as_bytes()).await.expect("write");
@@ -245,10 +244,48 @@ async fn a_client_that_sends_too_much_sees_the_answer() {
     }
     let mut text = String::new();
     stream.read_to_string(&mut text).await.expect("answer");
-    assert!(
-        text.starts_with("HTTP/1.1 413 ") && text.contains("length limit exceeded"),
-        "{text}"
-    );
+    text
+}
+
+/// Whatever the reason, and however little of the body was read.
+#[tokio::test]
+async fn a_client_that_sends_too_much_sees_the_answer() {
+    let server = TestServer::start_with(config("[limits]\nprogram-bytes-max = 1000")).await;
+    for (request_line, status, text) in [
+        ("POST /v1/database", "413", "length limit exceeded"),
+        ("POST /v1/database/missing/pre_publish", "404", "missing"),
+        ("POST /v1/database/missing/call/f", "404", "missing"),
+        ("POST /v1/database?clear=perhaps", "400", ""),
+        ("GET /v1/identity/public-key", "200", "PUBLIC KEY"),
+        ("DELETE /v1/ping", "405", ""),
+        ("POST /nowhere", "404", ""),
+    ] {
+        let answer = answer_to_a_long_body(&server, request_line).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(text),
+            "{request_line}: {answer}"
+        );
+    }
+}
+
+/// The body of a client that waits for `100 Continue` is not asked for when the answer is known.
+#[tokio::test]
+async fn a_client_that_asks_first_is_answered_at_once() {
+    let server = TestServer::start().await;
+    let mut stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
+    let request =
+        "POST /v1/database/missing/call/f HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
+         content-length: 1000\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("write");
+    let mut start = [0; 13];
+    let read = stream.read_exact(&mut start);
+    tokio::time::timeout(Duration::from_secs(10), read)
+        .await
+        .expect("an answer")
+        .expect("read");
+    assert_eq!(&start, b"HTTP/1.1 404 ");
 }
 
 #[tokio::test]

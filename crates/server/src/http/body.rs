@@ -1,15 +1,22 @@
 //! Reading request bodies within bounds of size and time (06 §1.1).
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::StatusCode;
+use axum::body::{Body, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{header, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
 
 use super::reply::Failure;
 use crate::budget::{ByteBudget, Charge};
+use crate::state::ServerState;
 
 /// Limit for every body but a module.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -58,15 +65,12 @@ pub(crate) async fn read(
         };
         length += data.len();
         if length > bytes_max {
-            drain(body, DRAIN_BYTES_MAX, pause_max).await;
             return Err(Failure::text(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "Failed to buffer the request body: length limit exceeded",
             ));
         }
         if !charge.hold(length) {
-            drop(charge);
-            drain(body, DRAIN_BYTES_MAX, pause_max).await;
             let text = "the server is receiving too much at once; try again later [LC0115]";
             return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
         }
@@ -90,14 +94,76 @@ pub(crate) async fn read(
     })
 }
 
-/// Reads a body to its end and forgets it, so that a client that is still sending sees the answer (06 §1.1).
-pub(crate) async fn drain(mut body: Body, bytes_max: usize, pause_max: Duration) {
+/// Reads what is left of a body before the answer goes out: a connection that is closed while the client sends may cost the
+/// client the answer (06 §1.1).
+pub(crate) async fn drain_rest(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    // A client that asks first is told by the answer, and sends nothing.
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    let (parts, body) = request.into_parts();
+    let rest = Rest(Arc::new(Mutex::new(Received {
+        body,
+        is_begun: false,
+    })));
+    let body = Body::new(rest.clone());
+    let response = next.run(Request::from_parts(parts, body)).await;
+    if !asks_first || rest.received().is_begun {
+        drain(rest, DRAIN_BYTES_MAX, state.config.limits.body_timeout).await;
+    }
+    response
+}
+
+async fn drain(mut body: Rest, bytes_max: usize, pause_max: Duration) {
     let mut length = 0;
     while let Ok(Some(Ok(frame))) = tokio::time::timeout(pause_max, body.frame()).await {
         length += frame.data_ref().map_or(0, Bytes::len);
         if length > bytes_max {
             return;
         }
+    }
+}
+
+struct Received {
+    body: Body,
+    is_begun: bool,
+}
+
+/// A body whose rest is still there when its reader has gone.
+#[derive(Clone)]
+struct Rest(Arc<Mutex<Received>>);
+
+impl Rest {
+    fn received(&self) -> MutexGuard<'_, Received> {
+        // A reader that panicked does not change what is left to read.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HttpBody for Rest {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let mut received = self.received();
+        received.is_begun = true;
+        Pin::new(&mut received.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.received().body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.received().body.size_hint()
     }
 }
 

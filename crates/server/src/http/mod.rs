@@ -110,5 +110,8 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
             get(misc::diagnostics).post(misc::diagnostics),
         )
         .route("/internal/task-dump", get(misc::diagnostics));
-    public.merge(internal).with_state(state)
+    public
+        .merge(internal)
+        .layer(from_fn_with_state(state.clone(), body::drain_rest))
+        .with_state(state)
 }

@@ -460,7 +460,7 @@ pub(super) async fn reset(
     Extension(caller): Extension<Caller>,
     request_body: Body,
 ) -> Reply {
-    let (record, program) = state.record_or_drain(&path, request_body, None).await?;
+    let (record, program) = state.record_and_body(&path, request_body, None).await?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
     require_owner(&record, &caller, Action::Reset)?;
@@ -483,7 +483,7 @@ pub(super) async fn pre_publish(
     Extension(caller): Extension<Caller>,
     request_body: Body,
 ) -> Reply {
-    let (record, program) = state.record_or_drain(&path, request_body, None).await?;
+    let (record, program) = state.record_and_body(&path, request_body, None).await?;
     let host_type = host_type(&query)?;
     // The command line sends the second name, which the reference ignores (06 §8).
     let styles = [
