@@ -12,6 +12,12 @@ export const ask = s.procedure({ n: t.u32() }, t.string(), (ctx, { n }) => {
 });
 export const nothing = s.procedure(t.unit(), () => ({}));
 export const twice = s.procedure(t.unit(), (ctx) => { ctx.withTx((tx) => console.log("body", tx.timestamp.microsSinceUnixEpoch)); return {}; });
+export const who = s.procedure({ n: t.u32() }, t.string(), (ctx, { n }) => {
+  const of = ({ sender, connectionId, timestamp }) => [sender.toHexString(), connectionId?.toHexString(), timestamp.microsSinceUnixEpoch].join();
+  const inside = ctx.withTx((tx) => of(tx) + tx.senderAuth.isInternal);
+  const ids = new Set([ctx.newUuidV7(), ctx.newUuidV7(), ctx.withTx((tx) => tx.newUuidV7())].map(String));
+  return [of(ctx), inside, ids.size, "x".repeat(n)].join(" ");
+});
 export const inner = s.procedure(t.unit(), (ctx) => { ctx.withTx(() => { throw new SenderError("inner"); }); return {}; });
 export const hello = s.httpHandler((ctx, request) =>
   new SyncResponse(request.headers.get("host") + " " + request.method + " " + request.url + " " + request.text(), { status: 201, headers: { "X-R": "1" } }));
@@ -23,11 +29,14 @@ const ASK = 0;
 const INNER = 1;
 const NOTHING = 2;
 const TWICE = 3;
+const WHO = 4;
 
-describe.each<[string, Sdk]>([
-  ["lightcone", "ours"],
-  ["the published package", "npm"],
-])("procedures and handlers (04 §13.3): %s", (_, sdk) => {
+describe.each<[string, Sdk, boolean]>([
+  ["lightcone", "ours", false],
+  ["lightcone, calls in a buffer (docs/js-abi.md)", "ours", true],
+  ["the published package", "npm", false],
+])("procedures and handlers (04 §13.3): %s", (_, sdk, isDirect) => {
+  const callBuffer = new ArrayBuffer(4096);
   let data: Datastore;
   let module: Module;
   let requests: [string, unknown][];
@@ -35,18 +44,34 @@ describe.each<[string, Sdk]>([
   beforeEach(async () => {
     data = new Datastore();
     requests = [];
-    module = await Module.load(SOURCE, sdk, {
+    const functions = {
       ...data.functions,
       procedure_commit_mut_tx: () => data.functions["procedure_commit_mut_tx"]!(),
       procedure_http_request: (request: Uint8Array, body: unknown) => {
         requests.push([hex(request), body]);
         return [Buffer.from("0000000002c800", "hex"), Buffer.from("OK!")];
       },
+    };
+    module = await Module.load(SOURCE, sdk, functions, (context) => {
+      if (!isDirect) return;
+      const value = { version: 1, callBuffer };
+      Object.defineProperty(context, Symbol.for("lightcone.sys.1"), { value });
     });
   });
 
+  const standardCall = (id: number, args: Uint8Array): Uint8Array =>
+    module.hooks.__call_procedure__(id, 0x1234n, 7n, 1700000000000000n, args);
+  const directCall = (id: number, args: Uint8Array): Uint8Array => {
+    const bytes = new Uint8Array(callBuffer).fill(0);
+    const view = new DataView(callBuffer);
+    view.setBigUint64(0, 0x1234n, true);
+    view.setBigUint64(32, 7n, true);
+    view.setBigInt64(48, 1700000000000000n, true);
+    bytes.set(args, 64);
+    return module.hooks.__lightcone_call_procedure__(id, args.length);
+  };
   const call = (id: number, args = ""): string =>
-    hex(module.hooks.__call_procedure__(id, 0x1234n, 7n, 1700000000000000n, Buffer.from(args, "hex")));
+    hex((isDirect ? directCall : standardCall)(id, Buffer.from(args, "hex")));
   const take = () => data.take().filter((line) => !line.includes("_id_from_name"));
 
   it("makes a request and a transaction", () => {
@@ -58,6 +83,19 @@ describe.each<[string, Sdk]>([
       ],
     ]);
     expect(take()).toEqual(["start", "insert(4096, 13) 00000000000000000100000078", "row_count", "commit"]);
+  });
+
+  it("knows who called, and gives each transaction its time", () => {
+    const text = (n: number) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32LE(n);
+      return Buffer.from(call(WHO, length.toString("hex")), "hex").subarray(4).toString();
+    };
+    const caller = `${"1234".padStart(64, "0")},${"7".padStart(32, "0")}`;
+    const expected = `${caller},1700000000000000 ${caller},1700000000000001false 3 `;
+    expect(text(0)).toBe(expected);
+    expect(text(2_000_000)).toBe(expected + "x".repeat(2_000_000));
+    expect(text(3)).toBe(`${expected}xxx`);
   });
 
   it("returns nothing as no bytes", () => {

@@ -94,8 +94,9 @@ pub const HOOKS_REQUIRED: &[&str] = &[
 /// The hook that older packages do not have.
 pub const HOOK_HTTP_HANDLER: &str = "__call_http_handler__";
 
-/// The optional hook that gets calls in a buffer (docs/js-abi.md).
+/// The optional hooks that get calls in a buffer (docs/js-abi.md).
 pub const HOOK_CALL_REDUCER_DIRECT: &str = "__lightcone_call_reducer__";
+pub const HOOK_CALL_PROCEDURE_DIRECT: &str = "__lightcone_call_procedure__";
 
 /// The key in the symbol registry under which the global object holds the optional functions (docs/js-abi.md).
 pub const EXTRAS: &str = "lightcone.sys.1";

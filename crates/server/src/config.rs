@@ -23,6 +23,7 @@ pub struct Config {
     pub v8_heap_policy: V8HeapPolicy,
     pub commitlog: Commitlog,
     pub network: Network,
+    pub threads: Threads,
     pub websocket: WebSocket,
     pub limits: Limits,
     pub publish: Publish,
@@ -97,6 +98,24 @@ impl Network {
         self.threads
             .map_or_else(|| (processors() / 2).max(1), usize::from)
     }
+}
+
+/// All threads of the server.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Threads {
+    pub scheduling: Scheduling,
+}
+
+/// Linux only.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduling {
+    /// A thread that is woken begins when the one on its processor has done its work.
+    #[default]
+    Batch,
+    /// A thread that is woken may interrupt the one on its processor.
+    Normal,
 }
 
 /// Keep-alive and queues of a client's connection (05 §3.5).
@@ -584,6 +603,10 @@ mod tests {
                 "needs both",
             ),
             ("[network]\nthreads = 0", "nonzero"),
+            (
+                "[threads]\nscheduling = \"fifo\"",
+                "expected `batch` or `normal`",
+            ),
             ("[publish]\nallowed = \"me\"", "expected \"anyone\""),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),

@@ -4,8 +4,10 @@ import { Identity } from "../core/identity";
 import { Timestamp } from "../core/timestamp";
 import { Uuid } from "../core/uuid";
 import type { AuthCtx, JsonObject, JwtClaims } from "./ctx_types";
+import { httpClient } from "./http";
 import { makeRandom, type Random } from "./random";
 import { sys } from "./sys";
+import { runWithTx } from "./transactions";
 
 let ownIdentity: Identity | undefined;
 
@@ -158,24 +160,22 @@ export class ReducerCtxImpl {
 }
 
 /**
- * The context of reducers on a host that leaves the call in a buffer (docs/js-abi.md): who called, when, and through what
- * is read from there if a reducer asks. The buffer holds until the next call.
+ * What is known of a call on a host that leaves it in a buffer (docs/js-abi.md): who called, when, and through what is read
+ * from there if somebody asks. The buffer holds until the next call.
  */
-export class DirectReducerCtx {
-  readonly db: any;
-  readonly as: any;
+class DirectCallCtx {
   readonly #view: DataView;
   #sender: Identity | undefined;
   #timestamp: Timestamp | undefined;
   #connectionId: ConnectionId | null | undefined;
   #call: CallRandom | undefined;
-  #auth: Auth | undefined;
   #used = false;
+  readonly #randomOf: DirectCallCtx | undefined;
 
-  constructor(db: any, as: any, view: DataView) {
-    this.db = db;
-    this.as = as;
+  /** `randomOf`: the context of the same call whose random numbers this one takes, so that none comes twice. */
+  constructor(view: DataView, randomOf?: DirectCallCtx) {
     this.#view = view;
+    this.#randomOf = randomOf;
   }
 
   /** Makes this the context of another call. */
@@ -186,7 +186,13 @@ export class DirectReducerCtx {
     this.#timestamp = undefined;
     this.#connectionId = undefined;
     this.#call = undefined;
-    this.#auth = undefined;
+  }
+
+  /** Makes this the context of a transaction of the call, which has a time of its own. */
+  beginTransaction(timestamp: Timestamp): void {
+    this.begin();
+    this.#used = true;
+    this.#timestamp = timestamp;
   }
 
   get sender(): Identity {
@@ -228,12 +234,9 @@ export class DirectReducerCtx {
     return databaseIdentity();
   }
 
-  get senderAuth(): AuthCtx {
-    this.#auth ??= new Auth(this.connectionId, this.sender);
-    return this.#auth;
-  }
-
   get #randomness(): CallRandom {
+    if (this.#randomOf !== undefined) return this.#randomOf.#randomness;
+    this.#used = true;
     this.#call ??= new CallRandom(this.timestamp);
     return this.#call;
   }
@@ -248,5 +251,51 @@ export class DirectReducerCtx {
 
   newUuidV7(): Uuid {
     return this.#randomness.newUuidV7();
+  }
+}
+
+/** The context of reducers, and of transactions of procedures, on such a host. */
+export class DirectReducerCtx extends DirectCallCtx {
+  readonly db: any;
+  readonly as: any;
+  #auth: Auth | undefined;
+
+  constructor(db: any, as: any, view: DataView) {
+    super(view);
+    this.db = db;
+    this.as = as;
+  }
+
+  override begin(): void {
+    super.begin();
+    this.#auth = undefined;
+  }
+
+  get senderAuth(): AuthCtx {
+    this.#auth ??= new Auth(this.connectionId, this.sender);
+    return this.#auth;
+  }
+}
+
+/** The context of procedures on such a host. */
+export class DirectProcedureCtx extends DirectCallCtx {
+  readonly http = httpClient;
+  readonly as: object;
+  readonly #transaction: (timestamp: Timestamp) => DirectReducerCtx;
+
+  /** `transaction`: the context of a transaction that begins. */
+  constructor(
+    view: DataView,
+    transaction: (timestamp: Timestamp) => DirectReducerCtx,
+    as: object,
+    randomOf: DirectProcedureCtx | undefined,
+  ) {
+    super(view, randomOf);
+    this.as = as;
+    this.#transaction = transaction;
+  }
+
+  withTx<T>(body: (ctx: any) => T): T {
+    return runWithTx(this.#transaction, body);
   }
 }

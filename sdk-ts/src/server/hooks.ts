@@ -1,15 +1,14 @@
 import { BinaryReader } from "../core/binary_reader";
 import { BinaryWriter } from "../core/binary_writer";
-import { canGenerateCode } from "../core/codec";
 import { ConnectionId } from "../core/connection_id";
-import { SenderError, tooShort } from "../core/errors";
+import { SenderError } from "../core/errors";
 import { Identity } from "../core/identity";
 import { encodeModuleDef } from "../core/module_def";
 import { isRowTypedQuery, toSql } from "../core/query";
 import { Timestamp } from "../core/timestamp";
+import { __spacetimedb_end_short_backtrace } from "./backtrace";
 import {
   databaseView,
-  forChildren,
   type Level,
   makeLevel,
   type Numbered,
@@ -18,22 +17,14 @@ import {
   queryBuilder,
 } from "./calls";
 import { forgetTimers } from "./console";
-import { DirectReducerCtx, ReducerCtxImpl } from "./ctx";
+import { ReducerCtxImpl } from "./ctx";
+import { makeDirectHooks } from "./direct_hooks";
 import { errorConstructor } from "./errors";
-import { bufferNames, FixedLayout, fixedSize } from "./fixed_layout";
 import { readRequest, writeResponse } from "./http_handlers";
 import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
 import { fastSys } from "./sys";
 
-/** Where the arguments begin in the buffer of a direct call (docs/js-abi.md). */
-const DIRECT_ARGUMENTS_AT = 64;
-
 const NO_ONE = /* @__PURE__ */ new Identity(0n);
-
-/** Traces end above this function: users see their own frames only (spec 04 §9). */
-function __spacetimedb_end_short_backtrace(fn: (a: any, b: any) => unknown, a: unknown, b: unknown): unknown {
-  return fn(a, b);
-}
 
 function connection(id: bigint): ConnectionId | null {
   return id === 0n ? null : new ConnectionId(id);
@@ -160,6 +151,7 @@ class Hooks {
     timestamp: bigint,
     args: Uint8Array,
   ): Uint8Array {
+    forgetTimers();
     const { level, entry } = this.#procedures[id]!;
     const values = entry.decode(new BinaryReader(args));
     const ctx = new ProcedureCtxImpl(
@@ -186,86 +178,8 @@ class Hooks {
   }
 }
 
-/**
- * The hook by which a Lightcone host calls reducers without making values for what a reducer does not look at
- * (docs/js-abi.md): everything lies in one buffer.
- */
-function makeDirectHook(registry: Registry, buffer: ArrayBuffer) {
-  const root = makeLevel(registry);
-  const reader = new BinaryReader(new Uint8Array(buffer));
-  const view = new DataView(buffer);
-  const contexts: DirectReducerCtx[] = [];
-
-  const makeContext = (level: Level): DirectReducerCtx => {
-    const context: DirectReducerCtx = new DirectReducerCtx(
-      databaseView(level),
-      forChildren(level, makeContext),
-      view,
-    );
-    contexts.push(context);
-    return context;
-  };
-
-  type Ready = {
-    fn: ReducerEntry["fn"];
-    decode: (argsLength: number) => unknown;
-    context: DirectReducerCtx;
-  };
-  let ready: Ready[] | undefined;
-
-  const checkEnd = (offset: number, argsLength: number) => {
-    const end = DIRECT_ARGUMENTS_AT + argsLength;
-    if (offset > end) throw tooShort(offset - end, end, 0);
-  };
-
-  /** The function that reads the arguments of a reducer from the buffer. */
-  const argumentReader = ({ decode, params }: ReducerEntry, { registry: { typespace } }: Level) => {
-    const size = fixedSize(params, typespace);
-    if (size !== undefined && canGenerateCode()) {
-      const value = new FixedLayout(typespace).read(params, DIRECT_ARGUMENTS_AT);
-      return FixedLayout.function(
-        `function(n){if(n<${size})short(${DIRECT_ARGUMENTS_AT + size},n);return ${value}}`,
-        {
-          ...bufferNames(buffer),
-          short: checkEnd,
-        },
-      );
-    }
-    return (argsLength: number) => {
-      reader.offset = DIRECT_ARGUMENTS_AT;
-      const args = decode(reader);
-      checkEnd(reader.offset, argsLength);
-      return args;
-    };
-  };
-
-  /** Looks up all tables; if that fails, the next call tries again. */
-  const prepare = (): Ready[] => {
-    databaseView(root);
-    const byLevel = new Map<Level, DirectReducerCtx>();
-    ready = number(root, (r) => r.reducers).map(({ level, entry }) => {
-      let context = byLevel.get(level);
-      if (context === undefined) {
-        context = makeContext(level);
-        byLevel.set(level, context);
-      }
-      return { fn: entry.fn, decode: argumentReader(entry, level), context };
-    });
-    return ready;
-  };
-
-  return (id: number, argsLength: number): undefined => {
-    const { fn, decode, context } = (ready ?? prepare())[id]!;
-    forgetTimers();
-    for (let i = 0; i < contexts.length; i++) contexts[i]!.begin();
-    const args = decode(argsLength);
-    __spacetimedb_end_short_backtrace(fn, context, args);
-  };
-}
-
 export function makeHooks(registry: Registry): object {
-  const hooks: any = new Hooks(registry);
+  const hooks = new Hooks(registry);
   const buffer = fastSys()?.callBuffer;
-  if (buffer !== undefined) hooks.__lightcone_call_reducer__ = makeDirectHook(registry, buffer);
-  return hooks;
+  return buffer === undefined ? hooks : Object.assign(hooks, makeDirectHooks(registry, buffer));
 }

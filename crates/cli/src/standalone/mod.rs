@@ -4,6 +4,7 @@ mod extract_schema;
 mod logging;
 mod ports;
 mod repair;
+mod scheduling;
 mod start;
 
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ use lightcone_server::{Engines, Server, ServerOptions};
 
 use super::logging;
 use super::ports::{self, Address};
+use super::scheduling;
 use crate::error::{Error, Result};
 use crate::prompt;
 
@@ -65,6 +66,7 @@ pub fn run(args: Args) -> Result<()> {
     std::fs::create_dir_all(&data_dir).map_err(|e| Error::file("create", &data_dir, e))?;
     let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
     logging::install(&data_dir, &config)?;
+    scheduling::apply(config.threads.scheduling);
 
     let program = std::env::current_exe().map_or_else(
         |_| "spacetimedb-standalone".into(),

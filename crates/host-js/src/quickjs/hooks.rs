@@ -3,7 +3,9 @@
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
 
-use crate::sys::{HOOKS_REQUIRED, HOOK_CALL_REDUCER_DIRECT, HOOK_HTTP_HANDLER};
+use crate::sys::{
+    HOOKS_REQUIRED, HOOK_CALL_PROCEDURE_DIRECT, HOOK_CALL_REDUCER_DIRECT, HOOK_HTTP_HANDLER,
+};
 use crate::texts;
 
 use super::state::{state, throw, Failure, Hooks};
@@ -87,6 +89,8 @@ unsafe fn read(context: *mut JSContext, object: Owned) -> Result<Hooks, Missing>
     unsafe { function(context, &object, HOOK_HTTP_HANDLER, true) }?;
     let direct = unsafe { property(context, &object, HOOK_CALL_REDUCER_DIRECT) }?;
     hooks.call_reducer_direct = Some(direct).filter(Owned::is_function);
+    let direct = unsafe { property(context, &object, HOOK_CALL_PROCEDURE_DIRECT) }?;
+    hooks.call_procedure_direct = Some(direct).filter(Owned::is_function);
     hooks.object = Some(object);
     Ok(hooks)
 }

@@ -86,8 +86,8 @@ impl QuickJsInstance {
 
     /// Calls the hook, in JavaScript's terms.
     fn call_hook(&mut self, call: &ReducerCall<'_>, is_procedure: bool) -> Result<Owned, Thrown> {
-        if !is_procedure && call.args.len() <= CALL_BUFFER_BYTES - ARGS_OFFSET {
-            if let Some(direct) = self.direct_hook() {
+        if call.args.len() <= CALL_BUFFER_BYTES - ARGS_OFFSET {
+            if let Some(direct) = self.direct_hook(is_procedure) {
                 return self.call_direct(direct, call);
             }
         }
@@ -127,15 +127,19 @@ impl QuickJsInstance {
 
     /// The hook that takes calls in the buffer, if the module has one and the buffer is still whole.
     #[inline]
-    fn direct_hook(&mut self) -> Option<JSValue> {
+    fn direct_hook(&mut self, is_procedure: bool) -> Option<JSValue> {
         let context = self.isolate.context;
         let state = self.isolate.state();
-        let hook = state.hooks.call_reducer_direct.as_ref()?.raw();
+        let hook = match is_procedure {
+            true => state.hooks.call_procedure_direct.as_ref()?.raw(),
+            false => state.hooks.call_reducer_direct.as_ref()?.raw(),
+        };
         let buffer = state.values.call_buffer.as_ref()?.raw();
         // SAFETY: the buffer is a live value.
         let is_whole = unsafe { is_whole(context, buffer, CALL_BUFFER_BYTES) };
         if !is_whole {
             state.hooks.call_reducer_direct = None;
+            state.hooks.call_procedure_direct = None;
             return None;
         }
         Some(hook)

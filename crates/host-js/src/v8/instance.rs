@@ -174,13 +174,16 @@ fn invoke(
     let scope = &mut ::v8::ContextScope::new(scope, context);
     ::v8::tc_scope!(let scope, scope);
     let receiver: Value<'_> = Local::new(scope, &roots.hooks.receiver).into();
-    let result = if is_procedure {
-        call_procedure(scope, roots, receiver, call)
+    let direct = if is_procedure {
+        roots.hooks.call_procedure_direct.as_ref()
     } else {
-        match call_direct(scope, roots, receiver, call) {
-            Some(result) => result,
-            None => call_hook(scope, roots, receiver, call),
-        }
+        roots.hooks.call_reducer_direct.as_ref()
+    };
+    let direct = direct.and_then(|hook| call_direct(scope, roots, hook, receiver, call));
+    let result = match direct {
+        Some(result) => result,
+        None if is_procedure => call_procedure(scope, roots, receiver, call),
+        None => call_hook(scope, roots, receiver, call),
     };
     let end = match result {
         Some(value) if is_procedure => match value.try_cast::<::v8::Uint8Array>() {
@@ -211,15 +214,15 @@ fn invoke(
     end
 }
 
-/// The call as `__lightcone_call_reducer__` gets it, if the program has that and the call fits (docs/js-abi.md).
+/// The call in one buffer (docs/js-abi.md), if it fits.
 #[inline]
 fn call_direct<'s>(
     scope: &mut PinScope<'s, '_>,
     roots: &Roots,
+    hook: &Global<::v8::Function>,
     receiver: Value<'s>,
     call: &ReducerCall<'_>,
 ) -> Option<Option<Value<'s>>> {
-    let hook = roots.hooks.call_reducer_direct.as_ref()?;
     if call.args.len() > CALL_BUFFER_BYTES - DIRECT_ARGS {
         return None;
     }

@@ -57,8 +57,9 @@ pub(crate) struct Hooks {
     pub(crate) sender_error: Global<Object>,
     pub(crate) call_reducer: Global<Function>,
     pub(crate) call_procedure: Global<Function>,
-    /// `__lightcone_call_reducer__` (docs/js-abi.md).
+    /// `__lightcone_call_reducer__` and `__lightcone_call_procedure__` (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<Global<Function>>,
+    pub(crate) call_procedure_direct: Option<Global<Function>>,
 }
 
 /// A buffer of the isolate that the host writes calls to.
@@ -161,7 +162,7 @@ pub(crate) struct Roots {
     pub(crate) hooks: Hooks,
     /// Arguments of `__call_reducer__`.
     pub(crate) args: CallBuffer,
-    /// Calls of `__lightcone_call_reducer__`.
+    /// Calls of `__lightcone_call_reducer__` and `__lightcone_call_procedure__`.
     pub(crate) direct: CallBuffer,
     /// Views of `args` by length, made when first needed.
     pub(crate) views: Vec<Option<Global<::v8::DataView>>>,
@@ -553,11 +554,11 @@ fn find_hooks(
         return Err(type_error(texts::expected_hooks_object(hooks.type_repr())));
     };
     let mut found = Vec::with_capacity(sys::HOOKS_REQUIRED.len());
-    for hook in sys::HOOKS_REQUIRED
-        .iter()
-        .copied()
-        .chain([sys::HOOK_HTTP_HANDLER, sys::HOOK_CALL_REDUCER_DIRECT])
-    {
+    for hook in sys::HOOKS_REQUIRED.iter().copied().chain([
+        sys::HOOK_HTTP_HANDLER,
+        sys::HOOK_CALL_REDUCER_DIRECT,
+        sys::HOOK_CALL_PROCEDURE_DIRECT,
+    ]) {
         let key = step!(scope, program, ::v8::String::new(scope, hook));
         let value = step!(scope, program, receiver.get(scope, key.into()));
         let is_optional = !sys::HOOKS_REQUIRED.contains(&hook);
@@ -584,6 +585,7 @@ fn find_hooks(
         sender_error: Global::new(scope, Local::<Object>::from(sender_error)),
         call_reducer,
         call_procedure,
+        call_procedure_direct: found.next_back().flatten(),
         call_reducer_direct: found.next_back().flatten(),
     })
 }

@@ -161,6 +161,17 @@ impl Running {
         Running::program(&program, limits)
     }
 
+    /// A module whose procedures are called in a buffer (docs/js-abi.md) where they fit, and otherwise the standard way.
+    pub fn direct_procedure(direct: &str, standard: &str, limits: HostLimits) -> Running {
+        let hooks = format!(
+            "__call_procedure__(id, sender, connection, timestamp, args) {{ {standard} }},\n\
+             __lightcone_call_procedure__(id, length) {{ {direct} }}"
+        );
+        let kept = "const kept = new Uint8Array(8192).map((_, index) => index + 1);";
+        let program = script(kept, "").replace("__call_procedure__: none", &hooks);
+        Running::program(&program, limits)
+    }
+
     fn program(program: &str, limits: HostLimits) -> Running {
         static PERSON: OnceLock<Vec<u8>> = OnceLock::new();
         let description = PERSON.get_or_init(|| {

@@ -33,6 +33,41 @@ fn the_hook_gets_what_the_chapter_says_and_returns_bytes() {
     assert_eq!(outcome, ProcedureOutcome::Returned(vec![1, 2]));
 }
 
+/// docs/js-abi.md.
+#[test]
+fn the_direct_hook_gets_calls_in_the_buffer() {
+    let mut module = Running::direct_procedure(
+        "const fast = globalThis[Symbol.for('lightcone.sys.1')], call = new DataView(fast.callBuffer);\n\
+         log(id, length, call.getBigUint64(0, true), call.getBigUint64(32, true), call.getBigInt64(48, true), length && call.getUint8(64 + length - 1), this === hooks);\n\
+         if (length === 1) fast.callBuffer.transfer();\n\
+         return kept.subarray(0, length);",
+        "log('standard', args.length); return args.subarray(0, 1);",
+        small_limits(),
+    );
+    let returned = |module: &mut Running, args: &[u8]| match module.call_procedure(args).0 {
+        ProcedureOutcome::Returned(value) => value,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(returned(&mut module, &[5, 6]), [1, 2]);
+    assert!(returned(&mut module, &[]).is_empty());
+    assert_eq!(returned(&mut module, &[3; 4032]).len(), 4032);
+    assert_eq!(returned(&mut module, &[3; 4033]), [3]);
+    // From here on the buffer is gone.
+    assert_eq!(returned(&mut module, &[9]), [1]);
+    assert_eq!(returned(&mut module, &[9, 9]), [9]);
+    assert_eq!(
+        module.console.messages(),
+        [
+            "Info: 0 2 4660 7 1700000000000000 6 true",
+            "Info: 0 0 4660 7 1700000000000000 0 true",
+            "Info: 0 4032 4660 7 1700000000000000 3 true",
+            "Info: standard 4033",
+            "Info: 0 1 4660 7 1700000000000000 9 true",
+            "Info: standard 2",
+        ]
+    );
+}
+
 #[test]
 fn transactions_start_end_and_are_needed() {
     let mut module = Running::procedure(

@@ -1,0 +1,34 @@
+//! How the kernel schedules the server's threads.
+
+use lightcone_server::config::Scheduling;
+#[cfg(target_os = "linux")]
+use preempt_rt::sched::{get_scheduler, set_scheduler, Pid, Scheduler, SchedulerParams};
+
+/// Sets the policy of the calling thread, which the threads that it starts inherit. A policy that whoever started the
+/// program chose stays.
+///
+/// A request wakes four threads one after the other. With the usual policy each takes the processor from the one that
+/// woke it; with that of batches it begins when the other has done all there is to do, and finds more than one request
+/// (docs/benchmarks.md).
+#[cfg(target_os = "linux")]
+pub(super) fn apply(wanted: Scheduling) {
+    if wanted == Scheduling::Normal {
+        return;
+    }
+    let this = Pid::current_thread();
+    let changed = match get_scheduler(this) {
+        Ok(Scheduler::SCHED_NORMAL) => set_scheduler(
+            this,
+            Scheduler::SCHED_BATCH,
+            SchedulerParams { priority: 0 },
+        ),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = changed {
+        tracing::warn!(%error, "threads.scheduling has no effect: the system refuses it");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn apply(_wanted: Scheduling) {}
