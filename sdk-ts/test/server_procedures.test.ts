@@ -89,7 +89,9 @@ describe.each<[string, Sdk, boolean]>([
     const text = (n: number) => {
       const length = Buffer.alloc(4);
       length.writeUInt32LE(n);
-      return Buffer.from(call(WHO, length.toString("hex")), "hex").subarray(4).toString();
+      return Buffer.from(call(WHO, length.toString("hex")), "hex")
+        .subarray(4)
+        .toString();
     };
     const caller = `${"1234".padStart(64, "0")},${"7".padStart(32, "0")}`;
     const expected = `${caller},1700000000000000 ${caller},1700000000000001false 3 `;

@@ -27,6 +27,21 @@ pub(crate) enum CallResult {
     InternalError(String),
 }
 
+impl CallResult {
+    /// The message to the caller of a call that changed nothing.
+    pub fn encode(&self, out: &mut Vec<u8>, request_id: u32, timestamp: Timestamp) {
+        match self {
+            CallResult::Committed => server::reducer_result_ok_empty(out, request_id, timestamp),
+            CallResult::UserError(text) => {
+                server::reducer_result_err(out, request_id, timestamp, text)
+            }
+            CallResult::InternalError(text) => {
+                server::reducer_result_internal_error(out, request_id, timestamp, text)
+            }
+        }
+    }
+}
+
 /// An answer that is ready, or is being made by another thread.
 pub(crate) enum Answer {
     Ready(Vec<u8>),
@@ -105,6 +120,8 @@ pub(crate) enum Message {
 /// Numbers that others may read at any time.
 #[derive(Default)]
 pub(crate) struct FanoutStats {
+    /// Batches until which everything is done, released and durable.
+    pub settled_batches: AtomicU64,
     pub messages_sent: AtomicU64,
     pub live_queries: AtomicU64,
     pub slow_clients_cut: AtomicU64,
@@ -136,6 +153,10 @@ pub(crate) struct Fanout {
     /// In order of offsets.
     waiting: VecDeque<(u64, Waiting)>,
     durable_offset: u64,
+    /// What the last batch required.
+    required_offset: u64,
+    /// Batches so far.
+    batches: u64,
     poison: Option<Arc<LogError>>,
     stats: Arc<FanoutStats>,
     touched: Vec<u64>,
@@ -155,6 +176,8 @@ impl Fanout {
             subscriptions: Subscriptions::default(),
             waiting: VecDeque::new(),
             durable_offset,
+            required_offset: durable_offset,
+            batches: 0,
             poison: None,
             stats,
             touched: Vec::new(),
@@ -169,6 +192,7 @@ impl Fanout {
                 Message::Log(CommitEvent::Durable { next_offset }) => {
                     self.durable_offset = next_offset;
                     self.release();
+                    self.settle();
                 }
                 Message::Log(CommitEvent::Poisoned { error }) => self.poisoned(error),
                 Message::Log(CommitEvent::TrimFailed { error }) => {
@@ -205,8 +229,21 @@ impl Fanout {
             .live_queries
             .store(self.subscriptions.query_count() as u64, Ordering::Relaxed);
         deltas.clear();
+        self.batches += 1;
+        self.required_offset = *required_offset;
+        self.settle();
         // If the writer has enough spare batches, this one is freed.
         let _ = self.used_batches.try_send(batch);
+    }
+
+    /// Tells the writer if there is nothing left to do.
+    fn settle(&self) {
+        if self.durable_offset >= self.required_offset {
+            // The writer must see all that was pushed before (`Writer::answer_directly`).
+            self.stats
+                .settled_batches
+                .store(self.batches, Ordering::Release);
+        }
     }
 
     fn event(&mut self, event: Event, deltas: &DeltaBatch, required_offset: u64) {
@@ -295,15 +332,7 @@ impl Fanout {
         if committed && !ops.is_empty() {
             return self.update(deltas, ops, Some((connection, request_id, timestamp)));
         }
-        self.stage(connection, |out| match result {
-            CallResult::Committed => server::reducer_result_ok_empty(out, request_id, timestamp),
-            CallResult::UserError(text) => {
-                server::reducer_result_err(out, request_id, timestamp, text)
-            }
-            CallResult::InternalError(text) => {
-                server::reducer_result_internal_error(out, request_id, timestamp, text)
-            }
-        });
+        self.stage(connection, |out| result.encode(out, request_id, timestamp));
     }
 
     /// Sends a transaction's updates; the caller gets its own inside its result (05 §6.3).

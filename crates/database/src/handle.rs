@@ -185,6 +185,8 @@ pub enum ShutdownReason {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseStats {
     pub transactions: u64,
+    /// All transactions before this one are on disk.
+    pub durable_offset: u64,
     pub log_bytes: u64,
     pub log_syncs: u64,
     pub live_queries: u64,
@@ -376,6 +378,7 @@ impl DatabaseHandle {
         let fanout = &self.shared.fanout_stats;
         DatabaseStats {
             transactions: self.shared.transactions.load(Ordering::Relaxed),
+            durable_offset: log.durable_offset,
             log_bytes: log.log_bytes,
             log_syncs: log.syncs,
             live_queries: fanout.live_queries.load(Ordering::Relaxed),

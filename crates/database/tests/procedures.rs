@@ -185,3 +185,79 @@ async fn rust() {
 async fn typescript() {
     procedures_from_call_to_reopen(HostKind::Js).await;
 }
+
+/// Answers that need no fan-out take a shorter way. They overtake nothing, and show nothing that could still be lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_keep_their_order_and_wait_for_the_disk() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(js_options(directory.path()), HostKind::Wasm).await;
+    let mut writer = Client::connect_with(&database, STRANGER, 1, false).await;
+    let mut reader = Client::connect(&database, OWNER, 2).await;
+    let peek = |request_id, args| ClientMessage::CallProcedure {
+        request_id,
+        procedure: "peek",
+        args,
+    };
+    let add = |request_id, args| ClientMessage::CallProcedure {
+        request_id,
+        procedure: "add_twice",
+        args,
+    };
+    let (one, one_more, two, two_more) = (
+        args(1, None),
+        args(1, Some(1)),
+        args(2, None),
+        args(2, Some(1)),
+    );
+    let value = |message| match message {
+        ServerMessage::ProcedureResult {
+            request_id,
+            status: ProcedureStatus::Returned(value),
+            ..
+        } => (request_id, value),
+        other => panic!("{other:?}"),
+    };
+    let (status, _) = call(&mut reader, "add_twice", &two_more).await;
+    assert_eq!(status, ProcedureStatus::Returned(2_u64.to_vec()));
+    let before = database.stats().durable_offset;
+
+    let mut added = 2_u64;
+    for round in 0..300_u32 {
+        // Its answer does not wait for the disk, but what the other one sees of it does.
+        writer.send(&[add(round, &one_more)]).await;
+        assert_eq!(value(writer.next().await).0, round);
+        reader.send(&[peek(0, &one)]).await;
+        let seen = value(reader.next().await).1;
+        let durable = database.stats().durable_offset - before;
+        assert_eq!(
+            seen,
+            [&[0][..], &(u64::from(round) * 2 + 2).to_vec()].concat()
+        );
+        let committed = u64::from(round) * 2 + added;
+        assert!(
+            durable >= committed,
+            "{durable} of {committed} in round {round}"
+        );
+
+        // One after the other without waiting, in messages of their own.
+        let changes = [round % 3 != 0, round % 5 == 0, round % 2 == 0, false, false];
+        for (request_id, change) in (1..).zip(changes) {
+            let message = match change {
+                true => add(request_id, &two_more),
+                false => peek(request_id, &two),
+            };
+            reader.send(&[message]).await;
+        }
+        for (expected_id, change) in (1..).zip(changes) {
+            let (request_id, value) = value(reader.next().await);
+            assert_eq!(request_id, expected_id);
+            added += if change { 2 } else { 0 };
+            let expected = match change {
+                true => added.to_vec(),
+                false => [&[0][..], &added.to_vec()].concat(),
+            };
+            assert_eq!(value, expected, "request {request_id} of round {round}");
+        }
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}

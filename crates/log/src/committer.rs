@@ -93,6 +93,8 @@ pub enum SubmitError {
 /// What a [`Committer`] has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitterStats {
+    /// All transactions before this one are durable. Ahead of the other figures for a moment.
+    pub durable_offset: u64,
     /// Durable transactions.
     pub transactions: u64,
     /// Frames they were put into.
@@ -295,7 +297,10 @@ impl Committer {
 
     /// What was done so far.
     pub fn stats(&self) -> CommitterStats {
-        self.shared.queue().stats
+        CommitterStats {
+            durable_offset: self.durable_offset(),
+            ..self.shared.queue().stats
+        }
     }
 
     /// Writes what is queued, closes the log properly, ends the thread, and gives the log back.

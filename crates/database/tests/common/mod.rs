@@ -99,11 +99,20 @@ pub struct Client {
 
 impl Client {
     pub async fn connect(database: &DatabaseHandle, identity: Identity, id: u128) -> Client {
+        Client::connect_with(database, identity, id, true).await
+    }
+
+    pub async fn connect_with(
+        database: &DatabaseHandle,
+        identity: Identity,
+        id: u128,
+        confirmed: bool,
+    ) -> Client {
         let request = ConnectRequest {
             identity,
             connection_id: ConnectionId(id),
             jwt_payload: "{}".into(),
-            confirmed: true,
+            confirmed,
             protocol: Protocol::V3,
             token: "token".into(),
         };

@@ -1,0 +1,79 @@
+//! Answers that need no fan-out.
+
+use std::sync::atomic::Ordering;
+
+use super::Writer;
+use crate::fanout::{Answer, Event};
+use crate::outgoing::{Item, MessageBatch};
+
+/// Longer rounds go to fan-out: one more thread to wake does not matter to them, and it joins the messages of a client.
+const DIRECT_EVENTS_MAX: usize = 8;
+
+impl Writer {
+    /// Answers a short round that changed nothing, if all before it is answered and durable: so nothing overtakes anything,
+    /// and nothing is seen that could be lost. False: fan-out has to do it.
+    pub(super) fn answer_directly(&mut self) -> bool {
+        let state = &mut self.state;
+        let events = &mut state.batch.events;
+        if state.records > 0
+            || events.len() > DIRECT_EVENTS_MAX
+            || !events.iter().all(is_answer)
+            || self
+                .shared
+                .fanout_stats
+                .settled_batches
+                .load(Ordering::Acquire)
+                != state.sent_batches
+        {
+            return false;
+        }
+        for event in events.drain(..) {
+            let mut messages = MessageBatch::default();
+            let connection = match event {
+                Event::Called {
+                    connection,
+                    request_id,
+                    timestamp,
+                    result,
+                    ..
+                } => {
+                    result.encode(&mut messages.bytes, request_id, timestamp);
+                    connection
+                }
+                Event::Answered {
+                    connection,
+                    answer: Answer::Ready(answer),
+                } => {
+                    messages.bytes = answer;
+                    connection
+                }
+                Event::Release { action, .. } => {
+                    action(Ok(()));
+                    continue;
+                }
+                _ => unreachable!("only answers get here"),
+            };
+            messages.end_message();
+            // One who went away needs no answer.
+            let Some(client) = state.clients.get(&connection) else {
+                continue;
+            };
+            let stats = &self.shared.fanout_stats;
+            stats.messages_sent.fetch_add(1, Ordering::Relaxed);
+            if !client.queue.push([Item::Messages(messages)]) {
+                stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        true
+    }
+}
+
+/// Whether an event is nothing but an answer that is ready.
+fn is_answer(event: &Event) -> bool {
+    match event {
+        Event::Called { ops, .. } => ops.is_empty(),
+        Event::Answered { answer, .. } => matches!(answer, Answer::Ready(_)),
+        Event::Release { .. } => true,
+        _ => false,
+    }
+}
