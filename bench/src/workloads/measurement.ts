@@ -30,10 +30,18 @@ export interface KindResult {
   histogram: LatencyHistogram;
 }
 
-interface InFlight {
-  deadline: number;
-  timeoutMs: number;
-  expire(): void;
+/** An operation on its way. A class and no closures: the client's own work must not be what is measured. */
+class InFlight {
+  isSettled = false;
+
+  constructor(
+    readonly name: string,
+    readonly operation: string,
+    readonly kind: KindResult,
+    readonly startedAt: number,
+    readonly deadline: number,
+    readonly resolve: (outcome: Outcome | undefined) => void,
+  ) {}
 }
 
 const intervalMs = 1000;
@@ -120,45 +128,44 @@ export class Measurement {
     const now = this.#clock.now();
     const startedAt = scheduledAt ?? now;
     const timeoutMs = Math.max(minOpTimeoutMs, Math.min(opTimeoutMs, this.#endAt - now + tailSlackMs));
+    const connector = workers[worker]!;
     return new Promise((resolve) => {
-      let isSettled = false;
-      const settle = (outcome: Outcome | undefined): void => {
-        isSettled = true;
-        this.#inFlight.delete(inFlight);
-        resolve(outcome);
-      };
-      const inFlight: InFlight = {
-        deadline: now + timeoutMs,
-        timeoutMs,
-        expire: () => {
-          this.timeouts++;
-          kind.errors++;
-          this.#note(`${workers[worker]!.name}: ${operation.kind} timed out`);
-          settle(undefined);
-        },
-      };
+      const inFlight = new InFlight(
+        connector.name,
+        operation.kind,
+        kind,
+        startedAt,
+        now + timeoutMs,
+        resolve,
+      );
       this.#inFlight.add(inFlight);
       let answer: Promise<Outcome>;
       try {
-        answer = run(workers[worker]!, operation.args);
+        answer = run(connector, operation.args);
       } catch (error) {
         answer = Promise.reject(error);
       }
       answer.then(
         (outcome) => {
-          if (isSettled) return;
-          this.#succeeded(kind, startedAt, outcome);
-          settle(outcome);
+          if (inFlight.isSettled) return;
+          this.#succeeded(inFlight, outcome);
+          this.#settle(inFlight, outcome);
         },
         (error: unknown) => {
-          if (isSettled) return;
+          if (inFlight.isSettled) return;
           this.errors++;
           kind.errors++;
           this.#note(error instanceof Error ? error.message : String(error));
-          settle(undefined);
+          this.#settle(inFlight, undefined);
         },
       );
     });
+  }
+
+  #settle(inFlight: InFlight, outcome: Outcome | undefined): void {
+    inFlight.isSettled = true;
+    this.#inFlight.delete(inFlight);
+    inFlight.resolve(outcome);
   }
 
   #kind(name: string): KindResult {
@@ -170,7 +177,7 @@ export class Measurement {
     return kind;
   }
 
-  #succeeded(kind: KindResult, startedAt: number, outcome: Outcome): void {
+  #succeeded({ kind, startedAt }: InFlight, outcome: Outcome): void {
     const now = this.#clock.now();
     this.lastCompletionAt = now;
     if (!outcome.ok) {
@@ -196,7 +203,10 @@ export class Measurement {
     const now = this.#clock.now();
     for (const operation of this.#inFlight) {
       if (operation.deadline > now) break;
-      operation.expire();
+      this.timeouts++;
+      operation.kind.errors++;
+      this.#note(`${operation.name}: ${operation.operation} timed out`);
+      this.#settle(operation, undefined);
     }
   }
 

@@ -64,7 +64,12 @@ export function pendingPromise<T>(
     resolve = onValue;
     reject = onError;
   });
-  return { promise: promise.watch(kind, name), resolve, reject };
+  // Watched only when it fails: calls that succeed, nearly all, need no second promise.
+  const rejectWatched = (error: unknown): void => {
+    promise.watch(kind, name);
+    reject(error);
+  };
+  return { promise, resolve, reject: rejectWatched };
 }
 
 export class PendingRequests {

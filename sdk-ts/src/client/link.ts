@@ -125,12 +125,14 @@ export class Link {
     this.#queue.push(message);
     if (!this.#isOpen || this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
-    // What the application sends in this turn goes out together.
-    queueMicrotask(() => {
-      this.#isFlushScheduled = false;
-      if (this.#isOpen) this.#flush();
-    });
+    // What the application sends in this turn goes out together. (Node's `queueMicrotask` costs more than a promise.)
+    void settled.then(this.#flushScheduled);
   }
+
+  readonly #flushScheduled = (): void => {
+    this.#isFlushScheduled = false;
+    if (this.#isOpen) this.#flush();
+  };
 
   #flush(): void {
     const messages = this.#queue;
@@ -151,6 +153,8 @@ export class Link {
     }
   }
 }
+
+const settled = Promise.resolve();
 
 function socketError(event: unknown): Error {
   const error = toError(event);
