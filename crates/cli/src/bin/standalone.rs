@@ -1,7 +1,7 @@
 //! The server program `spacetimedb-standalone`.
 
 /// Buffers are made by one thread and freed by another all the time, which the allocator of the C library is slow at
-/// (docs/benchmarks.md).
+/// (docs/architecture.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

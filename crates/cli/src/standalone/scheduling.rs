@@ -7,9 +7,9 @@ use preempt_rt::sched::{get_scheduler, set_scheduler, Pid, Scheduler, SchedulerP
 /// Sets the policy of the calling thread, which the threads that it starts inherit. A policy that whoever started the
 /// program chose stays.
 ///
-/// A request wakes four threads one after the other. With the usual policy each takes the processor from the one that
+/// A request wakes up to five threads one after the other. With the usual policy each takes the processor from the one that
 /// woke it; with that of batches it begins when the other has done all there is to do, and finds more than one request
-/// (docs/benchmarks.md).
+/// (docs/architecture.md).
 #[cfg(target_os = "linux")]
 pub(super) fn apply(wanted: Scheduling) {
     if wanted == Scheduling::Normal {
