@@ -21,13 +21,16 @@ export interface PublishedFigure {
 
 /** The machines that published figures were measured on. */
 export const publishedHardware: Record<string, string> = {
-  H4: "Intel i9-14900K, 24 cores, 128 GB, bare metal, one host",
-  "H4-PS": "AWS m7i.8xlarge and a hosted database of 32 vCPU",
-  "H4-CR": "5 nodes of i9-14900K class",
-  H1: "Apple M1 Max, 10 cores, 64 GB",
-  H2: "AMD Ryzen 7 9800X3D, 8 cores, 125 GiB",
-  H0: "Intel i5-13400, 10 cores, 64 GB, WSL2",
-  H3: "Apple M1 MacBook",
+  H4: "Intel i9-14900K, 24 cores, 128 GB, Ubuntu 24.04, bare metal; client, server and database on one host",
+  "H4-PS":
+    "client and RPC server on AWS m7i.8xlarge; hosted PostgreSQL 18.3: one node of 32 vCPU and 256 GB, or a primary with 2 replicas",
+  "H4-CR": "5 nodes of i9-14900K class in one zone",
+  H1: "Apple M1 Max, 10 cores, 64 GB, NVMe; a million records and operations, 64 threads; PostgreSQL 15, MongoDB 6.0, MySQL 8.0",
+  H2: "AMD Ryzen 7 9800X3D, 8 cores, 125 GiB, Linux 6.18, PostgreSQL 16 in a container",
+  H0: "Intel i5-13400, 10 cores, 64 GB, PostgreSQL in WSL2",
+  H3: "Apple M1 MacBook, local databases",
+  hosted: "rented servers and databases, as the row says",
+  unknown: "not stated",
 };
 
 let scoreboard: PublishedFigure[] | undefined;

@@ -1,0 +1,260 @@
+// What the scoreboard shows as measured here: files of runs, those of the same load put together (sections 6.1 and 14.3).
+
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { UsageError } from "../config";
+import type { Hardware } from "../core/hardware";
+import type { RunFile } from "../core/results";
+import { mean } from "../core/statistics";
+import type { SerialExtras } from "../workloads/operation_table";
+import type { OperationResult, WorkloadFile } from "../workloads/results";
+import { formatBytes, formatInteger } from "./format";
+import { summaryRows } from "./summary";
+
+/** `rate` is the throughput, in what the test counts. */
+export type Metric =
+  | "rate"
+  | "ops_per_cpu_pct"
+  | "mean_ms"
+  | "p50_ms"
+  | "p95_ms"
+  | "p99_ms"
+  | "mean_us"
+  | "p99_us";
+export type Values = Partial<Record<Metric, number>>;
+
+export interface MeasuredRow {
+  test: string;
+  /** Named as the `variant` of a published figure of the same load. */
+  load: string;
+  system: string;
+  values: Values;
+  runs: number;
+  isDurable: boolean;
+  /** What a reader must know to judge the row. */
+  notes: string[];
+  /** When its first run began, e.g. 2026-11-22. */
+  day: string;
+}
+
+export interface Measurements {
+  rows: MeasuredRow[];
+  /** Runs that were left out since they are not valid. */
+  invalidRuns: number;
+  machines: string[];
+  commits: string[];
+  days: string[];
+  directories: string[];
+}
+
+export interface NamedRun {
+  directory: string;
+  file: RunFile | WorkloadFile;
+}
+
+/** A path stands for itself or for all files below it. What is no result of a run, e.g. a summary, is passed over. */
+export function readRuns(paths: readonly string[]): NamedRun[] {
+  const names = paths.flatMap((path) => {
+    if (!statSync(path, { throwIfNoEntry: false })) throw new UsageError(`there is no ${path}`);
+    if (!statSync(path).isDirectory()) return [path];
+    const found = readdirSync(path, { recursive: true, encoding: "utf8" });
+    return found
+      .filter((name) => name.endsWith(".json"))
+      .sort()
+      .map((name) => join(path, name));
+  });
+  return [...new Set(names)].flatMap((name) => {
+    const file = parse(name) as Partial<RunFile> | null;
+    const isRun = Array.isArray(file?.results) && file.results[0]?.res !== undefined && file.fairness;
+    return isRun ? [{ directory: dirname(name), file: file as RunFile }] : [];
+  });
+}
+
+function parse(name: string): unknown {
+  try {
+    return JSON.parse(readFileSync(name, "utf8"));
+  } catch (error) {
+    throw new UsageError(`${name} is not JSON: ${(error as Error).message}`);
+  }
+}
+
+const isWorkload = (file: RunFile | WorkloadFile): file is WorkloadFile => file.alpha === null;
+
+const parametersOf = (file: RunFile | WorkloadFile): WorkloadFile["results"][0]["parameters"] =>
+  isWorkload(file) ? file.results[0]!.parameters : {};
+
+/** How long a run took is no other load. */
+const lengthParameters = ["seconds", "iterations"];
+
+function keyOf(file: RunFile | WorkloadFile): string {
+  const { test, alpha, concurrency, tag, load_generator, fairness, config } = file;
+  const parameters = Object.entries(parametersOf(file)).filter(([name]) => !lengthParameters.includes(name));
+  const { inflight, durability, isolation, transport } = fairness;
+  const settings = [inflight, durability, isolation, transport, config.rate ?? null];
+  const system = file.results[0]!.system;
+  return JSON.stringify([test, alpha, concurrency, tag, load_generator ?? "", system, settings, parameters]);
+}
+
+/** The runs of one load and system in one directory are averaged; of several directories the newest counts. */
+export function measurementsOf(runs: readonly NamedRun[]): Measurements {
+  const valid = runs.filter(({ file }) => file.results[0]!.res.invalid.length === 0);
+  const groups = new Map<string, NamedRun[]>();
+  for (const run of valid) {
+    const key = keyOf(run.file);
+    const group = groups.get(key);
+    const newest = group?.[0];
+    if (!group || !newest) groups.set(key, [run]);
+    else if (newest.directory === run.directory) group.push(run);
+    else if (newest.file.startedAt < run.file.startedAt) groups.set(key, [run]);
+  }
+  const used = [...groups.values()];
+  const files = used.flat().map(({ file }) => file);
+  const unique = (texts: string[]) => [...new Set(texts)].sort();
+  return {
+    rows: used.flatMap(rowsOf),
+    invalidRuns: runs.length - valid.length,
+    machines: unique(files.map(({ hardware }) => machineText(hardware))),
+    commits: unique(files.flatMap(({ software }) => software["suiteCommit"] ?? [])),
+    days: unique(files.map(({ startedAt }) => startedAt.slice(0, 10))),
+    directories: unique(used.map(([run]) => run!.directory)),
+  };
+}
+
+function machineText(hardware: Hardware): string {
+  const { cpu, physicalCores, hardwareThreads, ramBytes, distribution, virtualization, fileSystem } =
+    hardware;
+  return [
+    cpu,
+    `${physicalCores} cores, ${hardwareThreads} threads`,
+    formatBytes(ramBytes),
+    distribution,
+    virtualization,
+    fileSystem,
+  ].join(", ");
+}
+
+function rowsOf(group: readonly NamedRun[]): MeasuredRow[] {
+  const { file } = group[0]!;
+  const { fairness } = file;
+  const isDurable = fairness.systemClass !== "not-durable" && fairness.durability !== "not waited for";
+  const common = {
+    test: testOf(file),
+    system: file.results[0]!.system,
+    runs: group.length,
+    isDurable,
+    day: file.startedAt.slice(0, 10),
+  };
+  const files = group.map((run) => run.file);
+  const notes = notesOf(files, isDurable);
+  if (!isWorkload(file)) {
+    const row = summaryRows(files as RunFile[])[0]!;
+    const perCpu = row.opsPerCpuSecond === null ? {} : { ops_per_cpu_pct: row.opsPerCpuSecond / 100 };
+    const values: Values = { rate: row.tps, p50_ms: row.p50_ms, p99_ms: row.p99_ms, ...perCpu };
+    if (row.didNotComplete) notes.push("did not complete");
+    return [{ ...common, load: transferLoad(file), values, notes }];
+  }
+  const workloads = files as WorkloadFile[];
+  if (serialExtras(file).rows_per_operation) return serialRows(workloads, { ...common, notes });
+  return [{ ...common, load: workloadLoad(file), values: workloadValues(workloads), notes }];
+}
+
+/** Runs of the native load generator are another experiment (section 12, claim 8). */
+const testOf = ({ test, load_generator }: RunFile | WorkloadFile): string =>
+  load_generator === undefined ? test : `${test}, ${load_generator} load generator`;
+
+const publishedClients = 64;
+
+function transferLoad({ alpha, concurrency, fairness }: RunFile): string {
+  const clients = concurrency === publishedClients ? "" : ` clients=${concurrency}`;
+  return `alpha=${alpha} inflight=${fairness.inflight}${clients}`;
+}
+
+function workloadLoad(file: WorkloadFile): string {
+  const { test, concurrency } = file;
+  const { tests, mode, scenario } = parametersOf(file);
+  if (test === "content-crud")
+    return `tests=${tests} concurrency=${concurrency}${mode === "batch" ? "" : ` ${mode}`}`;
+  if (test.startsWith("ycsb")) return "run";
+  if (test === "authed-load") return String(scenario);
+  if (test === "http-floor") return `clients=${concurrency}`;
+  return `concurrency=${concurrency}`;
+}
+
+function workloadValues(files: readonly WorkloadFile[]): Values {
+  const results = files.map((file) => file.results[0]!.res);
+  const average = (of: (res: (typeof results)[number]) => number) => mean(results.map(of));
+  const perCpu = results.flatMap((res) => res.cpu?.ops_per_cpu_pct ?? []);
+  const rate = average((res) => res.repetitions.tps_mean);
+  return {
+    rate,
+    ...(perCpu.length > 0 && { ops_per_cpu_pct: mean(perCpu) }),
+    mean_ms: average((res) => res.mean_ms),
+    p50_ms: average((res) => res.p50_ms),
+    p95_ms: average((res) => res.p95_ms),
+    p99_ms: average((res) => res.p99_ms),
+  };
+}
+
+const serialExtras = (file: WorkloadFile) => file.results[0]!.res.extras as Partial<SerialExtras>;
+
+/** One row per kind of operation; reads inside the server and from a client's cache are loads of their own. */
+function serialRows(
+  files: readonly WorkloadFile[],
+  common: Omit<MeasuredRow, "load" | "values">,
+): MeasuredRow[] {
+  const first = files[0]!;
+  const isCached = first.fairness.systemClass === "client-cache";
+  return Object.entries(serialExtras(first).rows_per_operation!).flatMap(([kind, rowsPerOperation]) => {
+    const operations = files.flatMap((file) => {
+      const result = file.results[0]!.res.ops[kind];
+      return result ? [result] : [];
+    });
+    const hot = files.flatMap((file) => serialExtras(file).engine_hot_us?.[kind] ?? []);
+    const rows: MeasuredRow[] = [];
+    if (operations.some(({ ok }) => ok > 0)) {
+      const perRow = (of: (result: OperationResult) => number) =>
+        mean(operations.map((result) => (of(result) * 1000) / rowsPerOperation));
+      const mean_us = perRow(({ mean_ms }) => mean_ms);
+      const load = `${kind}${readKinds.has(kind) ? (isCached ? " client-cache" : " cold") : ""}`;
+      const values = { rate: 1e6 / mean_us, mean_us, p99_us: perRow(({ p99_ms }) => p99_ms) };
+      rows.push({ ...common, load, values });
+    }
+    if (hot.length > 0) {
+      const mean_us = mean(hot);
+      rows.push({
+        ...common,
+        load: `${kind} hot`,
+        values: { ...(mean_us > 0 && { rate: 1e6 / mean_us }), mean_us },
+      });
+    }
+    return rows;
+  });
+}
+
+/** Reads that were published as of the disk and as of memory. */
+const readKinds = new Set([
+  ...["find_many", "find_unique", "count"],
+  ...["find_many_lead", "find_many_contact", "find_unique_contact"],
+]);
+
+function notesOf(files: readonly (RunFile | WorkloadFile)[], isDurable: boolean): string[] {
+  const { fairness, concurrency } = files[0]!;
+  const parameters = Object.entries(parametersOf(files[0]!))
+    .filter(([name]) => !["mode", "scenario", "tests"].includes(name))
+    .map(([name, value]) => `${typeof value === "number" ? formatInteger(value) : value} ${name}`);
+  const classes = {
+    "database-direct": "no server in front",
+    "client-cache": "reads from the client's cache",
+  };
+  const classNote = classes[fairness.systemClass as keyof typeof classes];
+  return [
+    ...(files.length > 1 ? [`${files.length} runs`] : []),
+    ...parameters,
+    ...(files[0]!.test.startsWith("ycsb") ? [`${concurrency} clients`] : []),
+    ...(classNote ? [classNote] : []),
+    ...(isDurable ? [] : ["not durable"]),
+    // What is not plain HTTP or WebSocket is worth a word.
+    ...(["HTTP", "WebSocket"].includes(fairness.transport) ? [] : [fairness.transport]),
+    ...(files.some((file) => file.results[0]!.res.cpu?.client_bound) ? ["client-bound"] : []),
+  ];
+}
