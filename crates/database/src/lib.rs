@@ -25,6 +25,7 @@ mod open;
 mod options;
 mod outgoing;
 mod request;
+mod schedule_queue;
 mod sql;
 mod subscriptions;
 mod writer;

@@ -123,11 +123,6 @@ impl DatabaseHandle {
 /// Says in the module's log what of the module this version does not run.
 pub(crate) fn warn_unsupported(log: &ModuleLog, def: &ModuleDef) {
     let warn = |text: String| log.host(ConsoleLevel::Warn, None, &text, Timestamp::now());
-    for table in &def.tables {
-        if let Some(schedule) = &table.schedule {
-            warn(format!("scheduled functions are not supported yet: rows of table `{}` will not call `{}` [LC0302]", table.name, schedule.function_name));
-        }
-    }
     if !def.views.is_empty() {
         warn(format!(
             "views are not supported yet: {} views of this module cannot be queried [LC0404]",

@@ -6,6 +6,7 @@ mod lifecycle;
 mod maintenance;
 mod procedures;
 mod queries;
+mod schedule;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -74,6 +75,10 @@ pub(crate) enum Item {
         program: Box<Program>,
         reply: oneshot::Sender<Result<(), UpdateError>>,
     },
+    /// It is time for a scheduled call.
+    SchedulesDue {
+        alarm: u64,
+    },
     /// A snapshot thread has ended.
     SnapshotDone {
         durable_bytes: u64,
@@ -122,6 +127,7 @@ pub(crate) struct WriterState {
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
+    schedules: schedule::Schedules,
     failed: bool,
     stop: Option<(u16, String, oneshot::Sender<()>)>,
 }
@@ -129,6 +135,8 @@ pub(crate) struct WriterState {
 impl Writer {
     pub fn run(mut self) {
         let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
+        self.load_schedules();
+        self.run_schedules();
         while self.state.stop.is_none()
             && !self.state.failed
             && self
@@ -143,6 +151,7 @@ impl Writer {
                 }
             }
             self.end_round();
+            self.run_schedules();
             self.snapshot_if_due();
         }
         self.stop();
@@ -231,6 +240,7 @@ impl Writer {
                     let _ = reply.send(result);
                 });
             }
+            Item::SchedulesDue { alarm } => self.schedules_due(alarm),
             Item::SnapshotDone { durable_bytes } => {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = durable_bytes;

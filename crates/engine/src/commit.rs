@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::datastore::{Datastore, Slot};
 use crate::delta::{DeltaBatch, DeltaKind};
 use crate::record::{put_varint, GroupKind, TRANSACTION};
+use crate::schedule::ScheduleChange;
 use crate::system::ST_SEQUENCE_ID;
 use crate::write::{Change, ChangeKind, Transaction};
 
@@ -17,6 +18,8 @@ pub struct CommitOutput {
     pub records: Vec<u8>,
     /// Rows that subscribers of watched tables must see.
     pub deltas: DeltaBatch,
+    /// What changed in schedule tables, in order.
+    pub schedules: Vec<ScheduleChange>,
     net: Vec<Net>,
     group: Vec<u8>,
 }
@@ -25,6 +28,7 @@ impl CommitOutput {
     pub fn clear(&mut self) {
         self.records.clear();
         self.deltas.clear();
+        self.schedules.clear();
     }
 }
 
@@ -69,6 +73,9 @@ impl Datastore {
         if changed {
             self.write_record(out);
             self.write_deltas(out);
+            if self.has_schedules {
+                self.write_schedules(out);
+            }
             self.empty_event_tables(&out.net);
         }
         out.net.shrink_to(1 << 16);
@@ -320,6 +327,25 @@ impl Datastore {
             if item.kind != NetKind::Delete {
                 out.deltas
                     .push(table.schema.id, DeltaKind::Insert, table.row(item.new));
+            }
+        }
+    }
+
+    /// First all that went, then all that came: a key that is used again stays.
+    fn write_schedules(&self, out: &mut CommitOutput) {
+        let CommitOutput { net, schedules, .. } = out;
+        let of = |item: &Net| {
+            let state = self.at(item.slot);
+            state.schedule.map(|schedule| (schedule, &state.table))
+        };
+        for item in net.iter().filter(|item| item.kind != NetKind::Insert) {
+            if let Some((schedule, table)) = of(item) {
+                schedules.push(schedule.went(table, old_row(&self.transaction, item)));
+            }
+        }
+        for item in net.iter().filter(|item| item.kind != NetKind::Delete) {
+            if let Some((schedule, table)) = of(item) {
+                schedules.push(schedule.came(table, table.row(item.new)));
             }
         }
     }

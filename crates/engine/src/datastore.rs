@@ -8,6 +8,7 @@ use lightcone_types::{IndexId, TableId};
 use rustc_hash::FxHashMap;
 
 use crate::error::DatastoreError;
+use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 use crate::system::{self, SYSTEM_SEQUENCE_FIRST};
 use crate::write::Transaction;
@@ -23,6 +24,8 @@ pub(crate) struct TableState {
     pub sequences: Vec<Sequence>,
     /// Somebody wants this table's changes as deltas.
     pub watched: bool,
+    /// Its rows call a function.
+    pub schedule: Option<ScheduleColumns>,
 }
 
 impl TableState {
@@ -44,6 +47,7 @@ impl TableState {
         // Generated values are returned in ascending column order (02 §12).
         sequences.sort_by_key(|s| s.schema.column);
         TableState {
+            schedule: ScheduleColumns::of(&schema),
             table: Table::new(schema),
             sequences,
             watched: false,
@@ -68,6 +72,8 @@ pub struct Datastore {
     pub(crate) transaction_bytes_max: usize,
     /// A sequence reserved values whose catalog row is not rewritten yet.
     pub(crate) sequences_unsaved: bool,
+    /// Some table has a schedule, or had one.
+    pub(crate) has_schedules: bool,
 }
 
 impl Default for Datastore {
@@ -89,6 +95,7 @@ impl Datastore {
             transaction: Transaction::default(),
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
             sequences_unsaved: false,
+            has_schedules: false,
         };
         for schema in system::system_tables() {
             datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));
@@ -125,6 +132,7 @@ impl Datastore {
                 self.index_names.entry(accessor.clone()).or_insert(index.id);
             }
         }
+        self.has_schedules |= state.schedule.is_some();
         self.tables.push(Some(state));
         slot
     }

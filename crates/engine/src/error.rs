@@ -23,6 +23,8 @@ pub enum DatastoreError {
     /// Names as in the message of 08 §7.2.
     #[error("Value with given unique identifier already exists: unique index `{index}` of table `{table}`")]
     UniqueAlreadyExists { table: String, index: String },
+    #[error("Specified delay in scheduling row was too long")]
+    ScheduleDelayTooLong,
     #[error("The index was not unique")]
     IndexNotUnique,
     #[error("The row was not found, e.g., in an update call")]
@@ -46,6 +48,7 @@ impl DatastoreError {
             DatastoreError::NoSuchIndex => 5,
             DatastoreError::WrongIndexAlgorithm => 10,
             DatastoreError::UniqueAlreadyExists { .. } => 12,
+            DatastoreError::ScheduleDelayTooLong => 13,
             DatastoreError::IndexNotUnique => 14,
             DatastoreError::NoSuchRow => 15,
             DatastoreError::TransactionTooLarge { .. } | DatastoreError::TableFull(_) => {

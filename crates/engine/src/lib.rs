@@ -14,6 +14,7 @@ pub mod record;
 mod recovery;
 mod row_buffer;
 mod scan;
+mod schedule;
 mod sequence;
 mod snapshot;
 mod system;
@@ -28,6 +29,7 @@ pub use lightcone_table::RangeBounds;
 pub use recovery::{RecoveryReport, Replayer};
 pub use row_buffer::RowBuffer;
 pub use scan::Scan;
+pub use schedule::{ScheduleAt, ScheduleChange, ScheduleKey};
 pub use snapshot::DatastoreSnapshot;
 pub use system::{
     system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,

@@ -2,7 +2,7 @@
 
 use lightcone_table::{InsertError, Inserted, RangeBounds, RowId, Table};
 use lightcone_types::bsatn::Reader;
-use lightcone_types::{IndexId, TableId};
+use lightcone_types::{IndexId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::datastore::{Datastore, Slot, TableState};
@@ -185,6 +185,12 @@ impl Datastore {
         *sequences_unsaved |= generated.len() > first_generated;
         let result = insert_row(state, row);
         let outcome = match result {
+            // Nothing knows of the row yet, so it goes as it came.
+            Ok(Inserted::New(id)) if comes_too_late(state, row) => {
+                state.table.delete(id);
+                generated.truncate(first_generated);
+                Err(DatastoreError::ScheduleDelayTooLong)
+            }
             Ok(Inserted::New(id)) => {
                 transaction.inserted_bytes += length;
                 transaction.record(slot, id, ChangeKind::Insert, &[]);
@@ -393,6 +399,13 @@ fn fill_sequences<'r>(
     scratch
 }
 
+/// Whether a row of a schedule table names a time that is too far away (03 §8.4).
+#[inline]
+fn comes_too_late(state: &TableState, row: &[u8]) -> bool {
+    let schedule = state.schedule.as_ref();
+    schedule.is_some_and(|schedule| schedule.at(&state.table, row).is_too_late(Timestamp::now()))
+}
+
 fn insert_row(state: &mut TableState, row: &[u8]) -> Result<Inserted, DatastoreError> {
     state.table.insert(row).map_err(|error| match error {
         InsertError::NotUnique { index, .. } => not_unique(&state.table, index),
@@ -414,18 +427,22 @@ fn replace_by_key(
     row: &[u8],
     transaction: &mut Transaction,
 ) -> Result<(), DatastoreError> {
-    let table = &mut state.table;
+    let table = &state.table;
     let index = &table.indexes()[position];
     let Some(id) = index.find_row(table.rows(), table.layout(), row) else {
         return Err(DatastoreError::NoSuchRow);
     };
-    let old = table.row(id);
-    if old == row {
+    if table.row(id) == row {
         return Ok(());
     }
     if let Some(other) = table.conflict(row, id, position) {
         return Err(not_unique(table, other));
     }
+    if comes_too_late(state, row) {
+        return Err(DatastoreError::ScheduleDelayTooLong);
+    }
+    let table = &mut state.table;
+    let old = table.row(id);
     if table.layout().fixed_size().is_some() {
         transaction.record(slot, id, ChangeKind::Replace, old);
         table.replace(id, row)?;

@@ -119,7 +119,7 @@ impl Writer {
     }
 
     /// Runs a reducer as a transaction.
-    fn call(
+    pub(super) fn call(
         &mut self,
         reducer: u32,
         identity: Identity,

@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// Runs a procedure and commits what it did. The value is one of the declared type.
-    fn procedure(
+    pub(super) fn procedure(
         &mut self,
         procedure: u32,
         identity: Identity,

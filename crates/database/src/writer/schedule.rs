@@ -1,0 +1,277 @@
+//! Scheduled reducers and procedures: rows that call functions (03 §11.5a).
+
+use std::time::{Duration, Instant};
+
+use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
+use lightcone_host::ConsoleLevel;
+use lightcone_types::{ConnectionId, Timestamp};
+use tokio::task::JoinHandle;
+
+use super::{Item, Writer};
+use crate::fanout::Event;
+use crate::schedule_queue::ScheduleQueue;
+
+/// Scheduled calls between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
+const CALLS_PER_ROUND_MAX: usize = 64;
+const ROUND_MAX: Duration = Duration::from_millis(10);
+/// The longest sleep, so that a clock that was set, or a machine that was suspended, is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// If the clock goes back by more, all intervals begin anew: they would stand still for as long.
+const CLOCK_STEP_BACK_US_MAX: i64 = 1_000_000;
+
+#[derive(Default)]
+pub(super) struct Schedules {
+    queue: ScheduleQueue,
+    /// The latest time at which the clock was read.
+    latest: Option<Timestamp>,
+    alarm: Option<Alarm>,
+    /// Counts alarms; what an earlier one sends is ignored.
+    alarms: u64,
+}
+
+/// A task that sends one [`Item::SchedulesDue`]; dropping it ends the task.
+struct Alarm {
+    at: Timestamp,
+    number: u64,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What a row calls: positions in the module's definition.
+enum Function {
+    Reducer(u32),
+    Procedure(u32),
+}
+
+impl Writer {
+    /// Plans the calls of all rows, as if they had just been inserted: after opening.
+    pub(super) fn load_schedules(&mut self) {
+        self.state.schedules.queue.clear();
+        self.state.output.schedules = self.datastore().schedules();
+        self.plan_changes(Timestamp::now());
+    }
+
+    /// At the end of a round: notes what changed, calls what is due, and has itself woken for what comes.
+    pub(super) fn run_schedules(&mut self) {
+        if self.state.schedules.queue.is_empty() && self.state.output.schedules.is_empty() {
+            return;
+        }
+        if self.state.stop.is_some() || self.shared.read_only().is_some() {
+            self.state.schedules.alarm = None;
+            return;
+        }
+        let now = Timestamp::now();
+        self.plan_changes(now);
+        self.notice_clock(now);
+        let started = Instant::now();
+        // Compared with one reading of the clock: each row runs once in a round at most.
+        let mut calls = 0;
+        while calls < CALLS_PER_ROUND_MAX && started.elapsed() < ROUND_MAX {
+            let Some((key, intended)) = self.state.schedules.queue.pop_due(now) else {
+                break;
+            };
+            self.run_schedule(key, intended);
+            if self.round_is_full() {
+                self.end_round();
+            }
+            calls += 1;
+        }
+        if calls > 0 {
+            self.end_round();
+        }
+        self.set_alarm();
+    }
+
+    /// The task that was to wake the writer has done so.
+    pub(super) fn schedules_due(&mut self, number: u64) {
+        let alarm = &mut self.state.schedules.alarm;
+        if alarm.as_ref().is_some_and(|alarm| alarm.number == number) {
+            *alarm = None;
+        }
+    }
+
+    fn plan_changes(&mut self, now: Timestamp) {
+        let state = &mut self.state;
+        for ScheduleChange { key, at } in state.output.schedules.drain(..) {
+            match at {
+                Some(at) => state.schedules.queue.set(key, at, now),
+                None => state.schedules.queue.remove(key),
+            }
+        }
+        // One huge transaction must not pin its memory for ever.
+        state.output.schedules.shrink_to(1 << 12);
+    }
+
+    fn notice_clock(&mut self, now: Timestamp) {
+        let latest = self.state.schedules.latest.replace(now).unwrap_or(now);
+        if latest.saturating_since(now).0 > CLOCK_STEP_BACK_US_MAX {
+            tracing::warn!(database = %self.shared.options.identity, "the clock was set back; intervals of schedules begin anew");
+            self.load_schedules();
+        }
+    }
+
+    /// At most one task sleeps, and none if nothing is planned.
+    fn set_alarm(&mut self) {
+        let schedules = &mut self.state.schedules;
+        let Some(due) = schedules.queue.next_due() else {
+            schedules.alarm = None;
+            return;
+        };
+        if schedules
+            .alarm
+            .as_ref()
+            .is_some_and(|alarm| alarm.at <= due)
+        {
+            return;
+        }
+        schedules.alarms += 1;
+        let number = schedules.alarms;
+        let delay_us = due.saturating_since(Timestamp::now()).0.max(0);
+        let delay = Duration::from_micros(delay_us as u64).min(SLEEP_MAX);
+        // The sender alone would keep the inbox open, all that is shared would stay with it.
+        let shared = std::sync::Arc::downgrade(&self.shared);
+        let task = self.shared.runtime.spawn(async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            if let Some(shared) = shared.upgrade() {
+                // A database that has stopped calls nothing.
+                let _ = shared.send(Item::SchedulesDue { alarm: number });
+            }
+        });
+        schedules.alarm = Some(Alarm {
+            at: due,
+            number,
+            task,
+        });
+    }
+
+    /// Calls the function of a row that is due.
+    fn run_schedule(&mut self, key: ScheduleKey, intended: Timestamp) {
+        // It may be gone: its table was dropped, for one.
+        let Some((row, at)) = self.datastore().schedule_row(key) else {
+            return;
+        };
+        let row = row.to_vec();
+        match self.function_of(key, &row) {
+            Some(Function::Reducer(id)) => {
+                let (_, ops) = self.call(
+                    id,
+                    self.shared.options.identity,
+                    ConnectionId(0),
+                    Timestamp::now().max(intended),
+                    &row,
+                );
+                self.event(Event::Committed { ops });
+            }
+            Some(Function::Procedure(id)) => {
+                let once = matches!(at, ScheduleAt::Time(_));
+                // Before the call, so that a crash does not repeat it.
+                if once && !self.delete_schedule(key) {
+                    return;
+                }
+                let identity = self.shared.options.identity;
+                let now = Timestamp::now().max(intended);
+                // Nobody waits for what it returns, and failures are logged.
+                let _ = self.procedure(id, identity, ConnectionId(0), now, &row);
+                if once {
+                    return self.plan_changes(Timestamp::now());
+                }
+            }
+            None => {}
+        }
+        self.after_schedule(key, at, intended);
+    }
+
+    /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.
+    fn after_schedule(&mut self, key: ScheduleKey, at: ScheduleAt, intended: Timestamp) {
+        let now = Timestamp::now();
+        self.plan_changes(now);
+        let unchanged = |writer: &mut Writer| {
+            let row = writer.datastore().schedule_row(key);
+            row.is_some_and(|(_, now_at)| now_at == at)
+        };
+        match at {
+            ScheduleAt::Time(_) if unchanged(self) => {
+                self.delete_schedule(key);
+            }
+            ScheduleAt::Interval(interval)
+                if !self.state.schedules.queue.contains(key) && unchanged(self) =>
+            {
+                let queue = &mut self.state.schedules.queue;
+                queue.repeat(key, intended, interval, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Deletes the row in a transaction of its own. False if it is still there: it will not be called again before the
+    /// database is opened anew.
+    fn delete_schedule(&mut self, key: ScheduleKey) -> bool {
+        if self.shared.read_only().is_some() {
+            return false;
+        }
+        self.datastore().begin();
+        match self.datastore().delete_schedule_row(key) {
+            Ok(_) => {
+                let ops = self.commit();
+                self.event(Event::Committed { ops });
+                let now = Timestamp::now();
+                self.plan_changes(now);
+                true
+            }
+            Err(error) => {
+                self.datastore().rollback();
+                self.log_unusable(key, &error);
+                false
+            }
+        }
+    }
+
+    /// The function of the row's table, if it takes the row as its argument.
+    fn function_of(&mut self, key: ScheduleKey, row: &[u8]) -> Option<Function> {
+        let schema = self.datastore().schema(key.table)?.clone();
+        let name = &schema.schedule.as_ref()?.function_name;
+        let def = self.module.def();
+        let (function, checked) = match (def.reducer(name), def.procedure(name)) {
+            (Some((id, reducer)), _) => (Function::Reducer(id as u32), reducer.validate_args(row)),
+            (None, Some((id, procedure))) => {
+                (Function::Procedure(id as u32), procedure.validate_args(row))
+            }
+            (None, None) => {
+                let text = format!(
+                    "there is no function `{name}` for a row of `{}`",
+                    schema.name
+                );
+                self.shared
+                    .log
+                    .host(ConsoleLevel::Error, None, &text, Timestamp::now());
+                return None;
+            }
+        };
+        match checked {
+            Ok(_) => Some(function),
+            Err(error) => {
+                let table = &schema.name;
+                let text = format!(
+                    "row {} of `{table}` is no argument for `{name}`: {error}",
+                    key.id
+                );
+                self.shared
+                    .log
+                    .host(ConsoleLevel::Error, Some(name), &text, Timestamp::now());
+                None
+            }
+        }
+    }
+
+    fn log_unusable(&self, key: ScheduleKey, error: &DatastoreError) {
+        let (database, table) = (self.shared.options.identity, key.table.0);
+        tracing::error!(%database, table, row = key.id, %error, "the row of a scheduled call cannot be deleted");
+    }
+}
