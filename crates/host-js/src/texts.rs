@@ -8,6 +8,8 @@ pub const DEFAULT_EXPORT_NO_OBJECT: &str = "default export is not a Schema objec
 pub const REDUCER_RETURNED: &str = "Reducer returned a value other than `undefined`";
 /// A procedure returned something else.
 pub const PROCEDURE_RETURNED: &str = "Expected `Uint8Array` return from `__call_procedure__`";
+/// A module of an older package is asked for an HTTP handler.
+pub const NO_HTTP_HANDLER_HOOK: &str = "the module has no hook `__call_http_handler__`";
 /// A length argument beyond the buffer; a RangeError.
 pub const LENGTH_OUT_OF_BOUNDS: &str = "length argument was out of bounds for `ArrayBuffer`";
 /// Top-level `await` that did not settle.
@@ -37,6 +39,11 @@ pub fn overflowed(abi_type: &str) -> String {
 /// See [`expected_number`].
 pub fn expected_string(got: &str) -> String {
     format!("Expected `string`, got {got}")
+}
+
+/// An HTTP handler returned something else than an array of two `Uint8Array`.
+pub fn handler_returned(got: &str) -> String {
+    format!("Expected tuple return from `__call_http_handler__`, got {got}")
 }
 
 /// A row, relation or point buffer of the wrong kind.

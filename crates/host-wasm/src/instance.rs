@@ -4,8 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    CallHandles, HostEnv, HostError, HostLimits, HostTrap, InstanceOptions, LimitKind,
-    LoadedModule, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
+    CallHandles, HandlerResponse, HostEnv, HostError, HostLimits, HostTrap, InstanceOptions,
+    LimitKind, LoadedModule, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+    ReducerOutcome,
 };
 use wasmtime::{
     Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
@@ -156,11 +157,16 @@ impl LoadedModule for WasmModule {
 /// id, sender, connection id, timestamp, args, sink for the error text or the result.
 type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
 
+/// id, timestamp, request, its body, sink for the response, sink for its body.
+type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
+
 pub(crate) struct WasmInstance {
     store: Store<State>,
     call_reducer: CallFunction,
     /// Modules without procedures lack it.
     call_procedure: Option<CallFunction>,
+    /// Modules without HTTP handlers lack it.
+    call_http_handler: Option<HandlerFunction>,
     call_ticks: u64,
     stack_bytes_max: usize,
     poisoned: bool,
@@ -226,16 +232,16 @@ impl WasmInstance {
         let call_reducer = instance
             .get_typed_func(&mut store, "__call_reducer__")
             .map_err(|error| HostError::Instantiate(error.to_string()))?;
-        // Its type was checked when the module was compiled.
-        let call_procedure = instance
-            .get_typed_func(&mut store, "__call_procedure__")
-            .ok();
+        // Their types were checked when the module was compiled.
+        let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
+        let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
         let call_ticks = ticker::ticks(limits.call_ms_max);
         Ok((
             WasmInstance {
                 store,
                 call_reducer,
                 call_procedure,
+                call_http_handler,
                 call_ticks,
                 stack_bytes_max,
                 poisoned: false,
@@ -251,6 +257,45 @@ impl WasmInstance {
         state.limiter.memory_bytes_max = env.limits().memory_bytes_max;
         state.limiter.table_elements_max = env.limits().table_elements_max;
         state.env = env;
+    }
+
+    /// Runs a function that opens its own transactions. `run` gives the code that it returned, and what it wrote.
+    fn run_in_scope<R>(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        export: &str,
+        run: impl FnOnce(&mut Store<State>, CallHandles) -> wasmtime::Result<(i32, R)>,
+    ) -> ProcedureOutcome<R> {
+        let failed = |message| ProcedureOutcome::Failed { message };
+        if self.poisoned {
+            return failed("the instance trapped before and was not replaced".to_owned());
+        }
+        let state = self.store.data_mut();
+        state.limiter.refused_bytes = None;
+        let handles = state.env.begin_call(None, call.name, call.args);
+        state.env.begin_procedure(scope.take());
+        self.store.set_epoch_deadline(self.call_ticks);
+        let outcome = match run(&mut self.store, handles) {
+            Ok((0, returned)) => ProcedureOutcome::Returned(returned),
+            Ok((code, _)) => {
+                self.poisoned = true;
+                failed(format!(
+                    "`{export}` returned unexpected code {code}. Procedures should return code 0 or trap."
+                ))
+            }
+            Err(error) => match self.stopped(error) {
+                ReducerOutcome::TimedOut { message } => ProcedureOutcome::TimedOut { message },
+                ReducerOutcome::Fatal { message } | ReducerOutcome::UserError(message) => {
+                    failed(message)
+                }
+                ReducerOutcome::Ok => unreachable!("a call that was stopped has no result"),
+            },
+        };
+        let env = &mut self.store.data_mut().env;
+        *scope = env.end_procedure();
+        env.end_call();
+        outcome
     }
 
     #[cold]
@@ -315,49 +360,58 @@ impl ModuleInstance for WasmInstance {
         scope: &mut Option<ProcedureScope>,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
-        let failed = |message| ProcedureOutcome::Failed { message };
-        if self.poisoned {
-            return failed("the instance trapped before and was not replaced".to_owned());
-        }
-        let Some(function) = &self.call_procedure else {
-            return failed(format!(
-                "Module defines procedure {} but does not export `__call_procedure__`",
-                call.name
-            ));
+        let Some(function) = self.call_procedure.clone() else {
+            return not_exported("procedure", call, CALL_PROCEDURE);
         };
-        let state = self.store.data_mut();
-        state.limiter.refused_bytes = None;
-        let handles = state.env.begin_call(None, call.name, call.args);
-        state.env.begin_procedure(scope.take());
-        self.store.set_epoch_deadline(self.call_ticks);
-        let result = function.call(&mut self.store, params(call, handles));
-        let outcome = match result {
-            Ok(0) => {
-                let value = self.store.data().env.sink_content(handles.sink);
-                ProcedureOutcome::Returned(value.to_vec())
-            }
-            Ok(code) => {
-                self.poisoned = true;
-                failed(format!(
-                    "`__call_procedure__` returned unexpected code {code}. Procedures should return code 0 or trap."
-                ))
-            }
-            Err(error) => match self.stopped(error) {
-                ReducerOutcome::TimedOut { message } => ProcedureOutcome::TimedOut { message },
-                ReducerOutcome::Fatal { message } | ReducerOutcome::UserError(message) => {
-                    failed(message)
-                }
-                ReducerOutcome::Ok => unreachable!("a call that was stopped has no result"),
-            },
+        self.run_in_scope(scope, call, CALL_PROCEDURE, |store, handles| {
+            let code = function.call(&mut *store, params(call, handles))?;
+            let value = store.data().env.sink_content(handles.sink).to_vec();
+            Ok((code, value))
+        })
+    }
+
+    fn call_http_handler(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        let Some(function) = self.call_http_handler.clone() else {
+            return not_exported("HTTP handler", call, CALL_HTTP_HANDLER);
         };
-        let env = &mut self.store.data_mut().env;
-        *scope = env.end_procedure();
-        env.end_call();
-        outcome
+        self.run_in_scope(scope, call, CALL_HTTP_HANDLER, |store, handles| {
+            let env = &mut store.data_mut().env;
+            let (request, head_sink) = (handles.args, handles.sink);
+            let (body, body_sink) = (env.open_source(body), env.open_sink());
+            let timestamp = call.timestamp.0;
+            let code = function.call(
+                &mut *store,
+                (call.id, timestamp, request, body, head_sink, body_sink),
+            )?;
+            let env = &store.data().env;
+            let response = HandlerResponse {
+                head: env.sink_content(head_sink).to_vec(),
+                body: env.sink_content(body_sink).to_vec(),
+            };
+            Ok((code, response))
+        })
     }
 
     fn is_poisoned(&self) -> bool {
         self.poisoned
+    }
+}
+
+const CALL_PROCEDURE: &str = "__call_procedure__";
+const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
+
+#[cold]
+fn not_exported<R>(kind: &str, call: &ReducerCall<'_>, export: &str) -> ProcedureOutcome<R> {
+    ProcedureOutcome::Failed {
+        message: format!(
+            "Module defines {kind} {} but does not export `{export}`",
+            call.name
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use lightcone_host::{HostLimits, ReducerOutcome};
+use lightcone_host::{HandlerResponse, HostLimits, ProcedureOutcome, ReducerOutcome};
 
 const BYTES: &str = r#"
     (import "spacetime_10.0" "bytes_source_read" (func $read (param i32 i32 i32) (result i32)))
@@ -315,6 +315,61 @@ fn timers_live_beyond_the_call() {
     let lines = running.console.lines();
     let start = r#"{"level":"Info","function":"test_reducer","message":"Timing span \"a\\\"b\": "#;
     assert!(lines[0].starts_with(start), "{}", lines[0]);
+}
+
+/// The handler copies its request and its body, reversed in their roles, and returns its id.
+const HANDLER: &str = r#"
+    (import "spacetime_10.0" "bytes_source_read" (func $read (param i32 i32 i32) (result i32)))
+    (import "spacetime_10.0" "bytes_sink_write" (func $write (param i32 i32 i32) (result i32)))
+    (func $copy (param $source i32) (param $sink i32)
+        (if (local.get $source) (then
+            (i32.store (i32.const 4) (i32.const 64))
+            (drop (call $read (local.get $source) (i32.const 8) (i32.const 4)))
+            (drop (call $write (local.get $sink) (i32.const 8) (i32.const 4))))))
+    (func (export "__call_http_handler__") (param $id i32) (param $time i64)
+        (param $request i32) (param $body i32) (param $head_sink i32) (param $body_sink i32) (result i32)
+        (call $copy (local.get $request) (local.get $body_sink))
+        (call $copy (local.get $body) (local.get $head_sink))
+        (if (i64.ne (local.get $time) (i64.const 1700000000000000)) (then unreachable))
+        (local.get $id))"#;
+
+#[test]
+fn http_handlers_get_two_sources_and_two_sinks() {
+    let mut running = Running::start(&reducer(HANDLER, "(i32.const 0)"));
+    for body in [&b"body"[..], b""] {
+        let response = HandlerResponse {
+            head: body.to_vec(),
+            body: b"request".to_vec(),
+        };
+        assert_eq!(
+            running.ask(0, b"request", body),
+            ProcedureOutcome::Returned(response)
+        );
+    }
+    assert_eq!(
+        running.ask(3, b"request", b"body"),
+        ProcedureOutcome::Failed {
+            message: "`__call_http_handler__` returned unexpected code 3. Procedures should return code 0 or trap.".into()
+        }
+    );
+    assert!(running.instance.is_poisoned());
+    running.replace();
+    assert!(matches!(
+        running.ask(0, b"", b""),
+        ProcedureOutcome::Returned(_)
+    ));
+}
+
+#[test]
+fn a_module_without_the_export_says_so() {
+    let mut running = Running::start(&reducer(BYTES, "(i32.const 0)"));
+    assert_eq!(
+        running.ask(0, b"", b""),
+        ProcedureOutcome::Failed {
+            message: "Module defines HTTP handler test_handler but does not export `__call_http_handler__`".into()
+        }
+    );
+    assert_eq!(running.code(0, &[]), 0);
 }
 
 #[test]

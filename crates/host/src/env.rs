@@ -119,12 +119,8 @@ impl HostEnv {
             self.function = Some(function.clone());
         }
         self.datastore = datastore;
-        let args = self
-            .sources
-            .open(args, usize::MAX)
-            .expect("a source without a limit");
         CallHandles {
-            args,
+            args: self.open_source(args),
             sink: self.sinks.open(),
         }
     }
@@ -151,7 +147,14 @@ impl HostEnv {
         self.datastore.take()
     }
 
-    /// A sink for the load phase, where no function of the definition runs.
+    /// One more source of a call; 0 if it would be empty.
+    pub fn open_source(&mut self, content: &[u8]) -> u32 {
+        self.sources
+            .open(content, usize::MAX)
+            .expect("a source without a limit")
+    }
+
+    /// One more sink of a call, or one for the load phase, where no function of the definition runs.
     pub fn open_sink(&mut self) -> u32 {
         self.sinks.open()
     }

@@ -24,7 +24,10 @@ mod console;
 mod env;
 mod errno;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handles;
+mod http;
 mod iterators;
 mod limits;
 mod module;
@@ -35,10 +38,11 @@ pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions, PointRead};
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};
 pub use handles::ReadProgress;
+pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
 pub use limits::HostLimits;
 pub use module::{
-    LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall, ReducerOutcome,
-    FATAL_ERROR_TEXT,
+    HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall,
+    ReducerOutcome, FATAL_ERROR_TEXT,
 };
 pub use procedure::{CommittedTransaction, ProcedureScope};

@@ -52,6 +52,15 @@ pub trait ModuleInstance: Send {
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome;
 
+    /// Runs an HTTP handler, with the transactions of a procedure. The arguments of `call` are the BSATN of the request
+    /// (spec 03 §13.1), whose body comes beside it; there is no sender and no connection.
+    fn call_http_handler(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse>;
+
     /// Makes the instance ready for calls from the current thread, on which it will stay. Engines that need this do it at
     /// the first call otherwise, which makes that call slow; after a failure the first call tries again and reports it.
     fn prepare(&mut self) {}
@@ -60,7 +69,7 @@ pub trait ModuleInstance: Send {
     fn is_poisoned(&self) -> bool;
 }
 
-/// One call of a reducer or a procedure (spec 03 §11.2).
+/// One call of a reducer, a procedure or an HTTP handler (spec 03 §11.2).
 #[derive(Clone, Copy, Debug)]
 pub struct ReducerCall<'a> {
     /// The function's position among those of its kind in the module definition.
@@ -96,11 +105,11 @@ pub enum ReducerOutcome {
     },
 }
 
-/// How a procedure call ended (spec 03 §11.5).
+/// How the call of a procedure or of an HTTP handler ended (spec 03 §11.5, §11.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProcedureOutcome {
-    /// The procedure returned this value, in BSATN. Not checked yet.
-    Returned(Vec<u8>),
+pub enum ProcedureOutcome<R = Vec<u8>> {
+    /// It returned this: a procedure a value in BSATN. Not checked yet.
+    Returned(R),
     /// It threw, trapped or returned a senseless code; the text is for the caller.
     Failed {
         /// What happened.
@@ -111,4 +120,13 @@ pub enum ProcedureOutcome {
         /// Names the limit.
         message: String,
     },
+}
+
+/// What an HTTP handler answered (spec 03 §11.6). Not checked yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerResponse {
+    /// Status and headers: the BSATN of `HttpResponse` (§13.1).
+    pub head: Vec<u8>,
+    /// The raw body.
+    pub body: Vec<u8>,
 }

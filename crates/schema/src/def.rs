@@ -8,7 +8,9 @@ use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
 use crate::args::ArgsLayout;
 use crate::error::{Error, ValidationErrors};
-use crate::raw::{CaseConversionPolicy, Lifecycle, MethodOrAny, RawModuleDef, RawVersion};
+use crate::raw::{
+    CaseConversionPolicy, HttpMethod, Lifecycle, MethodOrAny, RawModuleDef, RawVersion,
+};
 use crate::table::{IndexAlgorithm, TableAccess};
 
 pub use crate::raw::FunctionVisibility as Visibility;
@@ -251,6 +253,19 @@ impl ModuleDef {
     pub fn from_bsatn(bytes: &[u8]) -> Result<ModuleDef, Error> {
         let raw = RawModuleDef::from_slice(bytes)?;
         Ok(ModuleDef::validate(raw)?)
+    }
+
+    /// The position of the HTTP handler for a request: the first route in the order of the definition whose path is equal
+    /// and whose method is this one or any (06 §5.16).
+    pub fn http_handler(&self, method: &HttpMethod, path: &str) -> Option<usize> {
+        let route = self.http_routes.iter().find(|route| {
+            route.path == path
+                && match &route.method {
+                    MethodOrAny::Any => true,
+                    MethodOrAny::Method(served) => served == method,
+                }
+        });
+        route.map(|route| route.handler)
     }
 
     /// Applies the rules of 02 §8 and collects all errors.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use lightcone_engine::{Datastore, RowBuffer};
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
-    ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
+    HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
+    ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
@@ -63,6 +63,17 @@ impl ModuleInstance for TransferInstance {
     ) -> ProcedureOutcome {
         ProcedureOutcome::Failed {
             message: format!("there is no procedure {}", call.name),
+        }
+    }
+
+    fn call_http_handler(
+        &mut self,
+        _: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        _: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        ProcedureOutcome::Failed {
+            message: format!("there is no HTTP handler {}", call.name),
         }
     }
 

@@ -86,7 +86,7 @@ unsafe fn read(context: *mut JSContext, object: Owned) -> Result<Hooks, Missing>
             _ => {}
         }
     }
-    unsafe { function(context, &object, HOOK_HTTP_HANDLER, true) }?;
+    hooks.call_http_handler = unsafe { function(context, &object, HOOK_HTTP_HANDLER, true) }?;
     let direct = unsafe { property(context, &object, HOOK_CALL_REDUCER_DIRECT) }?;
     hooks.call_reducer_direct = Some(direct).filter(Owned::is_function);
     let direct = unsafe { property(context, &object, HOOK_CALL_PROCEDURE_DIRECT) }?;

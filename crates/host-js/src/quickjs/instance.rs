@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostEnv, HostError, HostTrap, LimitKind, ModuleInstance, ProcedureOutcome, ProcedureScope,
-    ReducerCall, ReducerOutcome,
+    HandlerResponse, HostEnv, HostError, HostTrap, LimitKind, ModuleInstance, ProcedureOutcome,
+    ProcedureScope, ReducerCall, ReducerOutcome,
 };
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
-use crate::call::{Ended, Frame};
+use crate::call::{Ended, Frame, Target};
 use crate::program::ProgramText;
 use crate::texts;
 use crate::trace::Exception;
@@ -20,8 +20,10 @@ use super::globals::CALL_BUFFER_BYTES;
 use super::isolate::Isolate;
 use super::numbers::Known;
 use super::stack;
+use super::state::{throw, Failure};
 use super::value::{
-    array_bytes, buffer_bytes, bytes, forget_exception, number, to_text, undefined, Owned, Thrown,
+    array_bytes, buffer_bytes, bytes, forget_exception, kind, number, pair, to_text, undefined,
+    Owned, Thrown,
 };
 
 /// Level of the records that the host writes for exceptions.
@@ -85,21 +87,39 @@ impl QuickJsInstance {
     }
 
     /// Calls the hook, in JavaScript's terms.
-    fn call_hook(&mut self, call: &ReducerCall<'_>, is_procedure: bool) -> Result<Owned, Thrown> {
+    fn call_hook(&mut self, call: &ReducerCall<'_>, target: Target<'_>) -> Result<Owned, Thrown> {
         if call.args.len() <= CALL_BUFFER_BYTES - ARGS_OFFSET {
-            if let Some(direct) = self.direct_hook(is_procedure) {
+            if let Some(direct) = self.direct_hook(target) {
                 return self.call_direct(direct, call);
             }
         }
         let context = self.isolate.context;
         let hooks = &self.isolate.state().hooks;
-        let hook = match is_procedure {
-            true => &hooks.call_procedure,
-            false => &hooks.call_reducer,
+        let hook = match target {
+            Target::Reducer => &hooks.call_reducer,
+            Target::Procedure => &hooks.call_procedure,
+            Target::HttpHandler(_) => &hooks.call_http_handler,
         };
         let hook = hook.as_ref().map(Owned::raw);
         let this = hooks.object.as_ref().map(Owned::raw);
         let (hook, this) = (hook.unwrap_or(undefined()), this.unwrap_or(undefined()));
+        if let Target::HttpHandler(body) = target {
+            // SAFETY: the state is not borrowed; the values stay owned by this function during the call.
+            return unsafe {
+                if hook.tag == undefined().tag {
+                    throw(
+                        context,
+                        Failure::Type(texts::NO_HTTP_HANDLER_HOOK.to_owned()),
+                    );
+                    return Err(Thrown);
+                }
+                let timestamp = Owned::new(context, qjs::JS_NewBigInt64(context, call.timestamp.0));
+                let request = Owned::checked(context, bytes(context, call.args))?;
+                let body = Owned::checked(context, bytes(context, body))?;
+                let mut arguments = [number(call.id), timestamp.raw(), request.raw(), body.raw()];
+                self.isolate.call(hook, this, &mut arguments)
+            };
+        }
         let connection = call.connection_id.0;
         let connection = [connection as u64, (connection >> 64) as u64, 0, 0];
         // SAFETY: the state is not borrowed; the values stay owned by `self` or by this function during the call.
@@ -110,9 +130,9 @@ impl QuickJsInstance {
             let connection = self.known.get(context, connection)?;
             let connection = Owned::share(context, connection);
             let timestamp = Owned::new(context, qjs::JS_NewBigInt64(context, call.timestamp.0));
-            let args = match is_procedure {
-                true => Owned::checked(context, bytes(context, call.args))?,
-                false => self.views.view(&mut self.isolate, call.args)?,
+            let args = match target {
+                Target::Reducer => self.views.view(&mut self.isolate, call.args)?,
+                _ => Owned::checked(context, bytes(context, call.args))?,
             };
             let mut arguments = [
                 number(call.id),
@@ -127,12 +147,13 @@ impl QuickJsInstance {
 
     /// The hook that takes calls in the buffer, if the module has one and the buffer is still whole.
     #[inline]
-    fn direct_hook(&mut self, is_procedure: bool) -> Option<JSValue> {
+    fn direct_hook(&mut self, target: Target<'_>) -> Option<JSValue> {
         let context = self.isolate.context;
         let state = self.isolate.state();
-        let hook = match is_procedure {
-            true => state.hooks.call_procedure_direct.as_ref()?.raw(),
-            false => state.hooks.call_reducer_direct.as_ref()?.raw(),
+        let hook = match target {
+            Target::Reducer => state.hooks.call_reducer_direct.as_ref()?.raw(),
+            Target::Procedure => state.hooks.call_procedure_direct.as_ref()?.raw(),
+            Target::HttpHandler(_) => return None,
         };
         let buffer = state.values.call_buffer.as_ref()?.raw();
         // SAFETY: the buffer is a live value.
@@ -168,22 +189,49 @@ impl QuickJsInstance {
     }
 
     /// What the result of the hook means.
-    fn ended(&mut self, result: Result<Owned, Thrown>, is_procedure: bool) -> Ended {
+    fn ended(&mut self, result: Result<Owned, Thrown>, target: Target<'_>) -> Ended {
         let value = match result {
             Ok(value) => value,
             Err(Thrown) => return self.threw(),
         };
-        if is_procedure {
-            // SAFETY: the value is live; its bytes are copied before anything else runs.
-            let bytes = unsafe { array_bytes(self.isolate.context, value.raw()) };
-            return match bytes {
-                Some(bytes) => Ended::Returned(bytes.to_vec()),
-                None => self.wrong_result(texts::PROCEDURE_RETURNED),
-            };
+        match target {
+            Target::Reducer if value.is_undefined() => Ended::Returned(Vec::new()),
+            Target::Reducer => self.wrong_result(texts::REDUCER_RETURNED),
+            Target::Procedure => {
+                // SAFETY: the value is live; its bytes are copied before anything else runs.
+                let bytes = unsafe { array_bytes(self.isolate.context, value.raw()) };
+                match bytes {
+                    Some(bytes) => Ended::Returned(bytes.to_vec()),
+                    None => self.wrong_result(texts::PROCEDURE_RETURNED),
+                }
+            }
+            Target::HttpHandler(_) => self.answered(&value),
         }
-        match value.is_undefined() {
-            true => Ended::Returned(Vec::new()),
-            false => self.wrong_result(texts::REDUCER_RETURNED),
+    }
+
+    /// The head and the body of a response, from an array of the two.
+    fn answered(&mut self, value: &Owned) -> Ended {
+        let context = self.isolate.context;
+        // SAFETY: the values are live.
+        let parts = match unsafe { pair(context, value.raw()) } {
+            Ok(parts) => parts,
+            Err(Thrown) => return self.threw(),
+        };
+        // SAFETY: the value is live; its bytes are copied before anything else runs.
+        let copied = |part: Owned| unsafe { array_bytes(context, part.raw()).map(|b| b.to_vec()) };
+        let response = parts.and_then(|(head, body)| {
+            Some(HandlerResponse {
+                head: copied(head)?,
+                body: copied(body)?,
+            })
+        });
+        match response {
+            Some(response) => Ended::Answered(response),
+            None => {
+                // SAFETY: the value is live and the state is not borrowed.
+                let got = unsafe { kind(context, value.raw()) };
+                self.wrong_result(&texts::handler_returned(&got))
+            }
         }
     }
 
@@ -293,14 +341,14 @@ impl QuickJsInstance {
         if self.poisoned {
             return Ended::Fatal("the instance was terminated before and was not replaced".into());
         }
-        let is_procedure = frame.is_procedure();
+        let target = frame.target();
         let state = self.isolate.state();
         frame.begin(&mut state.env, call.name);
         let call_ms_max = state.env.limits().call_ms_max;
         state.start_clock(LimitKind::CallTime, call_ms_max);
         self.isolate.enter();
-        let result = self.call_hook(call, is_procedure);
-        let ended = self.ended(result, is_procedure);
+        let result = self.call_hook(call, target);
+        let ended = self.ended(result, target);
         self.isolate.run_jobs();
         let is_doomed = self.isolate.is_doomed();
         let ended = match is_doomed {
@@ -330,6 +378,15 @@ impl ModuleInstance for QuickJsInstance {
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
         self.run(Frame::Procedure(scope), call).into()
+    }
+
+    fn call_http_handler(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        self.run(Frame::HttpHandler(scope, body), call).into()
     }
 
     fn is_poisoned(&self) -> bool {

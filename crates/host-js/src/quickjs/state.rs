@@ -66,6 +66,8 @@ pub(crate) struct Hooks {
     pub(crate) sender_error_class: Option<Owned>,
     pub(crate) call_reducer: Option<Owned>,
     pub(crate) call_procedure: Option<Owned>,
+    /// Older packages do not have it.
+    pub(crate) call_http_handler: Option<Owned>,
     /// In place of `call_reducer` and `call_procedure`, if there are any (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<Owned>,
     pub(crate) call_procedure_direct: Option<Owned>,

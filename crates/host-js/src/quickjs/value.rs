@@ -213,6 +213,31 @@ pub(crate) unsafe fn array_bytes<'a>(
     }
 }
 
+/// The elements of an array of two; `None` for any other value.
+///
+/// # Safety
+/// The value is live and of this context.
+pub(crate) unsafe fn pair(
+    context: *mut JSContext,
+    value: JSValue,
+) -> Result<Option<(Owned, Owned)>, Thrown> {
+    unsafe {
+        let mut length = 0;
+        if !qjs::JS_IsArray(value) {
+            return Ok(None);
+        }
+        if qjs::JS_GetLength(context, value, &mut length) != 0 {
+            return Err(Thrown);
+        }
+        if length != 2 {
+            return Ok(None);
+        }
+        let first = Owned::checked(context, qjs::JS_GetPropertyUint32(context, value, 0))?;
+        let second = Owned::checked(context, qjs::JS_GetPropertyUint32(context, value, 1))?;
+        Ok(Some((first, second)))
+    }
+}
+
 /// Drops the pending exception, if there is one.
 ///
 /// # Safety

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use ::v8::{BigInt, DataView, Global, Local, OwnedIsolate, PinScope};
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostConfig, HostEnv, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
-    ReducerOutcome,
+    HandlerResponse, HostConfig, HostEnv, ModuleInstance, ProcedureOutcome, ProcedureScope,
+    ReducerCall, ReducerOutcome,
 };
 use lightcone_types::Identity;
 
 use super::exception::uncaught;
 use super::isolate::{Realm, Roots, Stopped, CALL_BUFFER_BYTES};
 use super::values::Value;
-use crate::call::{Ended, Frame};
+use crate::call::{Ended, Frame, Target};
 use crate::program::ProgramText;
 use crate::texts;
 use crate::trace::Exception;
@@ -78,12 +78,13 @@ impl V8Instance {
             Err(message) => return Ended::Fatal(message),
         };
         frame.begin(&mut realm.state.env, call.name);
-        let is_procedure = frame.is_procedure();
-        let (end, stopped) = realm
-            .call(|isolate, roots, program| invoke(isolate, roots, program, call, is_procedure));
+        let target = frame.target();
+        let (end, stopped) =
+            realm.call(|isolate, roots, program| invoke(isolate, roots, program, call, target));
         let mut poisoned = false;
         let ended = match (end, stopped) {
             (End::Returned(value), None) => Ended::Returned(value),
+            (End::Answered(response), None) => Ended::Answered(response),
             (End::UserError(text), None) => Ended::Refused(text),
             (End::Uncaught(exception), None) => fatal(realm, &exception),
             (_, Some(Stopped::Time)) => Ended::TimedOut(realm.time_limit().to_string()),
@@ -123,6 +124,15 @@ impl ModuleInstance for V8Instance {
         self.run(Frame::Procedure(scope), call).into()
     }
 
+    fn call_http_handler(
+        &mut self,
+        scope: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        self.run(Frame::HttpHandler(scope, body), call).into()
+    }
+
     fn prepare(&mut self) {
         match self.realm() {
             Ok(realm) => realm.stay(),
@@ -156,6 +166,7 @@ const PANIC_LEVEL: u32 = 101;
 /// How a hook ended.
 enum End {
     Returned(Vec<u8>),
+    Answered(HandlerResponse),
     UserError(String),
     Uncaught(Exception),
     /// Not by itself.
@@ -167,35 +178,38 @@ fn invoke(
     roots: &mut Roots,
     program: &ProgramText,
     call: &ReducerCall<'_>,
-    is_procedure: bool,
+    target: Target<'_>,
 ) -> End {
     ::v8::scope!(let scope, isolate);
     let context = Local::new(scope, &roots.context);
     let scope = &mut ::v8::ContextScope::new(scope, context);
     ::v8::tc_scope!(let scope, scope);
     let receiver: Value<'_> = Local::new(scope, &roots.hooks.receiver).into();
-    let direct = if is_procedure {
-        roots.hooks.call_procedure_direct.as_ref()
-    } else {
-        roots.hooks.call_reducer_direct.as_ref()
+    let direct = match target {
+        Target::Reducer => roots.hooks.call_reducer_direct.as_ref(),
+        Target::Procedure => roots.hooks.call_procedure_direct.as_ref(),
+        Target::HttpHandler(_) => None,
     };
     let direct = direct.and_then(|hook| call_direct(scope, roots, hook, receiver, call));
-    let result = match direct {
-        Some(result) => result,
-        None if is_procedure => call_procedure(scope, roots, receiver, call),
-        None => call_hook(scope, roots, receiver, call),
+    let result = match (direct, target) {
+        (Some(result), _) => result,
+        (None, Target::Reducer) => call_hook(scope, roots, receiver, call),
+        (None, Target::Procedure) => call_procedure(scope, roots, receiver, call),
+        (None, Target::HttpHandler(body)) => call_http_handler(scope, roots, receiver, call, body),
     };
     let end = match result {
-        Some(value) if is_procedure => match value.try_cast::<::v8::Uint8Array>() {
-            Ok(array) => {
-                let mut value = vec![0; array.byte_length()];
-                array.copy_contents(&mut value);
-                End::Returned(value)
-            }
-            Err(_) => wrong_result(texts::PROCEDURE_RETURNED),
+        Some(value) => match target {
+            Target::Reducer if value.is_undefined() => End::Returned(Vec::new()),
+            Target::Reducer => wrong_result(texts::REDUCER_RETURNED),
+            Target::Procedure => match copied(value) {
+                Some(value) => End::Returned(value),
+                None => wrong_result(texts::PROCEDURE_RETURNED),
+            },
+            Target::HttpHandler(_) => match answered(scope, value) {
+                Some(response) => End::Answered(response),
+                None => wrong_result(&texts::handler_returned(value.type_repr())),
+            },
         },
-        Some(value) if value.is_undefined() => End::Returned(Vec::new()),
-        Some(_) => wrong_result(texts::REDUCER_RETURNED),
         None => {
             let (value, message) = (scope.exception(), scope.message());
             match value {
@@ -287,6 +301,50 @@ fn call_procedure<'s>(
     let args = super::values::uint8_array(scope, call.args)?.into();
     let hook = Local::new(scope, &roots.hooks.call_procedure);
     hook.call(scope, receiver, &[id, sender, connection, timestamp, args])
+}
+
+fn call_http_handler<'s>(
+    scope: &mut PinScope<'s, '_>,
+    roots: &Roots,
+    receiver: Value<'s>,
+    call: &ReducerCall<'_>,
+    body: &[u8],
+) -> Option<Value<'s>> {
+    let id = ::v8::Integer::new_from_unsigned(scope, call.id).into();
+    let timestamp = BigInt::new_from_i64(scope, call.timestamp.0).into();
+    let request = super::values::uint8_array(scope, call.args)?.into();
+    let body = super::values::uint8_array(scope, body)?.into();
+    let hook = match &roots.hooks.call_http_handler {
+        Some(hook) => Local::new(scope, hook),
+        None => {
+            let text = ::v8::String::new(scope, texts::NO_HTTP_HANDLER_HOOK)?;
+            let error = ::v8::Exception::type_error(scope, text);
+            scope.throw_exception(error);
+            return None;
+        }
+    };
+    hook.call(scope, receiver, &[id, timestamp, request, body])
+}
+
+/// The head and the body of a response, from an array of the two.
+fn answered(scope: &mut PinScope<'_, '_>, value: Value<'_>) -> Option<HandlerResponse> {
+    let parts = value.try_cast::<::v8::Array>().ok()?;
+    if parts.length() != 2 {
+        return None;
+    }
+    let (head, body) = (parts.get_index(scope, 0)?, parts.get_index(scope, 1)?);
+    Some(HandlerResponse {
+        head: copied(head)?,
+        body: copied(body)?,
+    })
+}
+
+/// The content of a `Uint8Array`.
+fn copied(value: Value<'_>) -> Option<Vec<u8>> {
+    let array = value.try_cast::<::v8::Uint8Array>().ok()?;
+    let mut bytes = vec![0; array.byte_length()];
+    array.copy_contents(&mut bytes);
+    Some(bytes)
 }
 
 /// Views up to this length are kept.

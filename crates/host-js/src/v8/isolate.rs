@@ -57,6 +57,8 @@ pub(crate) struct Hooks {
     pub(crate) sender_error: Global<Object>,
     pub(crate) call_reducer: Global<Function>,
     pub(crate) call_procedure: Global<Function>,
+    /// Older packages do not have it.
+    pub(crate) call_http_handler: Option<Global<Function>>,
     /// `__lightcone_call_reducer__` and `__lightcone_call_procedure__` (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<Global<Function>>,
     pub(crate) call_procedure_direct: Option<Global<Function>>,
@@ -569,13 +571,13 @@ fn find_hooks(
         }
     }
     let mut found = found.into_iter();
-    let mut next = || found.next().flatten().ok_or_else(|| text("no hook"));
-    let describe = next()?;
-    let error_constructor = next()?;
-    let sender_error = next()?;
-    let call_reducer = next()?;
-    let _views = (next()?, next()?);
-    let call_procedure = next()?;
+    let mut required = || found.next().flatten().ok_or_else(|| text("no hook"));
+    let describe = required()?;
+    let error_constructor = required()?;
+    let sender_error = required()?;
+    let call_reducer = required()?;
+    let _views = (required()?, required()?);
+    let call_procedure = required()?;
     // SAFETY: the state of the isolate that is being built; see `with_state`.
     unsafe { (*State::current()).error_constructor = Some(error_constructor) };
     let sender_error = Local::new(scope, sender_error);
@@ -585,8 +587,9 @@ fn find_hooks(
         sender_error: Global::new(scope, Local::<Object>::from(sender_error)),
         call_reducer,
         call_procedure,
-        call_procedure_direct: found.next_back().flatten(),
-        call_reducer_direct: found.next_back().flatten(),
+        call_http_handler: found.next().flatten(),
+        call_reducer_direct: found.next().flatten(),
+        call_procedure_direct: found.next().flatten(),
     })
 }
 

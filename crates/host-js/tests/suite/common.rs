@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    CommittedTransaction, ConsoleRecord, ConsoleSink, HostConfig, HostEnv, HostError, HostLimits,
-    LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
-    ReducerOutcome, FATAL_ERROR_TEXT,
+    CommittedTransaction, ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv,
+    HostError, HostLimits, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome,
+    ProcedureScope, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;
@@ -161,6 +161,15 @@ impl Running {
         Running::program(&program, limits)
     }
 
+    /// A module around the body of its hook for HTTP handlers.
+    pub fn http_handler(body: &str, limits: HostLimits) -> Running {
+        let hook = format!(
+            "__call_procedure__: none, __call_http_handler__(id, timestamp, request, body) {{ {body} }}"
+        );
+        let program = script("", "").replace("__call_procedure__: none", &hook);
+        Running::program(&program, limits)
+    }
+
     /// A module whose procedures are called in a buffer (docs/js-abi.md) where they fit, and otherwise the standard way.
     pub fn direct_procedure(direct: &str, standard: &str, limits: HostLimits) -> Running {
         let hooks = format!(
@@ -233,6 +242,27 @@ impl Running {
 
     /// Calls a procedure; what it committed is in the second part.
     pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome, Vec<CommittedTransaction>) {
+        self.in_scope(args, |instance, scope, call| {
+            instance.call_procedure(scope, call)
+        })
+    }
+
+    /// The same of an HTTP handler.
+    pub fn call_http_handler(
+        &mut self,
+        request: &[u8],
+        body: &[u8],
+    ) -> (ProcedureOutcome<HandlerResponse>, Vec<CommittedTransaction>) {
+        self.in_scope(request, |instance, scope, call| {
+            instance.call_http_handler(scope, call, body)
+        })
+    }
+
+    fn in_scope<R>(
+        &mut self,
+        args: &[u8],
+        run: impl FnOnce(&mut dyn ModuleInstance, &mut Option<ProcedureScope>, &ReducerCall<'_>) -> R,
+    ) -> (R, Vec<CommittedTransaction>) {
         let datastore = self.datastore.take().expect("there is a datastore");
         let mut scope = Some(ProcedureScope::new(datastore, CommitOutput::default()));
         let call = ReducerCall {
@@ -243,7 +273,7 @@ impl Running {
             timestamp: Timestamp(1_700_000_000_000_000),
             args,
         };
-        let outcome = self.instance.call_procedure(&mut scope, &call);
+        let outcome = run(self.instance.as_mut(), &mut scope, &call);
         let scope = scope.expect("the scope comes back");
         let (datastore, _, committed) = scope.into_parts();
         self.datastore = Some(datastore);

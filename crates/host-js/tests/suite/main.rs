@@ -9,6 +9,7 @@ mod common;
 mod extras;
 mod faults;
 mod globals;
+mod http_handlers;
 mod imports;
 mod interrupts;
 mod load;

@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    ConsoleRecord, ConsoleSink, HostConfig, HostEnv, HostError, HostLimits, LoadedModule,
-    ModuleEngine, ModuleInstance, ReducerCall, ReducerOutcome,
+    ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
+    LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+    ReducerOutcome,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
@@ -154,6 +155,28 @@ impl Running {
             args,
         };
         self.instance.call_reducer(&mut self.datastore, &call)
+    }
+
+    /// Asks HTTP handler `id`. There must be a datastore.
+    pub fn ask(
+        &mut self,
+        id: u32,
+        request: &[u8],
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        let datastore = self.datastore.take().unwrap_or_default();
+        let mut scope = Some(ProcedureScope::new(datastore, CommitOutput::default()));
+        let call = ReducerCall {
+            id,
+            name: &"test_handler".into(),
+            sender: Identity::ZERO,
+            connection_id: ConnectionId(0),
+            timestamp: Timestamp(1_700_000_000_000_000),
+            args: request,
+        };
+        let outcome = self.instance.call_http_handler(&mut scope, &call, body);
+        self.datastore = Some(scope.expect("the scope comes back").into_parts().0);
+        outcome
     }
 
     /// The result of `__call_reducer__`, for bodies that return what they saw.

@@ -7,17 +7,19 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
-    ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
+    HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest, HttpResponse,
+    HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome,
+    ProcedureScope, ReducerCall, ReducerOutcome,
 };
 use lightcone_schema::raw::{
-    FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
-    RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
-    RawReducerDefV10, RawTableDefV10, RawUniqueConstraintData,
+    FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
+    RawHttpRouteDefV10, RawIndexAlgorithm, RawIndexDefV10, RawLifeCycleReducerDefV10,
+    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawTableDefV10,
+    RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
-use lightcone_types::bsatn::Encode as _;
+use lightcone_types::bsatn::{Decode as _, Encode as _};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 
 pub fn engines() -> Engines {
@@ -83,6 +85,57 @@ impl ModuleInstance for FakeInstance {
         ProcedureOutcome::Failed {
             message: format!("{} does nothing", call.name),
         }
+    }
+
+    /// `show` answers with what it got, `answer` with the response that the request's body is, in lines: status, headers.
+    fn call_http_handler(
+        &mut self,
+        _: &mut Option<ProcedureScope>,
+        call: &ReducerCall<'_>,
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        let request = HttpRequest::from_slice(call.args).expect("a request");
+        let text = String::from_utf8_lossy(body).into_owned();
+        let mut lines = text.lines();
+        let (code, headers, body) = match &**call.name {
+            "show" => {
+                let mut shown = format!("{:?} {}\n", request.method, request.uri);
+                for HttpHeader { name, value } in &request.headers {
+                    shown += &format!("{name}: {}\n", value.escape_ascii());
+                }
+                (
+                    200,
+                    Vec::new(),
+                    format!("{shown}{} {text}", body.len()).into_bytes(),
+                )
+            }
+            "answer" => {
+                let code = lines.next().and_then(|line| line.parse().ok());
+                let header = |line: &str| {
+                    let (name, value) = line.split_once(':').expect("a header");
+                    let (name, value) = (name.to_owned(), value.as_bytes().to_vec());
+                    HttpHeader { name, value }
+                };
+                (
+                    code.expect("a status"),
+                    lines.map(header).collect(),
+                    b"answered".to_vec(),
+                )
+            }
+            _ => {
+                return ProcedureOutcome::Failed {
+                    message: "the handler's own words".to_owned(),
+                }
+            }
+        };
+        let version = HttpVersion::Http3;
+        let head = HttpResponse {
+            headers,
+            version,
+            code,
+        }
+        .to_vec();
+        ProcedureOutcome::Returned(HandlerResponse { head, body })
     }
 
     fn call_reducer(
@@ -166,6 +219,11 @@ fn definition(words: &[String]) -> Vec<u8> {
         lifecycle_spec,
         function_name: name.into(),
     };
+    let route = |method, path: &str, handler: &str| RawHttpRouteDefV10 {
+        handler_function: handler.to_owned(),
+        method,
+        path: path.to_owned(),
+    };
     let mut tables = vec![table("person", 0)];
     let mut types = vec![person()];
     if words.iter().any(|word| word == "changed") {
@@ -187,6 +245,21 @@ fn definition(words: &[String]) -> Vec<u8> {
             reducer("panic", product(&[]), open),
             reducer("slow", product(&[]), open),
             reducer("hidden", product(&[]), private),
+        ]),
+        Section::HttpHandlers(
+            ["show", "answer", "broken"]
+                .map(|name| RawHttpHandlerDefV10 {
+                    source_name: name.to_owned(),
+                })
+                .to_vec(),
+        ),
+        Section::HttpRoutes(vec![
+            route(MethodOrAny::Any, "", "show"),
+            route(MethodOrAny::Method(HttpMethod::Get), "/", "show"),
+            route(MethodOrAny::Any, "/ab/c", "show"),
+            route(MethodOrAny::Method(HttpMethod::Get), "/get", "show"),
+            route(MethodOrAny::Any, "/answer", "answer"),
+            route(MethodOrAny::Any, "/broken", "broken"),
         ]),
         Section::LifeCycleReducers(vec![
             lifecycle(Lifecycle::Init, "init"),
