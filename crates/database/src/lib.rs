@@ -19,6 +19,7 @@ mod error;
 mod evaluate;
 mod fanout;
 mod handle;
+mod http;
 mod module;
 mod module_log;
 mod open;
@@ -36,6 +37,8 @@ pub use handle::{
     CallArgs, CallOutcome, Caller, DatabaseHandle, DatabaseStats, ShutdownReason, UpdateOutcome,
     UpdatePlan,
 };
+pub use http::HandlerReply;
+pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_wire::Protocol;
 pub use module_log::ModuleLog;
 pub use options::{DatabaseOptions, Engines, HostKind, Limits};

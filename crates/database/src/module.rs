@@ -53,6 +53,8 @@ pub(crate) struct Module {
     pub reducer_names: Vec<Arc<str>>,
     /// The same of procedures.
     pub procedure_names: Vec<Arc<str>>,
+    /// The same of HTTP handlers.
+    pub http_handler_names: Vec<Arc<str>>,
     pub catalog: CatalogView,
 }
 
@@ -62,11 +64,14 @@ impl Module {
         let reducer_names = reducers.map(|each| each.name.as_str().into()).collect();
         let procedures = program.def.procedures.iter();
         let procedure_names = procedures.map(|each| each.name.as_str().into()).collect();
+        let handlers = program.def.http_handlers.iter();
+        let http_handler_names = handlers.map(|each| each.name.as_str().into()).collect();
         Module {
             version,
             program,
             reducer_names,
             procedure_names,
+            http_handler_names,
             catalog,
         }
     }

@@ -24,6 +24,7 @@ use crate::error::{CallError, ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::fanout::{Batch, Event, Message};
 use crate::handle::{CallOutcome, Caller, Shared};
+use crate::http::{HandlerReply, HandlerRequest};
 use crate::module::{Module, Program};
 use crate::outgoing::OutgoingQueue;
 use crate::request::{Decoded, Sender};
@@ -63,6 +64,10 @@ pub(crate) enum Item {
         args: Result<Vec<u8>, CallError>,
         timestamp: Timestamp,
         reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+    },
+    HttpRequest {
+        request: Box<HandlerRequest>,
+        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
     },
     Query {
         caller: Caller,
@@ -215,6 +220,13 @@ impl Writer {
                 reply,
             } => {
                 let result = self.http_call(&caller, connection_id, &function, args, timestamp);
+                self.reply_when_durable(true, move |durable| {
+                    let result = durable.map_err(CallError::Database).and(result);
+                    let _ = reply.send(result);
+                });
+            }
+            Item::HttpRequest { request, reply } => {
+                let result = self.http_handler(&request);
                 self.reply_when_durable(true, move |durable| {
                     let result = durable.map_err(CallError::Database).and(result);
                     let _ = reply.send(result);

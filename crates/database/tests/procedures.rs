@@ -1,11 +1,12 @@
-//! Procedures: their transactions are committed one by one, in the order of everything else, and their results come back,
-//! whichever engine runs them (03 §10, 05 §6.4, 06 §5.11). `modules/procedures-rs` and `modules/procedures-ts` are the same.
+//! Procedures and HTTP handlers: their transactions are committed one by one, in the order of everything else, and their
+//! results come back, whichever engine runs them (03 §10, §11.6, 05 §6.4, 06 §5.11, §5.16). `modules/procedures-rs` and `modules/procedures-ts` are the same.
 
 mod common;
 
 use common::{bundle, caller, module, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HostKind, ShutdownReason,
+    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HandlerReply, HostKind, HttpHeader,
+    HttpMethod, HttpRequest, HttpVersion, ShutdownReason,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::Encode;
@@ -184,6 +185,124 @@ async fn rust() {
 #[tokio::test(flavor = "multi_thread")]
 async fn typescript() {
     procedures_from_call_to_reopen(HostKind::Js).await;
+}
+
+fn header(name: &str, value: &[u8]) -> HttpHeader {
+    HttpHeader {
+        name: name.to_owned(),
+        value: value.to_vec(),
+    }
+}
+
+async fn request(
+    database: &DatabaseHandle,
+    method: HttpMethod,
+    path: &str,
+    body: &[u8],
+) -> Result<HandlerReply, CallError> {
+    let request = HttpRequest {
+        method,
+        headers: vec![header("host", b"h"), header("x-sent", b"\xc3\xa9")],
+        timeout: None,
+        uri: format!("http://h/v1/database/d/route{path}?q=1"),
+        version: HttpVersion::Http11,
+    };
+    let body = body.to_vec().into();
+    database.http_request(path.to_owned(), request, body).await
+}
+
+fn text_of(error: CallError) -> String {
+    match error {
+        CallError::Database(text) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn http_handlers_from_request_to_reopen(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(js_options(directory.path()), kind).await;
+    let mut client = Client::connect(&database, STRANGER, 5).await;
+    client
+        .send(&[ClientMessage::Subscribe {
+            request_id: 1,
+            query_set_id: 1,
+            query_strings: vec!["SELECT * FROM counters"],
+        }])
+        .await;
+    assert!(matches!(
+        client.next().await,
+        ServerMessage::SubscribeApplied { .. }
+    ));
+    let update = |message| matches!(message, ServerMessage::TransactionUpdate { .. });
+
+    let reply = request(&database, HttpMethod::Post, "/add", b"40").await;
+    let reply = reply.unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!(reply.head.code, 201);
+    assert_eq!(
+        String::from_utf8_lossy(&reply.body),
+        "POST http://h/v1/database/d/route/add?q=1 40"
+    );
+    let values = |name: &str| -> Vec<&[u8]> {
+        let headers = reply.head.headers.iter();
+        let named = headers.filter(|header| header.name == name);
+        named.map(|header| &header.value[..]).collect()
+    };
+    assert_eq!(values("content-type"), [b"text/plain"]);
+    assert_eq!(values("x-seen"), ["é".as_bytes()]);
+    assert_eq!(values("set-cookie"), [b"a=1", b"b=2"]);
+    assert!(update(client.next().await));
+
+    // Bodies are bytes, of any length.
+    let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    for body in [&b""[..], &[0xff, 0], &bytes] {
+        for method in [HttpMethod::Put, HttpMethod::Extension("PURGE".to_owned())] {
+            let reply = request(&database, method, "/echo", body).await;
+            let reply = reply.unwrap_or_else(|error| panic!("{error:?}"));
+            assert_eq!((reply.head.code, &reply.body[..]), (200, body));
+        }
+    }
+    for (method, path) in [
+        (HttpMethod::Get, "/add"),
+        (HttpMethod::Post, "/add/"),
+        (HttpMethod::Post, ""),
+    ] {
+        assert!(!database.has_http_route(&method, path));
+        let reply = request(&database, method, path, b"1").await;
+        assert!(matches!(reply, Err(CallError::NoSuchFunction)), "{path}");
+    }
+    assert!(database.has_http_route(&HttpMethod::Get, ""));
+    assert!(database.has_http_route(&HttpMethod::Get, "/"));
+    let reply = request(&database, HttpMethod::Post, "/add", b"forty").await;
+    assert_eq!(reply.expect("a refusal").head.code, 400);
+
+    // What was committed before a failure stays, and the next request works.
+    let reply = request(&database, HttpMethod::Get, "/fail", b"").await;
+    let text = text_of(reply.expect_err("it fails"));
+    let starts = match kind {
+        HostKind::Wasm => "wasm trap: ",
+        HostKind::Js => "Uncaught TypeError: after the first transaction",
+    };
+    assert!(text.starts_with(starts), "{text}");
+    assert!(update(client.next().await));
+    let reply = request(&database, HttpMethod::Post, "/add", b"1").await;
+    assert!(reply.expect("added").body.ends_with(b" 42"));
+
+    // A request is answered when it is durable.
+    database.shutdown(ShutdownReason::ServerStop).await;
+    let database = open(js_options(directory.path())).await;
+    let found = http(&database, "peek", "[7]").await;
+    assert_eq!(found.expect("found"), "[0,42]");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_handlers_in_rust() {
+    http_handlers_from_request_to_reopen(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_handlers_in_typescript() {
+    http_handlers_from_request_to_reopen(HostKind::Js).await;
 }
 
 /// Answers that need no fan-out take a shorter way. They overtake nothing, and show nothing that could still be lost.

@@ -3,8 +3,9 @@
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, ConnectError, ConnectRequest, DatabaseHandle,
-    DatabaseOptions, DatabaseStats, HostKind, Limits, MessageBatch, Outgoing, OutgoingReceiver,
-    RequestSender, ShutdownReason, SqlError, SubmitError, UpdateError,
+    DatabaseOptions, DatabaseStats, HandlerReply, HostKind, HttpHeader, HttpMethod, HttpRequest,
+    HttpVersion, Limits, MessageBatch, Outgoing, OutgoingReceiver, RequestSender, ShutdownReason,
+    SqlError, SubmitError, UpdateError,
 };
 
 use crate::config::Config;

@@ -24,6 +24,7 @@ pub(crate) struct DatabaseCounters {
     pub request_bytes: AtomicU64,
     pub sent_bytes: AtomicU64,
     pub sent_messages: AtomicU64,
+    pub http_response_bytes: AtomicU64,
 }
 
 /// What the server counts about itself.
@@ -111,7 +112,7 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
     );
 
     type Read = fn(&DatabaseCounters) -> &AtomicU64;
-    let per_database: [(Kind, &str, &str, &str, Read); 10] = [
+    let per_database: [(Kind, &str, &str, &str, Read); 11] = [
         (
             Gauge,
             "spacetime_worker_connected_clients",
@@ -181,6 +182,13 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
             "Server messages sent to clients.",
             "",
             |c| &c.sent_messages,
+        ),
+        (
+            Counter,
+            "spacetime_http_response_size_bytes_total",
+            "Bytes of the answers of HTTP handlers, headers and body.",
+            "",
+            |c| &c.http_response_bytes,
         ),
     ];
     for (kind, name, help, labels, read) in per_database {

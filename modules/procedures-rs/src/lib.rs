@@ -1,5 +1,6 @@
-//! Procedures: several transactions in one call, results, and what goes wrong. `procedures-ts` is the same in TypeScript.
+//! Procedures and HTTP handlers: several transactions in one call, results, and what goes wrong. `procedures-ts` is the same in TypeScript.
 
+use spacetimedb::http::{handler, router, Body, HandlerContext, Request, Response, Router};
 use spacetimedb::{procedure, table, ProcedureContext, Table, TimeDuration, TxContext};
 
 #[table(accessor = counters, public)]
@@ -70,4 +71,49 @@ pub fn loop_for_ever(_ctx: &mut ProcedureContext) {
 pub fn wait_outside(ctx: &mut ProcedureContext) {
     let later = ctx.timestamp + TimeDuration::from_micros(60_000_000);
     ctx.sleep_until(later);
+}
+
+/// Adds the body, a number, to counter 7, and says what it got.
+#[handler]
+fn add_body(ctx: &mut HandlerContext, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let text = body.into_string_lossy();
+    let Ok(amount) = text.parse() else {
+        let mut refusal = Response::new(Body::from_bytes("a number, please"));
+        *refusal.status_mut() = 400.try_into().unwrap();
+        return refusal;
+    };
+    let value = ctx.with_tx(|tx| add(tx, 7, amount));
+    let seen = head.headers.get("x-sent").cloned();
+    let mut response = Response::new(Body::from_bytes(format!("{} {} {value}", head.method, head.uri)));
+    *response.status_mut() = 201.try_into().unwrap();
+    let headers = response.headers_mut();
+    headers.insert("content-type", "text/plain".parse().unwrap());
+    headers.insert("x-seen", seen.unwrap_or("".parse().unwrap()));
+    headers.append("set-cookie", "a=1".parse().unwrap());
+    headers.append("set-cookie", "b=2".parse().unwrap());
+    response
+}
+
+/// The body again, byte by byte.
+#[handler]
+fn echo(_ctx: &mut HandlerContext, request: Request) -> Response {
+    Response::new(request.into_body())
+}
+
+/// What was committed before stays.
+#[handler]
+fn add_and_throw(ctx: &mut HandlerContext, _request: Request) -> Response {
+    ctx.with_tx(|tx| add(tx, 7, 1));
+    panic!("after the first transaction");
+}
+
+#[router]
+fn routes() -> Router {
+    Router::new()
+        .post("/add", add_body)
+        .any("/echo", echo)
+        .get("/fail", add_and_throw)
+        .get("", echo)
+        .get("/", echo)
 }

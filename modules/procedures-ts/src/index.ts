@@ -1,6 +1,6 @@
-// Procedures: several transactions in one call, results, and what goes wrong. `procedures-rs` is the same in Rust.
+// Procedures and HTTP handlers: several transactions in one call, results, and what goes wrong. `procedures-rs` is the same in Rust.
 
-import { type InferSchema, type ReducerCtx, schema, SenderError, t, table } from 'spacetimedb/server';
+import { Headers, type InferSchema, type ReducerCtx, Router, schema, SenderError, SyncResponse, t, table } from 'spacetimedb/server';
 
 const spacetimedb = schema({
   counters: table({ name: 'counters', public: true }, { id: t.u32().primaryKey(), value: t.u64() }),
@@ -62,3 +62,27 @@ export const waitOutside = spacetimedb.procedure(t.unit(), (ctx) => {
   ctx.http.fetch('http://127.0.0.1:1/');
   return {};
 });
+
+/** Adds the body, a number, to counter 7, and says what it got. */
+export const addBody = spacetimedb.httpHandler((ctx, request) => {
+  const amount = request.text();
+  if (!/^\d+$/.test(amount)) return new SyncResponse('a number, please', { status: 400 });
+  const value = ctx.withTx((tx) => add(tx, 7, BigInt(amount)));
+  const headers = new Headers({ 'content-type': 'text/plain', 'x-seen': request.headers.get('x-sent') ?? '' });
+  headers.append('set-cookie', 'a=1');
+  headers.append('set-cookie', 'b=2');
+  return new SyncResponse(`${request.method} ${request.url} ${value}`, { status: 201, headers });
+});
+
+/** The body again, byte by byte. */
+export const echo = spacetimedb.httpHandler((_ctx, request) => new SyncResponse(request.bytes()));
+
+/** What was committed before stays. */
+export const addAndThrow = spacetimedb.httpHandler((ctx) => {
+  ctx.withTx((tx) => add(tx, 7, 1n));
+  throw new TypeError('after the first transaction');
+});
+
+export const routes = spacetimedb.httpRouter(
+  new Router().post('/add', addBody).any('/echo', echo).get('/fail', addAndThrow).get('', echo).get('/', echo),
+);

@@ -1,8 +1,12 @@
-//! Calls of procedures (03 §10). They run on the writer, like reducers: one that reads in one transaction costs what a
-//! reducer costs. In exchange it may not wait for anything.
+//! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6). They run on the writer, like reducers: one that reads in one
+//! transaction costs what a reducer costs. In exchange it may not wait for anything.
 
-use lightcone_host::{ProcedureOutcome, ProcedureScope, ReducerCall};
-use lightcone_types::bsatn::Reader;
+use std::sync::Arc;
+
+use lightcone_host::{
+    HandlerResponse, HttpResponse, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+};
+use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
 use lightcone_wire::server;
 
@@ -10,6 +14,7 @@ use super::Writer;
 use crate::error::CallError;
 use crate::fanout::{Answer, Event};
 use crate::handle::{CallOutcome, Caller};
+use crate::http::{HandlerReply, HandlerRequest};
 
 /// Why a procedure returned nothing.
 pub(super) enum ProcedureFailure {
@@ -121,6 +126,78 @@ impl Writer {
         timestamp: Timestamp,
         args: &[u8],
     ) -> Result<Vec<u8>, ProcedureFailure> {
+        let name = self.module.procedure_names[procedure as usize].clone();
+        let call = ReducerCall {
+            id: procedure,
+            name: &name,
+            sender: identity,
+            connection_id,
+            timestamp,
+            args,
+        };
+        let outcome = self.in_scope(|instance, scope| instance.call_procedure(scope, &call))?;
+        let result = returned(outcome).and_then(|value| {
+            let definition = &self.module.def().procedures[procedure as usize];
+            let mut reader = Reader::new(&value);
+            lightcone_types::bsatn::validate(
+                &definition.params_typespace,
+                &definition.return_type,
+                &mut reader,
+            )
+            .map(|()| value)
+            .map_err(|error| {
+                let text = format!("the result is no value of the declared type: {error}");
+                ProcedureFailure::Failed(text)
+            })
+        });
+        result.inspect_err(|failure| self.warn("procedure", &name, failure))
+    }
+
+    /// Runs the HTTP handler of a request, if the module has one for it. The sender is the module itself: zero.
+    pub(super) fn http_handler(
+        &mut self,
+        request: &HandlerRequest,
+    ) -> Result<HandlerReply, CallError> {
+        let handler = self
+            .module
+            .def()
+            .http_handler(&request.method, &request.path);
+        // The module may have been replaced since the request was let in.
+        let handler = handler.ok_or(CallError::NoSuchFunction)?;
+        let name = self.module.http_handler_names[handler].clone();
+        let call = ReducerCall {
+            id: handler as u32,
+            name: &name,
+            sender: Identity::ZERO,
+            connection_id: ConnectionId(0),
+            timestamp: request.timestamp,
+            args: &request.head,
+        };
+        let body = &request.body;
+        let result = self
+            .in_scope(|instance, scope| instance.call_http_handler(scope, &call, body))
+            .and_then(returned)
+            .and_then(|HandlerResponse { head, body }| {
+                let head = HttpResponse::decode(&mut Reader::new(&head));
+                let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
+                Ok(HandlerReply { head, body })
+            });
+        result.map_err(|failure| {
+            self.warn("HTTP handler", &name, &failure);
+            match failure {
+                // As the handler's own text, without a prefix (06 §5.16).
+                ProcedureFailure::ReadOnly(text)
+                | ProcedureFailure::Failed(text)
+                | ProcedureFailure::TimedOut(text) => CallError::Database(text),
+            }
+        })
+    }
+
+    /// Runs something that opens its own transactions, and tells of what it committed.
+    fn in_scope<R>(
+        &mut self,
+        run: impl FnOnce(&mut dyn ModuleInstance, &mut Option<ProcedureScope>) -> R,
+    ) -> Result<R, ProcedureFailure> {
         if let Some(reason) = self.shared.read_only() {
             return Err(ProcedureFailure::ReadOnly(reason));
         }
@@ -130,15 +207,7 @@ impl Writer {
             .expect("the module gave the datastore back");
         let output = std::mem::take(&mut self.state.output);
         let mut scope = Some(ProcedureScope::new(datastore, output));
-        let call = ReducerCall {
-            id: procedure,
-            name: &self.module.procedure_names[procedure as usize],
-            sender: identity,
-            connection_id,
-            timestamp,
-            args,
-        };
-        let outcome = self.instance.call_procedure(&mut scope, &call);
+        let outcome = run(self.instance.as_mut(), &mut scope);
         let scope = scope.expect("an instance gives the scope back");
         let (datastore, output, committed) = scope.into_parts();
         self.datastore = Some(datastore);
@@ -155,37 +224,22 @@ impl Writer {
         if self.instance.is_poisoned() {
             self.replace_instance();
         }
-        self.checked(procedure, outcome)
+        Ok(outcome)
     }
 
-    fn checked(
-        &self,
-        procedure: u32,
-        outcome: ProcedureOutcome,
-    ) -> Result<Vec<u8>, ProcedureFailure> {
-        let definition = &self.module.def().procedures[procedure as usize];
-        let failure = match outcome {
-            ProcedureOutcome::Returned(value) => {
-                let mut reader = Reader::new(&value);
-                let checked = lightcone_types::bsatn::validate(
-                    &definition.params_typespace,
-                    &definition.return_type,
-                    &mut reader,
-                );
-                match checked {
-                    Ok(()) => return Ok(value),
-                    Err(error) => ProcedureFailure::Failed(format!(
-                        "the result is no value of the declared type: {error}"
-                    )),
-                }
-            }
-            ProcedureOutcome::Failed { message } => ProcedureFailure::Failed(message),
-            ProcedureOutcome::TimedOut { message } => ProcedureFailure::TimedOut(message),
-        };
-        if let ProcedureFailure::Failed(message) | ProcedureFailure::TimedOut(message) = &failure {
-            let (database, procedure) = (self.shared.options.identity, &definition.name);
-            tracing::warn!(%database, %procedure, %message, "a procedure failed");
+    #[cold]
+    fn warn(&self, kind: &str, function: &Arc<str>, failure: &ProcedureFailure) {
+        if let ProcedureFailure::Failed(message) | ProcedureFailure::TimedOut(message) = failure {
+            let database = self.shared.options.identity;
+            tracing::warn!(%database, kind, %function, %message, "a call failed");
         }
-        Err(failure)
+    }
+}
+
+fn returned<R>(outcome: ProcedureOutcome<R>) -> Result<R, ProcedureFailure> {
+    match outcome {
+        ProcedureOutcome::Returned(value) => Ok(value),
+        ProcedureOutcome::Failed { message } => Err(ProcedureFailure::Failed(message)),
+        ProcedureOutcome::TimedOut { message } => Err(ProcedureFailure::TimedOut(message)),
     }
 }

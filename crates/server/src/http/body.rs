@@ -31,6 +31,13 @@ pub(crate) struct Buffered {
     _charge: Charge,
 }
 
+impl Buffered {
+    /// The same bytes, for somebody who keeps this beside them.
+    pub(crate) fn shared(&self) -> Bytes {
+        self.bytes.clone()
+    }
+}
+
 impl std::ops::Deref for Buffered {
     type Target = [u8];
 

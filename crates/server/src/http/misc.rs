@@ -1,4 +1,4 @@
-//! Small routes: ping, health, metrics, energy, and what is not supported (06 §5.16 to §5.22).
+//! Small routes: ping, health, metrics, energy, and what is not supported (06 §5.17 to §5.22).
 
 use std::sync::Arc;
 
@@ -74,10 +74,6 @@ pub(super) async fn mcp(Extension(_): Extension<Caller>) -> Reply {
     not_supported(
         "the MCP endpoint is not supported yet; use the plain routes below /v1/database [LC0381]",
     )
-}
-
-pub(super) async fn module_route() -> Reply {
-    not_supported("HTTP handlers of modules are not supported yet; call a reducer instead [LC0380]")
 }
 
 pub(super) async fn diagnostics() -> Reply {

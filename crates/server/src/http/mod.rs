@@ -15,6 +15,7 @@ mod path;
 mod publish;
 mod query;
 mod reply;
+mod route;
 mod sql;
 
 use std::sync::Arc;
@@ -83,12 +84,9 @@ pub(crate) fn router(state: Arc<ServerState>) -> Router {
             "/v1/identity/{identity}/databases",
             get(identity::databases),
         )
-        .route("/v1/database/{database}/route", any(misc::module_route))
-        .route("/v1/database/{database}/route/", any(misc::module_route))
-        .route(
-            "/v1/database/{database}/route/{*path}",
-            any(misc::module_route),
-        )
+        .route("/v1/database/{database}/route", any(route::handle))
+        .route("/v1/database/{database}/route/", any(route::handle))
+        .route("/v1/database/{database}/route/{*path}", any(route::handle))
         .route(
             "/v1/energy/{identity}",
             get(misc::energy)

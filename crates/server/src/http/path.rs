@@ -16,6 +16,9 @@ pub(crate) struct IdentityPath(pub Identity);
 /// The `{function}` segment.
 pub(crate) struct FunctionPath(pub String);
 
+/// What follows `/route`, as the routes of a module have it: empty, `/`, or `/` and more (06 §5.16).
+pub(crate) struct RoutePath(pub String);
+
 async fn parameter(parts: &mut Parts, name: &str) -> Result<String, Failure> {
     let parameters = RawPathParams::from_request_parts(parts, &())
         .await
@@ -55,5 +58,21 @@ impl<S: Sync> FromRequestParts<S> for FunctionPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         parameter(parts, "function").await.map(FunctionPath)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RoutePath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let parameters = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(|error| Failure::bad_request(format!("Invalid URL: {}", error.body_text())))?;
+        let rest = parameters.iter().find(|(key, _)| *key == "path");
+        Ok(RoutePath(match rest {
+            Some((_, rest)) => format!("/{rest}"),
+            None if parts.uri.path().ends_with('/') => "/".to_owned(),
+            None => String::new(),
+        }))
     }
 }
