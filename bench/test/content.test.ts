@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { loadConnector } from "../src/connectors/registry";
 import { RestConnector, restCase } from "../src/workloads/content/rest";
+import { routePathOf, routesContent, routesDefinition } from "../src/workloads/content/routes_case";
 import { contentRpcOps } from "../src/workloads/content/rpc_cases";
 import { ulid } from "../src/workloads/content/ulid";
 import { changeOf, contentOf, runTest } from "../src/workloads/content/workload";
@@ -94,6 +95,76 @@ describe.each(["node_rest_sqlite", "node_rest_postgres", "node_rest_memory"])("%
       context.end();
     }
   });
+});
+
+describe.each([
+  ["content-ts", "TypeScript"],
+  ["content-rs", "Rust"],
+])("HTTP handlers of %s", (directory, language) => {
+  it("serve the routes of the chapter", async () => {
+    const settings = { stdbModule: "test-1", stdbConfirmedReads: true, stdbCompression: "none" } as const;
+    const context = { ...testContext(settings), test: "content-crud" };
+    const definition = routesDefinition(directory, language);
+    const prepared = await definition.prepare(context);
+    try {
+      expect(prepared.fairness).toMatchObject({
+        durability: "synced before the answer (group commit)",
+        transport: "HTTP",
+      });
+      const connector = definition.create(context.config, prepared) as RestConnector;
+      const refused = (error: string) => ({ status: 400, body: { error } });
+      const notFound = { status: 404, body: { error: "not found" } };
+
+      const before = Date.now();
+      const created = await connector.request("POST", "/content", contentOf(1, true));
+      const { id, created_at, ...rest } = created.body as Record<string, string>;
+      expect(created.status).toBe(201);
+      expect(id).toMatch(/^01[0-9A-HJKMNP-TV-Z]{24}$/);
+      // Of the time of the call, as the time in the record.
+      expect(id!.slice(0, 10)).toBe(ulid(Date.parse(created_at!)).slice(0, 10));
+      expect(Date.parse(created_at!)).toBeGreaterThanOrEqual(before - 1);
+      expect(rest).toEqual({ ...contentOf(1, true), data: expect.anything(), updated_at: created_at });
+      const found = await connector.request("GET", routePathOf(id!));
+      expect(found).toEqual({ status: 200, body: created.body });
+
+      const changed = await connector.request("PUT", routePathOf(id!), changeOf(contentOf(1, true)));
+      expect(changed).toMatchObject({
+        status: 200,
+        body: { id, status: "published", author: "Smoke Tester", created_at, data: { run_id: 1 } },
+      });
+      expect((await connector.request("GET", routePathOf(id!))).body).toEqual(changed.body);
+      expect(await connector.request("PUT", routePathOf(id!), { title: 7 })).toEqual(
+        refused("title is no text"),
+      );
+      expect((await connector.request("GET", routePathOf(id!))).body).toEqual(changed.body);
+      expect(await connector.request("DELETE", routePathOf(id!))).toEqual({ status: 204, body: undefined });
+      for (const method of ["GET", "DELETE"]) {
+        expect(await connector.request(method, routePathOf(id!))).toEqual(notFound);
+      }
+      expect(await connector.request("PUT", routePathOf(id!), { title: "x" })).toEqual(notFound);
+
+      const withoutId = refused("id is needed: /content?id=<id>");
+      for (const path of ["/content", "/content?id=", "/content?identity=1"]) {
+        expect(await connector.request("GET", path)).toEqual(withoutId);
+      }
+      const post = (body: unknown) => connector.request("POST", "/content", body);
+      expect(await post({ title: "no body" })).toEqual(refused("title and body are needed"));
+      expect(await post({ title: "t", body: null })).toEqual(refused("title and body are needed"));
+      expect(await post({ title: "t", body: "b", author: 1 })).toEqual(refused("author is no text"));
+      expect(await post([1])).toEqual(refused("the body is no JSON object"));
+      expect(await post(undefined)).toEqual(refused("the body is no JSON"));
+
+      const many = await Promise.all(Array.from({ length: 50 }, () => post({ title: "t", body: "b" })));
+      expect(many[0]).toMatchObject({ status: 201, body: { author: null, status: null, data: null } });
+      expect(new Set(many.map(({ body }) => (body as { id: string }).id)).size).toBe(50);
+
+      const perform = async ({ kind, args }: Operation) => routesContent.ops[kind]!(connector, args);
+      expect(await runTest(perform, 2, true)).toBe(true);
+    } finally {
+      await prepared.stop();
+      context.end();
+    }
+  }, 180_000);
 });
 
 describe.each(["sqlite_rpc", "postgres_rpc", "bun"])("%s", (key) => {

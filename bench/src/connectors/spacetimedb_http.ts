@@ -1,11 +1,10 @@
 // Reducer calls over HTTP: the same transport as the rows of the RPC servers (section 13).
 
 import { type Config, httpUrl } from "../config";
-import type { StdbServer } from "../init/stdb_server";
 import { type CallArguments, type Connector, Refused, type VerifyTotals } from "./connector";
 import { npmBuilder } from "./npm_client";
 import { SdkConnector } from "./sdk_connector";
-import { stdbDefinition } from "./stdb";
+import { httpDurability, stdbDefinition } from "./stdb";
 
 class HttpConnector implements Connector {
   readonly name = "spacetimedb_http";
@@ -79,11 +78,6 @@ class HttpConnector implements Connector {
   }
 }
 
-const durability = (server: StdbServer) =>
-  server.isOurs
-    ? "synced before the answer (group commit)"
-    : "unconfirmed unless the server holds HTTP answers";
-
 export const definition = stdbDefinition({
   key: "spacetimedb_http",
   module: (config) => ({ path: config.stdbModulePath, database: config.stdbModule }),
@@ -91,6 +85,6 @@ export const definition = stdbDefinition({
   transport: "HTTP",
   clientSoftware: "fetch",
   moduleLanguage: "TypeScript, npm spacetimedb 2.10.1",
-  durability,
+  durability: httpDurability,
   nativeKind: "spacetime-http",
 });

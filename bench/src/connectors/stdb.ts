@@ -144,6 +144,12 @@ function fairnessOf(options: StdbConnectorOptions, config: Config, server: StdbS
   };
 }
 
+/** Over HTTP there is no switch: what a server does, it does for all (section 13). */
+export const httpDurability = (server: StdbServer): string =>
+  server.isOurs
+    ? "synced before the answer (group commit)"
+    : "unconfirmed unless the server holds HTTP answers";
+
 type Builder = ReturnType<typeof DbConnection.builder>;
 
 /** Connects with an SDK. */

@@ -48,7 +48,7 @@ const suffixes = {
 setGlobalLogLevel("error");
 
 /** The default of `--stdb-module` is the database of test-1; another name counts for every test. */
-const databaseOf = (config: Config, module: string) =>
+export const databaseOf = (config: Config, module: string) =>
   config.stdbModule === "test-1" ? module : config.stdbModule;
 
 export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinition {

@@ -1,5 +1,7 @@
-//! Content of the CRUD benchmark: records that are created, read, changed and deleted by id. `content-ts` is the same in
-//! TypeScript.
+//! Content of the CRUD benchmark: records that are created, read, changed and deleted by id, by calls and over HTTP.
+//! `content-ts` is the same in TypeScript.
+
+mod routes;
 
 use spacetimedb::{procedure, reducer, table, ProcedureContext, ReducerContext, Table, Timestamp};
 

@@ -1,24 +1,9 @@
-// Content of the CRUD benchmark: records that are created, read, changed and deleted by id.
+// Content of the CRUD benchmark: records that are created, read, changed and deleted by id, by calls and over HTTP.
 
-import { errors, SenderError, schema, t, table } from "lightcone/server";
+import { errors, SenderError, t } from "lightcone/server";
+import spacetimedb, { content } from "./schema";
 
-const content = table(
-  { public: true },
-  {
-    id: t.string().primaryKey(),
-    title: t.string(),
-    body: t.string(),
-    author: t.option(t.string()),
-    status: t.option(t.string()),
-    /** JSON text. */
-    data: t.option(t.string()),
-    createdAt: t.timestamp(),
-    updatedAt: t.timestamp(),
-  },
-);
-
-const spacetimedb = schema({ content });
-
+export * from "./routes";
 export default spacetimedb;
 
 /** The id comes from the client, which makes ULIDs as the REST servers do. */

@@ -84,7 +84,12 @@ function request(connection: Connector, method: string, path: string, statuses: 
   });
 }
 
-const restClient: ContentClient = {
+/** How a server wants to be told the id. */
+type PathOf = (id: string) => string;
+
+const pathWithId: PathOf = (id) => `/content/${encodeURIComponent(id)}`;
+
+const restClient = (pathOf: PathOf): ContentClient => ({
   async create(connection, content) {
     const { body } = await request(connection, "POST", "/content", [200, 201], content);
     const id = (body as { id?: unknown } | undefined)?.id;
@@ -92,21 +97,16 @@ const restClient: ContentClient = {
     return String(id);
   },
   async read(connection, id) {
-    const { status, body } = await request(
-      connection,
-      "GET",
-      `/content/${encodeURIComponent(id)}`,
-      [200, 404],
-    );
+    const { status, body } = await request(connection, "GET", pathOf(id), [200, 404]);
     return status === 404 ? null : (body as Partial<Content>);
   },
   async update(connection, id, change) {
-    await request(connection, "PUT", `/content/${encodeURIComponent(id)}`, [200], change);
+    await request(connection, "PUT", pathOf(id), [200], change);
   },
   async delete(connection, id) {
-    await request(connection, "DELETE", `/content/${encodeURIComponent(id)}`, [200, 204]);
+    await request(connection, "DELETE", pathOf(id), [200, 204]);
   },
-};
+});
 
 type Store = "sqlite" | "postgres" | "memory";
 
@@ -222,9 +222,13 @@ export const restUrlDefinition: ConnectorDefinition = {
   create,
 };
 
-export const restCase = (definition: ConnectorDefinition, label: string): WorkloadCase => ({
+export const restCase = (
+  definition: ConnectorDefinition,
+  label: string,
+  pathOf: PathOf = pathWithId,
+): WorkloadCase => ({
   system: definition.key,
   label,
-  ops: contentOps(restClient),
+  ops: contentOps(restClient(pathOf)),
   definition,
 });

@@ -1,0 +1,1 @@
+export { routesContent as default } from "../../workloads/content/routes_case";
