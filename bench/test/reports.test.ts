@@ -66,6 +66,24 @@ describe("summary", () => {
     expect(second).toMatch(/not durable[\s\S]*a_map/);
   });
 
+  it("says which transport a row had that could have another, and keeps their runs apart", () => {
+    const over = (system: string, transport: string, tps: number) => {
+      const file = runFile({ system, tps });
+      return { ...file, fairness: { ...file.fairness, transport } };
+    };
+    const frames = "WebSocket, frames of many requests";
+    const files = [
+      over("sqlite_batched_rpc", frames, 20),
+      over("sqlite_batched_rpc", "HTTP", 10),
+      over("sqlite_rpc", "HTTP", 5),
+    ];
+    expect(summaryRows(files).map(({ tps }) => tps)).toEqual([20, 10, 5]);
+    const [, , , , first, second, third] = summaryMarkdown("test-1", files, []).split("\n");
+    expect(first).toMatch(/\| over WebSocket, frames of many requests \|$/);
+    expect(second).toMatch(/\| over HTTP \|$/);
+    expect(third).not.toContain("over");
+  });
+
   it("compares one and many in flight with the latency that a closed loop must have", () => {
     const files = [runFile({ tps: 1000 }), runFile({ tps: 1000, inFlight: 40 })];
     expect(summaryMarkdown("test-1", files, [])).toMatch(

@@ -1,6 +1,7 @@
 // Convex over its HTTP API (section 10.8). No registry has its backend: a running one is used, with the functions of
 // `convex-app`.
 
+import { STATUS_CODES } from "node:http";
 import { processesListeningOn } from "../core/cpu";
 import { isLocal, messageOf } from "../init/postgres_database";
 import type { PrepareContext, Prepared } from "../init/prepare";
@@ -16,6 +17,7 @@ import {
   type VerifyTotals,
 } from "./connector";
 import { callWorkload, probes, workloadQueries } from "./convex_workloads";
+import { httpTransport, sendHttp } from "./http_client";
 
 const key = "convex";
 const startCommand = "start it with `npx convex dev --local` in convex-app, or set CONVEX_URL=<its address>";
@@ -47,20 +49,19 @@ export class ConvexError extends Error {
 /** Calls a function; queries are told from mutations by name. */
 async function callFunction(url: string, path: string, args: CallArguments): Promise<unknown> {
   const kind = queries.has(path) ? "query" : "mutation";
-  const response = await fetch(`${url}/api/${kind}?format=json`, {
+  const { ok, status, text } = await sendHttp(`${url}/api/${kind}?format=json`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ path, args }),
   });
-  const text = await response.text();
   let answer: Answer;
   try {
     answer = JSON.parse(text) as Answer;
   } catch {
     answer = {};
   }
-  if (response.ok && answer.status === "success") return answer.value;
-  const why = answer.errorMessage ?? answer.message ?? `HTTP ${response.status} ${response.statusText}`;
+  if (ok && answer.status === "success") return answer.value;
+  const why = answer.errorMessage ?? answer.message ?? `HTTP ${status} ${STATUS_CODES[status] ?? ""}`;
   throw new ConvexError(`${key}: ${path} failed: ${why}`);
 }
 
@@ -166,7 +167,7 @@ async function prepare({ config, say, test }: PrepareContext): Promise<Prepared>
       isolation: "serializable (optimistic)",
       durability: "as deployed",
       poolMax: null,
-      transport: "HTTP",
+      transport: httpTransport(),
       orm: "none",
       clientLanguage: "TypeScript",
       colocated: isLocal(url),

@@ -2,6 +2,7 @@
 
 import { type Config, httpUrl } from "../config";
 import { type CallArguments, type Connector, Refused, type VerifyTotals } from "./connector";
+import { httpSoftware, httpTransport, sendHttp } from "./http_client";
 import { npmBuilder } from "./npm_client";
 import { SdkConnector } from "./sdk_connector";
 import { httpDurability, stdbDefinition } from "./stdb";
@@ -42,14 +43,12 @@ class HttpConnector implements Connector {
       name === "seed"
         ? [Number(args["accounts"]), Number(args["initialBalance"])]
         : [Number(args["from"]), Number(args["to"]), Number(args["amount"])];
-    const response = await fetch(`${this.#callUrl}/${name}`, {
+    const { ok, status, text } = await sendHttp(`${this.#callUrl}/${name}`, {
       method: "POST",
       headers: this.#headers,
       body: JSON.stringify(values),
     });
-    const text = await response.text();
-    if (!response.ok)
-      throw new Refused(`${this.name}: ${name}: HTTP ${response.status} ${text.slice(0, 200)}`);
+    if (!ok) throw new Refused(`${this.name}: ${name}: HTTP ${status} ${text.slice(0, 200)}`);
     return undefined;
   }
 
@@ -82,8 +81,8 @@ export const definition = stdbDefinition({
   key: "spacetimedb_http",
   module: (config) => ({ path: config.stdbModulePath, database: config.stdbModule }),
   connect: (config, address, database) => new HttpConnector(config, address, database),
-  transport: "HTTP",
-  clientSoftware: "fetch",
+  transport: httpTransport(),
+  clientSoftware: httpSoftware(),
   moduleLanguage: "TypeScript, npm spacetimedb 2.10.1",
   durability: httpDurability,
   nativeKind: "spacetime-http",

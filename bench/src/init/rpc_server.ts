@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../config";
 import type { ConnectorDefinition, Fairness, NativeTarget } from "../connectors/connector";
 import { NotRunning } from "../connectors/connector";
+import { httpTransport } from "../connectors/http_client";
 import { RpcConnector, type RpcConnectorOptions } from "../connectors/rpc/rpc_connector";
 import { processesListeningOn } from "../core/cpu";
 import { packageDirectory } from "./commands";
@@ -100,7 +101,7 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
             isolation: description.isolation,
             durability: description.durability,
             poolMax: description.poolMax,
-            transport: options.transport ?? "HTTP",
+            transport: options.transport ?? httpTransport(),
             orm: description.orm,
             clientLanguage: "TypeScript",
             colocated: started.processes() !== null,

@@ -22,3 +22,9 @@ export function formatBytes(bytes: number): string {
   }
   return `${bytes.toFixed(unit === 0 || bytes >= 100 ? 0 : 1)} ${units[unit]}`;
 }
+
+/** What to say of a row that does not go over HTTP or a WebSocket as all of its kind do, or that could do either. */
+export function transportNotes(system: string, transport: string): string[] {
+  const isUsual = ["HTTP", "WebSocket"].includes(transport) && system !== "sqlite_batched_rpc";
+  return isUsual ? [] : [`over ${transport}`];
+}

@@ -8,7 +8,7 @@ import type { RunFile } from "../core/results";
 import { mean } from "../core/statistics";
 import type { SerialExtras } from "../workloads/operation_table";
 import type { OperationResult, WorkloadFile } from "../workloads/results";
-import { formatBytes, formatInteger } from "./format";
+import { formatBytes, formatInteger, transportNotes } from "./format";
 import { summaryRows } from "./summary";
 
 /** `rate` is the throughput, in what the test counts. */
@@ -253,8 +253,7 @@ function notesOf(files: readonly (RunFile | WorkloadFile)[], isDurable: boolean)
     ...(files[0]!.test.startsWith("ycsb") ? [`${concurrency} clients`] : []),
     ...(classNote ? [classNote] : []),
     ...(isDurable ? [] : ["not durable"]),
-    // What is not plain HTTP or WebSocket is worth a word.
-    ...(["HTTP", "WebSocket"].includes(fairness.transport) ? [] : [fairness.transport]),
+    ...transportNotes(files[0]!.results[0]!.system, fairness.transport),
     ...(files.some((file) => file.results[0]!.res.cpu?.client_bound) ? ["client-bound"] : []),
   ];
 }

@@ -3,7 +3,7 @@
 import type { Absence } from "../core/bench";
 import type { RunFile } from "../core/results";
 import { confidence95, mean } from "../core/statistics";
-import { formatBytes, formatInteger, formatLatency, formatPercent } from "./format";
+import { formatBytes, formatInteger, formatLatency, formatPercent, transportNotes } from "./format";
 import { publishedTable } from "./published";
 
 export interface SummaryRow {
@@ -26,6 +26,7 @@ export interface SummaryRow {
   p99_ms: number;
   isolation: string;
   durability: string;
+  transport: string;
   roundTripsPerTx: number;
   errors: number;
   timeouts: number;
@@ -51,6 +52,7 @@ export function summaryRows(files: readonly RunFile[]): SummaryRow[] {
       file.alpha,
       file.concurrency,
       file.fairness.inflight,
+      file.fairness.transport,
       file.tag,
       file.load_generator,
     ].join(" ");
@@ -92,6 +94,7 @@ function rowOf(files: readonly RunFile[]): SummaryRow {
     p99_ms: mean(results.map((res) => res.steady.p99_ms || res.p99_ms)),
     isolation: first.fairness.isolation,
     durability: first.fairness.durability,
+    transport: first.fairness.transport,
     roundTripsPerTx: first.fairness.roundTripsPerTx,
     errors: sum((res) => res.errors),
     timeouts: sum((res) => res.timeouts),
@@ -133,6 +136,7 @@ function tableRow(row: SummaryRow): string {
     row.tpsConfidence95 === null ? "" : ` (95 % of ${row.runs} runs: ±${formatInteger(row.tpsConfidence95)})`;
   const notes = [
     ...row.invalid.map((reason) => `invalid: ${reason}`),
+    ...transportNotes(row.system, row.transport),
     ...(row.clientBound ? ["client-bound"] : []),
   ];
   const orNone = <T>(value: T | null, format: (value: T) => string) => (value === null ? "–" : format(value));

@@ -4,7 +4,7 @@ import type { Absence } from "../core/bench";
 import type { CpuReport } from "../core/cpu";
 import type { RunFile, RunResult } from "../core/results";
 import { mean, median, rangeStatistics, standardDeviation } from "../core/statistics";
-import { formatBytes, formatInteger, formatLatency, formatPercent } from "../report/format";
+import { formatBytes, formatInteger, formatLatency, formatPercent, transportNotes } from "../report/format";
 import type { KindResult, Measurement } from "./measurement";
 import { operationTable } from "./operation_table";
 import type { LoadReport, Verdict } from "./workload";
@@ -163,6 +163,7 @@ function tableRow(file: WorkloadFile): string {
   );
   const notes = [
     ...res.invalid.map((reason) => `invalid: ${reason}`),
+    ...transportNotes(system, file.fairness.transport),
     ...(cpu?.client_bound ? ["client-bound"] : []),
   ];
   const server = cpu?.server;

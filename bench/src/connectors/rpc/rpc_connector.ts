@@ -10,6 +10,7 @@ import {
   VerificationFailure,
   type VerifyTotals,
 } from "../connector";
+import { sendHttp } from "../http_client";
 
 export interface RpcConnectorOptions {
   name: string;
@@ -101,17 +102,14 @@ export class RpcConnector implements Connector {
 
   async call(name: string, args?: CallArguments): Promise<unknown> {
     const sent = args ?? (this.options.alwaysSendsArguments ? {} : undefined);
-    const response = await fetch(this.#endpoint, {
+    const response = await sendHttp(this.#endpoint, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(sent === undefined ? { name } : { name, args: sent }),
     });
-    if (this.options.checksStatusFirst && !response.ok) {
-      // The body must be read all the same: the socket is used again only then.
-      const text = await response.text();
+    const { text } = response;
+    if (this.options.checksStatusFirst && !response.ok)
       throw refusal(`${this.name}: ${name} answered ${response.status}`, errorOf(text));
-    }
-    const text = await response.text();
     const answer = parse(this.name, name, text);
     if (this.options.alwaysSendsArguments && response.ok && answer.ok === undefined) return answer;
     if (!response.ok || answer.ok !== true) {

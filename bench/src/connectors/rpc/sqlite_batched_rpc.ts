@@ -7,6 +7,7 @@ import { sqliteBacking } from "../../init/sqlite_backing";
 import { readAnswers, requestBytes, status, writeRequest } from "../../rpc-servers/batched_frames";
 import type { TextAnswer } from "../../rpc-servers/batched_sockets";
 import { type CallArguments, type CallResult, type Connector, Refused } from "../connector";
+import { httpTransport } from "../http_client";
 import { RpcConnector } from "./rpc_connector";
 
 const key = "sqlite_batched_rpc";
@@ -150,7 +151,8 @@ export const definition = rpcDefinition({
   defaultUrl: "http://127.0.0.1:4107",
   portVariable: "SQLITE_BATCHED_RPC_PORT",
   startCommand: "pnpm tsx src/rpc-servers/sqlite-batched-rpc-server.ts",
-  transport: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "HTTP" : "WebSocket, frames of many requests",
+  transport:
+    process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? httpTransport() : "WebSocket, frames of many requests",
   nativeKind: process.env["SQLITE_BATCH_TRANSPORT"] === "http" ? "rpc" : "batched",
   back: sqliteBacking,
   create: (config: Config, url: string) =>

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { DbConnection as LightconeConnection } from "../../../bindings/notes-lightcone";
 import { DbConnection as SpacetimedbConnection } from "../../../bindings/notes-spacetimedb";
 import type { Account, CallArguments, Connector, VerifyTotals } from "../../connectors/connector";
+import { sendHttp } from "../../connectors/http_client";
 import { postgresBacking } from "../../init/postgres_backing";
 import type { PrepareContext } from "../../init/prepare";
 import { type Backing, rpcDefinition } from "../../init/rpc_server";
@@ -36,14 +37,13 @@ class UserConnector implements Connector {
   }
 
   async call(name: string, args: CallArguments = {}): Promise<unknown> {
-    const response = await fetch(`${this.url}/rpc`, {
+    const { ok, status, text } = await sendHttp(`${this.url}/rpc`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${this.#token}` },
       body: JSON.stringify({ name, args }),
     });
-    const answer = (await response.json()) as { ok: boolean; result?: unknown; error?: string };
-    if (!response.ok || !answer.ok)
-      throw new Error(`${this.name}: ${name} failed: ${answer.error ?? response.status}`);
+    const answer = JSON.parse(text) as { ok: boolean; result?: unknown; error?: string };
+    if (!ok || !answer.ok) throw new Error(`${this.name}: ${name} failed: ${answer.error ?? status}`);
     return answer.result;
   }
 

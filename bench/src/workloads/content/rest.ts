@@ -10,6 +10,7 @@ import type {
   VerifyTotals,
 } from "../../connectors/connector";
 import { NotRunning } from "../../connectors/connector";
+import { httpTransport, sendHttp } from "../../connectors/http_client";
 import { processesListeningOn } from "../../core/cpu";
 import { packageDirectory } from "../../init/commands";
 import { postgresBacking } from "../../init/postgres_backing";
@@ -39,26 +40,25 @@ export class RestConnector implements Connector {
   }
 
   async request(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> {
-    const response = await fetch(`${this.url}${path}`, {
+    const { status, text, serverTiming } = await sendHttp(`${this.url}${path}`, {
       method,
       ...(body !== undefined && {
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
       }),
     });
-    const duration = /\bdur=([0-9.]+)/.exec(response.headers.get("server-timing") ?? "")?.[1];
+    const duration = /\bdur=([0-9.]+)/.exec(serverTiming)?.[1];
     if (duration !== undefined) {
       this.serverElapsed.count++;
       this.serverElapsed.sumMilliseconds += Number(duration);
     }
-    const text = await response.text();
     let answer: unknown;
     try {
       answer = text === "" ? undefined : JSON.parse(text);
     } catch {
       throw new Error(`${this.name}: the answer to ${method} ${path} is not JSON: ${text.slice(0, 200)}`);
     }
-    return { status: response.status, body: answer };
+    return { status, body: answer };
   }
 
   call(name: string): Promise<unknown> {
@@ -142,7 +142,7 @@ function fairnessOf(
     isolation: description?.isolation ?? "unknown",
     durability: description?.durability ?? "unknown",
     poolMax: description?.poolMax ?? null,
-    transport: "HTTP",
+    transport: httpTransport(),
     orm: "none",
     clientLanguage: "TypeScript",
     colocated,

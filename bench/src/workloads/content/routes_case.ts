@@ -3,6 +3,7 @@
 
 import { type Config, httpUrl } from "../../config";
 import { type ConnectorDefinition, NotRunning } from "../../connectors/connector";
+import { httpSoftware, httpTransport } from "../../connectors/http_client";
 import { httpDurability, stdbDefinition } from "../../connectors/stdb";
 import { databaseOf } from "../sdk_definition";
 import type { WorkloadCase } from "../workload";
@@ -21,8 +22,8 @@ export function routesDefinition(directory: string, moduleLanguage: string): Con
     key,
     module: (config) => ({ path: `../modules/${directory}`, database: database(config) }),
     connect,
-    transport: "HTTP",
-    clientSoftware: "fetch",
+    transport: httpTransport(),
+    clientSoftware: httpSoftware(),
     moduleLanguage,
     seeds: false,
     durability: httpDurability,
