@@ -214,6 +214,7 @@ describe("the page", () => {
     const page = scoreboardPage(measurements, published, ["bench/results/a"]);
     expect(page).toContain("| H4 | Intel i9-14900K");
     expect(page).not.toContain("| H1 |");
+    expect(page).toContain("are all this repository's server");
     expect(page).toContain("measured here: 2026-01-02, on a processor, 1 cores, 2 threads");
     const section = page.split("## test-1")[1]!.split("\n").slice(2);
     expect(section[0]).toBe(

@@ -265,6 +265,9 @@ export function scoreboardPage(
     legend(published),
     "`ops per CPU %`, here `per CPU %`, is throughput by the processor time of everything but the client; 100 % is one hardware thread. " +
       "`client-bound` rows were limited by the client, which ran on the same machine.",
+    "Measured here, `lightcone`, `spacetimedb`, `spacetimedb_rust`, `spacetimedb_http` and `spacetimedb_sub` are all this repository's server: " +
+      "by its own client, by the published packages, and over HTTP ([systems](../bench/README.md#systems)). What was published as `spacetimedb` " +
+      "is SpacetimeDB itself.",
     "What was published of embedded engines, of prices and of the size of programs has no counterpart here, and is in " +
       "[bench/scoreboard.json](../bench/scoreboard.json) only.",
     "## Rows to beat",
