@@ -37,8 +37,13 @@ for name in coverage procedures; do
     bundle $name modules/$name-ts/src/index.ts
 done
 
-# The transfer module with the SDK of this repository, from its sources.
-if [ -n "$(find sdk-ts/src -name '*.ts' -newer "$out/transfer-lightcone.js" -print -quit 2>/dev/null)" ]; then
-    rm -f "$out/transfer-lightcone.js"
-fi
-bundle transfer-lightcone modules/transfer-ts/src/index.ts --alias:lightcone/server="$root/sdk-ts/src/server/index.ts"
+# Modules with the SDK of this repository, from its sources.
+sdk=$root/sdk-ts/src
+for name in transfer jobs; do
+    target=$out/$name-lightcone.js
+    if [ -n "$(find "$sdk" -name '*.ts' -newer "$target" -print -quit 2>/dev/null)" ]; then
+        rm -f "$target"
+    fi
+    bundle $name-lightcone modules/$name-ts/src/index.ts \
+        --alias:lightcone/server="$sdk/server/index.ts" --alias:lightcone="$sdk/client/index.ts"
+done

@@ -8,6 +8,22 @@ import {
   type Infer as __Infer,
 } from "spacetimedb";
 
+export const Init = __t.object("Init", {});
+export type Init = __Infer<typeof Init>;
+
+export const JobExpireDue = __t.object("JobExpireDue", {
+  get expiry() {
+    return JobExpiries;
+  },
+});
+export type JobExpireDue = __Infer<typeof JobExpireDue>;
+
+export const JobExpiries = __t.object("JobExpiries", {
+  scheduledId: __t.u64(),
+  scheduledAt: __t.scheduleAt(),
+});
+export type JobExpiries = __Infer<typeof JobExpiries>;
+
 export const JobLease = __t.object("JobLease", {
   id: __t.u64(),
   lease: __t.u64(),

@@ -7,10 +7,11 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{caller, create, module, open, options, Client, OWNER, STRANGER};
+use common::{bundle, caller, create, module, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
     CallArgs, CallError, DatabaseHandle, HostKind, ShutdownReason, UpdateOutcome,
 };
+use lightcone_host_js::JsEngineOptions;
 use lightcone_wire::{ClientMessage, ServerMessage};
 use serde_json::{json, Value};
 
@@ -448,4 +449,42 @@ async fn schedules_go_on_with_a_new_program() {
     let_all_run(&database).await;
     assert_eq!(runs(&database, "init").await.len(), 1);
     database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// The job queue looks for leases that are over each second, in both languages.
+async fn leases_that_are_over_go_back(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(directory.path());
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    let program = match kind {
+        HostKind::Wasm => module("jobs"),
+        HostKind::Js => bundle("jobs-lightcone").into_bytes().into(),
+    };
+    let created =
+        tokio::task::spawn_blocking(move || DatabaseHandle::create(options, program, kind));
+    let created = created.await.expect("no panic");
+    let database = created.unwrap_or_else(|error| panic!("{error}"));
+    call(&database, "job_seed", json!([3]))
+        .await
+        .expect("seeded");
+    call(&database, "job_lease", json!([1, 2, 0]))
+        .await
+        .expect("leased");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while rows(&database, "jobs WHERE state = 1").await != "[]" {
+        assert!(Instant::now() < deadline, "the leases stay");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_that_are_over_go_back_in_rust() {
+    leases_that_are_over_go_back(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_that_are_over_go_back_in_typescript() {
+    leases_that_are_over_go_back(HostKind::Js).await;
 }

@@ -2,7 +2,7 @@
 //! `jobs-ts` is the same in TypeScript. What returns something is a procedure; each is one transaction.
 
 use spacetimedb::{
-    procedure, reducer, table, ProcedureContext, ReducerContext, SpacetimeType, Table,
+    procedure, reducer, table, ProcedureContext, ReducerContext, ScheduleAt, SpacetimeType, Table,
     TimeDuration, Timestamp,
 };
 
@@ -12,6 +12,7 @@ const SUCCEEDED: u8 = 2;
 const STATE_COUNT: usize = 4;
 
 const MICROSECONDS_PER_MILLISECOND: i64 = 1000;
+const EXPIRY_INTERVAL_MICROSECONDS: i64 = 1_000_000;
 const NEVER: Timestamp = Timestamp::UNIX_EPOCH;
 
 #[table(accessor = jobs, public, index(accessor = by_state, btree(columns = [state, id])))]
@@ -30,6 +31,15 @@ pub struct Jobs {
     pub lease: u64,
     pub created_at: Timestamp,
     pub finished_at: Timestamp,
+}
+
+/// Its one row looks for leases that are over each second.
+#[table(accessor = job_expiries, scheduled(job_expire_due))]
+pub struct JobExpiries {
+    #[primary_key]
+    #[auto_inc]
+    pub scheduled_id: u64,
+    pub scheduled_at: ScheduleAt,
 }
 
 #[derive(SpacetimeType)]
@@ -111,6 +121,20 @@ pub fn job_ack(ctx: &ReducerContext, id: u64, lease: u64) -> Result<(), String> 
         }
         _ => Err("stale_lease".into()),
     }
+}
+
+#[reducer(init)]
+pub fn init(ctx: &ReducerContext) {
+    let interval = TimeDuration::from_micros(EXPIRY_INTERVAL_MICROSECONDS);
+    ctx.db.job_expiries().insert(JobExpiries {
+        scheduled_id: 0,
+        scheduled_at: interval.into(),
+    });
+}
+
+#[reducer]
+pub fn job_expire_due(ctx: &ReducerContext, _expiry: JobExpiries) {
+    job_expire(ctx);
 }
 
 /// Puts jobs back whose lease is over.

@@ -2,7 +2,16 @@
 // returns something is a procedure; each is one transaction.
 
 import { Timestamp } from "lightcone";
-import { type InferSchema, Range, type ReducerCtx, SenderError, schema, t, table } from "lightcone/server";
+import {
+  type InferSchema,
+  Range,
+  type ReducerCtx,
+  ScheduleAt,
+  SenderError,
+  schema,
+  t,
+  table,
+} from "lightcone/server";
 
 const QUEUED = 0;
 const RUNNING = 1;
@@ -10,6 +19,7 @@ const SUCCEEDED = 2;
 const STATE_COUNT = 4;
 
 const MICROSECONDS_PER_MILLISECOND = 1000n;
+const EXPIRY_INTERVAL_MICROSECONDS = 1_000_000n;
 const NEVER = new Timestamp(0n);
 
 const jobs = table(
@@ -30,7 +40,10 @@ const jobs = table(
   },
 );
 
-const spacetimedb = schema({ jobs });
+/** Its one row looks for leases that are over each second. */
+const jobExpiries = table({}, { scheduledId: t.u64().primaryKey().autoInc(), scheduledAt: t.scheduleAt() });
+
+const spacetimedb = schema({ jobs, jobExpiries });
 
 export default spacetimedb;
 
@@ -89,15 +102,28 @@ export const jobAck = spacetimedb.reducer({ id: t.u64(), lease: t.u64() }, (ctx,
   byId.update({ ...job, state: SUCCEEDED, finishedAt: ctx.timestamp });
 });
 
-/** Puts jobs back whose lease is over. */
-export const jobExpire = spacetimedb.reducer((ctx) => {
+function expire(ctx: Context): void {
   const { byState, id: byId } = ctx.db.jobs;
   const now = ctx.timestamp.microsSinceUnixEpoch;
   const running = [...byState.filter([RUNNING, new Range<bigint>()])];
   for (const job of running) {
     if (job.leaseUntil.microsSinceUnixEpoch < now) byId.update({ ...job, state: QUEUED });
   }
+}
+
+export const init = spacetimedb.init((ctx) => {
+  const scheduledAt = ScheduleAt.interval(EXPIRY_INTERVAL_MICROSECONDS);
+  ctx.db.jobExpiries.insert({ scheduledId: 0n, scheduledAt });
 });
+
+export const jobExpireDue = spacetimedb.reducer(
+  { onSchedule: jobExpiries },
+  { expiry: jobExpiries.rowType },
+  (ctx) => expire(ctx),
+);
+
+/** Puts jobs back whose lease is over. */
+export const jobExpire = spacetimedb.reducer(expire);
 
 /** Jobs by state. */
 export const jobCounts = spacetimedb.procedure({}, t.array(t.u64()), (ctx) =>
