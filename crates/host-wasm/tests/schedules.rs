@@ -51,7 +51,11 @@ fn timers() -> Datastore {
     let fire = RawReducerDefV9 {
         name: "fire".into(),
         params: ProductType {
-            elements: [ProductElement::named("timer", AlgebraicType::Ref(TypeRef(0)))].into(),
+            elements: [ProductElement::named(
+                "timer",
+                AlgebraicType::Ref(TypeRef(0)),
+            )]
+            .into(),
         },
         lifecycle: None,
     };
@@ -108,7 +112,11 @@ fn a_time_too_far_away_is_errno_13_and_leaves_no_row() {
         "datastore_table_row_count",
         &[table, Script::pointer(count)],
     );
-    script.with_bytes("datastore_index_scan_point_bsatn", index, &[1, 0, 0, 0, 0, 0, 0, 0]);
+    script.with_bytes(
+        "datastore_index_scan_point_bsatn",
+        index,
+        &[1, 0, 0, 0, 0, 0, 0, 0],
+    );
     let found = script.advance(1, 64);
     let report = script.run(&mut running);
     assert_eq!(report.codes, [0, 13, 13, 13, 0, 0, 13, 13, 0, 0, -1]);
