@@ -8,7 +8,7 @@ use common::*;
 use lightcone_engine::Datastore;
 use lightcone_schema::raw::*;
 use lightcone_schema::{IndexAlgorithm, ModuleDef, TableAccess, TableKind};
-use lightcone_types::{AlgebraicType, ColId, ProductElement, ProductType, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
 use script::Script;
 
 /// `timer { id: u64 autoinc pk, at: ScheduleAt }`, which calls `fire`.
@@ -50,13 +50,7 @@ fn timers() -> Datastore {
     };
     let fire = RawReducerDefV9 {
         name: "fire".into(),
-        params: ProductType {
-            elements: [ProductElement::named(
-                "timer",
-                AlgebraicType::Ref(TypeRef(0)),
-            )]
-            .into(),
-        },
+        params: ProductType::new([("timer", AlgebraicType::Ref(TypeRef(0)))]),
         lifecycle: None,
     };
     let def = RawModuleDefV9 {
@@ -93,7 +87,10 @@ fn a_time_too_far_away_is_errno_13_and_leaves_no_row() {
     let mut running = Running::start_with(&script::interpreter(), small_limits());
     let mut datastore = timers();
     let table = datastore.table_id_from_name("timer").expect("exists").0;
-    let index = datastore.index_id_from_name("timer_id").expect("exists").0;
+    let index = datastore
+        .index_id_from_name("timer_id_idx_btree")
+        .expect("exists")
+        .0;
     datastore.begin();
     running.datastore = Some(Box::new(datastore));
     let too_long_us = ((1_i64 << 36) - 1) * 1000;
