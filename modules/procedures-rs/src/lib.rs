@@ -85,7 +85,10 @@ fn add_body(ctx: &mut HandlerContext, request: Request) -> Response {
     };
     let value = ctx.with_tx(|tx| add(tx, 7, amount));
     let seen = head.headers.get("x-sent").cloned();
-    let mut response = Response::new(Body::from_bytes(format!("{} {} {value}", head.method, head.uri)));
+    let mut response = Response::new(Body::from_bytes(format!(
+        "{} {} {value}",
+        head.method, head.uri
+    )));
     *response.status_mut() = 201.try_into().unwrap();
     let headers = response.headers_mut();
     headers.insert("content-type", "text/plain".parse().unwrap());
