@@ -2,7 +2,16 @@
 // told to stop. `prep` and `services start` start it; its state is a file below .data/pids.
 
 import { spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config";
 import { NotRunning } from "../connectors/connector";
@@ -62,7 +71,10 @@ export function servicesState(): ServicesState | undefined {
 
 function write(state: ServicesState): void {
   mkdirSync(join(dataDirectory(), "pids"), { recursive: true });
-  writeFileSync(stateFile(), `${JSON.stringify(state, null, 2)}\n`);
+  // Another process reads it all the time: it must never see half of one.
+  const next = `${stateFile()}.next`;
+  writeFileSync(next, `${JSON.stringify(state, null, 2)}\n`);
+  renameSync(next, stateFile());
 }
 
 /** The process in the background: prepares, writes its state, and waits for SIGTERM. */
