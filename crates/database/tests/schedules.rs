@@ -377,6 +377,14 @@ async fn subscribers_see_runs_and_rows_that_go() {
         ));
     }
     assert_eq!(waiting(&database, "seen").await, 0);
+    // Nobody else makes the writer look at its schedules.
+    set(&database, "set_timer", "tick", every(3_000)).await;
+    for _ in 0..6 {
+        assert!(matches!(
+            client.next().await,
+            ServerMessage::TransactionUpdate { .. }
+        ));
+    }
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
