@@ -2,6 +2,7 @@
 
 mod claims;
 mod keys;
+mod known;
 mod oidc;
 mod token;
 
@@ -48,6 +49,7 @@ pub struct Authority {
     keys: KeyPair,
     oidc: OidcClient,
     foreign_issuers: ForeignIssuers,
+    known: known::KnownTokens,
 }
 
 impl Authority {
@@ -56,6 +58,7 @@ impl Authority {
             keys,
             oidc,
             foreign_issuers,
+            known: known::KnownTokens::default(),
         }
     }
 
@@ -93,8 +96,14 @@ impl Authority {
 
     /// Checks a presented token in the order of 06 §3.4.
     pub async fn validate(&self, text: &str) -> Result<Caller, TokenError> {
+        if let Some(caller) = self.known.get(text) {
+            return Ok(caller);
+        }
         let local_error = match token::verify(text, self.keys.decoding_key()) {
-            Ok(caller) => return Ok(caller),
+            Ok(caller) => {
+                self.known.keep(&caller);
+                return Ok(caller);
+            }
             Err(error) => error,
         };
         let issuer = token::unverified_issuer(text)?;
@@ -110,5 +119,50 @@ impl Authority {
             .await
             .ok_or_else(|| TokenError::IssuerKey(issuer.clone()))?;
         token::verify_with_key_set(text, &key_set, &issuer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn authority() -> Authority {
+        let directory = tempfile::tempdir().expect("a directory");
+        let keys = KeyPair::load_or_create(&KeyPaths::in_directory(directory.path()));
+        Authority::new(
+            keys.expect("keys"),
+            OidcClient::new().expect("a client"),
+            ForeignIssuers::None,
+        )
+    }
+
+    #[tokio::test]
+    async fn known_tokens_are_those_that_were_verified_and_never_expire() {
+        let authority = authority();
+        let lasting = authority.mint_anonymous().expect("a token");
+        assert!(authority.known.get(&lasting.token).is_none());
+        for _ in 0..2 {
+            let caller = authority.validate(&lasting.token).await.expect("valid");
+            assert_eq!(caller.identity, lasting.identity);
+            assert_eq!(caller.jwt_payload, lasting.jwt_payload);
+        }
+        assert!(authority.known.get(&lasting.token).is_some());
+
+        let mut forged = lasting.token.to_string();
+        let last = forged.pop().expect("a signature");
+        forged.push(if last == 'A' { 'Q' } else { 'A' });
+        assert!(authority.validate(&forged).await.is_err());
+        assert!(authority.known.get(&forged).is_none());
+
+        let short_lived = authority.mint_short_lived(&lasting, 60).expect("a token");
+        assert!(authority.validate(&short_lived.token).await.is_ok());
+        assert!(authority.known.get(&short_lived.token).is_none());
+
+        for _ in 0..known::KNOWN_TOKENS_MAX {
+            let caller = authority.mint_anonymous().expect("a token");
+            authority.known.keep(&caller);
+        }
+        assert!(authority.known.get(&lasting.token).is_none());
+        assert!(authority.validate(&lasting.token).await.is_ok());
     }
 }
