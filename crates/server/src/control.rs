@@ -4,6 +4,7 @@
 //! touches it: the resolution of a name is one read of a B-tree in the page cache.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lightcone_types::{Hash, Identity};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
@@ -131,6 +132,8 @@ pub enum Registration {
 /// The opened control database.
 pub struct ControlDb {
     db: Database,
+    /// Behind the store, so that it goes when the file is closed.
+    open: Arc<()>,
 }
 
 impl ControlDb {
@@ -146,7 +149,14 @@ impl ControlDb {
         write.open_table(LOCKS)?;
         write.open_table(COUNTERS)?;
         write.commit()?;
-        Ok(ControlDb { db })
+        let open = Arc::new(());
+        Ok(ControlDb { db, open })
+    }
+
+    /// The store gives its own away when the file is closed. A count of references to the store itself falls too early: before
+    /// it is taken down.
+    pub fn open_token(&self) -> Arc<()> {
+        self.open.clone()
     }
 
     /// The identity that a name leads to.
@@ -386,6 +396,21 @@ mod tests {
             host_type: HostType::Wasm,
             initial_program: Hash::keccak256(b"old module bytes"),
             replica_id: 7,
+        }
+    }
+
+    #[test]
+    fn without_a_token_the_store_can_be_opened_again() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        for _ in 0..30 {
+            let control = Arc::new(ControlDb::open(dir.path()).expect("closed before"));
+            let token = Arc::downgrade(&control.open_token());
+            let last = std::thread::spawn(move || drop(control));
+            while token.strong_count() > 0 {
+                std::hint::spin_loop();
+            }
+            drop(ControlDb::open(dir.path()).expect("closed"));
+            last.join().expect("no panic");
         }
     }
 

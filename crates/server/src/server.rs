@@ -140,10 +140,10 @@ impl ServerHandle {
         self.stop.send_replace(Stage::Stopped);
         // The last task of a connection may still be on its way out. Whoever starts another server on this data directory
         // needs its files closed.
-        let state = Arc::downgrade(&self.state);
+        let open = Arc::downgrade(&self.state.open);
         drop(self.state);
         let closed = async {
-            while state.strong_count() > 0 {
+            while open.strong_count() > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -188,6 +188,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             options.engines,
             limits,
         ),
+        open: control.open_token(),
         control,
         issuer_required_to_publish: options
             .issuer_required_to_publish

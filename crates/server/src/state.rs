@@ -25,6 +25,8 @@ pub(crate) struct ServerState {
     pub buffered_bytes: Arc<ByteBudget>,
     /// Modules are compiled by so many requests at once as there are CPUs.
     pub compiling: tokio::sync::Semaphore,
+    /// The last field, so that it goes when all files are closed.
+    pub open: Arc<()>,
 }
 
 impl ServerState {

@@ -13,7 +13,7 @@ use lightcone_types::Identity;
 
 use super::exception::uncaught;
 use super::isolate::{Realm, Roots, Stopped, CALL_BUFFER_BYTES};
-use super::values::Value;
+use super::values::{array_bytes, Value};
 use crate::call::{Ended, Frame, Target};
 use crate::program::ProgramText;
 use crate::texts;
@@ -201,7 +201,7 @@ fn invoke(
         Some(value) => match target {
             Target::Reducer if value.is_undefined() => End::Returned(Vec::new()),
             Target::Reducer => wrong_result(texts::REDUCER_RETURNED),
-            Target::Procedure => match copied(value) {
+            Target::Procedure => match array_bytes(value) {
                 Some(value) => End::Returned(value),
                 None => wrong_result(texts::PROCEDURE_RETURNED),
             },
@@ -334,17 +334,9 @@ fn answered(scope: &mut PinScope<'_, '_>, value: Value<'_>) -> Option<HandlerRes
     }
     let (head, body) = (parts.get_index(scope, 0)?, parts.get_index(scope, 1)?);
     Some(HandlerResponse {
-        head: copied(head)?,
-        body: copied(body)?,
+        head: array_bytes(head)?,
+        body: array_bytes(body)?,
     })
-}
-
-/// The content of a `Uint8Array`.
-fn copied(value: Value<'_>) -> Option<Vec<u8>> {
-    let array = value.try_cast::<::v8::Uint8Array>().ok()?;
-    let mut bytes = vec![0; array.byte_length()];
-    array.copy_contents(&mut bytes);
-    Some(bytes)
 }
 
 /// Views up to this length are kept.

@@ -605,15 +605,10 @@ fn describe(
     let receiver = Local::new(scope, &roots.hooks.receiver);
     let function = Local::new(scope, &roots.hooks.describe);
     let description = step!(scope, program, function.call(scope, receiver.into(), &[]));
-    match description.try_cast::<::v8::Uint8Array>() {
-        Ok(array) => {
-            let mut bytes = vec![0; array.byte_length()];
-            array.copy_contents(&mut bytes);
-            Ok(bytes)
-        }
-        Err(_) => Err(type_error(format!(
+    super::values::array_bytes(description).ok_or_else(|| {
+        type_error(format!(
             "Expected `Uint8Array` return from `__describe_module__`, got {}",
             description.type_repr()
-        ))),
-    }
+        ))
+    })
 }

@@ -163,15 +163,16 @@ pub(crate) fn string_of(
 
 /// Bytes that are passed as an array.
 pub(crate) fn bytes_of(value: Value<'_>) -> Result<Vec<u8>, Failure> {
-    let Ok(array) = value.try_cast::<::v8::Uint8Array>() else {
-        return Err(Failure::Type(format!(
-            "Expected `Uint8Array`, got {}",
-            value.type_repr()
-        )));
-    };
+    array_bytes(value)
+        .ok_or_else(|| Failure::Type(format!("Expected `Uint8Array`, got {}", value.type_repr())))
+}
+
+/// The content of a `Uint8Array`; `None` for any other value.
+pub(crate) fn array_bytes(value: Value<'_>) -> Option<Vec<u8>> {
+    let array = value.try_cast::<::v8::Uint8Array>().ok()?;
     let mut bytes = vec![0; array.byte_length()];
     array.copy_contents(&mut bytes);
-    Ok(bytes)
+    Some(bytes)
 }
 
 /// A fresh `Uint8Array` over a buffer of its own.
