@@ -1,15 +1,22 @@
-# docker build -t lightcone . && docker run -p 3000:3000 -v lightcone:/home/spacetime lightcone
+# docker build -t lightcone .
+# docker run -p 127.0.0.1:3000:3000 -v lightcone:/home/spacetime -e LIGHTCONE_PUBLISH_OWNERS=<your identity> lightcone
+#
+# Nobody may publish until LIGHTCONE_PUBLISH_OWNERS names who may (`spacetime login show` tells your identity), or
+# LIGHTCONE_PUBLISH_ALLOWED=anyone, or config.toml. See docs/operations.md.
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY templates templates
+COPY scripts/v8-library.sh scripts/v8.sha256 scripts/
 ARG COMMIT=unknown
-# V8 comes as a library that the build downloads. Where it cannot: --build-arg FEATURES=lightcone-cli/quickjs
+# V8 comes as a library that is downloaded here, and must have the checksum of scripts/v8.sha256.
+# Where it cannot be had: --build-arg FEATURES=lightcone-cli/quickjs
 ARG FEATURES=lightcone-cli/v8
 ENV LIGHTCONE_COMMIT=$COMMIT CARGO_TARGET_DIR=/build
-RUN cargo build --release --locked --package lightcone-cli --features "$FEATURES"
+RUN case "$FEATURES" in *v8*) RUSTY_V8_ARCHIVE=$(scripts/v8-library.sh) || exit 1; export RUSTY_V8_ARCHIVE ;; esac \
+    && cargo build --release --locked --package lightcone-cli --features "$FEATURES"
 
 FROM debian:bookworm-slim
 RUN apt-get update \
@@ -27,6 +34,8 @@ EXPOSE 3000
 VOLUME /home/spacetime
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
     CMD ["spacetime", "server", "ping", "http://127.0.0.1:3000"]
-# Inside of a container the port is reachable only if it is published, so the server may listen on every address there.
+# Inside of a container the server must listen on every address to be reached at all, and cannot tell who is near: so only
+# those publish who are named.
+ENV LIGHTCONE_PUBLISH_ALLOWED=owner-list
 ENTRYPOINT ["spacetime"]
 CMD ["start", "--listen-addr", "0.0.0.0:3000", "--non-interactive"]

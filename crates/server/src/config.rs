@@ -6,10 +6,19 @@ use std::time::Duration;
 use lightcone_types::Identity;
 use serde::{Deserialize, Deserializer};
 
+use crate::auth::{parse_issuer, NamedBy};
+use crate::client_address::TrustedProxies;
 use crate::error::Error;
 
 /// The file that is written when the data directory has none: every key, commented out at its default.
 pub const DEFAULT_CONFIG: &str = include_str!("config.default.toml");
+
+/// Environment variables for what `[publish]` says, so that a container needs no file.
+pub const PUBLISH_ALLOWED_VARIABLE: &str = "LIGHTCONE_PUBLISH_ALLOWED";
+pub const PUBLISH_OWNERS_VARIABLE: &str = "LIGHTCONE_PUBLISH_OWNERS";
+
+/// Shorter secrets could be guessed.
+const METRICS_TOKEN_BYTES_MIN: usize = 16;
 
 /// The parsed `config.toml`. Unknown keys are ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,6 +37,8 @@ pub struct Config {
     pub limits: Limits,
     pub publish: Publish,
     pub auth: Auth,
+    pub metrics: Metrics,
+    pub routes: Routes,
 }
 
 /// The key pair of tokens: both files or none.
@@ -82,12 +93,18 @@ pub struct Commitlog {
     pub write_buffer_size: u64,
 }
 
-/// The threads behind the sockets.
+/// The threads behind the sockets, and what stands before them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Network {
     /// `None`: half of the processors, at least one.
     pub threads: Option<std::num::NonZeroUsize>,
+    /// Whose `x-forwarded-*` headers count.
+    pub trusted_proxies: TrustedProxies,
+    /// Names by which a server on loopback may be asked, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may manage the server, like `https://admin.example.com`.
+    pub management_origins: Vec<String>,
 }
 
 impl Network {
@@ -116,6 +133,47 @@ pub enum Scheduling {
     Batch,
     /// A thread that is woken may interrupt the one on its processor.
     Normal,
+}
+
+/// Who may read the metrics besides programs on this machine.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Metrics {
+    /// An address of their own, where everybody may read them.
+    pub listen: Option<std::net::SocketAddr>,
+    /// What a reader from elsewhere sends as `Authorization: Bearer`.
+    pub token: Option<String>,
+}
+
+// Its token must not reach a log.
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics")
+            .field("listen", &self.listen)
+            .field("has_token", &self.token.is_some())
+            .finish()
+    }
+}
+
+/// Answers of modules' HTTP handlers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Routes {
+    /// Sent with every answer; empty: none.
+    pub content_security_policy: String,
+    /// Whether `x-content-type-options: nosniff` is sent.
+    pub nosniff: bool,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self {
+            content_security_policy: "sandbox allow-scripts allow-forms allow-modals allow-popups \
+                                      allow-popups-to-escape-sandbox allow-downloads"
+                .into(),
+            nosniff: true,
+        }
+    }
 }
 
 /// Keep-alive and queues of a client's connection (05 §3.5).
@@ -226,8 +284,9 @@ pub struct Limits {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Publish {
-    pub allowed: PublishAllowed,
-    /// Who may publish when `allowed = "owner-list"`.
+    /// `None`: the environment decides, or else [`PublishAllowed::Local`].
+    pub allowed: Option<PublishAllowed>,
+    /// Who may publish when `allowed` is `"local"` or `"owner-list"`.
     #[serde(deserialize_with = "identities")]
     pub owners: Vec<Identity>,
 }
@@ -235,7 +294,9 @@ pub struct Publish {
 /// Who may publish modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PublishAllowed {
+    /// Programs on this machine, the identities of `publish.owners`, and owners their own databases.
     #[default]
+    Local,
     Anyone,
     /// The identities of `publish.owners`.
     OwnerList,
@@ -246,15 +307,30 @@ pub enum PublishAllowed {
 #[serde(default, rename_all = "kebab-case")]
 pub struct Auth {
     pub foreign_issuers: ForeignIssuers,
+    /// One of these must be among the audiences of a foreign token; empty: any audience will do.
+    pub audiences: Vec<String>,
 }
 
 /// Whose tokens are accepted besides the server's own. Checking one means a request to the issuer that the token names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ForeignIssuers {
-    #[default]
-    Any,
-    None,
-    Listed(Vec<String>),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignIssuers {
+    listed: Vec<String>,
+    any: bool,
+}
+
+/// As an entry of the list, or in its place.
+const ANY_ISSUER: &str = "any";
+
+/// The issuer of SpacetimeAuth (06 §3.7), whose tokens users of the published tools may have.
+const SPACETIME_AUTH: &str = "https://auth.spacetimedb.com/oidc";
+
+impl Default for ForeignIssuers {
+    fn default() -> Self {
+        Self {
+            listed: vec![SPACETIME_AUTH.to_owned()],
+            any: false,
+        }
+    }
 }
 
 impl Default for ModuleHttp {
@@ -373,6 +449,7 @@ impl Config {
                 "websocket.ping-interval must be greater than zero".into(),
             ));
         }
+        check_edge(&config).map_err(wrong)?;
         for (name, value) in [
             ("limits.call-ms-max", config.limits.call_ms_max),
             ("limits.load-ms-max", config.limits.load_ms_max),
@@ -484,24 +561,94 @@ impl Config {
     }
 }
 
+/// The keys about who reaches the server.
+fn check_edge(config: &Config) -> Result<(), String> {
+    for host in &config.network.hosts {
+        if host.is_empty() || host.contains([':', '/', ' ']) {
+            return Err(format!(
+                "network.hosts: {host:?} is not a host name; write it without scheme and port, like \"app.example.com\""
+            ));
+        }
+    }
+    for origin in &config.network.management_origins {
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        if authority.is_none_or(|authority| authority.is_empty() || authority.contains(['/', ' ']))
+        {
+            return Err(format!(
+                "network.management-origins: {origin:?} is not an origin; write scheme, host and, if it is not the usual \
+                 one, port, like \"https://admin.example.com\""
+            ));
+        }
+    }
+    let policy = &config.routes.content_security_policy;
+    if axum::http::HeaderValue::from_str(policy).is_err() {
+        return Err(format!(
+            "routes.content-security-policy: {policy:?} cannot be sent in a header"
+        ));
+    }
+    if config
+        .metrics
+        .token
+        .as_ref()
+        .is_some_and(|token| token.len() < METRICS_TOKEN_BYTES_MIN)
+    {
+        return Err(format!(
+            "metrics.token is shorter than {METRICS_TOKEN_BYTES_MIN} characters; take a random one"
+        ));
+    }
+    Ok(())
+}
+
 impl Publish {
-    /// May this identity publish?
-    pub fn permits(&self, identity: &Identity) -> bool {
-        match &self.allowed {
+    /// May this identity publish? `is_local`: from this machine, or to a database of its own.
+    pub fn permits(&self, identity: &Identity, is_local: bool) -> bool {
+        match self.allowed.as_ref().unwrap_or(&PublishAllowed::Local) {
+            PublishAllowed::Local => is_local || self.owners.contains(identity),
             PublishAllowed::Anyone => true,
             PublishAllowed::OwnerList => self.owners.contains(identity),
             PublishAllowed::Identities(list) => list.contains(identity),
         }
     }
+
+    /// What the environment says: who may publish where the file does not say, and further owners. Both as text, the owners
+    /// with commas between them.
+    pub fn complete(&mut self, allowed: Option<&str>, owners: Option<&str>) -> Result<(), Error> {
+        let wrong = |name: &str, error: serde::de::value::Error| Error::Environment {
+            name: name.to_owned(),
+            message: error.to_string(),
+        };
+        if let Some(text) = allowed.filter(|text| !text.is_empty()) {
+            let allowed =
+                PublishAllowed::from_word(text).map_err(|e| wrong(PUBLISH_ALLOWED_VARIABLE, e))?;
+            self.allowed.get_or_insert(allowed);
+        }
+        let owners = owners.unwrap_or_default().split(',').map(str::trim);
+        let owners: Vec<_> = owners
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let owners = parse_identities(owners).map_err(|e| wrong(PUBLISH_OWNERS_VARIABLE, e))?;
+        self.owners.extend(owners);
+        Ok(())
+    }
 }
 
 impl ForeignIssuers {
-    pub(crate) fn permits(&self, issuer: &str) -> bool {
-        match self {
-            ForeignIssuers::Any => true,
-            ForeignIssuers::None => false,
-            ForeignIssuers::Listed(list) => list.iter().any(|entry| entry == issuer),
-        }
+    pub(crate) fn listed(&self) -> &[String] {
+        &self.listed
+    }
+
+    /// Are issuers accepted that are not listed?
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
+    fn add(&mut self, issuer: String) -> Result<(), String> {
+        parse_issuer(&issuer, NamedBy::Operator).map_err(|reason| {
+            format!("auth.foreign-issuers: {issuer:?} is not the address of an issuer: {reason}")
+        })?;
+        self.listed.push(issuer);
+        Ok(())
     }
 }
 
@@ -528,14 +675,23 @@ fn identities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Identity
     parse_identities(Vec::<String>::deserialize(deserializer)?)
 }
 
+impl PublishAllowed {
+    fn from_word<E: serde::de::Error>(word: &str) -> Result<PublishAllowed, E> {
+        match word {
+            "local" => Ok(PublishAllowed::Local),
+            "anyone" => Ok(PublishAllowed::Anyone),
+            "owner-list" => Ok(PublishAllowed::OwnerList),
+            _ => Err(E::custom(format!(
+                "publish.allowed is {word:?}; expected \"local\", \"anyone\", \"owner-list\" or a list of identities"
+            ))),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for PublishAllowed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match WordOrList::deserialize(deserializer)? {
-            WordOrList::Word(word) if word == "anyone" => Ok(PublishAllowed::Anyone),
-            WordOrList::Word(word) if word == "owner-list" => Ok(PublishAllowed::OwnerList),
-            WordOrList::Word(word) => Err(serde::de::Error::custom(format!(
-                "publish.allowed is {word:?}; expected \"anyone\", \"owner-list\" or a list of identities"
-            ))),
+            WordOrList::Word(word) => PublishAllowed::from_word(&word),
             WordOrList::List(list) => Ok(PublishAllowed::Identities(parse_identities(list)?)),
         }
     }
@@ -543,14 +699,28 @@ impl<'de> Deserialize<'de> for PublishAllowed {
 
 impl<'de> Deserialize<'de> for ForeignIssuers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match WordOrList::deserialize(deserializer)? {
-            WordOrList::Word(word) if word == "any" => Ok(ForeignIssuers::Any),
-            WordOrList::Word(word) if word == "none" => Ok(ForeignIssuers::None),
-            WordOrList::Word(word) => Err(serde::de::Error::custom(format!(
-                "auth.foreign-issuers is {word:?}; expected \"any\", \"none\" or a list of issuer URLs"
-            ))),
-            WordOrList::List(list) => Ok(ForeignIssuers::Listed(list)),
+        let mut issuers = ForeignIssuers {
+            listed: Vec::new(),
+            any: false,
+        };
+        let entries = match WordOrList::deserialize(deserializer)? {
+            WordOrList::Word(word) if word == "none" => Vec::new(),
+            WordOrList::Word(word) if word == ANY_ISSUER => vec![word],
+            WordOrList::Word(word) => {
+                return Err(serde::de::Error::custom(format!(
+                    "auth.foreign-issuers is {word:?}; expected \"any\", \"none\" or a list of issuer URLs"
+                )))
+            }
+            WordOrList::List(list) => list,
+        };
+        for entry in entries {
+            if entry == ANY_ISSUER {
+                issuers.any = true;
+                continue;
+            }
+            issuers.add(entry).map_err(serde::de::Error::custom)?;
         }
+        Ok(issuers)
     }
 }
 
@@ -582,11 +752,46 @@ mod tests {
         assert!(full.v8.procedure_instance_pool_size.take().is_some());
         assert!(full.network.threads.take().is_some());
         full.publish.owners.clear();
+        assert_eq!(full.publish.allowed.take(), Some(PublishAllowed::Local));
+        assert!(full.metrics.listen.take().is_some());
+        assert!(full.metrics.token.take().is_some());
         assert_eq!(
             format!("{full:?}"),
             format!("{:?}", parse("").expect("empty file"))
         );
         parse(DEFAULT_CONFIG).expect("the default file parses as it is");
+    }
+
+    #[test]
+    fn the_environment_completes_the_file() {
+        let allowed = |file: &str, variable: Option<&str>| {
+            let mut publish = parse(file).expect(file).publish;
+            publish.complete(variable, None).expect("understood");
+            publish.allowed
+        };
+        assert_eq!(allowed("", None), None);
+        assert_eq!(allowed("", Some("")), None);
+        assert_eq!(
+            allowed("", Some("owner-list")),
+            Some(PublishAllowed::OwnerList)
+        );
+        let file = "[publish]\nallowed = \"local\"";
+        assert_eq!(allowed(file, Some("anyone")), Some(PublishAllowed::Local));
+        let mut publish = Publish::default();
+        let one = Identity::from_claims("a", "b");
+        let owners = format!(" {one}, ,");
+        publish.complete(None, Some(&owners)).expect("understood");
+        assert_eq!(publish.owners, [one]);
+        for (allowed, owners) in [(Some("me"), None), (None, Some("c200"))] {
+            let error = publish
+                .complete(allowed, owners)
+                .expect_err("wrong")
+                .to_string();
+            assert!(
+                error.contains("LIGHTCONE_PUBLISH_") && error.ends_with("[LC0102]"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
@@ -607,7 +812,35 @@ mod tests {
                 "[threads]\nscheduling = \"fifo\"",
                 "expected `batch` or `normal`",
             ),
-            ("[publish]\nallowed = \"me\"", "expected \"anyone\""),
+            ("[publish]\nallowed = \"me\"", "\"anyone\", \"owner-list\""),
+            ("[network]\nhosts = [\"http://x\"]", "network.hosts"),
+            (
+                "[network]\ntrusted-proxies = [\"x\"]",
+                "network.trusted-proxies",
+            ),
+            (
+                "[network]\nmanagement-origins = [\"x\"]",
+                "is not an origin",
+            ),
+            (
+                "[network]\nmanagement-origins = [\"https://x/\"]",
+                "is not an origin",
+            ),
+            (
+                "[routes]\ncontent-security-policy = \"a\\nb\"",
+                "cannot be sent",
+            ),
+            ("[metrics]\ntoken = \"short\"", "metrics.token"),
+            ("[auth]\nforeign-issuers = \"x\"", "expected \"any\""),
+            (
+                "[auth]\nforeign-issuers = [\"http://a.example\"]",
+                "must begin with https",
+            ),
+            (
+                "[auth]\nforeign-issuers = [\"https://a.example/#\"]",
+                "no #",
+            ),
+            ("[metrics]\nlisten = \"here\"", "invalid"),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),
             ("[broken", "config.toml"),

@@ -5,6 +5,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::private_files;
 
 /// Keeps the reference server and this one out of each other's directories.
 pub const EDITION: &str = "lightcone-standalone";
@@ -34,7 +35,7 @@ impl Drop for PidFile {
 impl DataDir {
     /// Creates the directory if needed, locks it and checks that it is one of ours.
     pub fn open(root: &Path) -> Result<DataDir, Error> {
-        fs::create_dir_all(root).map_err(Error::io("create", root))?;
+        private_files::open_data_directory(root)?;
         let lock = PidFile::take(&root.join("spacetime.pid"))?;
         check_metadata(&root.join("metadata.toml"))?;
         let dir = DataDir {
@@ -42,7 +43,7 @@ impl DataDir {
             _lock: lock,
         };
         for part in [dir.control_directory(), dir.replicas()] {
-            fs::create_dir_all(&part).map_err(Error::io("create", part))?;
+            private_files::create_directory(&part)?;
         }
         Ok(dir)
     }

@@ -16,6 +16,9 @@ pub enum Error {
     #[error("{}: {message}; correct the file or move it away to get the default one [LC0102]", .path.display())]
     Config { path: PathBuf, message: String },
 
+    #[error("the environment variable {name} cannot be understood: {message} [LC0102]")]
+    Environment { name: String, message: String },
+
     /// 07 §3.1; the text up to the code is the reference's.
     #[error(
         "cannot take lock on database; spacetime.pid already exists (owned by pid {pid}) [LC0103]"
@@ -58,6 +61,24 @@ pub enum Error {
          or set [certificate-authority] in config.toml [LC0105]"
     )]
     NoKeyPair,
+
+    #[error(
+        "the data directory {} belongs to user {owner}, who could change everything in it, and this server runs as user {me}; \
+         run it as that user, or `chown -R {me}` the directory [LC0137]", .path.display()
+    )]
+    DirectoryOwner { path: PathBuf, owner: u32, me: u32 },
+
+    #[error(
+        "every user of this machine may write to the data directory {} (mode {mode:o}), and it is not this user's to change; \
+         `chmod 700` it [LC0138]", .path.display()
+    )]
+    DirectoryMode { path: PathBuf, mode: u32 },
+
+    #[error(
+        "others may read the private key {} (mode {mode:o}), and whoever can may make himself anybody; \
+         `chmod 600` it, or 640 if it is not this user's [LC0139]", .path.display()
+    )]
+    PrivateKeyMode { path: PathBuf, mode: u32 },
 
     #[error("control database: {0} [LC0106]")]
     Control(#[from] crate::control::ControlError),

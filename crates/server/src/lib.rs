@@ -12,6 +12,7 @@
 
 pub mod auth;
 mod budget;
+mod client_address;
 pub mod config;
 pub mod control;
 mod data_dir;
@@ -24,6 +25,8 @@ mod http;
 mod io;
 mod metrics;
 mod names;
+mod outgoing_http;
+mod private_files;
 mod server;
 mod state;
 mod ws;
@@ -33,5 +36,6 @@ pub use database::Engines;
 pub use duration::parse_duration;
 pub use error::Error;
 pub use names::{DatabaseName, NameError, NameOrIdentity};
-pub use server::{Server, ServerHandle, ServerOptions};
+pub use private_files::{create_directory as create_private_directory, keep_new_files_private};
+pub use server::{PublishEnvironment, Server, ServerHandle, ServerOptions};
 pub use ws::frame;

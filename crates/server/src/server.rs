@@ -6,16 +6,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::{header, StatusCode};
+use axum::response::Response;
 use axum::Router;
+use hyper::service::{service_fn, Service as _};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::auth::{Authority, KeyPair, KeyPaths, OidcClient};
+use crate::auth::{Authority, KeyPair, KeyPaths};
 use crate::budget::ByteBudget;
-use crate::config::Config;
+use crate::client_address::ConnectionAddresses;
+use crate::config::{Config, PublishAllowed};
 use crate::control::ControlDb;
 use crate::data_dir::DataDir;
 use crate::database::Engines;
@@ -48,6 +52,15 @@ pub struct ServerOptions {
     pub config: Option<Config>,
     /// Value of `TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH` (06 §3.7).
     pub issuer_required_to_publish: Option<String>,
+    pub publish_environment: PublishEnvironment,
+}
+
+/// Values of [`PUBLISH_ALLOWED_VARIABLE`](crate::config::PUBLISH_ALLOWED_VARIABLE) and
+/// [`PUBLISH_OWNERS_VARIABLE`](crate::config::PUBLISH_OWNERS_VARIABLE).
+#[derive(Clone, Debug, Default)]
+pub struct PublishEnvironment {
+    pub allowed: Option<String>,
+    pub owners: Option<String>,
 }
 
 impl ServerOptions {
@@ -66,6 +79,7 @@ impl ServerOptions {
             engines,
             config: None,
             issuer_required_to_publish: None,
+            publish_environment: PublishEnvironment::default(),
         }
     }
 }
@@ -76,6 +90,7 @@ pub struct Server;
 /// A running server. Dropping the handle does not stop it.
 pub struct ServerHandle {
     local_addr: SocketAddr,
+    metrics_addr: Option<SocketAddr>,
     state: Arc<ServerState>,
     stop: watch::Sender<Stage>,
     accepting: JoinHandle<()>,
@@ -108,12 +123,32 @@ impl Server {
         };
         let listener = TcpListener::bind(listen_addr).await.map_err(bind_error)?;
         let local_addr = listener.local_addr().map_err(bind_error)?;
+        let metrics_listener = match state.config.metrics.listen {
+            Some(address) => Some(
+                TcpListener::bind(address)
+                    .await
+                    .map_err(|source| Error::Bind { address, source })?,
+            ),
+            None => None,
+        };
         let (stop, stopping) = watch::channel(Stage::Running);
+        let metrics_addr = match metrics_listener {
+            Some(listener) => {
+                let address = listener.local_addr().map_err(bind_error)?;
+                let router = crate::http::metrics_router(state.clone());
+                // Ends with the main one, at the same word.
+                tokio::spawn(accept(listener, router, state.clone(), stopping.clone()));
+                tracing::info!("metrics for everybody on {address}");
+                Some(address)
+            }
+            None => None,
+        };
         let router = crate::http::router(state.clone());
         let accepting = tokio::spawn(accept(listener, router, state.clone(), stopping));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
         Ok(ServerHandle {
             local_addr,
+            metrics_addr,
             state,
             stop,
             accepting,
@@ -124,6 +159,11 @@ impl Server {
 impl ServerHandle {
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Where `metrics.listen` is served.
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics_addr
     }
 
     /// Stops accepting, ends every database (clients get a Close 1001), and waits until they are all on disk.
@@ -155,10 +195,22 @@ impl ServerHandle {
 
 fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let data_dir = DataDir::open(&options.data_dir)?;
-    let config = match options.config {
+    let mut config = match options.config {
         Some(config) => config,
         None => Config::load_or_create(&data_dir.config_file())?,
     };
+    let publish = &options.publish_environment;
+    config
+        .publish
+        .complete(publish.allowed.as_deref(), publish.owners.as_deref())?;
+    let issuer_required_to_publish = options
+        .issuer_required_to_publish
+        .map(|issuer| issuer.trim_end_matches('/').to_owned())
+        .filter(|issuer| !issuer.is_empty());
+    if issuer_required_to_publish.is_some() {
+        // That is who may publish then.
+        config.publish.allowed.get_or_insert(PublishAllowed::Anyone);
+    }
     let authority = &config.certificate_authority;
     let from_config = match (&authority.jwt_priv_key_path, &authority.jwt_pub_key_path) {
         (Some(private), Some(public)) => Some(KeyPaths {
@@ -176,11 +228,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
     let limits = crate::database::limits(&config);
     Ok(ServerState {
-        authority: Authority::new(
-            keys,
-            OidcClient::new()?,
-            config.auth.foreign_issuers.clone(),
-        ),
+        authority: Authority::new(keys, &config.auth)?,
         databases: Databases::new(
             data_dir,
             control.clone(),
@@ -190,10 +238,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         ),
         open: control.open_token(),
         control,
-        issuer_required_to_publish: options
-            .issuer_required_to_publish
-            .map(|issuer| issuer.trim_end_matches('/').to_owned())
-            .filter(|issuer| !issuer.is_empty()),
+        issuer_required_to_publish,
         counters: ServerCounters::default(),
         buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
         compiling: tokio::sync::Semaphore::new(
@@ -236,13 +281,16 @@ async fn accept(
     mut stopping: watch::Receiver<Stage>,
 ) {
     let connections_max = state.config.limits.connections_max as u64;
+    let on_loopback = listener
+        .local_addr()
+        .is_ok_and(|address| address.ip().to_canonical().is_loopback());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopping.wait_for(|stage| *stage != Stage::Running) => return,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Usually out of file descriptors: wait for some to be closed.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -269,6 +317,7 @@ async fn accept(
             router.clone(),
             state.clone(),
             slot,
+            ConnectionAddresses::new(peer.ip(), on_loopback),
         ));
     }
 }
@@ -290,6 +339,7 @@ async fn serve_connection(
     router: Router,
     state: Arc<ServerState>,
     slot: ConnectionSlot,
+    addresses: ConnectionAddresses,
 ) {
     let header_timeout = state.config.limits.header_timeout;
     let Ok(Ok(is_http2)) = tokio::time::timeout(header_timeout, speaks_http2(&stream)).await else {
@@ -315,7 +365,14 @@ async fn serve_connection(
     };
     let mut stopping = slot.stopping.clone();
     let mut stopped = slot.clone();
-    let service = TowerToHyperService::new(router.layer(axum::Extension(slot)));
+    let router = router
+        .layer(axum::Extension(slot))
+        .layer(axum::Extension(addresses));
+    let service = TowerToHyperService::new(router);
+    let service = service_fn(move |request| {
+        let response = service.call(request);
+        async move { response.await.map(without_false_length) }
+    });
     let connection = builder.serve_connection_with_upgrades(
         TokioIo::new(StallGuard::new(stream, state.config.limits.body_timeout)),
         service,
@@ -339,6 +396,16 @@ async fn serve_connection(
     }
 }
 
+/// Answers that have no body have no length of one (RFC 9110 §8.6); the router gives one to every answer.
+fn without_false_length(mut response: Response) -> Response {
+    let status = response.status();
+    let bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if status.is_informational() || bodiless {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    response
+}
+
 /// Looks at the first bytes without taking them. The library's own detection waits for ever.
 async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
     let mut start = [0; HTTP2_PREFACE.len()];
@@ -356,4 +423,32 @@ async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
         // The socket stays readable until the bytes are taken, so there is nothing to wait for but time.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// The state of a server that does not listen.
+#[cfg(test)]
+pub(crate) fn state_for_tests(directory: &std::path::Path) -> Arc<ServerState> {
+    struct NoEngine;
+    impl lightcone_host::ModuleEngine for NoEngine {
+        fn name(&self) -> &'static str {
+            "none"
+        }
+
+        fn load(
+            &self,
+            _: &[u8],
+            _: &lightcone_host::InstanceOptions,
+        ) -> Result<Box<dyn lightcone_host::LoadedModule>, lightcone_host::HostError> {
+            Err(lightcone_host::HostError::Compile("no engine".into()))
+        }
+    }
+    let engines = Engines {
+        wasm: Arc::new(NoEngine),
+        js: None,
+    };
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut options = ServerOptions::new(address, directory.join("data"), engines);
+    options.jwt_key_dir = Some(directory.join("keys"));
+    options.config = Some(Config::default());
+    Arc::new(prepare(options).expect("a state"))
 }

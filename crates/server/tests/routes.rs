@@ -70,7 +70,10 @@ async fn paths_and_methods_are_matched_literally() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_sees_the_whole_request() {
-    let server = server().await;
+    let server = server_with(
+        "[network]\ntrusted-proxies = [\"127.0.0.0/8\"]\n[publish]\nallowed = \"anyone\"",
+    )
+    .await;
     let request = server
         .request("POST", "/v1/database/d/route/ab/c?q=a%20b")
         .header("authorization", "Bearer no token at all")
@@ -100,6 +103,18 @@ async fn a_handler_sees_the_whole_request() {
         assert!(lines.contains(&expected), "{body}");
     }
     assert_eq!(lines[lines.len() - 1], "4 BODY");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_believed_to_be_a_proxy() {
+    let server = server().await;
+    let request = server
+        .request("POST", "/v1/database/d/route/ab/c")
+        .header("x-forwarded-proto", "https")
+        .header("x-forwarded-host", "app.example.com");
+    let (status, body) = answer(request).await;
+    assert_eq!(status, 200);
+    assert!(body.starts_with("Post http://127.0.0.1:"), "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,6 +160,105 @@ async fn the_answer_is_that_of_the_handler() {
     assert!(metrics.contains(counted), "{metrics}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_have_a_bound_on_headers() {
+    let server = server().await;
+    let ask = |text: String| {
+        answer(
+            server
+                .request("POST", "/v1/database/d/route/answer")
+                .body(text),
+        )
+    };
+    let headers = |count: usize| -> String { (0..count).map(|n| format!("\nx-{n}:v")).collect() };
+    // More than a header map holds.
+    for count in [1001, 40_000] {
+        let (status, body) = ask(format!("200{}", headers(count))).await;
+        assert!(
+            status == 500 && body.ends_with("[LC0132]"),
+            "{status} {body}"
+        );
+    }
+    let (status, body) = ask(format!("200\nx:{}", "v".repeat(70_000))).await;
+    assert!(
+        status == 500 && body.ends_with("[LC0132]"),
+        "{status} {body}"
+    );
+    assert_eq!(ask(format!("200{}", headers(90))).await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_without_a_body_have_no_length() {
+    let server = server().await;
+    let user = server.user().await;
+    let verify = format!(
+        "GET /v1/identity/{}/verify HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\r\n",
+        user.identity, user.token
+    );
+    let handler = |status: &str| {
+        format!("POST /v1/database/d/route/answer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n\r\n{status}")
+    };
+    let ping = "GET /v1/ping HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    for (request, status) in [
+        (verify, "204"),
+        (handler("204"), "204"),
+        (handler("304"), "304"),
+    ] {
+        let mut socket = tokio::net::TcpStream::connect(server.address)
+            .await
+            .expect("socket");
+        // The second answer begins where the first one ends.
+        socket
+            .write_all(format!("{request}{ping}").as_bytes())
+            .await
+            .expect("sent");
+        let mut answers = String::new();
+        socket.read_to_string(&mut answers).await.expect("read");
+        assert!(
+            answers.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answers}"
+        );
+        let (first, second) = answers.split_once("\r\n\r\n").expect("a head");
+        assert!(!first.contains("content-length"), "{first}");
+        assert!(second.starts_with("HTTP/1.1 200"), "{answers}");
+    }
+}
+
+/// Pages of modules share the server's origin.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_confined() {
+    let (policy, sniffing) = ("content-security-policy", "x-content-type-options");
+    let server = server().await;
+    let ask = |server: &TestServer, text: &'static str| {
+        server
+            .request("POST", "/v1/database/d/route/answer")
+            .body(text)
+            .send()
+    };
+    let response = ask(
+        &server,
+        "200\ncontent-security-policy:img-src x\nx-content-type-options:no",
+    )
+    .await;
+    let response = response.expect("response");
+    let policies: Vec<_> = response.headers().get_all(policy).iter().collect();
+    assert_eq!(policies.len(), 2, "{policies:?}");
+    assert_eq!(policies[0], "img-src x");
+    let ours = policies[1].to_str().expect("text");
+    assert!(
+        ours.starts_with("sandbox ") && !ours.contains("allow-same-origin"),
+        "{ours}"
+    );
+    assert_eq!(header(&response, sniffing), Some("nosniff"));
+
+    let server = server_with("[routes]\ncontent-security-policy = \"\"\nnosniff = false").await;
+    let response = ask(&server, "200").await.expect("response");
+    assert_eq!(
+        (header(&response, policy), header(&response, sniffing)),
+        (None, None)
+    );
+}
+
 /// 06 §1.1.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_handler_the_body_is_not_waited_for() {
@@ -152,7 +266,7 @@ async fn without_a_handler_the_body_is_not_waited_for() {
     let mut socket = tokio::net::TcpStream::connect(server.address)
         .await
         .expect("socket");
-    let head = "POST /v1/database/d/route/nothing HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
+    let head = "POST /v1/database/d/route/nothing HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
     socket.write_all(head.as_bytes()).await.expect("sent");
     let mut answer = [0; 12];
     socket.read_exact(&mut answer).await.expect("an answer");

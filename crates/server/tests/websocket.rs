@@ -265,7 +265,7 @@ async fn accepted_handshakes() {
             .map(|offer| format!("Sec-WebSocket-Protocol: {offer}\r\n"))
             .collect();
         let request = format!(
-            "GET /v1/database/a/subscribe?light=true&unknown=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n\
+            "GET /v1/database/a/subscribe?light=true&unknown=1 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
              Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Extensions: permessage-deflate\r\nAuthorization: Bearer {}\r\n{offers}\r\n",
             user.token

@@ -128,7 +128,7 @@ async function deafSubscriber(database: string, query: string): Promise<{ socket
   let closed = false;
   socket.on('close', () => (closed = true)).on('error', () => {});
   socket.write(
-    `GET /v1/database/${database}/subscribe?compression=None HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n` +
+    `GET /v1/database/${database}/subscribe?compression=None HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n` +
       'sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: v3.bsatn.spacetimedb\r\n\r\n'
   );
   await new Promise(resolve => socket.once('data', resolve));

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => server?.stop());
 
 const upgradeRequest =
-  'GET /v1/database/bank/subscribe HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n' +
+  'GET /v1/database/bank/subscribe HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n' +
   'sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: v2.bsatn.spacetimedb\r\n\r\n';
 
 test('a client that does not answer pings is dropped; one that does stays', async () => {

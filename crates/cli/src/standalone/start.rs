@@ -7,8 +7,8 @@ use std::sync::Arc;
 use lightcone_host::ModuleEngine;
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_server::auth::KeyPaths;
-use lightcone_server::config::Config;
-use lightcone_server::{Engines, Server, ServerOptions};
+use lightcone_server::config::{Config, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
+use lightcone_server::{Engines, PublishEnvironment, Server, ServerOptions};
 
 use super::logging;
 use super::ports::{self, Address};
@@ -63,7 +63,8 @@ pub fn run(args: Args) -> Result<()> {
     let listen_addr = choose_address(&args)?;
     let data_dir =
         std::path::absolute(&args.data_dir).map_err(|e| Error::file("find", &args.data_dir, e))?;
-    std::fs::create_dir_all(&data_dir).map_err(|e| Error::file("create", &data_dir, e))?;
+    lightcone_server::keep_new_files_private();
+    lightcone_server::create_private_directory(&data_dir).map_err(starting)?;
     let config = Config::load_or_create(&data_dir.join("config.toml")).map_err(starting)?;
     logging::install(&data_dir, &config)?;
     scheduling::apply(config.threads.scheduling);
@@ -98,6 +99,10 @@ pub fn run(args: Args) -> Result<()> {
     options.config = Some(config);
     options.issuer_required_to_publish =
         std::env::var("TEMP_SPACETIMEAUTH_ISSUER_REQUIRED_TO_PUBLISH").ok();
+    options.publish_environment = PublishEnvironment {
+        allowed: std::env::var(PUBLISH_ALLOWED_VARIABLE).ok(),
+        owners: std::env::var(PUBLISH_OWNERS_VARIABLE).ok(),
+    };
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

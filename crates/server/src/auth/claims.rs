@@ -23,6 +23,17 @@ pub enum TokenError {
     KeyNotFound,
     #[error("Error fetching public key for issuer {0}")]
     IssuerKey(String),
+    #[error(
+        "Error fetching public key for issuer {0}: this server does not accept its tokens; auth.foreign-issuers in config.toml \
+         lists the issuers that it accepts [LC0135]"
+    )]
+    IssuerNotAccepted(String),
+    #[error("Error fetching public key for issuer {issuer}: {reason} [LC0135]")]
+    IssuerAddress { issuer: String, reason: String },
+    #[error(
+        "Error fetching public key for issuer {0}: too many issuers are being asked at this moment; try again later [LC0136]"
+    )]
+    IssuersBusy(String),
     #[error("Signing failed: {0}")]
     Signing(String),
 }
@@ -97,6 +108,20 @@ pub(super) fn now_seconds() -> i64 {
         })
 }
 
+/// A token that is not valid before some time (RFC 7519 §4.1.5), which may have a fraction.
+fn check_not_before(extra: &Map<String, Value>) -> Result<(), TokenError> {
+    let Some(value) = extra.get("nbf").filter(|value| !value.is_null()) else {
+        return Ok(());
+    };
+    let at = value
+        .as_f64()
+        .ok_or_else(|| TokenError::Invalid("JSON error: `nbf` is not a number".into()))?;
+    if at > now_seconds().saturating_add(LEEWAY_SECONDS) as f64 {
+        return Err(TokenError::Invalid("ImmatureSignature".into()));
+    }
+    Ok(())
+}
+
 fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
     match expires_at {
         Some(at) if at < now_seconds().saturating_sub(LEEWAY_SECONDS) => {
@@ -109,6 +134,7 @@ fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
 impl RawClaims {
     pub(super) fn check(self) -> Result<Claims, TokenError> {
         check_expiry(self.exp)?;
+        check_not_before(&self.extra)?;
         if self.iss.is_empty() {
             return Err(TokenError::IssuerEmpty);
         }
@@ -156,11 +182,24 @@ impl Claims {
 
     pub(super) fn reissued(&self, lifetime_seconds: i64) -> Claims {
         let now = now_seconds();
+        let expires_at = now + lifetime_seconds;
         Claims {
             issued_at: now,
-            expires_at: Some(now + lifetime_seconds),
+            expires_at: Some(self.expires_at.map_or(expires_at, |at| at.min(expires_at))),
             ..self.clone()
         }
+    }
+
+    /// What is asked of tokens that another issuer signed: one of the audiences, if there are any, and that it was not issued
+    /// in the future. (Of our own tokens the latter is not asked: when our clock was set back they are still ours.)
+    pub(super) fn check_foreign(&self, audiences: &[String]) -> Result<(), TokenError> {
+        if self.issued_at > now_seconds().saturating_add(LEEWAY_SECONDS) {
+            return Err(TokenError::Invalid("ImmatureSignature".into()));
+        }
+        if !audiences.is_empty() && !self.audience.iter().any(|each| audiences.contains(each)) {
+            return Err(TokenError::Invalid("InvalidAudience".into()));
+        }
+        Ok(())
     }
 
     pub fn identity(&self) -> Identity {

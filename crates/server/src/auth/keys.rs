@@ -11,6 +11,7 @@ use p256::pkcs8::{
 };
 
 use crate::error::Error;
+use crate::private_files;
 
 /// Where the two PEM files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,9 @@ impl KeyPair {
             path: paths.private.clone(),
             reason,
         };
+        if !missing(&paths.private) {
+            private_files::check_private_key(&paths.private)?;
+        }
         let public_pem =
             fs::read_to_string(&paths.public).map_err(|error| public_error(error.to_string()))?;
         let private_pem =
@@ -112,10 +116,14 @@ fn create(paths: &KeyPaths) -> Result<(), Error> {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
         {
-            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+            private_files::create_directory(parent)?;
         }
     }
-    write_new(&paths.private, private_pem.as_bytes(), 0o600)?;
+    write_new(
+        &paths.private,
+        private_pem.as_bytes(),
+        private_files::SECRET_MODE,
+    )?;
     write_new(&paths.public, public_pem.as_bytes(), 0o644)
 }
 
@@ -144,6 +152,10 @@ mod tests {
         let first = KeyPair::load_or_create(&paths).expect("create");
         let private = fs::read_to_string(&paths.private).expect("private");
         assert!(private.starts_with("-----BEGIN PRIVATE KEY-----\n"));
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path| fs::metadata(path).expect("metadata").permissions().mode() & 0o777;
+        assert_eq!(mode(&paths.private), 0o600);
+        assert_eq!(mode(&dir.path().join("keys")), 0o700);
         assert!(first
             .public_pem()
             .starts_with(b"-----BEGIN PUBLIC KEY-----\n"));

@@ -1,20 +1,25 @@
 //! Who is asking: tokens, the server's key pair, and the issuers of others (06 §3).
 
 mod claims;
+mod issuer;
 mod keys;
 mod known;
 mod oidc;
+mod strangers;
 mod token;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use lightcone_types::Identity;
 
 pub use claims::{Claims, TokenError};
+pub(crate) use issuer::{parse as parse_issuer, NamedBy};
 pub use keys::{KeyPair, KeyPaths};
 pub use oidc::OidcClient;
 
-use crate::config::ForeignIssuers;
+use crate::config::Auth;
+use crate::error::Error;
 
 /// The issuer of the tokens that this server mints (06 §3.3).
 pub const LOCAL_ISSUER: &str = "localhost";
@@ -48,18 +53,19 @@ impl std::fmt::Debug for Caller {
 pub struct Authority {
     keys: KeyPair,
     oidc: OidcClient,
-    foreign_issuers: ForeignIssuers,
+    /// One of these must be in a foreign token, unless there are none.
+    audiences: Vec<String>,
     known: known::KnownTokens,
 }
 
 impl Authority {
-    pub fn new(keys: KeyPair, oidc: OidcClient, foreign_issuers: ForeignIssuers) -> Authority {
-        Authority {
+    pub fn new(keys: KeyPair, accepted: &Auth) -> Result<Authority, Error> {
+        Ok(Authority {
             keys,
-            oidc,
-            foreign_issuers,
+            oidc: OidcClient::new(&accepted.foreign_issuers)?,
+            audiences: accepted.audiences.clone(),
             known: known::KnownTokens::default(),
-        }
+        })
     }
 
     /// The bytes of the public key file.
@@ -73,7 +79,8 @@ impl Authority {
         self.sign(Claims::local(LOCAL_ISSUER, subject))
     }
 
-    /// A token for the same identity that lives for `lifetime_seconds` and that this server signed (06 §5.2).
+    /// A token for the same identity that this server signed, and that lives for `lifetime_seconds`, but not longer than the
+    /// one that the caller has shown (06 §5.2).
     pub fn mint_short_lived(
         &self,
         caller: &Caller,
@@ -94,8 +101,8 @@ impl Authority {
         })
     }
 
-    /// Checks a presented token in the order of 06 §3.4.
-    pub async fn validate(&self, text: &str) -> Result<Caller, TokenError> {
+    /// Checks a token that a client of this address presents, in the order of 06 §3.4.
+    pub async fn validate(&self, text: &str, client: IpAddr) -> Result<Caller, TokenError> {
         if let Some(caller) = self.known.get(text) {
             return Ok(caller);
         }
@@ -110,15 +117,11 @@ impl Authority {
         if issuer == LOCAL_ISSUER {
             return Err(local_error);
         }
-        if !self.foreign_issuers.permits(&issuer) {
-            return Err(TokenError::IssuerKey(issuer));
-        }
-        let key_set = self
-            .oidc
-            .keys_of(&issuer)
-            .await
-            .ok_or_else(|| TokenError::IssuerKey(issuer.clone()))?;
-        token::verify_with_key_set(text, &key_set, &issuer)
+        let key_set = self.oidc.keys_of(&issuer, client).await?;
+        let caller = token::verify_with_key_set(text, &key_set, &issuer)?;
+        self.oidc.verified(&issuer);
+        caller.claims.check_foreign(&self.audiences)?;
+        Ok(caller)
     }
 }
 
@@ -126,14 +129,12 @@ impl Authority {
 mod tests {
     use super::*;
 
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     fn authority() -> Authority {
         let directory = tempfile::tempdir().expect("a directory");
         let keys = KeyPair::load_or_create(&KeyPaths::in_directory(directory.path()));
-        Authority::new(
-            keys.expect("keys"),
-            OidcClient::new().expect("a client"),
-            ForeignIssuers::None,
-        )
+        Authority::new(keys.expect("keys"), &Auth::default()).expect("an authority")
     }
 
     #[tokio::test]
@@ -142,7 +143,10 @@ mod tests {
         let lasting = authority.mint_anonymous().expect("a token");
         assert!(authority.known.get(&lasting.token).is_none());
         for _ in 0..2 {
-            let caller = authority.validate(&lasting.token).await.expect("valid");
+            let caller = authority
+                .validate(&lasting.token, CLIENT)
+                .await
+                .expect("valid");
             assert_eq!(caller.identity, lasting.identity);
             assert_eq!(caller.jwt_payload, lasting.jwt_payload);
         }
@@ -151,11 +155,11 @@ mod tests {
         let mut forged = lasting.token.to_string();
         let last = forged.pop().expect("a signature");
         forged.push(if last == 'A' { 'Q' } else { 'A' });
-        assert!(authority.validate(&forged).await.is_err());
+        assert!(authority.validate(&forged, CLIENT).await.is_err());
         assert!(authority.known.get(&forged).is_none());
 
         let short_lived = authority.mint_short_lived(&lasting, 60).expect("a token");
-        assert!(authority.validate(&short_lived.token).await.is_ok());
+        assert!(authority.validate(&short_lived.token, CLIENT).await.is_ok());
         assert!(authority.known.get(&short_lived.token).is_none());
 
         for _ in 0..known::KNOWN_TOKENS_MAX {
@@ -163,6 +167,6 @@ mod tests {
             authority.known.keep(&caller);
         }
         assert!(authority.known.get(&lasting.token).is_none());
-        assert!(authority.validate(&lasting.token).await.is_ok());
+        assert!(authority.validate(&lasting.token, CLIENT).await.is_ok());
     }
 }

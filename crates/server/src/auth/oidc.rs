@@ -1,27 +1,33 @@
 //! Public keys of foreign token issuers, found by OpenID Connect discovery (06 §3.4).
 //!
-//! The issuer's address comes out of an unverified token, so everything here is bounded: time, bytes, redirects,
-//! parallel requests, and the number of issuers remembered.
+//! The issuer's address comes out of an unverified token, so everything here is bounded, and whatever strangers' tokens name
+//! leaves the others in peace: listed issuers have a room of their own, so have those that a token was verified with, and each
+//! issuer is asked by one request at a time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt as _;
 use jsonwebtoken::jwk::JwkSet;
+use reqwest::Url;
 use tokio::sync::Semaphore;
 
+use super::issuer::{self, NamedBy};
+use super::strangers::Strangers;
+use super::TokenError;
+use crate::config::ForeignIssuers;
 use crate::error::Error;
+use crate::outgoing_http::{OutgoingHttp, Reach};
 
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
 const EXPIRE_AFTER: Duration = Duration::from_secs(7200);
 /// A failed fetch is not repeated sooner.
-const RETRY_AFTER: Duration = Duration::from_secs(5);
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// For both requests to an issuer together.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(8);
+const RESPONSE_BYTES_MAX: usize = 256 * 1024;
 const KEYS_MAX: usize = 256;
-const ISSUERS_MAX: usize = 1024;
-const PARALLEL_FETCHES_MAX: usize = 16;
 
 /// Fetches and remembers key sets.
 #[derive(Clone)]
@@ -30,17 +36,26 @@ pub struct OidcClient {
 }
 
 struct Inner {
-    http: reqwest::Client,
-    fetches: Semaphore,
-    issuers: Mutex<HashMap<String, Entry>>,
+    http: OutgoingHttp,
+    /// Those of the configuration, which never go.
+    listed: HashMap<String, Arc<Issuer>>,
+    /// All others, if they are accepted.
+    strangers: Option<Mutex<Strangers>>,
 }
 
-#[derive(Clone)]
-struct Entry {
-    /// `None` after a failure.
-    keys: Option<Arc<JwkSet>>,
-    fetched_at: Instant,
-    refreshing: bool,
+/// What is known of one issuer.
+pub(super) struct Issuer {
+    url: Url,
+    named_by: NamedBy,
+    keys: Mutex<Keys>,
+    /// One request at a time; all others wait for what it finds.
+    turn: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Keys {
+    set: Option<(Arc<JwkSet>, Instant)>,
+    failed_at: Option<Instant>,
 }
 
 #[derive(serde::Deserialize)]
@@ -49,117 +64,140 @@ struct Discovery {
 }
 
 impl OidcClient {
-    pub fn new() -> Result<OidcClient, Error> {
-        let http = reqwest::Client::builder()
-            .timeout(REQUEST_TIMEOUT)
-            .connect_timeout(REQUEST_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::limited(3))
-            .pool_max_idle_per_host(1)
-            .user_agent(concat!("lightcone/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| Error::HttpClient(error.to_string()))?;
+    /// The issuers were checked when the configuration was read.
+    pub fn new(accepted: &ForeignIssuers) -> Result<OidcClient, Error> {
+        let listed = accepted.listed().iter().filter_map(|text| {
+            let url = issuer::parse(text, NamedBy::Operator).ok()?;
+            Some((text.clone(), Issuer::new(url, NamedBy::Operator)))
+        });
         Ok(OidcClient {
             inner: Arc::new(Inner {
-                http,
-                fetches: Semaphore::new(PARALLEL_FETCHES_MAX),
-                issuers: Mutex::new(HashMap::new()),
+                http: OutgoingHttp::new()?,
+                listed: listed.collect(),
+                strangers: accepted.any().then(Mutex::default),
             }),
         })
     }
 
-    /// The keys of an issuer, or `None` when they cannot be had.
-    pub(super) async fn keys_of(&self, issuer: &str) -> Option<Arc<JwkSet>> {
-        if let Some(known) = self.remembered(issuer) {
-            return known;
+    /// The keys of an issuer that a token of `client` names.
+    pub(super) async fn keys_of(
+        &self,
+        issuer: &str,
+        client: IpAddr,
+    ) -> Result<Arc<JwkSet>, TokenError> {
+        if let Some(listed) = self.inner.listed.get(issuer) {
+            return self.keys(issuer, listed.clone(), None).await;
         }
-        let keys = self.inner.fetch(issuer).await;
-        self.inner.remember(issuer, keys.clone());
-        keys
+        let Some(strangers) = &self.inner.strangers else {
+            return Err(TokenError::IssuerNotAccepted(issuer.to_owned()));
+        };
+        let known = lock(strangers).find(issuer);
+        let stranger = match known {
+            Some(known) => known,
+            None => {
+                let url = issuer::parse(issuer, NamedBy::Token).map_err(|reason| {
+                    TokenError::IssuerAddress {
+                        issuer: issuer.to_owned(),
+                        reason,
+                    }
+                })?;
+                lock(strangers).add(issuer, Issuer::new(url, NamedBy::Token))
+            }
+        };
+        self.keys(issuer, stranger, Some(client)).await
+    }
+
+    /// A token of this issuer was good: from now on it is not among those that anybody can name.
+    pub(super) fn verified(&self, issuer: &str) {
+        if let Some(strangers) = &self.inner.strangers {
+            lock(strangers).verified(issuer);
+        }
+    }
+
+    /// `client` is given for issuers that are not listed.
+    async fn keys(
+        &self,
+        name: &str,
+        issuer: Arc<Issuer>,
+        client: Option<IpAddr>,
+    ) -> Result<Arc<JwkSet>, TokenError> {
+        let no_keys = || TokenError::IssuerKey(name.to_owned());
+        if let Some(known) = self.remembered(&issuer) {
+            return known.ok_or_else(no_keys);
+        }
+        // Never closed.
+        let _turn = issuer.turn.acquire().await.map_err(|_| no_keys())?;
+        // Whoever was before us may have found them.
+        if let Some(known) = self.remembered(&issuer) {
+            return known.ok_or_else(no_keys);
+        }
+        let _room = match (client, &self.inner.strangers) {
+            (Some(client), Some(strangers)) => {
+                let room = lock(strangers).room(name, issuer.host(), client);
+                Some(room.ok_or_else(|| TokenError::IssuersBusy(name.to_owned()))?)
+            }
+            _ => None,
+        };
+        self.inner.fetch(&issuer).await.ok_or_else(no_keys)
     }
 
     /// `Some(None)`: failed a moment ago. Starts a refresh in the background when the keys are old.
-    fn remembered(&self, issuer: &str) -> Option<Option<Arc<JwkSet>>> {
-        let mut issuers = self.inner.lock();
-        let entry = issuers.get_mut(issuer)?;
-        let age = entry.fetched_at.elapsed();
-        let Some(keys) = entry.keys.clone() else {
-            return (age < RETRY_AFTER).then_some(None);
+    fn remembered(&self, issuer: &Arc<Issuer>) -> Option<Option<Arc<JwkSet>>> {
+        let keys = issuer.keys();
+        let failed = keys.failed_at.is_some_and(|at| at.elapsed() < RETRY_AFTER);
+        let usable = keys
+            .set
+            .as_ref()
+            .filter(|(_, fetched_at)| fetched_at.elapsed() < EXPIRE_AFTER);
+        let Some((set, fetched_at)) = usable else {
+            return failed.then_some(None);
         };
-        if age >= EXPIRE_AFTER {
-            return None;
+        if fetched_at.elapsed() >= REFRESH_AFTER && !failed {
+            if let Ok(turn) = issuer.turn.clone().try_acquire_owned() {
+                let (inner, issuer) = (self.inner.clone(), issuer.clone());
+                tokio::spawn(async move {
+                    inner.fetch(&issuer).await;
+                    drop(turn);
+                });
+            }
         }
-        if age >= REFRESH_AFTER && !entry.refreshing {
-            entry.refreshing = true;
-            let (inner, issuer) = (self.inner.clone(), issuer.to_owned());
-            tokio::spawn(async move {
-                match inner.fetch(&issuer).await {
-                    Some(keys) => inner.remember(&issuer, Some(keys)),
-                    None => {
-                        if let Some(entry) = inner.lock().get_mut(&issuer) {
-                            entry.refreshing = false;
-                        }
-                    }
-                }
-            });
-        }
-        Some(Some(keys))
+        Some(Some(set.clone()))
     }
 }
 
 impl Inner {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Entry>> {
-        self.issuers
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn remember(&self, issuer: &str, keys: Option<Arc<JwkSet>>) {
-        let mut issuers = self.lock();
-        if issuers.len() >= ISSUERS_MAX && !issuers.contains_key(issuer) {
-            issuers.retain(|_, entry| {
-                entry.keys.is_some() && entry.fetched_at.elapsed() < EXPIRE_AFTER
-            });
-            if issuers.len() >= ISSUERS_MAX {
-                issuers.clear();
-            }
-        }
-        issuers.insert(
-            issuer.to_owned(),
-            Entry {
-                keys,
-                fetched_at: Instant::now(),
-                refreshing: false,
-            },
-        );
-    }
-
-    async fn fetch(&self, issuer: &str) -> Option<Arc<JwkSet>> {
-        let _permit = self.fetches.acquire().await.ok()?;
-        let found = tokio::time::timeout(2 * REQUEST_TIMEOUT, self.discover(issuer)).await;
+    /// Asks the issuer, and remembers what came of it. The caller has the issuer's turn.
+    async fn fetch(&self, issuer: &Issuer) -> Option<Arc<JwkSet>> {
+        let found = tokio::time::timeout(FETCH_TIMEOUT, self.discover(issuer)).await;
+        let found = found.unwrap_or_else(|_| Err("it does not answer in time".into()));
+        let mut keys = issuer.keys();
         match found {
-            Ok(Ok(keys)) => Some(Arc::new(keys)),
-            Ok(Err(reason)) => {
-                tracing::warn!(issuer, reason, "cannot get the keys of a token issuer");
-                None
+            Ok(set) => {
+                let set = Arc::new(set);
+                *keys = Keys {
+                    set: Some((set.clone(), Instant::now())),
+                    failed_at: None,
+                };
+                Some(set)
             }
-            Err(_) => {
-                tracing::warn!(issuer, "timeout while getting the keys of a token issuer");
+            Err(reason) => {
+                let issuer = issuer.url.as_str();
+                tracing::warn!(issuer, reason, "cannot get the keys of a token issuer");
+                keys.failed_at = Some(Instant::now());
                 None
             }
         }
     }
 
-    async fn discover(&self, issuer: &str) -> Result<JwkSet, String> {
-        let base = issuer.trim_end_matches('/');
-        if !(base.starts_with("https://") || base.starts_with("http://")) {
-            return Err("the issuer is not an http or https address".into());
-        }
-        let discovery = self
-            .get(&format!("{base}/.well-known/openid-configuration"))
-            .await?;
+    async fn discover(&self, issuer: &Issuer) -> Result<JwkSet, String> {
+        let base = issuer.url.as_str().trim_end_matches('/');
+        let address = format!("{base}/.well-known/openid-configuration");
+        let url = Url::parse(&address).map_err(|error| error.to_string())?;
+        let discovery = self.get(url, issuer.reach()).await?;
         let discovery: Discovery =
             serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
-        let key_set = self.get(&discovery.jwks_uri).await?;
+        let (url, reach) = issuer.keys_address(&discovery.jwks_uri)?;
+        let key_set = self.get(url, reach).await?;
         let key_set: JwkSet =
             serde_json::from_slice(&key_set).map_err(|error| error.to_string())?;
         if key_set.keys.len() > KEYS_MAX {
@@ -171,25 +209,106 @@ impl Inner {
         Ok(key_set)
     }
 
-    async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
-        let response = self
-            .http
-            .get(url)
-            .send()
-            .await
-            .map_err(|error| error.to_string())?;
-        let response = response
-            .error_for_status()
-            .map_err(|error| error.to_string())?;
-        let mut body = Vec::new();
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| error.to_string())?;
-            if body.len() + chunk.len() > RESPONSE_BYTES_MAX {
-                return Err(format!("more than {RESPONSE_BYTES_MAX} bytes"));
-            }
-            body.extend_from_slice(&chunk);
+    async fn get(&self, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
+        let shown = url.to_string();
+        let body = self.http.get(url, reach, RESPONSE_BYTES_MAX).await;
+        body.map_err(|error| format!("{shown}: {error}"))
+    }
+}
+
+impl Issuer {
+    pub(super) fn new(url: Url, named_by: NamedBy) -> Arc<Issuer> {
+        Arc::new(Issuer {
+            url,
+            named_by,
+            keys: Mutex::default(),
+            turn: Arc::new(Semaphore::new(1)),
+        })
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    fn keys(&self) -> MutexGuard<'_, Keys> {
+        lock(&self.keys)
+    }
+
+    fn reach(&self) -> Reach {
+        match self.named_by {
+            NamedBy::Operator => Reach::Any,
+            NamedBy::Token => Reach::Public,
         }
-        Ok(body)
+    }
+
+    /// Where the keys are, and how far the request for them may go: what the operator has allowed is the issuer's host, and no
+    /// other one that it points to.
+    fn keys_address(&self, text: &str) -> Result<(Url, Reach), String> {
+        let url = Url::parse(text).map_err(|error| format!("jwks_uri is not a URL: {error}"))?;
+        let is_same_host = url.host_str() == self.url.host_str();
+        let is_same_scheme = is_same_host && url.scheme() == self.url.scheme();
+        if url.scheme() != "https" && !is_same_scheme {
+            return Err("jwks_uri does not begin with https://".into());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("jwks_uri has a user name or password".into());
+        }
+        let reach = if is_same_host {
+            self.reach()
+        } else {
+            Reach::Public
+        };
+        Ok((url, reach))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is one assignment, so nobody leaves half of one.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_keys_may_lie() {
+        let listed = |text| {
+            Issuer::new(
+                issuer::parse(text, NamedBy::Operator).expect(text),
+                NamedBy::Operator,
+            )
+        };
+        let local = listed("http://127.0.0.1:8080/a");
+        let reach =
+            |issuer: &Issuer, text: &str| issuer.keys_address(text).ok().map(|(_, reach)| reach);
+        assert_eq!(
+            reach(&local, "http://127.0.0.1:9090/keys"),
+            Some(Reach::Any)
+        );
+        assert_eq!(
+            reach(&local, "https://keys.example/keys?a=b"),
+            Some(Reach::Public)
+        );
+        assert_eq!(reach(&local, "http://127.0.0.2/keys"), None);
+        assert_eq!(reach(&local, "http://169.254.169.254/keys"), None);
+        assert_eq!(reach(&local, "file:///etc/passwd"), None);
+        assert_eq!(reach(&local, "https://a:b@127.0.0.1/keys"), None);
+        let remote = listed("https://auth.example.com");
+        assert_eq!(
+            reach(&remote, "https://auth.example.com/keys"),
+            Some(Reach::Any)
+        );
+        assert_eq!(reach(&remote, "http://auth.example.com/keys"), None);
+        assert_eq!(
+            reach(&remote, "https://127.0.0.1/keys"),
+            Some(Reach::Public)
+        );
+        let url = issuer::parse("https://auth.example.com", NamedBy::Token).expect("an issuer");
+        let named = Issuer::new(url, NamedBy::Token);
+        assert_eq!(
+            reach(&named, "https://auth.example.com/keys"),
+            Some(Reach::Public)
+        );
     }
 }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::Extension;
 use serde_json::json;
 
 use super::path::IdentityPath;
-use super::reply::{self, Reply};
+use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
+use crate::client_address::Client;
+use crate::control::ControlDb;
 use crate::state::ServerState;
 
 const WEBSOCKET_TOKEN_SECONDS: i64 = 60;
@@ -51,15 +53,29 @@ pub(super) async fn verify(
     Ok(reply::empty(status))
 }
 
+/// GET `/v1/identity/:identity/databases`: for that identity itself, and for programs on this machine.
 pub(super) async fn databases(
     State(state): State<Arc<ServerState>>,
     IdentityPath(owner): IdentityPath,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+    uri: Uri,
 ) -> Reply {
-    let records = state.control.databases()?;
-    let identities: Vec<_> = records
-        .iter()
-        .filter(|record| record.owner == owner)
-        .map(|record| record.identity.to_hex())
-        .collect();
+    if !client.is_local {
+        let caller = super::credentials::require(&state, &headers, &uri, &client).await?;
+        if caller.identity != owner {
+            let text = "the databases of an identity are told to itself, and to programs on the server's machine [LC0134]";
+            return Err(Failure::text(StatusCode::FORBIDDEN, text));
+        }
+    }
+    // All records are looked at.
+    let owned = move |control: &ControlDb| {
+        let records = control.databases()?;
+        let owned = records.iter().filter(|record| record.owner == owner);
+        Ok(owned
+            .map(|record| record.identity.to_hex())
+            .collect::<Vec<_>>())
+    };
+    let identities = state.control(owned).await?;
     Ok(reply::json_value(&json!({ "identities": identities })))
 }

@@ -11,6 +11,7 @@ use super::path::IdentityPath;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
+use crate::client_address::Client;
 use crate::state::ServerState;
 
 pub(super) async fn ping() -> Reply {
@@ -28,7 +29,34 @@ pub(super) async fn health(State(state): State<Arc<ServerState>>) -> Reply {
     })))
 }
 
-pub(super) async fn metrics(State(state): State<Arc<ServerState>>) -> Reply {
+/// GET `/v1/metrics`: for this machine, and for who has `metrics.token`.
+pub(super) async fn metrics(
+    State(state): State<Arc<ServerState>>,
+    Extension(client): Extension<Client>,
+    headers: axum::http::HeaderMap,
+) -> Reply {
+    let token = state.config.metrics.token.as_deref();
+    if !client.is_local && !token.is_some_and(|token| presents(&headers, token)) {
+        let text = "the metrics are for programs on the server's machine; to read them from elsewhere set metrics.listen, or \
+                    metrics.token and send it as `Authorization: Bearer` [LC0133]";
+        return Err(Failure::text(StatusCode::FORBIDDEN, text));
+    }
+    open_metrics(State(state)).await
+}
+
+/// The time that this takes says nothing about the token, apart from its length.
+fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
+    let presented = headers.get(axum::http::header::AUTHORIZATION);
+    let presented = presented
+        .and_then(|value| value.as_bytes().split_first_chunk::<7>())
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "))
+        .map_or(&[][..], |(_, token)| token);
+    let different = presented.iter().zip(token.as_bytes());
+    presented.len() == token.len() && different.fold(0, |found, (a, b)| found | (a ^ b)) == 0
+}
+
+/// The metrics for whoever asks: on the listener `metrics.listen`.
+pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
     Ok(reply::text(crate::metrics::render(
         &state.counters,
         &state.databases.all_running(),
@@ -46,21 +74,23 @@ pub(super) async fn energy(IdentityPath(_): IdentityPath) -> Reply {
 
 pub(super) async fn set_energy(
     State(state): State<Arc<ServerState>>,
+    Extension(client): Extension<Client>,
     headers: axum::http::HeaderMap,
     uri: axum::http::Uri,
 ) -> Reply {
-    super::credentials::require(&state, &headers, &uri).await?;
+    super::credentials::require(&state, &headers, &uri, &client).await?;
     Err(Failure::empty(StatusCode::UNAUTHORIZED))
 }
 
 /// Stricter than the reference, where every caller may credit himself (06 §8).
 pub(super) async fn add_energy(
     State(state): State<Arc<ServerState>>,
+    Extension(client): Extension<Client>,
     headers: axum::http::HeaderMap,
     uri: axum::http::Uri,
     query: Query,
 ) -> Reply {
-    super::credentials::require(&state, &headers, &uri).await?;
+    super::credentials::require(&state, &headers, &uri, &client).await?;
     match query.text("amount")? {
         Some(amount) if amount.parse::<u128>().is_err() => {
             Err(Failure::empty(StatusCode::BAD_REQUEST))

@@ -1,5 +1,6 @@
 //! The routes of 06 §5.
 
+mod access;
 pub(crate) mod body;
 mod call;
 mod confirmation;
@@ -16,100 +17,182 @@ mod publish;
 mod query;
 mod reply;
 mod route;
+mod routes;
 mod sql;
 
 use std::sync::Arc;
 
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get, post, put};
 use axum::Router;
 
 pub(crate) use path::DatabasePath;
 pub(crate) use query::{wrong as wrong_query, Query};
 pub(crate) use reply::{error_chain, Failure, Reply};
 
+use self::access::Class;
+use self::routes::Routes;
 use crate::state::ServerState;
 
-/// All routes. The layers of a route run for its 405 answers too, and for nothing else.
+/// All routes.
 pub(crate) fn router(state: Arc<ServerState>) -> Router {
-    let anonymous = Router::new()
-        .route("/v1/database", post(publish::create))
-        .route(
-            "/v1/database/{database}",
-            put(publish::publish)
-                .get(database::info)
-                .delete(owner::delete),
-        )
-        .route(
+    routes(&state)
+        .into_router()
+        .layer(from_fn_with_state(state.clone(), access::every_request))
+        .layer(from_fn_with_state(state.clone(), body::drain_rest))
+        .with_state(state)
+}
+
+/// What `metrics.listen` serves.
+pub(crate) fn metrics_router(state: Arc<ServerState>) -> Router {
+    Router::new()
+        .route("/metrics", axum::routing::get(misc::open_metrics))
+        .route("/v1/metrics", axum::routing::get(misc::open_metrics))
+        .with_state(state)
+}
+
+/// The table. The layers of a route run for its 405 answers too, and for nothing else.
+fn routes(state: &Arc<ServerState>) -> Routes {
+    use Class::{Client, Management};
+    let anonymous = Routes::new(state)
+        .post(Management, "/v1/database", publish::create)
+        .put(Management, "/v1/database/{database}", publish::publish)
+        .get(Client, "/v1/database/{database}", database::info)
+        .delete(Management, "/v1/database/{database}", owner::delete)
+        .post(
+            Management,
             "/v1/database/{database}/pre_publish",
-            post(publish::pre_publish),
+            publish::pre_publish,
         )
-        .route("/v1/database/{database}/reset", put(publish::reset))
-        .route("/v1/database/{database}/lock", post(owner::lock))
-        .route("/v1/database/{database}/unlock", post(owner::unlock))
-        .route(
-            "/v1/database/{database}/names",
-            get(names::list).post(names::add).put(names::replace),
+        .put(Management, "/v1/database/{database}/reset", publish::reset)
+        .post(Management, "/v1/database/{database}/lock", owner::lock)
+        .post(Management, "/v1/database/{database}/unlock", owner::unlock)
+        .get(Client, "/v1/database/{database}/names", names::list)
+        .post(Management, "/v1/database/{database}/names", names::add)
+        .put(Management, "/v1/database/{database}/names", names::replace)
+        .get(
+            Client,
+            "/v1/database/{database}/identity",
+            database::identity,
         )
-        .route("/v1/database/{database}/identity", get(database::identity))
-        .route("/v1/database/{database}/call/{function}", post(call::call))
-        .route("/v1/database/{database}/schema", get(database::schema))
-        .route("/v1/database/{database}/logs", get(logs::logs))
-        .route("/v1/database/{database}/sql", post(sql::sql))
-        .route(
+        .post(
+            Client,
+            "/v1/database/{database}/call/{function}",
+            call::call,
+        )
+        .get(Client, "/v1/database/{database}/schema", database::schema)
+        .get(Management, "/v1/database/{database}/logs", logs::logs)
+        .post(Client, "/v1/database/{database}/sql", sql::sql)
+        .get(
+            Client,
             "/v1/database/{database}/subscribe",
-            get(crate::ws::subscribe),
+            crate::ws::subscribe,
         )
-        .route(
+        .get(
+            Client,
             "/v1/database/{database}/unstable/timestamp",
-            get(database::timestamp),
+            database::timestamp,
         )
-        .route("/v1/database/{database}/mcp", post(misc::mcp))
-        .route("/v1/mcp", post(misc::mcp))
-        .route_layer(from_fn_with_state(state.clone(), credentials::anonymous));
-    let required = Router::new()
-        .route(
+        .post(Management, "/v1/database/{database}/mcp", misc::mcp)
+        .post(Management, "/v1/mcp", misc::mcp)
+        .layered(|router| {
+            router.route_layer(from_fn_with_state(state.clone(), credentials::anonymous))
+        });
+    let required = Routes::new(state)
+        .post(
+            Client,
             "/v1/identity/websocket-token",
-            post(identity::websocket_token),
+            identity::websocket_token,
         )
-        .route("/v1/identity/{identity}/verify", get(identity::verify))
-        .route_layer(from_fn_with_state(state.clone(), credentials::required));
-    let optional = Router::new()
-        .route("/v1/ping", get(misc::ping))
-        .route_layer(from_fn_with_state(state.clone(), credentials::optional));
-    let open = Router::new()
-        .route("/v1/identity", post(identity::create))
-        .route("/v1/identity/public-key", get(identity::public_key))
-        .route(
+        .get(Client, "/v1/identity/{identity}/verify", identity::verify)
+        .layered(|router| {
+            router.route_layer(from_fn_with_state(state.clone(), credentials::required))
+        });
+    let optional = Routes::new(state)
+        .get(Client, "/v1/ping", misc::ping)
+        .layered(|router| {
+            router.route_layer(from_fn_with_state(state.clone(), credentials::optional))
+        });
+    let open = Routes::new(state)
+        .post(Client, "/v1/identity", identity::create)
+        .get(Client, "/v1/identity/public-key", identity::public_key)
+        .get(
+            Management,
             "/v1/identity/{identity}/databases",
-            get(identity::databases),
+            identity::databases,
         )
-        .route("/v1/database/{database}/route", any(route::handle))
-        .route("/v1/database/{database}/route/", any(route::handle))
-        .route("/v1/database/{database}/route/{*path}", any(route::handle))
-        .route(
-            "/v1/energy/{identity}",
-            get(misc::energy)
-                .put(misc::set_energy)
-                .post(misc::add_energy),
+        .any(Client, "/v1/database/{database}/route", route::handle)
+        .any(Client, "/v1/database/{database}/route/", route::handle)
+        .any(
+            Client,
+            "/v1/database/{database}/route/{*path}",
+            route::handle,
         )
-        .route("/v1/health", get(misc::health))
-        .route("/v1/metrics", get(misc::metrics))
-        .route("/v1/prometheus/sd_config", get(misc::prometheus_discovery));
-    let public = anonymous
+        .get(Client, "/v1/energy/{identity}", misc::energy)
+        .put(Management, "/v1/energy/{identity}", misc::set_energy)
+        .post(Management, "/v1/energy/{identity}", misc::add_energy)
+        .get(Client, "/v1/health", misc::health)
+        .get(Management, "/v1/metrics", misc::metrics)
+        .get(
+            Management,
+            "/v1/prometheus/sd_config",
+            misc::prometheus_discovery,
+        );
+    let internal = Routes::new(state)
+        .get(Management, "/internal/heap", misc::diagnostics)
+        .get(Management, "/internal/heap/settings", misc::diagnostics)
+        .post(Management, "/internal/heap/settings", misc::diagnostics)
+        .get(Management, "/internal/task-dump", misc::diagnostics);
+    anonymous
         .merge(required)
         .merge(optional)
         .merge(open)
-        .route_layer(from_fn(cors::layer));
-    let internal = Router::new()
-        .route("/internal/heap", get(misc::diagnostics))
-        .route(
-            "/internal/heap/settings",
-            get(misc::diagnostics).post(misc::diagnostics),
-        )
-        .route("/internal/task-dump", get(misc::diagnostics));
-    public
+        .layered(|router| router.route_layer(from_fn(cors::layer)))
         .merge(internal)
-        .layer(from_fn_with_state(state.clone(), body::drain_rest))
-        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is not on this list is not open to the pages of every origin; `tests/access.rs` asks each route.
+    #[tokio::test]
+    async fn every_route_has_its_class() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = crate::server::state_for_tests(directory.path());
+        let routes = routes(&state);
+        let of_clients: Vec<_> = routes
+            .table()
+            .iter()
+            .filter(|(_, _, class)| *class == Class::Client)
+            .map(|(method, path, _)| format!("{method} {path}"))
+            .collect();
+        assert_eq!(
+            of_clients,
+            [
+                "GET /v1/database/{database}",
+                "GET /v1/database/{database}/names",
+                "GET /v1/database/{database}/identity",
+                "POST /v1/database/{database}/call/{function}",
+                "GET /v1/database/{database}/schema",
+                "POST /v1/database/{database}/sql",
+                "GET /v1/database/{database}/subscribe",
+                "GET /v1/database/{database}/unstable/timestamp",
+                "POST /v1/identity/websocket-token",
+                "GET /v1/identity/{identity}/verify",
+                "GET /v1/ping",
+                "POST /v1/identity",
+                "GET /v1/identity/public-key",
+                "* /v1/database/{database}/route",
+                "* /v1/database/{database}/route/",
+                "* /v1/database/{database}/route/{*path}",
+                "GET /v1/energy/{identity}",
+                "GET /v1/health",
+            ]
+        );
+        assert_eq!(
+            routes.table().len(),
+            of_clients.len() + 21,
+            "routes of management"
+        );
+    }
 }

@@ -19,6 +19,7 @@ use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
+use crate::client_address::Client;
 use crate::control::{DatabaseRecord, HostType, Registration};
 use crate::database::UpdateError;
 use crate::duration::parse_duration;
@@ -121,23 +122,29 @@ fn parse_reference(text: &str) -> Result<NameOrIdentity, Failure> {
     NameOrIdentity::parse(text).map_err(|error| wrong(error.to_string()))
 }
 
-/// May this caller publish at all (06 §3.7, and `publish.allowed` of the configuration)?
-fn creation_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+/// May this caller create a database (06 §3.7, and `publish.allowed` of the configuration)?
+fn creation_guard(state: &ServerState, caller: &Caller, client: &Client) -> Result<(), Failure> {
     if let Some(required) = &state.issuer_required_to_publish {
         if caller.claims.issuer.trim_end_matches('/') != required {
             let text = "To create a database, you must be logged in with a SpacetimeDB account.";
             return Err(Failure::text(StatusCode::UNAUTHORIZED, text));
         }
     }
-    publish_guard(state, caller)
+    publish_guard(state, caller, client.is_local)
 }
 
-fn publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
-    if state.config.publish.permits(&caller.identity) {
+/// May he publish to a database that is his own?
+fn own_publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+    publish_guard(state, caller, true)
+}
+
+fn publish_guard(state: &ServerState, caller: &Caller, is_local: bool) -> Result<(), Failure> {
+    if state.config.publish.permits(&caller.identity, is_local) {
         return Ok(());
     }
     let text = format!(
-        "{} may not publish on this server; its operator can allow it with publish.allowed in config.toml [LC0114]",
+        "{} may not publish on this server from here; its operator can allow it with publish.owners or publish.allowed \
+         in config.toml [LC0114]",
         caller.identity
     );
     Err(Failure::text(StatusCode::FORBIDDEN, text))
@@ -158,6 +165,7 @@ pub(super) async fn create(
     State(state): State<Arc<ServerState>>,
     query: Query,
     Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
@@ -167,9 +175,9 @@ pub(super) async fn create(
             "Clear database requires database name or identity",
         ));
     }
-    creation_guard(&state, &caller)?;
+    creation_guard(&state, &caller, &client)?;
     let identity = state.authority.mint_anonymous()?.identity;
-    create_or_update(state, caller, parameters, None, identity, program).await
+    create_or_update(state, caller, client, parameters, None, identity, program).await
 }
 
 /// PUT `/v1/database/:n`.
@@ -178,6 +186,7 @@ pub(super) async fn publish(
     DatabasePath(path): DatabasePath,
     query: Query,
     Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
@@ -198,7 +207,7 @@ pub(super) async fn publish(
                 ));
             }
             check_replicas(parameters.num_replicas)?;
-            publish_guard(&state, &caller)?;
+            own_publish_guard(&state, &caller)?;
             let identity = reset_database(
                 &state,
                 &caller,
@@ -214,7 +223,7 @@ pub(super) async fn publish(
         (Some(identity), _) => identity,
         (None, NameOrIdentity::Identity(identity)) => *identity,
         (None, NameOrIdentity::Name(name)) => {
-            creation_guard(&state, &caller)?;
+            creation_guard(&state, &caller, &client)?;
             let name = registrable(name.clone())?;
             let identity = state.authority.mint_anonymous()?.identity;
             let (registered, owner) = (name.clone(), caller.identity);
@@ -235,6 +244,7 @@ pub(super) async fn publish(
     create_or_update(
         state,
         caller,
+        client,
         parameters,
         path.name().cloned(),
         identity,
@@ -246,6 +256,7 @@ pub(super) async fn publish(
 async fn create_or_update(
     state: Arc<ServerState>,
     caller: Caller,
+    client: Client,
     parameters: Parameters,
     name: Option<DatabaseName>,
     identity: Identity,
@@ -263,12 +274,12 @@ async fn create_or_update(
         let op = match state.control.database(&identity)? {
             Some(record) => {
                 require_owner(&record, &caller, Action::Update)?;
-                publish_guard(&state, &caller)?;
+                own_publish_guard(&state, &caller)?;
                 update_database(&state, record, &parameters, program).await?;
                 "updated"
             }
             None => {
-                creation_guard(&state, &caller)?;
+                creation_guard(&state, &caller, &client)?;
                 create_database(
                     &state,
                     &caller,
@@ -464,7 +475,7 @@ pub(super) async fn reset(
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
     require_owner(&record, &caller, Action::Reset)?;
-    publish_guard(&state, &caller)?;
+    own_publish_guard(&state, &caller)?;
     let (host_type, program) = if program.is_empty() {
         let running = state.databases.get(&record).await?;
         (record.host_type, running.handle.program())
@@ -497,7 +508,7 @@ pub(super) async fn pre_publish(
             .unwrap_or_default(),
     };
     require_owner(&record, &caller, Action::Update)?;
-    publish_guard(&state, &caller)?;
+    own_publish_guard(&state, &caller)?;
     let running = state.databases.get(&record).await?;
     let new_hash = Hash::keccak256(&program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);

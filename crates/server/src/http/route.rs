@@ -7,25 +7,34 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::response::Response;
+use axum::Extension;
 
 use super::body;
 use super::path::{DatabasePath, RoutePath};
 use super::reply::{Failure, Reply};
+use crate::client_address::ConnectionAddresses;
+use crate::config::Routes;
 use crate::database::{CallError, HandlerReply, HttpHeader, HttpMethod, HttpRequest, HttpVersion};
 use crate::metrics;
 use crate::state::ServerState;
+
+/// Most headers of a handler's answer, and their bytes. Clients and proxies take little more.
+const HANDLER_HEADERS_MAX: usize = 1000;
+const HANDLER_HEADER_BYTES_MAX: usize = 64 * 1024;
 
 /// The body is read when it is clear that there is a handler for it.
 pub(super) async fn handle(
     State(state): State<Arc<ServerState>>,
     DatabasePath(database): DatabasePath,
     RoutePath(path): RoutePath,
+    Extension(addresses): Extension<ConnectionAddresses>,
     request: Request,
 ) -> Reply {
     let (parts, request_body) = request.into_parts();
     let record = state.record(&database)?;
     let running = state.databases.get(&record).await?;
-    let request = handler_request(&parts);
+    let through_proxy = addresses.is_trusted_proxy(&state.config.network.trusted_proxies);
+    let request = handler_request(&parts, through_proxy);
     if !running.handle.has_http_route(&request.method, &path) {
         return Err(no_handler());
     }
@@ -45,7 +54,8 @@ pub(super) async fn handle(
     });
     match tokio::time::timeout(limits.request_timeout, call).await {
         Ok(Ok(Ok(reply))) => {
-            let response = response(reply, parts.method == Method::HEAD)?;
+            let mut response = response(reply, parts.method == Method::HEAD)?;
+            confine(&mut response, &state.config.routes);
             metrics::add(&counters.http_response_bytes, size(&response));
             Ok(response)
         }
@@ -66,7 +76,7 @@ fn no_handler() -> Failure {
 }
 
 /// What the handler gets to see of a request.
-fn handler_request(parts: &Parts) -> HttpRequest {
+fn handler_request(parts: &Parts, through_proxy: bool) -> HttpRequest {
     let headers = parts.headers.iter().map(|(name, value)| HttpHeader {
         name: name.as_str().to_owned(),
         value: value.as_bytes().to_vec(),
@@ -75,13 +85,13 @@ fn handler_request(parts: &Parts) -> HttpRequest {
         method: method(&parts.method),
         headers: headers.collect(),
         timeout: None,
-        uri: external_uri(parts),
+        uri: external_uri(parts, through_proxy),
         version: version(parts.version),
     }
 }
 
-/// Where the client thinks it is: proxies tell in headers. Without any name of the server, the path alone.
-fn external_uri(parts: &Parts) -> String {
+/// Where the client thinks it is: trusted proxies tell in headers. Without any name of the server, the path alone.
+fn external_uri(parts: &Parts, through_proxy: bool) -> String {
     if parts.uri.scheme().is_some() {
         return parts.uri.to_string();
     }
@@ -91,9 +101,10 @@ fn external_uri(parts: &Parts) -> String {
         (!first.is_empty()).then_some(first)
     };
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    match first("x-forwarded-host").or_else(|| first("host")) {
+    let forwarded = |name| first(name).filter(|_| through_proxy);
+    match forwarded("x-forwarded-host").or_else(|| first("host")) {
         Some(authority) => {
-            let scheme = first("x-forwarded-proto").unwrap_or("http");
+            let scheme = forwarded("x-forwarded-proto").unwrap_or("http");
             format!("{scheme}://{authority}{path}")
         }
         None => path.to_owned(),
@@ -131,24 +142,90 @@ fn response(reply: HandlerReply, is_head: bool) -> Reply {
         .ok()
         .filter(|status| !status.is_informational())
         .ok_or_else(|| Failure::internal("invalid status code"))?;
-    let mut headers = HeaderMap::with_capacity(reply.head.headers.len());
-    for HttpHeader { name, value } in reply.head.headers {
+    let headers = handler_headers(reply.head.headers, is_head)?;
+    let body = match status {
+        // These have none, whatever the handler gave.
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED => {
+            Body::empty()
+        }
+        _ => Body::from(reply.body),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// How the body is sent is the connection's business, and what concerns the connection is not the handler's.
+const CONNECTION_HEADERS: [HeaderName; 6] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+fn handler_headers(given: Vec<HttpHeader>, is_head: bool) -> Result<HeaderMap, Failure> {
+    if given.len() > HANDLER_HEADERS_MAX {
+        return Err(too_large(format!(
+            "{} headers; at most {HANDLER_HEADERS_MAX} are sent",
+            given.len()
+        )));
+    }
+    let bytes = |header: &HttpHeader| header.name.len() + header.value.len();
+    let bytes: usize = given.iter().map(bytes).sum();
+    if bytes > HANDLER_HEADER_BYTES_MAX {
+        return Err(too_large(format!(
+            "{bytes} bytes of headers; at most {HANDLER_HEADER_BYTES_MAX} are sent"
+        )));
+    }
+    let mut headers = HeaderMap::with_capacity(given.len());
+    for HttpHeader { name, value } in given {
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Failure::internal("invalid HTTP header name"))?;
         let value = HeaderValue::from_bytes(&value)
             .map_err(|_| Failure::internal("failed to parse header value"))?;
-        // How the body is sent is the connection's business. An answer to HEAD tells of a body that is not sent.
-        let is_framing = name == header::TRANSFER_ENCODING
-            || name == header::CONNECTION
-            || (name == header::CONTENT_LENGTH && !is_head);
-        if !is_framing {
-            headers.append(name, value);
+        if CONNECTION_HEADERS.contains(&name) {
+            continue;
+        }
+        if name == header::CONTENT_LENGTH {
+            // An answer to HEAD tells of a body that is not sent.
+            if is_head && is_number(&value) {
+                headers.insert(name, value);
+            }
+            continue;
+        }
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn is_number(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|text| {
+        text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok()
+    })
+}
+
+fn too_large(what: String) -> Failure {
+    Failure::internal(format!("the HTTP handler answered with {what} [LC0132]"))
+}
+
+/// A page of a module must not act as this server's own page, which all modules would share.
+fn confine(response: &mut Response, routes: &Routes) {
+    let headers = response.headers_mut();
+    if !routes.content_security_policy.is_empty() {
+        if let Ok(policy) = HeaderValue::from_str(&routes.content_security_policy) {
+            // Beside one of the module's own: a browser obeys both.
+            headers.append(header::CONTENT_SECURITY_POLICY, policy);
         }
     }
-    let mut response = Response::new(Body::from(reply.body));
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    Ok(response)
+    if routes.nosniff {
+        headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
+    }
 }
 
 /// Bytes of the headers and of the body.
@@ -159,4 +236,37 @@ fn size(response: &Response) -> u64 {
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum();
     headers as u64 + response.body().size_hint().lower()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::HttpBody as _;
+    use lightcone_host::HttpResponse;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever a module answers, it is sent or refused.
+        #[test]
+        fn any_answer_is_sent_or_refused(
+            code: u16,
+            headers in prop::collection::vec(("[a-z-]{0,20}|.{0,9}", prop::collection::vec(any::<u8>(), 0..20)), 0..20),
+            repeated in prop_oneof![Just(0), 990_usize..1010, 30_000_usize..50_000],
+            is_head: bool,
+        ) {
+            let mut headers: Vec<_> = headers
+                .into_iter()
+                .map(|(name, value)| HttpHeader { name, value })
+                .collect();
+            headers.extend((0..repeated).map(|number| HttpHeader { name: format!("x-{number}"), value: Vec::new() }));
+            let count = headers.len();
+            let head = HttpResponse { headers, version: HttpVersion::Http11, code };
+            if let Ok(mut response) = response(HandlerReply { head, body: vec![0; 9].into() }, is_head) {
+                prop_assert!(count <= HANDLER_HEADERS_MAX);
+                confine(&mut response, &Routes::default());
+                let bodiless = [204, 205, 304].contains(&code);
+                prop_assert_eq!(response.body().size_hint().exact(), Some(if bodiless { 0 } else { 9 }));
+            }
+        }
+    }
 }

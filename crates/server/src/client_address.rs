@@ -1,0 +1,218 @@
+//! Which address a request is from, with or without proxies in between.
+//!
+//! Anybody can write `x-forwarded-for` into a request. It counts only on connections of a proxy that the operator has named
+//! (`network.trusted-proxies`), and there from the right: each proxy appends the address that it has seen itself.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use axum::http::{HeaderMap, HeaderName};
+use ipnet::IpNet;
+use serde::{Deserialize, Deserializer};
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Headers by which a proxy gives itself away.
+const PROXY_HEADERS: [&str; 6] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+/// Where a TCP connection comes from and where it arrived. Every request carries it as an extension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionAddresses {
+    peer: IpAddr,
+    /// Only programs on this machine reach the listener.
+    pub on_loopback: bool,
+}
+
+/// Who sent a request, as far as its connection tells. An extension of every request, made by `http::access`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client {
+    /// For bounds per client see [`bounded_as`].
+    pub address: IpAddr,
+    /// A program on this machine, and no page of a foreign name in its browser.
+    pub is_local: bool,
+}
+
+/// Addresses and networks (`10.0.0.0/8`) of proxies whose `x-forwarded-*` headers count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+}
+
+impl<'de> Deserialize<'de> for TrustedProxies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        let network = |text: &String| {
+            let address = text.parse::<IpAddr>().map(IpNet::from);
+            address.or_else(|_| text.parse::<IpNet>()).map_err(|_| {
+                serde::de::Error::custom(format!(
+                    "network.trusted-proxies: {text:?} is neither an address (\"127.0.0.1\") nor a network (\"10.0.0.0/8\")"
+                ))
+            })
+        };
+        let networks: Result<_, _> = texts.iter().map(network).collect();
+        networks.map(TrustedProxies)
+    }
+}
+
+impl ConnectionAddresses {
+    pub(crate) fn new(peer: IpAddr, on_loopback: bool) -> ConnectionAddresses {
+        ConnectionAddresses {
+            peer: peer.to_canonical(),
+            on_loopback,
+        }
+    }
+
+    /// Do the `x-forwarded-*` headers of this connection count?
+    pub(crate) fn is_trusted_proxy(&self, trusted: &TrustedProxies) -> bool {
+        trusted.contains(self.peer)
+    }
+
+    /// The address of the client that sent a request.
+    pub(crate) fn client(&self, headers: &HeaderMap, trusted: &TrustedProxies) -> IpAddr {
+        if !trusted.contains(self.peer) {
+            return self.peer;
+        }
+        let lines: Vec<&str> = headers
+            .get_all(FORWARDED_FOR)
+            .iter()
+            .map(|value| value.to_str().unwrap_or("?"))
+            .collect();
+        let mut nearest = self.peer;
+        for text in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+            // What cannot be read ends the chain: nobody vouches for what stands before it.
+            let Some(address) = parse_address(text.trim()) else {
+                return nearest;
+            };
+            nearest = address;
+            if !trusted.contains(address) {
+                return nearest;
+            }
+        }
+        nearest
+    }
+
+    /// Is the client a program on this machine? A request that came through a proxy is not, unless a trusted one says so.
+    pub(crate) fn is_local(&self, headers: &HeaderMap, trusted: &TrustedProxies) -> bool {
+        if trusted.contains(self.peer) {
+            return headers.contains_key(FORWARDED_FOR)
+                && self.client(headers, trusted).is_loopback();
+        }
+        self.peer.is_loopback() && !PROXY_HEADERS.iter().any(|name| headers.contains_key(*name))
+    }
+}
+
+/// What is counted as one client where something is bounded per address: an IPv6 client has a whole /64 network.
+#[allow(dead_code)] // The bounds per address use it.
+pub(crate) fn bounded_as(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        address => address,
+    }
+}
+
+/// An address, also `1.2.3.4:5`, `[::1]` and `[::1]:5`.
+fn parse_address(text: &str) -> Option<IpAddr> {
+    let address = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None if text.matches(':').count() == 1 => text.split_once(':')?.0,
+        None => text,
+    };
+    address.parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn trusted(texts: &[&str]) -> TrustedProxies {
+        #[derive(Deserialize)]
+        struct Key {
+            key: TrustedProxies,
+        }
+        toml::from_str::<Key>(&format!("key = {texts:?}"))
+            .expect("proxies")
+            .key
+    }
+
+    fn from(peer: &str) -> ConnectionAddresses {
+        ConnectionAddresses::new(ip(peer), true)
+    }
+
+    fn forwarded(lines: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(FORWARDED_FOR, line.parse().expect("a header"));
+        }
+        headers
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        let proxies = trusted(&["127.0.0.1", "10.0.0.0/8", "::1"]);
+        for (peer, lines, client) in [
+            ("9.9.9.9", &["1.1.1.1"][..], "9.9.9.9"),
+            ("127.0.0.1", &["1.1.1.1"], "1.1.1.1"),
+            // What the client wrote itself stands on the left.
+            ("127.0.0.1", &["127.0.0.1, 1.1.1.1"], "1.1.1.1"),
+            ("127.0.0.1", &["127.0.0.1", "1.1.1.1, 10.1.2.3"], "1.1.1.1"),
+            ("127.0.0.1", &["1.1.1.1, nonsense, 10.1.2.3"], "10.1.2.3"),
+            ("127.0.0.1", &["1.1.1.1, nonsense"], "127.0.0.1"),
+            ("::1", &["[2001:db8::1]:77"], "2001:db8::1"),
+            ("::ffff:127.0.0.1", &["1.1.1.1:80"], "1.1.1.1"),
+            ("127.0.0.1", &["::ffff:1.1.1.1"], "1.1.1.1"),
+            ("127.0.0.1", &[], "127.0.0.1"),
+            ("127.0.0.1", &[""], "127.0.0.1"),
+        ] {
+            let found = from(peer).client(&forwarded(lines), &proxies);
+            assert_eq!(found, ip(client), "{peer} {lines:?}");
+        }
+        let nobody = TrustedProxies::default();
+        let found = from("127.0.0.1").client(&forwarded(&["1.1.1.1"]), &nobody);
+        assert_eq!(found, ip("127.0.0.1"));
+    }
+
+    #[test]
+    fn local_clients() {
+        let (nobody, proxies) = (TrustedProxies::default(), trusted(&["127.0.0.1"]));
+        let none = HeaderMap::new();
+        assert!(from("127.0.0.1").is_local(&none, &nobody));
+        assert!(from("::ffff:127.0.0.1").is_local(&none, &nobody));
+        assert!(!from("192.168.1.1").is_local(&none, &nobody));
+        // Whoever it was, he came through a proxy that nobody has named.
+        assert!(!from("127.0.0.1").is_local(&forwarded(&["127.0.0.1"]), &nobody));
+        // A trusted proxy that does not say who asks.
+        assert!(!from("127.0.0.1").is_local(&none, &proxies));
+        assert!(from("127.0.0.1").is_local(&forwarded(&["127.0.0.1"]), &proxies));
+        assert!(!from("127.0.0.1").is_local(&forwarded(&["127.0.0.1, 1.1.1.1"]), &proxies));
+    }
+
+    #[test]
+    fn an_ipv6_network_is_one_client() {
+        assert_eq!(bounded_as(ip("2001:db8:1:2:3:4:5:6")), ip("2001:db8:1:2::"));
+        assert_eq!(bounded_as(ip("::ffff:1.2.3.4")), ip("1.2.3.4"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in "\\PC{0,40}") {
+            let _ = parse_address(&text);
+        }
+    }
+}

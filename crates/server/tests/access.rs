@@ -1,0 +1,282 @@
+//! Who may ask for what: pages of foreign origins, foreign host names, and clients from elsewhere.
+
+mod common;
+
+use common::{answer, config, header, json, TestServer, User};
+
+const PAGE: &str = "https://evil.example";
+
+/// What changes or tells about databases and the server.
+const MANAGEMENT: [(&str, &str); 22] = [
+    ("POST", "/v1/database"),
+    ("PUT", "/v1/database/d"),
+    ("DELETE", "/v1/database/d"),
+    ("POST", "/v1/database/d/pre_publish"),
+    ("PUT", "/v1/database/d/reset"),
+    ("POST", "/v1/database/d/lock"),
+    ("POST", "/v1/database/d/unlock"),
+    ("POST", "/v1/database/d/names"),
+    ("PUT", "/v1/database/d/names"),
+    ("GET", "/v1/database/d/logs"),
+    ("HEAD", "/v1/database/d/logs"),
+    ("POST", "/v1/database/d/mcp"),
+    ("POST", "/v1/mcp"),
+    ("GET", "/v1/identity/IDENTITY/databases"),
+    ("PUT", "/v1/energy/IDENTITY"),
+    ("POST", "/v1/energy/IDENTITY"),
+    ("GET", "/v1/metrics"),
+    ("GET", "/v1/prometheus/sd_config"),
+    ("GET", "/internal/heap"),
+    ("GET", "/internal/heap/settings"),
+    ("POST", "/internal/heap/settings"),
+    ("GET", "/internal/task-dump"),
+];
+
+/// What web clients need.
+const CLIENT: [(&str, &str); 17] = [
+    ("GET", "/v1/database/d"),
+    ("GET", "/v1/database/d/names"),
+    ("GET", "/v1/database/d/identity"),
+    ("POST", "/v1/database/d/call/add"),
+    ("GET", "/v1/database/d/schema?version=9"),
+    ("POST", "/v1/database/d/sql"),
+    ("GET", "/v1/database/d/subscribe"),
+    ("GET", "/v1/database/d/unstable/timestamp"),
+    ("GET", "/v1/database/d/route"),
+    ("GET", "/v1/database/d/route/"),
+    ("POST", "/v1/database/d/route/ab/c"),
+    ("POST", "/v1/identity"),
+    ("GET", "/v1/identity/public-key"),
+    ("POST", "/v1/identity/websocket-token"),
+    ("GET", "/v1/identity/IDENTITY/verify"),
+    ("GET", "/v1/ping"),
+    ("GET", "/v1/health"),
+];
+
+async fn publish(server: &TestServer, user: &User) {
+    let request = server.request("PUT", "/v1/database/d");
+    let request = request.bearer_auth(&user.token).body("module");
+    assert_eq!(answer(request).await.0, 200);
+}
+
+/// Status and body of a request that a page of `origin` makes.
+async fn from_page(
+    server: &TestServer,
+    user: &User,
+    origin: &str,
+    (method, path): (&str, &str),
+) -> (u16, String) {
+    let request = server
+        .request(method, &path.replace("IDENTITY", &user.identity))
+        .header("origin", origin)
+        .bearer_auth(&user.token);
+    let response = request.send().await.expect("response");
+    let status = response.status().as_u16();
+    if path.starts_with("/v1/") {
+        // So that a page can show why it was refused.
+        let allowed = header(&response, "access-control-allow-origin");
+        assert_eq!(allowed, Some("*"), "{method} {path}");
+    }
+    let has_code = method == "HEAD" && status == 403;
+    let body = response.text().await.expect("body");
+    (status, if has_code { "[LC0131]".into() } else { body })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_pages_are_clients_and_no_managers() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    publish(&server, &user).await;
+    for origin in [PAGE, "null", "http://localhost:5173", "", "file://"] {
+        for route in MANAGEMENT {
+            let (status, body) = from_page(&server, &user, origin, route).await;
+            assert!(
+                status == 403 && body.ends_with("[LC0131]"),
+                "{origin:?} {route:?}: {status} {body}"
+            );
+        }
+        for route in CLIENT {
+            let (status, body) = from_page(&server, &user, origin, route).await;
+            assert!(
+                status != 403 && !body.contains("[LC0131]"),
+                "{origin:?} {route:?}: {status} {body}"
+            );
+        }
+    }
+    let info = server.ask("GET", "/v1/database/d").await;
+    assert_eq!(info.0, 200, "nothing was deleted");
+    // Preflights go through, so that the refusal itself can be read.
+    let preflight = server.request("OPTIONS", "/v1/database/d");
+    let preflight = preflight
+        .header("origin", PAGE)
+        .header("access-control-request-method", "PUT");
+    assert_eq!(answer(preflight).await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_lists_pages_that_manage() {
+    let text = format!("[network]\nmanagement-origins = [\"{PAGE}\", \"http://localhost:5173\"]");
+    let server = TestServer::start_with(config(&text)).await;
+    let user = server.user().await;
+    publish(&server, &user).await;
+    for origin in [PAGE, "http://localhost:5173", &server.base] {
+        let (status, body) = from_page(&server, &user, origin, ("GET", "/v1/metrics")).await;
+        assert_eq!(status, 200, "{origin} {body}");
+    }
+    for origin in [
+        "https://evil.example:444",
+        "http://evil.example",
+        "http://localhost:1",
+    ] {
+        let (status, _) = from_page(&server, &user, origin, ("GET", "/v1/metrics")).await;
+        assert_eq!(status, 403, "{origin}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_points_here_is_not_this_server() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    let port = server.address.port();
+    let ask = |server: &TestServer, host: String, path: &str| {
+        let request = server.request("GET", path).header("host", host);
+        answer(request.bearer_auth(&user.token))
+    };
+    let rebound = format!("rebound.evil.example:{port}");
+    for path in ["/v1/ping", "/v1/database/d/identity", "/nothing"] {
+        let (status, body) = ask(&server, rebound.clone(), path).await;
+        assert!(
+            status == 403 && body.ends_with("[LC0130]"),
+            "{path} {status} {body}"
+        );
+    }
+    for host in [
+        "localhost",
+        "127.0.0.1",
+        "[::1]:3000",
+        "app.localhost:1",
+        "10.0.0.1",
+    ] {
+        assert_eq!(ask(&server, host.into(), "/v1/ping").await.0, 200, "{host}");
+    }
+    let server = TestServer::start_with(config("[network]\nhosts = [\"app.example.com\"]")).await;
+    let user = server.user().await;
+    let request = server
+        .request("GET", "/v1/metrics")
+        .header("host", "app.example.com")
+        .header("origin", "https://app.example.com")
+        .bearer_auth(&user.token);
+    assert_eq!(answer(request).await.0, 200, "a page of the server itself");
+    // HTTP/1.0 knows no names.
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut socket = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("socket");
+    socket
+        .write_all(b"GET /v1/ping HTTP/1.0\r\n\r\n")
+        .await
+        .expect("sent");
+    let mut answered = String::new();
+    socket.read_to_string(&mut answered).await.expect("read");
+    assert!(answered.starts_with("HTTP/1.0 200"), "{answered}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_for_this_machine_and_a_token() {
+    let text = "[metrics]\ntoken = \"0123456789abcdef\"\nlisten = \"127.0.0.1:0\"";
+    let server = TestServer::start_with(config(text)).await;
+    let ask = |token: &str| {
+        let request = server
+            .request("GET", "/v1/metrics")
+            .header("x-forwarded-for", "1.1.1.1");
+        answer(request.header("authorization", format!("Bearer {token}")))
+    };
+    assert_eq!(server.ask("GET", "/v1/metrics").await.0, 200);
+    for wrong in ["", "x", "0123456789abcdeF", "0123456789abcdef0"] {
+        let (status, body) = ask(wrong).await;
+        assert!(
+            status == 403 && body.ends_with("[LC0133]"),
+            "{status} {body}"
+        );
+    }
+    assert_eq!(ask("0123456789abcdef").await.0, 200);
+    let handle = server.handle.as_ref().expect("running");
+    let address = handle.metrics_addr().expect("a listener");
+    for path in ["metrics", "v1/metrics"] {
+        let request = server.http.get(format!("http://{address}/{path}"));
+        let (status, body) = answer(request.header("x-forwarded-for", "1.1.1.1")).await;
+        assert!(
+            status == 200 && body.contains("lightcone_connections"),
+            "{status} {body}"
+        );
+    }
+    let other = server.http.get(format!("http://{address}/v1/ping"));
+    assert_eq!(answer(other).await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_an_identity_are_told_to_itself() {
+    let server = TestServer::start().await;
+    let (user, other) = (server.user().await, server.user().await);
+    publish(&server, &user).await;
+    let path = format!("/v1/identity/{}/databases", user.identity);
+    let from_elsewhere = || {
+        server
+            .request("GET", &path)
+            .header("x-forwarded-for", "1.1.1.1")
+    };
+    assert_eq!(answer(from_elsewhere()).await.0, 401);
+    let (status, body) = answer(from_elsewhere().bearer_auth(&other.token)).await;
+    assert!(
+        status == 403 && body.ends_with("[LC0134]"),
+        "{status} {body}"
+    );
+    for request in [
+        from_elsewhere().bearer_auth(&user.token),
+        server.request("GET", &path),
+    ] {
+        let (status, body) = answer(request).await;
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(json(&body)["identities"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_do_not_publish_unless_they_may() {
+    let server = TestServer::start().await;
+    let (user, stranger) = (server.user().await, server.user().await);
+    publish(&server, &user).await;
+    let put = |server: &TestServer, user: &User, path: &str| {
+        let request = server
+            .request("PUT", path)
+            .header("x-forwarded-for", "1.1.1.1");
+        answer(request.bearer_auth(&user.token).body("module"))
+    };
+    let (status, body) = put(&server, &stranger, "/v1/database/e").await;
+    assert!(
+        status == 403 && body.ends_with("[LC0114]"),
+        "{status} {body}"
+    );
+    assert_eq!(server.ask("GET", "/v1/database/e/identity").await.0, 404);
+    assert_eq!(put(&server, &stranger, "/v1/database/d").await.0, 403);
+    assert_eq!(
+        put(&server, &user, "/v1/database/d").await.0,
+        200,
+        "his own"
+    );
+    assert_eq!(
+        put(&server, &user, "/v1/database/e").await.0,
+        403,
+        "a new one"
+    );
+
+    let text = format!("[publish]\nowners = [\"{}\"]", user.identity);
+    let dir = server.stop().await;
+    let server = TestServer::start_in(dir, config(&text)).await;
+    assert_eq!(put(&server, &user, "/v1/database/e").await.0, 200);
+    assert_eq!(put(&server, &stranger, "/v1/database/f").await.0, 403);
+
+    let dir = server.stop().await;
+    let server = TestServer::start_in(dir, config("[publish]\nallowed = \"anyone\"")).await;
+    assert_eq!(put(&server, &stranger, "/v1/database/f").await.0, 200);
+}
