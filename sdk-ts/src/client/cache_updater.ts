@@ -3,10 +3,19 @@
 
 import { ClientError } from "./client_error";
 import { stdbLogger } from "./logger";
-import { RowStore } from "./row_store";
+import { type Row, RowStore } from "./row_store";
+import type { RowView } from "./row_views";
 import type { Steps } from "./scheduling";
 import type { PreparedChange, TableCacheImpl } from "./table_cache";
 import type { TableRows } from "./wire";
+
+/** Commits all tables and brings every view up to date before anybody is told. */
+function makeVisible(prepared: readonly PreparedChange[]): VisibleChanges {
+  const changedViews: RowView[] = [];
+  for (const change of prepared) change.commit(changedViews);
+  for (const view of changedViews) view.notify();
+  return prepared;
+}
 
 /** What became visible, to be announced to the application. */
 export type VisibleChanges = readonly PreparedChange[];
@@ -54,8 +63,20 @@ export class CacheUpdater {
         prepared.push(yield* table.prepare(decoded));
       }
     }
-    for (const change of prepared) change.commit();
-    return prepared;
+    return makeVisible(prepared);
+  }
+
+  /** Rows of an answer that does not concern the cache. */
+  *decode(tables: readonly TableRows[]): Steps<Row[]> {
+    const all: Row[] = [];
+    for (const { table: name, inserts } of tables) {
+      const table = this.#tables.get(name);
+      if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
+      const { rows } = yield* table.decodeLists(inserts);
+      if (tables.length === 1) return rows;
+      for (const row of rows) all.push(row);
+    }
+    return all;
   }
 
   /** Replaces the cache by what was collected. */
@@ -69,8 +90,7 @@ export class CacheUpdater {
       if (!store && table.isEmpty) continue;
       prepared.push(yield* table.prepareReplacement(store ?? new RowStore()));
     }
-    for (const change of prepared) change.commit();
-    return prepared;
+    return makeVisible(prepared);
   }
 
   *announce(context: unknown, changes: VisibleChanges): Steps {

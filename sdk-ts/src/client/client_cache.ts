@@ -20,7 +20,7 @@ export class ClientCache<RemoteModule extends UntypedRemoteModule> {
   getTable<N extends TableName<RemoteModule>>(name: N): TableCache<RemoteModule, N> {
     const table = this.tables.get(name);
     if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
-    return table as unknown as TableCache<RemoteModule, N>;
+    return table.facade as TableCache<RemoteModule, N>;
   }
 
   getOrCreateTable<N extends TableName<RemoteModule>>(
@@ -31,6 +31,6 @@ export class ClientCache<RemoteModule extends UntypedRemoteModule> {
       table = new TableCacheImpl(tableDef as unknown as CachedTableDef);
       this.tables.set(tableDef.accessorName, table);
     }
-    return table as unknown as TableCache<RemoteModule, N>;
+    return table.facade as TableCache<RemoteModule, N>;
   }
 }

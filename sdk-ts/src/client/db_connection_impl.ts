@@ -29,11 +29,11 @@ import { makeProceduresView, type ProceduresView } from "./procedures";
 import { type ReconnectingInfo, type ReconnectOptions, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
 import { makeReducersView, type ReducerEventInfo, type ReducersView } from "./reducers";
 import { INTERNAL_REMOTE_MODULE, type UntypedRemoteModule, type UntypedSchemaDef } from "./remote_module";
-import type { Row } from "./row_store";
 import { JobQueue, type Steps } from "./scheduling";
 import { PREFERRED_WS_PROTOCOLS, type WebSocketFactory } from "./socket";
 import { SubscriptionRegistry } from "./subscription_registry";
 import { type SubscribeEvent, SubscriptionBuilderImpl, type SubscriptionHandleImpl } from "./subscriptions";
+import { cacheOf } from "./table_cache";
 import {
   encodeMessage,
   type ReducerOutcome,
@@ -115,8 +115,8 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     this.token = config.token;
     const db: Record<string, unknown> = {};
     for (const tableDef of Object.values(config.remoteModule.tables)) {
-      const table = this.#clientCache.getOrCreateTable(tableDef as never);
-      this.#updater.add(table as never);
+      const table: object = this.#clientCache.getOrCreateTable(tableDef as never);
+      this.#updater.add(cacheOf(table)!);
       db[tableDef.accessorName] = table;
     }
     this.db = db as ClientDbView<RemoteModule>;
@@ -412,6 +412,9 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
         yield* this.#updater.announce(this.#context({ tag: "Transaction" }), changes);
         break;
       }
+      case "OneOffQueryResult":
+        yield* this.#queryAnswered(message);
+        break;
       case "ReducerResult":
         if (message.outcome.tag === "Ok") yield* this.#reducerDone(message, message.outcome);
     }
@@ -433,12 +436,6 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       const request = this.#pending.take(message.requestId);
       if ("value" in message.result) request?.resolve(message.result.value);
       else request?.reject(new InternalError(message.result.error));
-      return true;
-    }
-    if (message.tag === "OneOffQueryResult") {
-      const request = this.#pending.take(message.requestId);
-      if ("error" in message.result) request?.reject(serverError(message.result.error));
-      else this.#resolveQuery(request, message.result.tables);
       return true;
     }
     return false;
@@ -525,18 +522,17 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     request?.resolve(undefined);
   }
 
-  #resolveQuery(request: PendingRequest | undefined, tables: readonly TableRows[]): void {
-    const rows: Row[] = [];
+  *#queryAnswered({ requestId, result }: ServerMessage & { tag: "OneOffQueryResult" }): Steps {
+    const request = this.#pending.take(requestId);
+    if (!request) return;
+    if ("error" in result) {
+      request.reject(serverError(result.error));
+      return;
+    }
     try {
-      for (const { table, inserts } of tables) {
-        const cache = this.#updater.tables.get(table);
-        if (!cache)
-          throw new ClientError("LC0841", `the bindings have no table ${table}; generate them again`);
-        rows.push(...cache.decodeAll(inserts));
-      }
-      request?.resolve(rows);
+      request.resolve(yield* this.#updater.decode(result.tables));
     } catch (error) {
-      request?.reject(error);
+      request.reject(error);
     }
   }
 

@@ -3,6 +3,14 @@
 /** Work that can be interrupted wherever it yields. */
 export type Steps<T = void> = Generator<void, T, void>;
 
+/** Does interruptible work in one go. */
+export function runToEnd<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
 /** A slice ends after this time; shorter than a frame of 60 Hz, with time left for the page. */
 const SLICE_MS = 8;
 

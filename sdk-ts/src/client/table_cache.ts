@@ -4,7 +4,8 @@ import { AlgebraicType, BinaryReader, ProductType } from "../core";
 import { ClientError, toError } from "./client_error";
 import { callSafely } from "./event_emitter";
 import { Changes, type KeyedRows, ROWS_BETWEEN_YIELDS, type Row, type RowKey, RowStore } from "./row_store";
-import type { Steps } from "./scheduling";
+import { type RowSource, type RowView, TableViews, type ViewChanges } from "./row_views";
+import { runToEnd, type Steps } from "./scheduling";
 import { type IndexedColumn, SecondaryIndex } from "./secondary_index";
 import type { RowList, TableRows } from "./wire";
 
@@ -31,14 +32,21 @@ export interface DecodedRows {
   readonly deletes: KeyedRows;
 }
 
-/** A change of a table that is ready: `commit` makes it visible at once. */
+/** A change of a table that is ready: `commit` makes it visible at once, and names the views that it changed. */
 export interface PreparedChange {
   readonly table: TableCacheImpl;
   readonly changes: Changes;
-  commit(): void;
+  commit(changedViews: RowView[]): void;
 }
 
-export class TableCacheImpl {
+const CACHE: unique symbol = Symbol("lightcone.tableCache");
+
+/** The cache behind a table of `connection.db`. */
+export function cacheOf(table: unknown): TableCacheImpl | undefined {
+  return (table as { [CACHE]?: TableCacheImpl } | undefined)?.[CACHE];
+}
+
+export class TableCacheImpl implements RowSource {
   readonly tableDef: CachedTableDef;
   readonly isEvent: boolean;
   #store = new RowStore();
@@ -48,7 +56,10 @@ export class TableCacheImpl {
   readonly #onInsert = new Set<RowCallback>();
   readonly #onUpdate = new Set<RowCallback>();
   readonly #onDelete = new Set<RowCallback>();
-  readonly #onCommit = new Set<() => void>();
+  readonly views = new TableViews();
+  #version = 0;
+  /** What the application sees: indexes have names of the module, which must not hide methods of this class. */
+  readonly facade: object;
 
   constructor(tableDef: CachedTableDef) {
     this.tableDef = tableDef;
@@ -58,29 +69,36 @@ export class TableCacheImpl {
       ([, column]) => column.columnMetadata.isPrimaryKey === true,
     );
     this.#primaryKey = primaryKey && this.#column(primaryKey[0]);
+    this.facade = this.#makeFacade();
     for (const index of tableDef.resolvedIndexes) this.#addIndex(index);
   }
 
   // What the application uses ------------------------------------------------------------------------------------
 
-  count(): bigint {
-    return BigInt(this.#store.rows.size);
+  #makeFacade(): object {
+    const iterate = (): MapIterator<Row> => this.#store.rows.values();
+    return {
+      [CACHE]: this,
+      tableDef: this.tableDef,
+      count: () => BigInt(this.#store.rows.size),
+      iter: iterate,
+      [Symbol.iterator]: iterate,
+      onInsert: (callback: RowCallback): void => void this.#onInsert.add(callback),
+      onUpdate: (callback: RowCallback): void => void this.#onUpdate.add(callback),
+      onDelete: (callback: RowCallback): void => void this.#onDelete.add(callback),
+      removeOnInsert: (callback: RowCallback): void => void this.#onInsert.delete(callback),
+      removeOnUpdate: (callback: RowCallback): void => void this.#onUpdate.delete(callback),
+      removeOnDelete: (callback: RowCallback): void => void this.#onDelete.delete(callback),
+    };
   }
 
-  iter(): MapIterator<Row> {
+  rows(): MapIterator<Row> {
     return this.#store.rows.values();
   }
 
-  [Symbol.iterator](): MapIterator<Row> {
-    return this.iter();
+  get version(): number {
+    return this.#version;
   }
-
-  onInsert = (callback: RowCallback): void => void this.#onInsert.add(callback);
-  onUpdate = (callback: RowCallback): void => void this.#onUpdate.add(callback);
-  onDelete = (callback: RowCallback): void => void this.#onDelete.add(callback);
-  removeOnInsert = (callback: RowCallback): void => void this.#onInsert.delete(callback);
-  removeOnUpdate = (callback: RowCallback): void => void this.#onUpdate.delete(callback);
-  removeOnDelete = (callback: RowCallback): void => void this.#onDelete.delete(callback);
 
   // Indexes ------------------------------------------------------------------------------------------------------
 
@@ -95,7 +113,7 @@ export class TableCacheImpl {
   #addIndex(definition: CachedTableDef["resolvedIndexes"][number]): void {
     const columns = definition.columns.map((name) => this.#column(name));
     const [first] = columns;
-    if (!first || Object.hasOwn(this, definition.name)) return;
+    if (!first || Object.hasOwn(this.facade, definition.name)) return;
     let accessor: object;
     if (definition.unique && columns.length === 1 && first.name === this.#primaryKey?.name) {
       accessor = { find: (value: unknown) => this.#store.rows.get(first.keyOf(value)) ?? null };
@@ -109,7 +127,7 @@ export class TableCacheImpl {
           }
         : { filter: (bounds: unknown) => this.#filter(index, asTuple(bounds, columns.length)) };
     }
-    Object.defineProperty(this, definition.name, { value: accessor, enumerable: true });
+    Object.defineProperty(this.facade, definition.name, { value: accessor, enumerable: true });
   }
 
   *#lookup(index: SecondaryIndex, values: readonly unknown[]): Generator<Row, undefined> {
@@ -133,12 +151,6 @@ export class TableCacheImpl {
     for (const row of this.#store.rows.values()) if (tests.every((test) => test(row))) yield row;
   }
 
-  /** Calls `listener` once for each message that changed rows; returns how to stop that. */
-  onCommit(listener: () => void): () => void {
-    this.#onCommit.add(listener);
-    return () => void this.#onCommit.delete(listener);
-  }
-
   // What the connection does -------------------------------------------------------------------------------------
 
   get isEmpty(): boolean {
@@ -147,10 +159,10 @@ export class TableCacheImpl {
 
   /** Decodes the rows of a message. */
   *decode({ inserts, deletes }: TableRows): Steps<DecodedRows> {
-    return { inserts: yield* this.#decodeLists(inserts), deletes: yield* this.#decodeLists(deletes) };
+    return { inserts: yield* this.decodeLists(inserts), deletes: yield* this.decodeLists(deletes) };
   }
 
-  *#decodeLists(lists: readonly RowList[]): Steps<KeyedRows> {
+  *decodeLists(lists: readonly RowList[]): Steps<KeyedRows> {
     const keys: RowKey[] = [];
     const rows: Row[] = [];
     const primaryKey = this.#primaryKey;
@@ -170,15 +182,6 @@ export class TableCacheImpl {
       }
     }
     return { keys, rows };
-  }
-
-  /** The rows of a list, for an answer that does not concern the cache. */
-  decodeAll(lists: readonly RowList[]): Row[] {
-    const steps = this.#decodeLists(lists);
-    for (;;) {
-      const step = steps.next();
-      if (step.done) return step.value.rows;
-    }
   }
 
   #decodeRow(reader: BinaryReader): Row {
@@ -210,9 +213,10 @@ export class TableCacheImpl {
       yield* store.apply(inserts, deletes, isKeyed, changes);
       return yield* this.#prepareSwap(store, changes);
     }
-    const commit = (): void => {
+    const commit = (changedViews: RowView[]): void => {
       runToEnd(this.#store.apply(inserts, deletes, isKeyed, changes));
       for (const index of this.#indexes) index.follow(changes);
+      this.#tellViews(changes, runToEnd(this.views.sort(changes)), changedViews);
     };
     return { table: this, changes, commit };
   }
@@ -236,18 +240,25 @@ export class TableCacheImpl {
       const groups = yield* index.prepare(store.rows.values());
       swaps.push(() => index.use(groups));
     }
-    const commit = (): void => {
+    const sorted = yield* this.views.sort(changes);
+    const commit = (changedViews: RowView[]): void => {
       this.#store = store;
       // An index that came into use while the rest was prepared follows what changed.
       for (const index of this.#indexes) index.follow(changes);
       for (const swap of swaps) swap();
+      this.#tellViews(changes, sorted, changedViews);
     };
     return { table: this, changes, commit };
   }
 
+  #tellViews(changes: Changes, sorted: ViewChanges, changedViews: RowView[]): void {
+    if (changes.size === 0) return;
+    this.#version += 1;
+    this.views.follow(changes, sorted, this.#version, changedViews);
+  }
+
   /** Calls the application for every change. */
   *announce(context: unknown, changes: Changes): Steps {
-    if (changes.size > 0) for (const listener of [...this.#onCommit]) callSafely(listener, []);
     const { inserted, updated, deleted } = changes;
     for (let i = 0; i < inserted.length && this.#onInsert.size > 0; i++) {
       for (const callback of [...this.#onInsert]) callSafely(callback, [context, inserted[i]]);
@@ -261,14 +272,6 @@ export class TableCacheImpl {
       for (const callback of [...this.#onDelete]) callSafely(callback, [context, deleted[i]]);
       if (i % 64 === 63) yield;
     }
-  }
-}
-
-/** Does interruptible work in one go. */
-export function runToEnd<T>(steps: Steps<T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
   }
 }
 

@@ -242,8 +242,8 @@ function mergeTables(tables: TableRows[]): TableRows[] {
   for (const entry of tables) {
     const known = merged.get(entry.table);
     if (known) {
-      known.inserts.push(...entry.inserts);
-      known.deletes.push(...entry.deletes);
+      for (const list of entry.inserts) known.inserts.push(list);
+      for (const list of entry.deletes) known.deletes.push(list);
     } else {
       merged.set(entry.table, entry);
     }

@@ -299,6 +299,7 @@ function literalSql(value: unknown): string {
 
 /** A value of its own type that `<` and `===` compare as the database does. */
 export function toComparableValue(value: any): any {
+  if (typeof value !== "object") return value;
   if (value instanceof Identity) return value.__identity__;
   if (value instanceof ConnectionId) return value.__connection_id__;
   if (value instanceof Timestamp) return value.__timestamp_micros_since_unix_epoch__;
@@ -308,40 +309,99 @@ export function toComparableValue(value: any): any {
 
 /** Whether a row fulfils a condition. */
 export function evaluateBooleanExpr(expression: BooleanExpr<any>, row: Record<string, any>): boolean {
-  return evaluate(expression.data, row);
+  return compileCondition(expression)(row);
 }
 
-function evaluate(data: BooleanExprData<any>, row: Record<string, any>): boolean {
-  switch (data.type) {
-    case "and":
-      return data.clauses.every((clause) => evaluate(clause, row));
-    case "or":
-      return data.clauses.some((clause) => evaluate(clause, row));
-    case "not":
-      return !evaluate(data.clause, row);
-  }
-  const left = evaluateOperand(data.left, row);
-  const right = evaluateOperand(data.right, row);
-  switch (data.type) {
-    case "eq":
-      return left === right;
-    case "ne":
-      return left !== right;
-    case "lt":
-      return left < right;
-    case "lte":
-      return left <= right;
-    case "gt":
-      return left > right;
-    case "gte":
-      return left >= right;
-  }
+type Row = Record<string, any>;
+
+/** The test of a condition, for many rows. */
+export function compileCondition(expression: BooleanExpr<any>): (row: Row) => boolean {
+  return compile(expression.data);
 }
 
-function evaluateOperand(operand: unknown, row: Record<string, any>): any {
-  const value =
-    operand instanceof ColumnExpression ? row[operand.column] : (operand as LiteralExpr<unknown>).value;
+function compile(data: BooleanExprData<any>): (row: Row) => boolean {
+  switch (data.type) {
+    case "and": {
+      const clauses = data.clauses.map(compile);
+      return (row) => clauses.every((holds) => holds(row));
+    }
+    case "or": {
+      const clauses = data.clauses.map(compile);
+      return (row) => clauses.some((holds) => holds(row));
+    }
+    case "not": {
+      const holds = compile(data.clause);
+      return (row) => !holds(row);
+    }
+  }
+  const compare = COMPARISONS[data.type];
+  const [left, right] = [compileOperand(data.left), compileOperand(data.right)];
+  return (row) => compare(left(row), right(row));
+}
+
+// 5 and 5n are the same number: `<` and `==` compare them exactly, `===` does not.
+const COMPARISONS: Record<Comparison, (a: any, b: any) => boolean> = {
+  eq: isEqual,
+  ne: (a, b) => !isEqual(a, b),
+  lt: (a, b) => a < b,
+  lte: (a, b) => a <= b,
+  gt: (a, b) => a > b,
+  gte: (a, b) => a >= b,
+};
+
+function isEqual(a: any, b: any): boolean {
+  // biome-ignore lint/suspicious/noDoubleEquals: a number and a bigint
+  return a === b || (isNumeric(a) && isNumeric(b) && a == b);
+}
+
+function isNumeric(value: unknown): boolean {
+  return typeof value === "number" || typeof value === "bigint";
+}
+
+function compileOperand(operand: unknown): (row: Row) => any {
+  if (operand instanceof ColumnExpression) {
+    const { column } = operand;
+    return (row) => toComparableValue(row[column]);
+  }
+  const value = toComparableValue((operand as LiteralExpr<unknown>).value);
+  return () => value;
+}
+
+/** A column that must have one value. */
+export interface Equality {
+  readonly column: string;
+  /** As `equalityKey` makes it of the values of the column. */
+  readonly key: unknown;
+}
+
+/** An equality that every row fulfilling the condition fulfils, if there is one. */
+export function equalityOf(expression: BooleanExpr<any>): Equality | undefined {
+  return findEquality(expression.data);
+}
+
+function findEquality(data: BooleanExprData<any>): Equality | undefined {
+  if (data.type === "and") {
+    for (const clause of data.clauses) {
+      const found = findEquality(clause);
+      if (found) return found;
+    }
+    return undefined;
+  }
+  if (data.type !== "eq") return undefined;
+  const { left, right } = data as { left: unknown; right: unknown };
+  if (left instanceof ColumnExpression) {
+    if (right instanceof ColumnExpression) return undefined;
+    return { column: left.column, key: equalityKey((right as LiteralExpr<unknown>).value) };
+  }
+  return right instanceof ColumnExpression
+    ? { column: right.column, key: equalityKey((left as LiteralExpr<unknown>).value) }
+    : undefined;
+}
+
+/** One key of a map for all values that a condition takes for equal. */
+export function equalityKey(value: unknown): unknown {
   const comparable = toComparableValue(value);
-  // 5 and 5n are the same number; BigInt compares exactly with both.
-  return typeof comparable === "number" && Number.isInteger(comparable) ? BigInt(comparable) : comparable;
+  if (typeof comparable !== "bigint") return comparable;
+  const number = Number(comparable);
+  return Number.isSafeInteger(number) ? number : comparable;
 }

@@ -2,8 +2,6 @@
 
 import * as React from "react";
 import {
-  type BooleanExpr,
-  evaluateBooleanExpr,
   getQueryAccessorName,
   getQueryWhereClause,
   type Prettify,
@@ -12,7 +10,9 @@ import {
   toSql,
   type UntypedTableDef,
 } from "../client";
+import { compileCondition } from "../core/query_expression";
 import { useSpacetimeDB } from "./provider";
+import { notConnected, notWanted, resultOf } from "./query_results";
 
 export interface UseTableCallbacks<RowType> {
   onInsert?: (row: RowType) => void;
@@ -22,55 +22,19 @@ export interface UseTableCallbacks<RowType> {
   enabled?: boolean;
 }
 
-/** What the hook uses of a table of the cache. */
+/** What callbacks need of a table. */
 interface Table {
-  iter(): Iterable<any>;
   onInsert(callback: (ctx: unknown, row: any) => void): void;
   onDelete(callback: (ctx: unknown, row: any) => void): void;
   onUpdate(callback: (ctx: unknown, oldRow: any, newRow: any) => void): void;
   removeOnInsert(callback: (ctx: unknown, row: any) => void): void;
   removeOnDelete(callback: (ctx: unknown, row: any) => void): void;
   removeOnUpdate(callback: (ctx: unknown, oldRow: any, newRow: any) => void): void;
-  onCommit(listener: () => void): () => void;
 }
 
-const NO_ROWS: readonly never[] = [];
-
-/** The rows of a table that fulfil a condition; the same array until one of them changes. */
-class RowsView {
-  readonly #table: Table | undefined;
-  readonly #matches: (row: any) => boolean;
-  #rows: readonly any[] | undefined;
-
-  constructor(table: Table | undefined, matches: (row: any) => boolean) {
-    this.#table = table;
-    this.#matches = matches;
-  }
-
-  subscribe = (listener: () => void): (() => void) => {
-    // What changed between rendering and now is not known.
-    this.#rows = undefined;
-    return (
-      this.#table?.onCommit(() => {
-        this.#rows = undefined;
-        listener();
-      }) ?? (() => {})
-    );
-  };
-
-  snapshot = (): readonly any[] => {
-    if (!this.#table) return NO_ROWS;
-    if (!this.#rows) {
-      const rows: any[] = [];
-      for (const row of this.#table.iter()) if (this.#matches(row)) rows.push(row);
-      this.#rows = rows;
-    }
-    return this.#rows;
-  };
-}
-
-function matcher(condition: BooleanExpr<any> | undefined): (row: any) => boolean {
-  return condition ? (row) => evaluateBooleanExpr(condition, row) : () => true;
+function testOf(query: unknown): (row: any) => boolean {
+  const condition = getQueryWhereClause(query);
+  return condition ? compileCondition(condition) : () => true;
 }
 
 /**
@@ -86,39 +50,34 @@ export function useTable<TableDef extends UntypedTableDef>(
 ): [readonly Prettify<RowType<TableDef>>[], boolean] {
   const connection = useSpacetimeDB().getConnection();
   const sql = toSql(query as Query<any>);
-  const accessorName = getQueryAccessorName(query);
   const enabled = callbacks?.enabled ?? true;
-  const table = connection?.db[accessorName] as unknown as Table | undefined;
 
   // Another query with the same text is the same query.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the text stands for the query
-  const matches = React.useMemo(() => matcher(getQueryWhereClause(query)), [sql]);
-  const view = React.useMemo(
-    () => new RowsView(enabled ? table : undefined, matches),
-    [table, matches, enabled],
+  const result = React.useMemo(() => {
+    if (!enabled) return notWanted;
+    return connection ? resultOf(connection, sql, query) : notConnected;
+  }, [connection, sql, enabled]);
+  const snapshot = React.useSyncExternalStore(
+    result.subscribe,
+    result.snapshot,
+    enabled ? notConnected.snapshot : notWanted.snapshot,
   );
-  const rows = React.useSyncExternalStore(view.subscribe, view.snapshot, () => NO_ROWS);
-
-  const [readySubscription, setReadySubscription] = React.useState<object | undefined>();
-  const subscription = React.useMemo(() => ({ connection, sql, enabled }), [connection, sql, enabled]);
-  React.useEffect(() => {
-    if (!subscription.connection || !subscription.enabled) return;
-    const handle = subscription.connection
-      .subscriptionBuilder()
-      .onApplied(() => setReadySubscription(subscription))
-      .onError(({ event }) => console.error(`useTable: ${subscription.sql}:`, event))
-      .subscribe(subscription.sql);
-    return () => {
-      if (!handle.isEnded()) handle.unsubscribe();
-    };
-  }, [subscription]);
 
   const latest = React.useRef(callbacks);
   React.useEffect(() => {
     latest.current = callbacks;
   });
+  const isListening =
+    enabled &&
+    (callbacks?.onInsert !== undefined ||
+      callbacks?.onDelete !== undefined ||
+      callbacks?.onUpdate !== undefined);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the text stands for the query
   React.useEffect(() => {
-    if (!table || !enabled) return;
+    const table = connection?.db[getQueryAccessorName(query)] as unknown as Table | undefined;
+    if (!table || !isListening) return;
+    const matches = testOf(query);
     const onInsert = (_: unknown, row: any): void => {
       if (matches(row)) latest.current?.onInsert?.(row);
     };
@@ -139,7 +98,7 @@ export function useTable<TableDef extends UntypedTableDef>(
       table.removeOnDelete(onDelete);
       table.removeOnUpdate(onUpdate);
     };
-  }, [table, enabled, matches]);
+  }, [connection, isListening, sql]);
 
-  return [rows, readySubscription === subscription];
+  return snapshot as [readonly Prettify<RowType<TableDef>>[], boolean];
 }

@@ -4,14 +4,21 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   BinaryReader,
   type ClientError,
+  DbConnectionBuilder,
+  DbConnectionImpl,
   type ErrorContextInterface,
   InternalError,
   type ReconnectingInfo,
   SenderError,
+  schema,
+  procedures as sdkProcedures,
+  reducers as sdkReducers,
   setGlobalLogLevel,
   Timestamp,
+  t,
+  table,
 } from "../../src/client";
-import { DbConnection, type DbConnectionBuilder, tables } from "./bindings";
+import { type DbConnectionBuilder as Builder, DbConnection, tables } from "./bindings";
 import { FakeServer, message, personBytes, serverMessage, settle, until } from "./fake_server";
 
 let server: FakeServer;
@@ -32,10 +39,10 @@ afterEach(async () => {
   expect(unhandled).toEqual([]);
 });
 
-const builder = (): DbConnectionBuilder =>
+const builder = (): Builder =>
   DbConnection.builder().withUri("ws://localhost:1").withDatabaseName("x").withWSFn(server.factory);
 
-async function connected(configure: (builder: DbConnectionBuilder) => DbConnectionBuilder = (b) => b) {
+async function connected(configure: (builder: Builder) => Builder = (b) => b) {
   const connection = configure(builder()).build();
   await settle();
   server.socket.open();
@@ -335,6 +342,57 @@ describe("large results", () => {
     expect([...counts].every((count) => count === 0n || count === 100_000n)).toBe(true);
     connection.disconnect();
   });
+
+  test("the answer to a one-off query is decoded in slices", async () => {
+    const connection = await connected();
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    await settle();
+    const done: string[] = [];
+    const answer = connection.oneOffQuery("SELECT * FROM person").then((found) => {
+      done.push("answer");
+      return found;
+    });
+    connection.db.person.onInsert(() => done.push("row"));
+    await settle();
+    let tasks = 0;
+    const timer = setInterval(() => (tasks += 1));
+    server.socket.deliver(serverMessage.oneOffResult(1, "person", rows(200_000)));
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "A")]));
+    expect(await answer).toHaveLength(200_000);
+    await until("the row", () => done.length === 2);
+    clearInterval(timer);
+    expect(done.sort()).toEqual(["answer", "row"]);
+    expect(tasks).toBeGreaterThan(1);
+    connection.disconnect();
+  });
+});
+
+test("indexes may have the names of anything inside of the cache", async () => {
+  const words = ["prepare", "commit", "announce", "decode", "views", "version", "rows", "facade", "isEmpty"];
+  const columns = Object.fromEntries(words.map((word) => [word, t.u32().index("btree")]));
+  const things = table({ name: "things" }, { id: t.u32().primaryKey(), ...columns });
+  const module = {
+    versionInfo: { cliVersion: "2.10.1" },
+    ...schema({ things }).schemaType,
+    ...sdkReducers().reducersType,
+    ...sdkProcedures(),
+  };
+  const connection = new DbConnectionBuilder(module as any, (config) => new DbConnectionImpl<any>(config))
+    .withUri("ws://localhost:1")
+    .withDatabaseName("x")
+    .withWSFn(server.factory)
+    .build();
+  await settle();
+  server.socket.open();
+  server.socket.deliver(serverMessage.initialConnection("secret"));
+  connection.subscriptionBuilder().subscribe("SELECT * FROM things");
+  await settle();
+  const bytes = message((writer) => [1, ...words.map((_, i) => i)].forEach((n) => void writer.writeU32(n)));
+  server.socket.deliver(serverMessage.subscribeApplied(0, 0, "things", [bytes]));
+  const db = connection.db as any;
+  expect(db.things.count()).toBe(1n);
+  words.forEach((word, i) => void expect([...db.things[word].filter(i)]).toHaveLength(1));
+  connection.disconnect();
 });
 
 describe("the end", () => {

@@ -30,11 +30,14 @@ afterEach(async () => {
   await settle();
 });
 
+const lastConnection: { connection?: DbConnection } = {};
+
 const builder = () =>
   DbConnection.builder()
     .withUri("ws://localhost:1")
     .withDatabaseName(`db${databases++}`)
     .withWSFn(server.factory)
+    .onConnect((connection) => (lastConnection.connection = connection))
     .withReconnect({ baseDelayMs: 0 });
 
 async function render(component: React.FunctionComponent, connectionBuilder = builder()): Promise<void> {
@@ -138,13 +141,104 @@ test("useTable: another query, and none while it is not enabled", async () => {
   expect(container.textContent).toBe("true 1");
   await act(() => setLimit(8));
   expect(container.textContent).toBe("false 1");
+  await settle();
   const requests = server.socket.received.map((request) => request.tag);
   expect(requests.sort()).toEqual(["Subscribe", "Unsubscribe"]);
   await act(() => answerSubscriptions([row(1, "a")]));
   expect(container.textContent).toBe("true 1");
   await act(() => setLimit(0));
-  expect(container.textContent).toBe("false 0");
+  // As in the published package: there is nothing to wait for.
+  expect(container.textContent).toBe("true 0");
+  await settle();
   expect(server.socket.take()).toMatchObject([{ tag: "Unsubscribe" }]);
+});
+
+test("useTable: nothing is rendered for transactions that do not change the result", async () => {
+  let renders = 0;
+  let others = 0;
+  const mine = tables.person.where((person) => person.name.eq("mine"));
+  await render(() => {
+    const [rows, isReady] = useTable(mine);
+    renders += 1;
+    return h("p", null, `${isReady} ${rows.length}`);
+  });
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "mine")]));
+  expect(container.textContent).toBe("true 1");
+  const stop = server.socket;
+  const before = renders;
+  for (let i = 0; i < 20; i++) {
+    const delta = {
+      querySetId: 1,
+      table: "person",
+      inserts: [row(1000 + i, "somebody else's")],
+      deletes: i === 0 ? [] : [row(999 + i, "somebody else's")],
+    };
+    await act(() => stop.deliver(serverMessage.transactionUpdate([delta])));
+    others += 1;
+  }
+  expect([others, renders - before]).toEqual([20, 0]);
+  const delta = { querySetId: 1, table: "person", inserts: [row(2, "mine")], deletes: [] };
+  await act(() => stop.deliver(serverMessage.transactionUpdate([delta])));
+  expect(container.textContent).toBe("true 2");
+  // Strict mode renders twice.
+  expect(renders - before).toBe(2);
+});
+
+test("components with the same query share a subscription, also with one that comes later", async () => {
+  let add!: () => void;
+  const Names = (): React.ReactNode => {
+    const [rows, isReady] = useTable(tables.person);
+    return h("i", null, `${isReady} ${rows.map(({ name }) => name).join()};`);
+  };
+  await render(() => {
+    const [count, set] = React.useState(2);
+    add = () => set(3);
+    return Array.from({ length: count }, (_, key) => h(Names, { key }));
+  });
+  await act(greet);
+  expect(server.socket.received).toMatchObject([{ tag: "Subscribe" }]);
+  await act(() => answerSubscriptions([row(1, "a")]));
+  await act(add);
+  expect(container.textContent).toBe("true a;true a;true a;");
+  await settle();
+  expect(server.socket.take()).toEqual([]);
+});
+
+test("a component never sees one table after and another one before a transaction", async () => {
+  const seen: string[] = [];
+  await render(() => {
+    const [people] = useTable(tables.person);
+    const [marks] = useTable(tables.mark);
+    seen.push(`${people.length}/${marks.length}`);
+    return null;
+  });
+  await act(greet);
+  for (const request of server.socket.take()) {
+    if (request.tag !== "Subscribe") continue;
+    const table = request.queries[0]!.includes("person") ? "person" : "mark";
+    await act(() =>
+      server.socket.deliver(serverMessage.subscribeApplied(request.requestId, request.querySetId, table, [])),
+    );
+  }
+  const rows = Array.from({ length: 300 }, (_, i) => row(i, "x"));
+  const { connection } = lastConnection;
+  // A callback so slow that the page gets its turn between the callbacks of one transaction.
+  connection!.db.person.onInsert(() => {
+    const end = performance.now() + 0.3;
+    while (performance.now() < end);
+  });
+  seen.length = 0;
+  await act(() => {
+    server.socket.deliver(
+      serverMessage.transactionUpdate([
+        { querySetId: 0, table: "person", inserts: rows, deletes: [] },
+        { querySetId: 1, table: "mark", inserts: rows, deletes: [] },
+      ]),
+    );
+  });
+  await React.act(async () => new Promise((done) => setTimeout(done, 300)));
+  expect(new Set(seen)).toEqual(new Set(["300/300"]));
 });
 
 test("rows stay while the connection is restored", async () => {
