@@ -9,6 +9,8 @@ export interface PendingRequest {
   /** Arguments as the application passed them, for the event of the reducer. */
   readonly args?: object;
   isSent: boolean;
+  /** Ends the watch over its limits. */
+  stop?(): void;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
@@ -72,6 +74,40 @@ export function pendingPromise<T>(
   return { promise, resolve, reject: rejectWatched };
 }
 
+/** Limits of a call, which `connection.withOptions` sets. */
+export interface CallOptions {
+  /** Gives the call up when it is aborted; the promise is rejected with the signal's reason. */
+  signal?: AbortSignal;
+  /** Gives the call up after so many milliseconds, counted from the call; the promise is rejected with LC0854. */
+  timeoutMs?: number;
+}
+
+/** What is said of a call without an answer. */
+function doubt({ kind, isSent }: PendingRequest): string {
+  if (!isSent) return "; it was not sent";
+  return kind === "query" ? "" : "; it may or may not have been executed";
+}
+
+/** Calls `abandon` when a request reaches one of its limits; returns how to stop that. */
+export function watchLimits(
+  request: PendingRequest,
+  { signal, timeoutMs }: CallOptions,
+  abandon: (error: unknown) => void,
+): () => void {
+  const onAbort = (): void => abandon(signal!.reason);
+  signal?.addEventListener("abort", onAbort);
+  const onTimeout = (): void => {
+    const { kind, name } = request;
+    const text = `no answer to ${kind} ${name} within ${timeoutMs} ms${doubt(request)}`;
+    abandon(new ClientError("LC0854", text));
+  };
+  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+  return () => {
+    signal?.removeEventListener("abort", onAbort);
+    clearTimeout(timer);
+  };
+}
+
 export class PendingRequests {
   readonly #requests = new Map<number, PendingRequest>();
 
@@ -87,6 +123,7 @@ export class PendingRequests {
   take(requestId: number): PendingRequest | undefined {
     const request = this.#requests.get(requestId);
     this.#requests.delete(requestId);
+    request?.stop?.();
     return request;
   }
 
@@ -97,21 +134,19 @@ export class PendingRequests {
 
   /** The connection is gone: whether calls on their way were executed is not known. */
   rejectSent(): void {
-    for (const [requestId, { kind, name, isSent, reject }] of [...this.#requests]) {
-      if (!isSent) continue;
-      this.#requests.delete(requestId);
-      const outcome = kind === "query" ? "" : "; it may or may not have been executed";
-      reject(
-        new ClientError("LC0833", `the connection was lost before the answer to ${kind} ${name}${outcome}`),
-      );
+    for (const [requestId, request] of [...this.#requests]) {
+      if (!request.isSent) continue;
+      const { kind, name, reject } = this.take(requestId)!;
+      const outcome = `the connection was lost before the answer to ${kind} ${name}${doubt(request)}`;
+      reject(new ClientError("LC0833", outcome));
     }
   }
 
   /** The connection will not come back. */
   rejectAll(): void {
     this.rejectSent();
-    for (const [requestId, { kind, name, reject }] of [...this.#requests]) {
-      this.#requests.delete(requestId);
+    for (const requestId of [...this.#requests.keys()]) {
+      const { kind, name, reject } = this.take(requestId)!;
       reject(new ClientError("LC0834", `the connection was closed before ${kind} ${name} was sent`));
     }
   }

@@ -21,7 +21,11 @@ export type ClientErrorCode =
   | "LC0849"
   | "LC0850"
   | "LC0851"
-  | "LC0852";
+  | "LC0852"
+  | "LC0853"
+  | "LC0854"
+  | "LC0855"
+  | "LC0856";
 
 const DOCS_URL = "https://github.com/lightcone-db/lightcone/blob/main/docs/errors/";
 
@@ -32,14 +36,21 @@ const DOCS_URL = "https://github.com/lightcone-db/lightcone/blob/main/docs/error
 export class ClientError extends Error {
   /** Never changes its meaning; the page of that name explains it. */
   readonly code: ClientErrorCode;
+  /** How long the server asks to wait before another attempt, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
 
   /** The message ends with the code, unless it is a text of the server. */
-  constructor(code: ClientErrorCode, message: string, options?: { cause?: unknown; isServerText?: boolean }) {
+  constructor(
+    code: ClientErrorCode,
+    message: string,
+    options?: { cause?: unknown; isServerText?: boolean; retryAfterMs?: number },
+  ) {
     super(
       options?.isServerText ? message : `${message} [${code}]`,
       options?.cause === undefined ? undefined : { cause: options.cause },
     );
     this.code = code;
+    this.retryAfterMs = options?.retryAfterMs;
   }
 
   override get name(): string {

@@ -2,15 +2,14 @@
 
 import type { Identity } from "../core";
 import { ClientError } from "./client_error";
-import type {
-  ConnectionEvent,
-  DbConnectionConfig,
-  DbConnectionImpl,
-  RemoteModuleOf,
-} from "./db_connection_impl";
+import type { ConnectionEvent, DbConnectionConfig } from "./connection_config";
+import type { TokenSource, UnauthorizedHandler } from "./credentials";
+import type { DbConnectionImpl, RemoteModuleOf } from "./db_connection_impl";
+import { checkDuration } from "./durations";
 import type { ErrorContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
 import type { ReconnectingInfo, ReconnectOptions } from "./reconnect";
+import type { KeepAliveOptions } from "./silence_watch";
 import { OrderedSocket, type WebSocketFactory } from "./socket";
 
 export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
@@ -19,13 +18,17 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
   readonly #emitter = new EventEmitter<ConnectionEvent>();
   #uri: URL | undefined;
   #nameOrAddress: string | undefined;
-  #token: string | undefined;
+  #token: string | TokenSource | undefined;
+  #onUnauthorized: UnauthorizedHandler | undefined;
   #createWSFn: WebSocketFactory = (args) => OrderedSocket.open(args);
   #compression: "gzip" | "brotli" | "none" = "gzip";
   #lightMode = false;
   #confirmedReads: boolean | undefined;
   #reconnect: DbConnectionConfig<any>["reconnect"] | false;
   #queuedRequestsMax: number | undefined;
+  #connectTimeoutMs: number | undefined;
+  #callTimeoutMs: number | undefined;
+  #keepAlive: KeepAliveOptions | false | undefined;
 
   /** Not for applications: use `DbConnection.builder()` of the generated bindings. */
   constructor(
@@ -52,9 +55,45 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
     return this;
   }
 
-  /** Credentials, as `onConnect` handed them out before. Without them the server makes a new identity. */
-  withToken(token?: string): this {
+  /**
+   * Credentials, as `onConnect` handed them out before. Without them the server makes a new identity. A function is asked
+   * at each attempt to connect, for tokens that do not live as long as a connection is wanted.
+   */
+  withToken(token?: string | TokenSource): this {
     this.#token = token;
+    return this;
+  }
+
+  /**
+   * Called when the server refuses the token. The connection goes on with the token that it returns or, if that is
+   * nothing, with a new anonymous identity. Without it a refused token ends the connection (LC0832).
+   */
+  onUnauthorized(handler: UnauthorizedHandler): this {
+    this.#onUnauthorized = handler;
+    return this;
+  }
+
+  /** Time for an attempt to connect, in milliseconds, until the server has answered. Default: 30 000. */
+  withConnectTimeout(timeoutMs: number): this {
+    checkDuration("withConnectTimeout", timeoutMs);
+    this.#connectTimeoutMs = timeoutMs;
+    return this;
+  }
+
+  /** Time for each call, in milliseconds; `connection.withOptions` sets another one. Default: no limit. */
+  withCallTimeout(timeoutMs: number): this {
+    checkDuration("withCallTimeout", timeoutMs);
+    this.#callTimeoutMs = timeoutMs;
+    return this;
+  }
+
+  /** When a connection counts as lost from which nothing comes any more; `false`: never. */
+  withKeepAlive(options: KeepAliveOptions | false): this {
+    if (options !== false) {
+      checkDuration("withKeepAlive: idleMs", options.idleMs);
+      checkDuration("withKeepAlive: timeoutMs", options.timeoutMs);
+    }
+    this.#keepAlive = options;
     return this;
   }
 
@@ -145,6 +184,11 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
     return this.#uri?.href ?? "";
   }
 
+  /** @internal What tells one session from another, beside server and database. */
+  sessionSettings(): { token: string | TokenSource | undefined; settings: string } {
+    return { token: this.#token, settings: `${this.#compression} ${this.#confirmedReads}` };
+  }
+
   getModuleName(): string {
     return this.#nameOrAddress ?? "";
   }
@@ -166,6 +210,7 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
       uri,
       nameOrAddress,
       token: this.#token,
+      onUnauthorized: this.#onUnauthorized,
       emitter: this.#emitter,
       createWSFn: this.#createWSFn,
       compression: this.#compression,
@@ -174,6 +219,9 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
       remoteModule: this.#remoteModule,
       reconnect: (this.#reconnect ?? (handlesLoss ? undefined : {})) || undefined,
       queuedRequestsMax: this.#queuedRequestsMax,
+      connectTimeoutMs: this.#connectTimeoutMs,
+      callTimeoutMs: this.#callTimeoutMs,
+      keepAlive: this.#keepAlive,
     });
   }
 }

@@ -17,10 +17,13 @@ import {
 } from "../core";
 import { preferCompiledScript } from "../core/utf8";
 import { CacheUpdater } from "./cache_updater";
-import { type PendingRequest, PendingRequests, pendingPromise } from "./calls";
+import { type CallOptions, pendingPromise } from "./calls";
 import { ClientCache } from "./client_cache";
 import { ClientError, type ClientErrorCode, toError } from "./client_error";
 import type { ClientDbView } from "./client_table";
+import type { ConnectionEvent, DbConnectionConfig } from "./connection_config";
+import { Credentials } from "./credentials";
+import { checkDuration } from "./durations";
 import { type ContextEvent, type Event, EventContext } from "./event_context";
 import { callSafely, type EventEmitter } from "./event_emitter";
 import { Link } from "./link";
@@ -29,9 +32,11 @@ import { makeProceduresView, type ProceduresView } from "./procedures";
 import { type ReconnectingInfo, type ReconnectOptions, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
 import { makeReducersView, type ReducerEventInfo, type ReducersView } from "./reducers";
 import { INTERNAL_REMOTE_MODULE, type UntypedRemoteModule, type UntypedSchemaDef } from "./remote_module";
+import { Requests } from "./requests";
 import { JobQueue, type Steps } from "./scheduling";
+import { SilenceWatch } from "./silence_watch";
 import { PREFERRED_WS_PROTOCOLS, type WebSocketFactory } from "./socket";
-import { SubscriptionRegistry } from "./subscription_registry";
+import { PROBE_QUERY_SET_ID, SubscriptionRegistry } from "./subscription_registry";
 import { type SubscribeEvent, SubscriptionBuilderImpl, type SubscriptionHandleImpl } from "./subscriptions";
 import { cacheOf } from "./table_cache";
 import {
@@ -46,34 +51,31 @@ import {
 
 preferCompiledScript();
 
-export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
-
-/** What a builder hands to a connection. */
-export type DbConnectionConfig<RemoteModule extends UntypedRemoteModule> = {
-  uri: URL;
-  nameOrAddress: string;
-  identity?: Identity;
-  token?: string;
-  emitter: EventEmitter<ConnectionEvent>;
-  createWSFn: WebSocketFactory;
-  compression: "gzip" | "brotli" | "none";
-  lightMode: boolean;
-  confirmedReads?: boolean;
-  remoteModule: RemoteModule;
-  /** Without it a lost connection stays lost. */
-  reconnect?: ReconnectOptions & { retriesFirstAttempt?: boolean };
-  /** Requests that may wait while there is no connection. Default: 10 000. */
-  queuedRequestsMax?: number;
-};
+/** Calls with limits, made by `withOptions`. */
+export interface LimitedCalls<RemoteModule extends UntypedRemoteModule> {
+  readonly reducers: ReducersView<RemoteModule>;
+  readonly procedures: ProceduresView<RemoteModule>;
+  oneOffQuery<Row>(query: RowTypedQuery<Row, any>): Promise<Row[]>;
+  oneOffQuery(query: string): Promise<Record<string, any>[]>;
+}
 
 export type RemoteModuleOf<C> = C extends DbConnectionImpl<infer RM> ? RM : never;
 
 const NOT_GREETED =
   "the server ended the connection before it answered; the module's client_connected may have refused it";
 
-/** The server takes no larger message (chapter 05 §3.4). */
-const REQUEST_BYTES_MAX = 32 * 1024 * 1024;
-const QUEUED_REQUESTS_MAX = 10_000;
+const CONNECT_TIMEOUT_MS = 30_000;
+/** A server that asks to wait is heeded up to this time. */
+const RETRY_AFTER_MS_MAX = 300_000;
+
+/** What may be different at the next attempt. */
+const PASSING_ERRORS: ReadonlySet<ClientErrorCode> = /* @__PURE__ */ new Set([
+  "LC0831",
+  "LC0851",
+  "LC0853",
+  "LC0855",
+  "LC0856",
+]);
 
 export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   /** Whether the server has answered and the connection has not been lost since. */
@@ -81,8 +83,6 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   /** Whether `disconnect` was called; such a connection does not come back. */
   isDisconnectRequested = false;
   identity?: Identity;
-  /** Credentials of `identity`; keep them to be the same user next time. */
-  token?: string;
   /** Why there is no connection, while there is none. */
   connectionError?: Error;
   /** The tables: rows, indexes and callbacks. */
@@ -96,23 +96,25 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   readonly #link: Link;
   readonly #jobs = new JobQueue();
   readonly #updater = new CacheUpdater();
-  readonly #pending = new PendingRequests();
+  readonly #requests: Requests;
   readonly #stateListeners = new Set<() => void>();
   readonly #subscriptions: SubscriptionRegistry;
-  #nextRequestId = 0;
   #nextEventId = 0;
   #wasConnected = false;
   #isOver = false;
   #attempt = 0;
   #greetedAt = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #connectTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #credentials: Credentials;
+  readonly #silence: SilenceWatch | undefined;
   readonly #clientCache = new ClientCache<RemoteModule>();
 
   constructor(config: DbConnectionConfig<RemoteModule>) {
     this.#config = config;
     this.#emitter = config.emitter;
     this.identity = config.identity;
-    this.token = config.token;
+    this.#credentials = new Credentials(config.token, config.onUnauthorized);
     const db: Record<string, unknown> = {};
     for (const tableDef of Object.values(config.remoteModule.tables)) {
       const table: object = this.#clientCache.getOrCreateTable(tableDef as never);
@@ -123,22 +125,47 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     this.reducers = makeReducersView(this, config.remoteModule) as ReducersView<RemoteModule>;
     this.procedures = makeProceduresView(this, config.remoteModule) as ProceduresView<RemoteModule>;
     this.#link = new Link({
-      open: () => this.#openSocket(),
+      open: (signal) => this.#openSocket(signal),
       onOpen: () => {
         if (!this.#wasConnected) return;
         this.#updater.beginResync();
         this.#subscriptions.restore();
       },
       onSent: ({ requestId, querySetId }) => {
-        if (querySetId === undefined) this.#pending.markSent(requestId);
+        if (querySetId === undefined) this.#requests.pending.markSent(requestId);
         else this.#subscriptions.markSent(querySetId);
       },
-      onPayload: (data) => this.#jobs.add(this.#receive(data)),
+      onPayload: (data) => {
+        this.#silence?.heard();
+        this.#jobs.add(this.#receive(data));
+      },
       onLost: (error) => this.#jobs.add(this.#lose(error)),
     });
-    this.#subscriptions = new SubscriptionRegistry(this.#link, () => this.#nextRequestId++);
+    this.#requests = new Requests(this.#link, config, () => this.isClosed);
+    this.#subscriptions = new SubscriptionRegistry(this.#link, () => this.#requests.takeId());
+    if (config.keepAlive !== false) {
+      this.#silence = new SilenceWatch(config.keepAlive ?? {}, {
+        probe: () => this.#subscriptions.probe(),
+        isAwaiting: () => this.#requests.pending.size > 0 || this.#subscriptions.isAwaiting,
+        onSilent: (silentMs) => this.#loseSilent(silentMs),
+      });
+    }
     this.#listenToPage("add");
-    this.#link.start();
+    this.#start();
+  }
+
+  /** Credentials of `identity`; keep them to be the same user next time. */
+  get token(): string | undefined {
+    return this.#credentials.current;
+  }
+
+  set token(token: string | undefined) {
+    this.#credentials.current = token;
+  }
+
+  /** Whether the connection has ended for good. */
+  get isClosed(): boolean {
+    return this.#isOver || this.isDisconnectRequested;
   }
 
   /** @internal */
@@ -176,6 +203,12 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     emitter: EventEmitter<SubscribeEvent>,
     queries: string[],
   ): number {
+    if (this.isClosed) {
+      const error = new ClientError("LC0834", "subscribe: the connection is closed");
+      // The caller has not got its handle yet.
+      queueMicrotask(() => emitter.emit("error", this.#errorContext(error), error));
+      return PROBE_QUERY_SET_ID;
+    }
     return this.#subscriptions.add(emitter, queries).querySetId;
   }
 
@@ -185,21 +218,58 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     unsent?.emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
   }
 
+  /** @internal Calls `onEnd` of a subscription that has ended with the connection. */
+  whenClosed(onEnd: (ctx: any) => void): void {
+    queueMicrotask(() => callSafely(onEnd, [this.#context({ tag: "UnsubscribeApplied" })]));
+  }
+
   // Calls --------------------------------------------------------------------------------------------------------
+
+  /**
+   * The reducers, procedures and one-off queries with limits:
+   * `connection.withOptions({ timeoutMs: 5000 }).reducers.addUser({ name })`.
+   */
+  withOptions(options: CallOptions): LimitedCalls<RemoteModule> {
+    checkDuration("timeoutMs", options.timeoutMs);
+    const { remoteModule } = this.#config;
+    return {
+      reducers: makeReducersView(this, remoteModule, options) as ReducersView<RemoteModule>,
+      procedures: makeProceduresView(this, remoteModule, options) as ProceduresView<RemoteModule>,
+      oneOffQuery: (query: string | RowTypedQuery<any, any>) => this.#queryOnce(query, options),
+    };
+  }
 
   /** Calls a reducer with encoded arguments; `reducerArgs` are for the event of the reducer. */
   callReducer(reducerName: string, argsBuffer: Uint8Array, reducerArgs: object = {}): Promise<void> {
-    return this.#call<void>("reducer", reducerName, (writer) => writer.writeBytes(argsBuffer), reducerArgs);
+    return this.#requests.call<void>(
+      "reducer",
+      reducerName,
+      (writer) => writer.writeBytes(argsBuffer),
+      reducerArgs,
+    );
   }
 
-  callReducerWithParams(reducerName: string, paramsType: ProductType, params: object): Promise<void> {
+  callReducerWithParams(
+    reducerName: string,
+    paramsType: ProductType,
+    params: object,
+    options?: CallOptions,
+  ): Promise<void> {
     const serialize = ProductType.makeSerializer(paramsType);
-    return this.#call<void>("reducer", reducerName, (writer) => serialize(writer, params), params);
+    return this.#requests.call<void>(
+      "reducer",
+      reducerName,
+      (writer) => serialize(writer, params),
+      params,
+      options,
+    );
   }
 
   /** Calls a procedure with encoded arguments; the promise has its encoded result. */
   callProcedure(procedureName: string, argsBuffer: Uint8Array): Promise<Uint8Array> {
-    return this.#call<Uint8Array>("procedure", procedureName, (writer) => writer.writeBytes(argsBuffer));
+    return this.#requests.call<Uint8Array>("procedure", procedureName, (writer) =>
+      writer.writeBytes(argsBuffer),
+    );
   }
 
   callProcedureWithParams(
@@ -207,11 +277,14 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     paramsType: ProductType,
     params: object,
     returnType: AlgebraicType,
+    options?: CallOptions,
   ): Promise<any> {
     const { promise, resolve, reject } = pendingPromise<any>("procedure", procedureName);
     const serialize = ProductType.makeSerializer(paramsType);
     const deserialize = AlgebraicType.makeDeserializer(returnType);
-    this.#call<Uint8Array>("procedure", procedureName, (writer) => serialize(writer, params))
+    const write = (writer: BinaryWriter): void => serialize(writer, params);
+    this.#requests
+      .call<Uint8Array>("procedure", procedureName, write, params, options)
       .then((result) => resolve(deserialize(new BinaryReader(result))))
       .catch(reject);
     return promise;
@@ -221,51 +294,13 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   oneOffQuery<Row>(query: RowTypedQuery<Row, any>): Promise<Row[]>;
   oneOffQuery(query: string): Promise<Record<string, any>[]>;
   oneOffQuery(query: string | RowTypedQuery<any, any>): Promise<any[]> {
+    return this.#queryOnce(query);
+  }
+
+  #queryOnce(query: string | RowTypedQuery<any, any>, options?: CallOptions): Promise<any[]> {
     const sql = typeof query === "string" ? query : toSql(query);
-    return this.#request("query", sql, (writer, requestId) => writeOneOffQuery(writer, requestId, sql));
-  }
-
-  #call<T>(
-    kind: "reducer" | "procedure",
-    name: string,
-    writeArguments: (writer: BinaryWriter) => void,
-    args?: object,
-  ): Promise<T> {
-    const write = (writer: BinaryWriter, requestId: number): void =>
-      writeCall(writer, kind, requestId, name, writeArguments);
-    return this.#request<T>(kind, name, write, args);
-  }
-
-  #request<T>(
-    kind: PendingRequest["kind"],
-    name: string,
-    write: (writer: BinaryWriter, requestId: number) => void,
-    args?: object,
-  ): Promise<T> {
-    const { promise, resolve, reject } = pendingPromise<T>(kind, name);
-    const { queuedRequestsMax = QUEUED_REQUESTS_MAX } = this.#config;
-    const refuse = (code: ClientErrorCode, reason: string, cause?: unknown): Promise<T> => {
-      reject(new ClientError(code, `${kind} ${name} was not sent: ${reason}`, { cause }));
-      return promise;
-    };
-    if (this.#isOver || this.isDisconnectRequested) return refuse("LC0834", "the connection is closed");
-    if (!this.#link.isOpen && this.#link.queued.length >= queuedRequestsMax) {
-      return refuse("LC0835", `${queuedRequestsMax} requests wait for a connection already`);
-    }
-    const requestId = this.#nextRequestId;
-    let bytes: Uint8Array<ArrayBuffer>;
-    try {
-      bytes = encodeMessage((writer) => write(writer, requestId));
-    } catch (error) {
-      return refuse("LC0838", `the arguments do not fit the parameters: ${toError(error).message}`, error);
-    }
-    if (bytes.length > REQUEST_BYTES_MAX) {
-      return refuse("LC0837", `it has ${bytes.length} bytes, more than the server takes`);
-    }
-    this.#nextRequestId += 1;
-    this.#pending.add(requestId, { kind, name, args, isSent: false, resolve: resolve as never, reject });
-    this.#link.send({ bytes, requestId });
-    return promise;
+    const write = (writer: BinaryWriter, requestId: number): void => writeOneOffQuery(writer, requestId, sql);
+    return this.#requests.send("query", sql, write, undefined, options);
   }
 
   // The life of the connection -----------------------------------------------------------------------------------
@@ -278,13 +313,33 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     this.#link.close();
   }
 
-  #openSocket(): ReturnType<WebSocketFactory> {
+  #start(): void {
+    const timeoutMs = this.#config.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+    clearTimeout(this.#connectTimer);
+    this.#connectTimer = setTimeout(() => {
+      this.#link.drop(
+        new ClientError("LC0853", `the server did not answer within ${timeoutMs} ms after connecting began`),
+      );
+    }, timeoutMs);
+    this.#link.start();
+  }
+
+  /** Nothing has come for long, not even an answer to a question. */
+  #loseSilent(silentMs: number): void {
+    const seconds = Math.round(silentMs / 1000);
+    this.#jobs.clear();
+    this.#link.drop(new ClientError("LC0856", `nothing has come from the server for ${seconds} s`));
+  }
+
+  async #openSocket(signal: AbortSignal): ReturnType<WebSocketFactory> {
     const { uri, nameOrAddress, createWSFn, compression, lightMode, confirmedReads } = this.#config;
+    const authToken = await this.#credentials.next();
     return createWSFn({
       url: uri,
       wsProtocol: [...PREFERRED_WS_PROTOCOLS],
       nameOrAddress,
-      authToken: this.token,
+      authToken,
+      signal,
       compression,
       lightMode,
       confirmedReads,
@@ -296,29 +351,36 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     if (this.#isOver) return;
     const wasGreeted = this.isActive;
     this.isActive = false;
+    clearTimeout(this.#connectTimer);
+    this.#silence?.stop();
     this.#updater.cancelResync();
-    this.#pending.rejectSent();
+    this.#requests.pending.rejectSent();
     this.#subscriptions.rewind();
     const cause =
       error ?? new ClientError("LC0831", wasGreeted ? "the server ended the connection" : NOT_GREETED);
     if (wasGreeted && Date.now() - this.#greetedAt > STABLE_AFTER_MS) this.#attempt = 0;
     if (!this.isDisconnectRequested) this.connectionError = cause;
     this.#stateChanged();
-    if (!this.#wasConnected && !this.isDisconnectRequested) {
+    const isRefused = cause instanceof ClientError && cause.code === "LC0832";
+    const mayAskAgain = isRefused && !this.isDisconnectRequested && this.#credentials.refused(cause);
+    if (!this.#wasConnected && !this.isDisconnectRequested && !mayAskAgain) {
       this.#emitter.emit("connectError", this.#errorContext(cause), cause);
     }
     // A callback may have asked for the end.
-    if (!this.#mayRetry(cause)) {
+    if (this.isDisconnectRequested || !(mayAskAgain || this.#mayRetry(cause))) {
       this.#finish(
         this.isDisconnectRequested ? undefined : this.#attempt > 0 ? gaveUp(this.#attempt, cause) : error,
       );
       return;
     }
     this.#attempt += 1;
-    const delayMs = reconnectDelayMs(this.#attempt, this.#config.reconnect!);
+    const delayMs = Math.max(
+      reconnectDelayMs(this.#attempt, this.#config.reconnect ?? {}),
+      Math.min(retryAfterOf(cause), RETRY_AFTER_MS_MAX),
+    );
     const retry = (): void => {
       this.#retryTimer = undefined;
-      this.#link.start();
+      this.#start();
     };
     this.#retryTimer = setTimeout(retry, delayMs);
     const info: ReconnectingInfo = { attempt: this.#attempt, delayMs, error: cause };
@@ -328,10 +390,10 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
 
   #mayRetry(error: Error): boolean {
     const { reconnect } = this.#config;
-    if (!reconnect || this.isDisconnectRequested) return false;
+    if (!reconnect) return false;
     if (!this.#wasConnected && !reconnect.retriesFirstAttempt) return false;
     // Trying again would fail in the same way.
-    if (error instanceof ClientError && error.code !== "LC0831" && error.code !== "LC0851") return false;
+    if (error instanceof ClientError && !PASSING_ERRORS.has(error.code)) return false;
     return this.#attempt < (reconnect.maxAttempts ?? Number.POSITIVE_INFINITY);
   }
 
@@ -339,10 +401,20 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     this.#isOver = true;
     this.#link.queued = [];
     this.#listenToPage("remove");
-    this.#pending.rejectAll();
+    this.#requests.pending.rejectAll();
+    this.#endSubscriptions();
     this.#stateChanged();
     if (this.#wasConnected || this.isDisconnectRequested)
       this.#emitter.emit("disconnect", this.#errorContext(error), error);
+  }
+
+  #endSubscriptions(): void {
+    const closed = new ClientError("LC0834", "the connection was closed before the subscription was applied");
+    for (const { state, emitter } of this.#subscriptions.takeAll()) {
+      emitter.emit("closed");
+      if (state === "waiting") emitter.emit("error", this.#errorContext(closed), closed);
+      else if (state !== "applied") emitter.emit("end", this.#context({ tag: "UnsubscribeApplied" }));
+    }
   }
 
   /** Pages sleep and networks change: then a dead socket is noticed, and an attempt does not wait. */
@@ -356,9 +428,11 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     if (this.#retryTimer !== undefined) {
       clearTimeout(this.#retryTimer);
       this.#retryTimer = undefined;
-      this.#link.start();
+      this.#start();
     } else if (this.#link.isSocketClosed) {
       this.#link.drop(undefined);
+    } else {
+      this.#silence?.hurry();
     }
   };
 
@@ -395,7 +469,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       case "InitialConnection":
         this.identity = new Identity(message.identity);
         this.connectionId = new ConnectionId(message.connectionId);
-        this.token ??= message.token;
+        this.#credentials.accepted(message.token);
         yield* this.#greeted();
         break;
       case "SubscribeApplied":
@@ -425,7 +499,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     if (message.tag === "ReducerResult") {
       const { outcome } = message;
       if (outcome.tag === "Ok" && outcome.value.transactionUpdate.querySets.length > 0) return false;
-      const request = this.#pending.take(message.requestId);
+      const request = this.#requests.pending.take(message.requestId);
       if (outcome.tag === "Err")
         request?.reject(new SenderError(new BinaryReader(outcome.value).readString()));
       else if (outcome.tag === "InternalError") request?.reject(new InternalError(outcome.value));
@@ -433,7 +507,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       return true;
     }
     if (message.tag === "ProcedureResult") {
-      const request = this.#pending.take(message.requestId);
+      const request = this.#requests.pending.take(message.requestId);
       if ("value" in message.result) request?.resolve(message.result.value);
       else request?.reject(new InternalError(message.result.error));
       return true;
@@ -443,6 +517,8 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
 
   *#greeted(): Steps {
     this.isActive = true;
+    clearTimeout(this.#connectTimer);
+    this.#silence?.start();
     this.connectionError = undefined;
     this.#greetedAt = Date.now();
     this.#stateChanged();
@@ -464,7 +540,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
       return;
     }
     if (!subscription) {
-      stdbLogger("warn", `rows of the unknown query set ${querySetId} are ignored`);
+      stdbLogger("warn", () => `rows of the unknown query set ${querySetId} are ignored`);
       return;
     }
     const changes = yield* this.#updater.apply(tables);
@@ -484,6 +560,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   }
 
   *#subscriptionFailed(querySetId: number, text: string, isLate: boolean): Steps {
+    if (querySetId === PROBE_QUERY_SET_ID) return;
     const subscription = this.#subscriptions.take(querySetId);
     const error = serverError(text);
     subscription?.emitter.emit("error", this.#errorContext(error), error);
@@ -513,7 +590,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     { requestId, timestampMicros }: ServerMessage & { tag: "ReducerResult" },
     outcome: ReducerOutcome & { tag: "Ok" },
   ): Steps {
-    const request = this.#pending.take(requestId);
+    const request = this.#requests.pending.take(requestId);
     const changes = yield* this.#updater.apply(outcome.value.transactionUpdate.querySets);
     const reducer = { name: request?.name ?? "", args: request?.args ?? {} };
     const value = { timestamp: new Timestamp(timestampMicros), outcome, reducer };
@@ -523,7 +600,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   }
 
   *#queryAnswered({ requestId, result }: ServerMessage & { tag: "OneOffQueryResult" }): Steps {
-    const request = this.#pending.take(requestId);
+    const request = this.#requests.pending.take(requestId);
     if (!request) return;
     if ("error" in result) {
       request.reject(serverError(result.error));
@@ -573,6 +650,10 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
 /** An error whose text is the server's. */
 function serverError(text: string): ClientError {
   return new ClientError("LC0836", text, { isServerText: true });
+}
+
+function retryAfterOf(error: Error): number {
+  return (error instanceof ClientError && error.retryAfterMs) || 0;
 }
 
 function gaveUp(attempts: number, cause: Error): ClientError {

@@ -1,15 +1,17 @@
 // Package `lightcone`: the client, and the types that modules and clients share.
 
 export * from "../core";
+export type { CallOptions } from "./calls";
 export { ClientCache, type TableCache } from "./client_cache";
 export { ClientError, type ClientErrorCode } from "./client_error";
 export type { ClientDbView, ClientTable, ClientTableCore, TableDefForTableName } from "./client_table";
 export { deepEqual, hasOwn } from "./compat";
+export type { ConnectionEvent, DbConnectionConfig } from "./connection_config";
+export type { TokenRequest, TokenSource, UnauthorizedHandler } from "./credentials";
 export { DbConnectionBuilder } from "./db_connection_builder";
 export {
-  type ConnectionEvent,
-  type DbConnectionConfig,
   DbConnectionImpl,
+  type LimitedCalls,
   type RemoteModuleOf,
 } from "./db_connection_impl";
 export type {
@@ -42,6 +44,7 @@ export {
 } from "./reducers";
 export type { RemoteModule, UntypedRemoteModule } from "./remote_module";
 export { type ConvertToAccessorMap, convertToAccessorMap, schema } from "./schema";
+export type { KeepAliveOptions } from "./silence_watch";
 export type { WebSocketAdapter, WebSocketArgs, WebSocketFactory } from "./socket";
 export { type SubscribeEvent, SubscriptionBuilderImpl, SubscriptionHandleImpl } from "./subscriptions";
 export type {

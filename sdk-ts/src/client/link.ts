@@ -12,7 +12,8 @@ export interface Outgoing {
 }
 
 export interface LinkHandlers {
-  open(): Promise<WebSocketAdapter>;
+  /** Opens a socket, unless the signal says that nobody wants it any more. */
+  open(signal: AbortSignal): Promise<WebSocketAdapter>;
   /** The socket is open; what is put in front of the queue now is sent first. */
   onOpen(): void;
   onSent(message: Outgoing): void;
@@ -23,9 +24,14 @@ export interface LinkHandlers {
 /** Messages are put together up to this size in one payload of v3. */
 const PAYLOAD_BYTES_MAX = 256 * 1024;
 
+/** So long the server may take to answer a close, before the connection counts as closed. */
+const CLOSE_TIMEOUT_MS = 5000;
+
 export class Link {
   readonly #handlers: LinkHandlers;
   #socket: WebSocketAdapter | undefined;
+  #opening: AbortController | undefined;
+  #closeTimer: ReturnType<typeof setTimeout> | undefined;
   #isOpen = false;
   #isV3 = false;
   /** Events of an earlier socket are ignored. */
@@ -61,7 +67,9 @@ export class Link {
       if (epoch === this.#epoch) this.drop(error);
     };
     // A factory that throws at once is treated like one whose promise is rejected.
-    const opening = new Promise<WebSocketAdapter>((resolve) => resolve(this.#handlers.open()));
+    const abort = new AbortController();
+    this.#opening = abort;
+    const opening = new Promise<WebSocketAdapter>((resolve) => resolve(this.#handlers.open(abort.signal)));
     opening.then(
       (socket) => {
         if (epoch !== this.#epoch) {
@@ -107,15 +115,30 @@ export class Link {
     this.#handlers.onLost(error);
   }
 
-  /** Asks the server to end the connection; `onLost` follows when it has. */
+  /** Asks the server to end the connection; `onLost` follows when it has, or when it does not answer. */
   close(): void {
-    if (this.#socket && !this.isSocketClosed) this.#socket.close();
-    else this.drop(undefined);
+    if (!this.#socket || this.isSocketClosed) {
+      this.drop(undefined);
+      return;
+    }
+    const epoch = this.#epoch;
+    const giveUp = (): void => {
+      if (epoch === this.#epoch) this.drop(undefined);
+    };
+    this.#socket.close();
+    if (epoch === this.#epoch) this.#closeTimer = setTimeout(giveUp, CLOSE_TIMEOUT_MS);
+  }
+
+  /** Takes a message out of the queue. */
+  forget(requestId: number): void {
+    this.#queue = this.#queue.filter((message) => message.requestId !== requestId);
   }
 
   #detach(): WebSocketAdapter | undefined {
     const socket = this.#socket;
     this.#epoch += 1;
+    clearTimeout(this.#closeTimer);
+    this.#opening?.abort();
     this.#socket = undefined;
     this.#isOpen = false;
     return socket;

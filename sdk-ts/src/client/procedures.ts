@@ -11,6 +11,7 @@ import {
   type TypeBuilder,
   toCamelCase,
 } from "../core";
+import type { CallOptions } from "./calls";
 import type { ParamsObj } from "./reducers";
 import type { UntypedRemoteModule } from "./remote_module";
 
@@ -88,16 +89,21 @@ interface Caller {
     paramsType: ProductType,
     params: object,
     returnType: AlgebraicType,
+    options?: CallOptions,
   ): Promise<any>;
 }
 
 /** The functions that call the procedures of a module. */
-export function makeProceduresView(caller: Caller, module: UntypedProceduresDef): object {
+export function makeProceduresView(
+  caller: Caller,
+  module: UntypedProceduresDef,
+  options?: CallOptions,
+): object {
   const view: Record<string, (params?: object) => Promise<any>> = {};
   for (const { name, accessorName, params: declared, returnType } of module.procedures) {
     const paramsType = new RowBuilder(declared as ParamsObj).algebraicType.value as ProductType;
     view[accessorName] = (params = {}) =>
-      caller.callProcedureWithParams(name, paramsType, params, returnType.algebraicType);
+      caller.callProcedureWithParams(name, paramsType, params, returnType.algebraicType, options);
   }
   return view;
 }

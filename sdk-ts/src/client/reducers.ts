@@ -8,6 +8,7 @@ import {
   type RowObj,
   toCamelCase,
 } from "../core";
+import type { CallOptions } from "./calls";
 import type { SubscriptionEventContextInterface } from "./event_context";
 import type { UntypedRemoteModule } from "./remote_module";
 
@@ -109,14 +110,19 @@ export function reducers(...args: any[]): Reducers<any> {
 }
 
 interface Caller {
-  callReducerWithParams(name: string, paramsType: ProductType, params: object): Promise<void>;
+  callReducerWithParams(
+    name: string,
+    paramsType: ProductType,
+    params: object,
+    options?: CallOptions,
+  ): Promise<void>;
 }
 
 /** The functions that call the reducers of a module. */
-export function makeReducersView(caller: Caller, module: UntypedReducersDef): object {
+export function makeReducersView(caller: Caller, module: UntypedReducersDef, options?: CallOptions): object {
   const view: Record<string, (params?: object) => Promise<void>> = {};
   for (const { name, accessorName, paramsType } of module.reducers) {
-    view[accessorName] = (params = {}) => caller.callReducerWithParams(name, paramsType, params);
+    view[accessorName] = (params = {}) => caller.callReducerWithParams(name, paramsType, params, options);
   }
   return view;
 }

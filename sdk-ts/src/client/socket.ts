@@ -2,6 +2,7 @@
 
 import { ClientError, toError } from "./client_error";
 import { canReadBrotli, canReadGzip, decompressPayload } from "./compression";
+import { reconnectDelayMs } from "./reconnect";
 
 export const V2_WS_PROTOCOL = "v2.bsatn.spacetimedb";
 export const V3_WS_PROTOCOL = "v3.bsatn.spacetimedb";
@@ -30,6 +31,8 @@ export interface WebSocketArgs {
   compression: "gzip" | "brotli" | "none";
   lightMode: boolean;
   confirmedReads?: boolean;
+  /** Aborted when nobody waits for the socket any more. */
+  signal?: AbortSignal;
 }
 
 export type WebSocketFactory = (args: WebSocketArgs) => Promise<WebSocketAdapter>;
@@ -63,29 +66,90 @@ function endpoint(base: URL, path: string): URL {
   return new URL(path, root);
 }
 
+/** Attempts to get a short-lived token within one attempt to connect, and the longest wait between two of them. */
+const TOKEN_ATTEMPTS_MAX = 4;
+const TOKEN_WAIT_MS_MAX = 5000;
+
 /** A token of some seconds for the URL of the socket, as the long-lived one should not stand in logs (§2.5). */
-async function shortLivedToken(base: URL, token: string): Promise<string> {
+async function shortLivedToken(base: URL, token: string, signal?: AbortSignal): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    const result = await askForToken(base, token, signal);
+    if (typeof result === "string") return result;
+    const waitMs = Math.max(reconnectDelayMs(attempt, {}), result.retryAfterMs ?? 0);
+    // What takes longer is left to reconnecting, which heeds the server's wish as well.
+    const isWorthWaiting = result.isPassing && waitMs <= TOKEN_WAIT_MS_MAX;
+    if (!isWorthWaiting || attempt === TOKEN_ATTEMPTS_MAX || signal?.aborted) throw result.error;
+    await sleep(waitMs, signal);
+  }
+}
+
+interface TokenFailure {
+  readonly error: ClientError;
+  /** Whether it may be different in a moment. */
+  readonly isPassing: boolean;
+  readonly retryAfterMs?: number;
+}
+
+async function askForToken(base: URL, token: string, signal?: AbortSignal): Promise<string | TokenFailure> {
   const url = endpoint(base, "v1/identity/websocket-token");
   url.protocol = url.protocol === "wss:" ? "https:" : url.protocol === "ws:" ? "http:" : url.protocol;
   let response: Response;
   try {
-    response = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${token}` } });
-  } catch (error) {
-    throw new ClientError("LC0831", `cannot reach ${url.origin}: ${toError(error).message}`, {
-      cause: error,
+    response = await fetch(url, { method: "POST", headers: { Authorization: `Bearer ${token}` }, signal });
+  } catch (cause) {
+    const error = new ClientError("LC0831", `cannot reach ${url.origin}: ${toError(cause).message}`, {
+      cause,
     });
+    return { error, isPassing: false };
   }
-  if (!response.ok) {
-    const reason = await response.text().catch(() => "");
-    const details = reason === "" ? "" : `: ${reason}`;
-    // 4xx is about the token; anything else may pass.
-    const code = response.status >= 400 && response.status < 500 ? "LC0832" : "LC0831";
-    throw new ClientError(
-      code,
-      `Failed to verify token: ${response.statusText || response.status}${details}`,
-    );
+  const { status, statusText } = response;
+  const text = await response.text().catch(() => "");
+  if (response.ok) {
+    const shortLived = tokenIn(text);
+    if (shortLived !== undefined) return shortLived;
+    const message = `${url.href} did not answer with a token; is this the address of the server?`;
+    return { error: new ClientError("LC0831", message), isPassing: false };
   }
-  return ((await response.json()) as { token: string }).token;
+  const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"));
+  // These are about the token; anything else may pass.
+  const code = status === 400 || status === 401 || status === 403 ? "LC0832" : "LC0831";
+  const details = text === "" ? "" : `: ${text.slice(0, REASON_CHARACTERS_MAX)}`;
+  const error = new ClientError(code, `Failed to verify token: ${statusText || status}${details}`, {
+    retryAfterMs,
+  });
+  return { error, isPassing: status === 408 || status === 429 || status >= 500, retryAfterMs };
+}
+
+/** A proxy may answer with a page. */
+const REASON_CHARACTERS_MAX = 300;
+
+function tokenIn(json: string): string | undefined {
+  try {
+    const { token } = JSON.parse(json) as { token?: unknown };
+    return typeof token === "string" ? token : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Milliseconds of a `Retry-After`, which is a number of seconds or a date. */
+function parseRetryAfter(value: string | null): number | undefined {
+  if (!value) return undefined;
+  const waitMs = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
+}
+
+/** Waits, but not longer than somebody is interested. */
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms);
+    function done(): void {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    }
+    signal?.addEventListener("abort", done);
+  });
 }
 
 function compressionParameter(wanted: WebSocketArgs["compression"]): string {
@@ -98,11 +162,13 @@ function compressionParameter(wanted: WebSocketArgs["compression"]): string {
 export async function openWebSocket(args: WebSocketArgs): Promise<WebSocket> {
   const url = endpoint(args.url, `v1/database/${encodeURIComponent(args.nameOrAddress)}/subscribe`);
   url.protocol = url.protocol === "https:" ? "wss:" : url.protocol === "http:" ? "ws:" : url.protocol;
-  if (args.authToken) url.searchParams.set("token", await shortLivedToken(args.url, args.authToken));
+  if (args.authToken)
+    url.searchParams.set("token", await shortLivedToken(args.url, args.authToken, args.signal));
   url.searchParams.set("compression", compressionParameter(args.compression));
   if (args.lightMode) url.searchParams.set("light", "true");
   if (args.confirmedReads !== undefined) url.searchParams.set("confirmed", String(args.confirmedReads));
   const Socket = await findWebSocket();
+  if (args.signal?.aborted) throw new ClientError("LC0831", "nobody waits for this connection any more");
   const socket = new Socket(url.href, args.wsProtocol);
   socket.binaryType = "arraybuffer";
   return socket;

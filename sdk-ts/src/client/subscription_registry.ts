@@ -5,6 +5,9 @@ import type { Link, Outgoing } from "./link";
 import type { SubscribeEvent, Subscription } from "./subscriptions";
 import { encodeMessage, writeSubscribe, writeUnsubscribe } from "./wire";
 
+/** Query set of a message that is sent only to hear an answer. */
+export const PROBE_QUERY_SET_ID = 0xffff_ffff;
+
 export class SubscriptionRegistry {
   readonly #link: Link;
   readonly #nextRequestId: () => number;
@@ -111,6 +114,26 @@ export class SubscriptionRegistry {
     if (this.#awaited?.size !== 0) return false;
     this.#awaited = undefined;
     return true;
+  }
+
+  /** All subscriptions; they are forgotten. */
+  takeAll(): Subscription[] {
+    const all = [...this.#subscriptions.values()];
+    this.#subscriptions.clear();
+    return all;
+  }
+
+  /** Whether rows of a subscription are on their way. */
+  get isAwaiting(): boolean {
+    for (const { state } of this.#subscriptions.values()) if (state !== "applied") return true;
+    return (this.#awaited?.size ?? 0) > 0;
+  }
+
+  /** Asks for an answer that changes nothing: there never is a query set of this number. */
+  probe(): void {
+    const requestId = this.#nextRequestId();
+    const bytes = encodeMessage((writer) => writeUnsubscribe(writer, requestId, PROBE_QUERY_SET_ID));
+    this.#link.send({ bytes, requestId, querySetId: PROBE_QUERY_SET_ID });
   }
 
   /** Subscriptions that were ended while there was no connection; they are forgotten. */

@@ -6,9 +6,11 @@ import { ClientError } from "./client_error";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
+import { stdbLogger } from "./logger";
 import type { UntypedRemoteModule } from "./remote_module";
 
-export type SubscribeEvent = "applied" | "error" | "end";
+/** `closed`: the connection is over; the handle is told, the application hears of it by `onDisconnect`. */
+export type SubscribeEvent = "applied" | "error" | "end" | "closed";
 
 /**
  * `waiting`: not applied yet. `applied`: its rows are in the cache. `ending`: unsubscribed, but not confirmed.
@@ -88,6 +90,11 @@ export class SubscriptionBuilderImpl<RemoteModule extends UntypedRemoteModule> {
   }
 }
 
+/** Nobody listens to the errors of this subscription. */
+function reportUnheard(_: unknown, error: Error): void {
+  stdbLogger("warn", `a subscription failed, and it has no onError: ${error.message}`);
+}
+
 /** A running subscription. */
 export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
   readonly #db: DbConnectionImpl<RemoteModule>;
@@ -96,6 +103,8 @@ export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
   #isActive = false;
   #isEnded = false;
   #isUnsubscribed = false;
+  /** Whether it ended with the connection. */
+  #isClosed = false;
 
   constructor(
     db: DbConnectionImpl<RemoteModule>,
@@ -107,8 +116,12 @@ export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
     this.#emitter.on("applied", () => (this.#isActive = true));
     this.#emitter.on("error", () => this.#end());
     this.#emitter.on("end", () => this.#end());
+    this.#emitter.on("closed", () => {
+      this.#isClosed = true;
+      this.#end();
+    });
     if (onApplied) this.#emitter.on("applied", onApplied);
-    if (onError) this.#emitter.on("error", onError);
+    this.#emitter.on("error", onError ?? reportUnheard);
     this.#querySetId = db.registerSubscription(this, this.#emitter, querySql);
   }
 
@@ -128,6 +141,11 @@ export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
   }
 
   #unsubscribe(onEnd?: (ctx: SubscriptionEventContextInterface<RemoteModule>) => void): void {
+    if (this.#isClosed || this.#db.isDisconnectRequested) {
+      // Whoever tidies up after `disconnect` finds everything done.
+      if (onEnd) this.#db.whenClosed(onEnd);
+      return;
+    }
     if (this.#isEnded || this.#isUnsubscribed) {
       throw new ClientError("LC0849", "this subscription has ended or was unsubscribed before");
     }
@@ -136,13 +154,13 @@ export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
     this.#db.unregisterSubscription(this.#querySetId);
   }
 
-  /** Whether it ended by `unsubscribe` or an error. */
+  /** Whether it ended: by `unsubscribe`, an error, or the end of the connection. */
   isEnded(): boolean {
-    return this.#isEnded;
+    return this.#isEnded || this.#db.isDisconnectRequested;
   }
 
   /** Whether it was applied and has not ended. It stays active while the connection is being restored. */
   isActive(): boolean {
-    return this.#isActive;
+    return this.#isActive && !this.#db.isDisconnectRequested;
   }
 }

@@ -1,6 +1,14 @@
-// Connections that components share: one for each server and database, closed when nobody uses it any more.
+// Connections that components share: one for each session, which is a server, a database and a token; closed when nobody
+// uses it any more, and replaced when it is dead.
 
-import { ConnectionId, type DbConnectionBuilder, type DbConnectionImpl, type Identity } from "../client";
+import {
+  ConnectionId,
+  type DbConnectionBuilder,
+  type DbConnectionImpl,
+  type Identity,
+  type TokenSource,
+} from "../client";
+import { reconnectDelayMs } from "../client/reconnect";
 
 /** State of the connection of a provider. */
 export interface ConnectionState {
@@ -15,9 +23,14 @@ export interface ConnectionState {
 
 interface Entry {
   connection: DbConnectionImpl<any> | undefined;
+  /** What the connection was made with. */
+  builder: DbConnectionBuilder<any> | undefined;
   state: ConnectionState;
   users: number;
   closing: ReturnType<typeof setTimeout> | undefined;
+  /** Replacements in a row that did not come to a greeting. */
+  failures: number;
+  replacing: ReturnType<typeof setTimeout> | undefined;
   readonly listeners: Set<() => void>;
 }
 
@@ -28,20 +41,60 @@ export const DISCONNECTED: ConnectionState = {
   getConnection: () => null,
 };
 
-const entries = new Map<string, Entry>();
+const entries = /* @__PURE__ */ new Map<string, Entry>();
 
-export function keyOf(builder: DbConnectionBuilder<any>): string {
-  return `${builder.getUri()} ${builder.getModuleName()}`;
+// Sessions ---------------------------------------------------------------------------------------------------------
+
+/** What a provider's builder asks for. Builders of the same session share a connection. */
+export interface Session {
+  readonly key: string;
+  readonly place: string;
+  readonly token: string | TokenSource | undefined;
 }
+
+const sourceIds = /* @__PURE__ */ new WeakMap<TokenSource, number>();
+let sources = 0;
+
+function idOf(source: TokenSource): number {
+  let id = sourceIds.get(source);
+  if (id === undefined) sourceIds.set(source, (id = ++sources));
+  return id;
+}
+
+/** The session of a builder: `current` if it asks for nothing else. */
+export function sessionOf(builder: DbConnectionBuilder<any>, current?: Session): Session {
+  const { token, settings } = builder.sessionSettings();
+  const place = `${builder.getUri()} ${builder.getModuleName()} ${settings}`;
+  if (current && current.place === place && isSameToken(current, token)) return current;
+  if (typeof token === "function") return { key: `${place} by ${idOf(token)}`, place, token };
+  // An application that stores its first token asks with it for the session that it has already.
+  for (const [key, { connection }] of entries) {
+    const isSame = token !== undefined && connection?.token === token && !connection.isClosed;
+    if (isSame && key.startsWith(`${place} `)) return { key, place, token };
+  }
+  return { key: `${place} ${token === undefined ? "anonymous" : `as ${token}`}`, place, token };
+}
+
+function isSameToken({ key, token: before }: Session, token: Session["token"]): boolean {
+  if (before === token) return true;
+  // Functions are often written inside of a component and are others at each rendering.
+  if (typeof token === "function") return typeof before === "function";
+  return token !== undefined && entries.get(key)?.connection?.token === token;
+}
+
+// Use --------------------------------------------------------------------------------------------------------------
 
 function entryOf(key: string): Entry {
   let entry = entries.get(key);
   if (!entry) {
     entry = {
       connection: undefined,
+      builder: undefined,
       state: DISCONNECTED,
       users: 0,
       closing: undefined,
+      failures: 0,
+      replacing: undefined,
       listeners: new Set(),
     };
     entries.set(key, entry);
@@ -55,10 +108,34 @@ export function retain(key: string, builder: DbConnectionBuilder<any>): void {
   entry.users += 1;
   clearTimeout(entry.closing);
   entry.closing = undefined;
-  // A connection that the application ended by itself is replaced by a new one.
-  if (entry.connection && !entry.connection.isDisconnectRequested) return;
+  // One that has ended, by itself or by the application, is not handed out again.
+  if (!entry.connection || entry.connection.isClosed) connect(entry, builder);
+}
+
+/**
+ * A provider has got another builder for the same session: the application wants another try if its connection is dead.
+ * Tries that fail come ever slower, since a builder made in a component is another one at each rendering.
+ */
+export function renew(key: string, builder: DbConnectionBuilder<any>): void {
+  const entry = entryOf(key);
+  const { connection } = entry;
+  if (!connection?.isClosed || connection.isDisconnectRequested || entry.builder === builder) return;
+  if (entry.replacing !== undefined || entry.users === 0) return;
+  const replace = (): void => {
+    entry.replacing = undefined;
+    if (entry.connection === connection && entry.users > 0) connect(entry, builder);
+  };
+  const waitMs = entry.failures === 0 ? 0 : reconnectDelayMs(entry.failures, {});
+  entry.failures += 1;
+  entry.replacing = setTimeout(replace, waitMs);
+}
+
+function connect(entry: Entry, builder: DbConnectionBuilder<any>): void {
+  clearTimeout(entry.replacing);
+  entry.replacing = undefined;
   const connection: DbConnectionImpl<any> = builder.withReconnectByDefault().build();
   entry.connection = connection;
+  entry.builder = builder;
   connection.onStateChange(() => publish(entry, connection));
   publish(entry, connection);
 }
@@ -69,6 +146,7 @@ export function release(key: string): void {
   entry.users -= 1;
   if (entry.users > 0) return;
   entry.closing = setTimeout(() => {
+    clearTimeout(entry.replacing);
     entry.connection?.disconnect();
     entry.connection = undefined;
     entry.state = DISCONNECTED;
@@ -79,6 +157,7 @@ export function release(key: string): void {
 function publish(entry: Entry, connection: DbConnectionImpl<any>): void {
   if (entry.connection !== connection) return;
   const { isActive, identity, token, connectionId, connectionError } = connection;
+  if (isActive) entry.failures = 0;
   entry.state = { isActive, identity, token, connectionId, connectionError, getConnection: () => connection };
   for (const listener of [...entry.listeners]) listener();
 }

@@ -5,9 +5,11 @@ import { ClientError, type DbConnectionBuilder, type DbConnectionImpl } from "..
 import {
   type ConnectionState,
   DISCONNECTED,
-  keyOf,
   release,
+  renew,
   retain,
+  type Session,
+  sessionOf,
   snapshot,
   subscribe,
 } from "./connection_pool";
@@ -21,12 +23,17 @@ export interface SpacetimeDBProviderProps<DbConnection extends DbConnectionImpl<
   children?: React.ReactNode;
 }
 
-/** Connects the components below it. The connection is restored when it is lost. */
+/**
+ * Connects the components below it. The connection is restored when it is lost. A builder with another server, database or
+ * token is another connection; another builder with the same ones replaces a connection that has ended with an error.
+ */
 export function SpacetimeDBProvider<DbConnection extends DbConnectionImpl<any>>({
   connectionBuilder,
   children,
 }: SpacetimeDBProviderProps<DbConnection>): React.JSX.Element {
-  const key = keyOf(connectionBuilder);
+  const session = React.useRef<Session>(undefined);
+  session.current = sessionOf(connectionBuilder, session.current);
+  const { key } = session.current;
   const builder = React.useRef(connectionBuilder);
   builder.current = connectionBuilder;
   const listen = React.useCallback((listener: () => void) => subscribe(key, listener), [key]);
@@ -39,6 +46,7 @@ export function SpacetimeDBProvider<DbConnection extends DbConnectionImpl<any>>(
     retain(key, builder.current);
     return () => release(key);
   }, [key]);
+  React.useEffect(() => renew(key, connectionBuilder), [key, connectionBuilder]);
   return React.createElement(SpacetimeDBContext.Provider, { value: state }, children);
 }
 

@@ -143,7 +143,13 @@ test("a commit of one row looks at this row only, however many rows and views th
 test("views that come late look at all rows once or twice, not once for each", () => {
   const source = new Source();
   let reads = 0;
-  source.wrap = (row) => new Proxy(row, { get: (target, key) => (reads++, target[key as string]) });
+  source.wrap = (row) =>
+    new Proxy(row, {
+      get: (target, key) => {
+        reads += 1;
+        return target[key as string];
+      },
+    });
   source.commit(Array.from({ length: 10_000 }, (_, id) => ({ id, name: `n${id % 20}` })));
   reads = 0;
   const views = Array.from({ length: 20 }, (_, n) => {

@@ -1,0 +1,69 @@
+// Whose connection it is: a token that stays, or one that is asked for at each attempt; and what happens when the server
+// refuses it.
+
+import { ClientError, toError } from "./client_error";
+
+/** What a function given to `withToken` is told. */
+export interface TokenRequest {
+  /** The token that the server has just refused: a token kept somewhere should not be this one. */
+  refusedToken?: string;
+}
+
+type Token = string | null | undefined;
+
+/** Asked for a token before each attempt to connect; nothing means a new anonymous identity. */
+export type TokenSource = (request: TokenRequest) => Token | Promise<Token>;
+
+/** Called when the server refuses the token: what it returns is used instead, nothing means a new identity. */
+export type UnauthorizedHandler = (error: Error) => Token | Promise<Token>;
+
+/** Refusals in a row after which the connection ends: trying further would only be a burden to the server. */
+const REFUSALS_MAX = 3;
+
+export class Credentials {
+  /** What the next attempt uses, unless there is a source; after the greeting, what the server calls us by. */
+  current: string | undefined;
+  readonly #source: TokenSource | undefined;
+  readonly #onUnauthorized: UnauthorizedHandler | undefined;
+  #refusal: Error | undefined;
+  #refusals = 0;
+
+  constructor(token: string | TokenSource | undefined, onUnauthorized: UnauthorizedHandler | undefined) {
+    if (typeof token === "function") this.#source = token;
+    else this.current = token;
+    this.#onUnauthorized = onUnauthorized;
+  }
+
+  /** The token of the next attempt. */
+  async next(): Promise<string | undefined> {
+    const refusal = this.#refusal;
+    const refusedToken = refusal && this.current;
+    try {
+      if (this.#source) this.current = (await this.#source({ refusedToken })) ?? undefined;
+      else if (refusal) this.current = (await this.#onUnauthorized?.(refusal)) ?? undefined;
+    } catch (error) {
+      throw new ClientError("LC0855", `the application has no token: ${toError(error).message}`, {
+        cause: error,
+      });
+    }
+    if (this.current !== undefined && typeof this.current !== "string") {
+      throw new ClientError("LC0855", `the application's token is not a string but ${typeof this.current}`);
+    }
+    this.#refusal = undefined;
+    return this.current;
+  }
+
+  /** The server refused the token. Returns whether the next attempt may have another one. */
+  refused(error: Error): boolean {
+    this.#refusals += 1;
+    if (this.#refusals > REFUSALS_MAX || !(this.#source || this.#onUnauthorized)) return false;
+    this.#refusal = error;
+    return true;
+  }
+
+  /** The server took it. A token of the server's own is for those who had none. */
+  accepted(token: string): void {
+    this.current ??= token;
+    this.#refusals = 0;
+  }
+}
