@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import * as npm from "spacetimedb";
 import { afterAll, describe, expect, it } from "vitest";
 import * as ours from "../src/core";
-import { setCodeGeneration } from "../src/core/codec";
+import { findMisfit } from "../src/core/checks";
+import { serializerOf, setCodeGeneration } from "../src/core/codec";
 
 const { AlgebraicType: A } = ours;
 
@@ -113,6 +114,18 @@ function plain(value: any): any {
   return value;
 }
 
+/** A copy of a value in which one part, chosen by a number, is another. */
+function replacePart(value: any, at: number, other: unknown): any {
+  if (Array.isArray(value) && value.length > 0) {
+    return value.map((part, i) => (i === at % value.length ? replacePart(part, at >> 1, other) : part));
+  }
+  const keys =
+    value !== null && typeof value === "object" && !ArrayBuffer.isView(value) ? Object.keys(value) : [];
+  if (keys.length === 0 || at % 7 === 0) return other;
+  const key = keys[at % keys.length]!;
+  return { ...value, [key]: replacePart(value[key], at >> 1, other) };
+}
+
 afterAll(() => setCodeGeneration(undefined));
 
 describe.each([
@@ -134,6 +147,42 @@ describe.each([
       }),
       { numRuns: 1500 },
     );
+  });
+
+  it("with checks writes the same, and refuses what does not fit, wherever it is", () => {
+    setCodeGeneration(generates);
+    const writeChecked = (type: ours.AlgebraicType, value: unknown): string => {
+      const writer = new ours.BinaryWriter(1);
+      serializerOf(type, undefined, true)(writer, value);
+      return hex(writer.getBuffer());
+    };
+    fc.assert(
+      fc.property(anyTypeAndValue, ([type, value]) => {
+        expect(findMisfit(type, value, "")).toBeUndefined();
+        expect(writeChecked(type, value)).toBe(hex(encode(ours, type, value)));
+      }),
+      { numRuns: 1000 },
+    );
+    // A value of another type fits or not; both ways of looking at it agree.
+    let refused = 0;
+    const anything = fc.oneof(
+      fc.anything(),
+      anyTypeAndValue.map(([, value]) => value),
+    );
+    fc.assert(
+      fc.property(anyTypeAndValue, anything, fc.nat(), ([type, good], bad, at) => {
+        const value = replacePart(good, at, bad);
+        const found = findMisfit(type, value, "");
+        if (found === undefined) {
+          writeChecked(type, value);
+        } else {
+          refused += 1;
+          expect(() => writeChecked(type, value), found).toThrow();
+        }
+      }),
+      { numRuns: 3000 },
+    );
+    expect(refused).toBeGreaterThan(500);
   });
 
   it("writes both sides of a result with their own types", () => {

@@ -255,7 +255,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     params: object,
     options?: CallOptions,
   ): Promise<void> {
-    const serialize = ProductType.makeSerializer(paramsType);
+    const serialize = ProductType.makeArgumentsSerializer(paramsType);
     return this.#requests.call<void>(
       "reducer",
       reducerName,
@@ -280,7 +280,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     options?: CallOptions,
   ): Promise<any> {
     const { promise, resolve, reject } = pendingPromise<any>("procedure", procedureName);
-    const serialize = ProductType.makeSerializer(paramsType);
+    const serialize = ProductType.makeArgumentsSerializer(paramsType);
     const deserialize = AlgebraicType.makeDeserializer(returnType);
     const write = (writer: BinaryWriter): void => serialize(writer, params);
     this.#requests

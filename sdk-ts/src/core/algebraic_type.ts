@@ -1,6 +1,7 @@
 import * as AlgebraicTypeVariants from "./algebraic_type_variants";
 import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
+import { findMisfit } from "./checks";
 import { deserializerOf, serializerOf } from "./codec";
 
 /** A field of a product. */
@@ -128,6 +129,19 @@ function bytesAsKey(ty: AlgebraicTypeType, value: any): string {
 /** A product on its own, without the tag that makes it an `AlgebraicType`. */
 export type ProductType = ProductTypeType;
 export const ProductType = {
+  /** @internal As `makeSerializer`; an argument that does not fit is an error that says which one and why. */
+  makeArgumentsSerializer(ty: ProductTypeType): Serializer<any> {
+    const type = wrapped("Product", ty);
+    const write = serializerOf(type, undefined, true);
+    return (writer, value) => {
+      try {
+        write(writer, value);
+      } catch (error) {
+        const found = findMisfit(type, value, "");
+        throw found === undefined ? error : new TypeError(found);
+      }
+    };
+  },
   makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): Serializer<any> {
     return serializerOf(wrapped("Product", ty), typespace);
   },

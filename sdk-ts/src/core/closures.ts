@@ -1,4 +1,5 @@
 import type { AlgebraicTypeType, Deserializer, Serializer, TypespaceType } from "./algebraic_type";
+import { CHECKS, isBytes, isList, isObject, misfit } from "./checks";
 import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
 import { badTag, badValue } from "./errors";
 import { makeSpecial } from "./special";
@@ -13,9 +14,13 @@ export function checkEmptyElements(count: number): void {
 }
 
 /** The function for a part of a type; the parts of one that contains itself are made when first needed. */
-function writerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): Serializer<any> {
-  if (type.tag !== "Product" && type.tag !== "Sum") return closureSerializer(type, typespace);
-  return (writer, value) => serializerOf(type, typespace)(writer, value);
+function writerOf(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  isChecked: boolean,
+): Serializer<any> {
+  if (type.tag !== "Product" && type.tag !== "Sum") return closureSerializer(type, typespace, isChecked);
+  return (writer, value) => serializerOf(type, typespace, isChecked)(writer, value);
 }
 
 function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): Deserializer<any> {
@@ -23,22 +28,52 @@ function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined)
   return (reader) => deserializerOf(type, typespace)(reader);
 }
 
-export function closureSerializer(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
+/** As `write`, for values that pass a test, which `undefined` stands for none. */
+function testing(test: ((value: unknown) => boolean) | undefined, write: Serializer<any>): Serializer<any> {
+  if (!test) return write;
+  return (writer, value) => {
+    if (!test(value)) misfit();
+    write(writer, value);
+  };
+}
+
+export function closureSerializer(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  isChecked: boolean,
+): Serializer<any> {
+  const write = uncheckedClosure(type, typespace, isChecked);
+  return isChecked ? testing(testOf(type), write) : write;
+}
+
+/** What a value must be, apart from its parts. */
+function testOf(type: AlgebraicTypeType): ((value: unknown) => boolean) | undefined {
+  if (type.tag === "Array") return type.value.tag === "U8" ? isBytes : isList;
+  if (type.tag === "Sum") return sumShape(type.value).kind === "option" ? undefined : isObject;
+  if (type.tag === "Product") return isUnit(type) ? undefined : isObject;
+  return CHECKS[type.tag]?.fits;
+}
+
+function uncheckedClosure(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  isChecked: boolean,
+): Serializer<any> {
   switch (type.tag) {
     case "Ref": {
       const target = resolve(type.value, typespace);
-      return (writer, value) => serializerOf(target, typespace)(writer, value);
+      return (writer, value) => serializerOf(target, typespace, isChecked)(writer, value);
     }
     case "Product": {
       const shape = productShape(type.value);
       if (shape.kind === "special") {
-        const write = writerOf(shape.type, typespace);
+        const write = writerOf(shape.type, typespace, isChecked);
         const { field } = shape;
         return (writer, value) => write(writer, value[field]);
       }
       const fields = type.value.elements.map((element) => ({
         name: element.name!,
-        write: writerOf(element.algebraicType, typespace),
+        write: writerOf(element.algebraicType, typespace, isChecked),
       }));
       return (writer, value) => {
         for (const field of fields) field.write(writer, value[field.name]);
@@ -47,7 +82,7 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
     case "Sum": {
       const shape = sumShape(type.value);
       if (shape.kind === "option") {
-        const write = writerOf(shape.some, typespace);
+        const write = writerOf(shape.some, typespace, isChecked);
         return (writer, value) => {
           if (value === undefined || value === null) {
             writer.writeU8(1);
@@ -58,8 +93,8 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
         };
       }
       if (shape.kind === "result") {
-        const ok = writerOf(shape.ok, typespace);
-        const err = writerOf(shape.err, typespace);
+        const ok = writerOf(shape.ok, typespace, isChecked);
+        const err = writerOf(shape.err, typespace, isChecked);
         return (writer, value) => {
           if ("ok" in value) {
             writer.writeU8(0);
@@ -77,7 +112,9 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
           variant.name!,
           {
             tag,
-            write: isUnit(variant.algebraicType) ? undefined : writerOf(variant.algebraicType, typespace),
+            write: isUnit(variant.algebraicType)
+              ? undefined
+              : writerOf(variant.algebraicType, typespace, isChecked),
           },
         ]),
       );
@@ -90,7 +127,7 @@ export function closureSerializer(type: AlgebraicTypeType, typespace?: Typespace
     }
     case "Array": {
       if (type.value.tag === "U8") return (writer, value) => writer.writeUInt8Array(value);
-      const write = writerOf(type.value, typespace);
+      const write = writerOf(type.value, typespace, isChecked);
       return (writer, value) => {
         writer.writeU32(value.length);
         for (const element of value) write(writer, element);

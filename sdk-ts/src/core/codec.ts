@@ -67,20 +67,32 @@ export function canGenerateCode(): boolean {
 /** For tests: use generated code, or closures, or (undefined) find out again. */
 export function setCodeGeneration(allowed: boolean | undefined): void {
   canGenerate = allowed;
-  serializers = new WeakMap();
+  serializers = [new WeakMap(), new WeakMap()];
   deserializers = new WeakMap();
 }
 
 type Cache<F> = WeakMap<object, { typespace: TypespaceType | undefined; made: F }>;
-let serializers: Cache<Serializer<any>> = /* @__PURE__ */ new WeakMap();
+/** Those that do not check, and those that do. */
+let serializers: [Cache<Serializer<any>>, Cache<Serializer<any>>] = [
+  /* @__PURE__ */ new WeakMap(),
+  /* @__PURE__ */ new WeakMap(),
+];
 let deserializers: Cache<Deserializer<any>> = /* @__PURE__ */ new WeakMap();
 
-/** The function that writes values of `type`, made on first use. */
-export function serializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
-  const known = serializers.get(type);
+/**
+ * The function that writes values of `type`, made on first use. With `isChecked` it throws for a value that does not fit;
+ * otherwise what is written for such a value is undefined.
+ */
+export function serializerOf(
+  type: AlgebraicTypeType,
+  typespace?: TypespaceType,
+  isChecked = false,
+): Serializer<any> {
+  const cache = serializers[isChecked ? 1 : 0];
+  const known = cache.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
-  const made = canGenerateCode() ? generateSerializer(type, typespace) : closureSerializer(type, typespace);
-  serializers.set(type, { typespace, made });
+  const made = (canGenerateCode() ? generateSerializer : closureSerializer)(type, typespace, isChecked);
+  cache.set(type, { typespace, made });
   return made;
 }
 

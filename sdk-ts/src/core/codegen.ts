@@ -1,4 +1,5 @@
 import type { AlgebraicTypeType, Deserializer, Serializer, TypespaceType } from "./algebraic_type";
+import { CHECKS, isBytes, isList, isObject, misfit } from "./checks";
 import { checkEmptyElements } from "./closures";
 import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
 import { badTag, badValue } from "./errors";
@@ -189,6 +190,14 @@ class ReadGenerator extends Generator {
 }
 
 class WriteGenerator extends Generator {
+  /** Whether values are tested before they are written. */
+  private readonly isChecked: boolean;
+
+  constructor(typespace: TypespaceType | undefined, isChecked: boolean) {
+    super(typespace);
+    this.isChecked = isChecked;
+  }
+
   /** Position in `body` where room for the current run of fixed-size fields is to be made. */
   private reserveAt = -1;
 
@@ -220,19 +229,51 @@ class WriteGenerator extends Generator {
     this.body += `w.offset=o;${statement};o=w.offset;b=w.buffer;d=b.view;`;
   }
 
-  write(type: AlgebraicTypeType, value: string): void {
+  /** A name for a value that is used more than once. */
+  private named(value: string): string {
+    if (/^[a-z][0-9]*$/.test(value)) return value;
+    const name = this.fresh();
+    this.body += `const ${name}=${value};`;
+    return name;
+  }
+
+  private failIf(condition: string): void {
+    this.body += `if(${condition})${this.capture(misfit)}();`;
+  }
+
+  /** With checks, emits that of a value; returns the expression to write. */
+  private checked(type: AlgebraicTypeType, value: string): string {
+    const check = this.isChecked ? CHECKS[type.tag] : undefined;
+    if (!check) return value;
+    const name = this.named(value);
+    this.failIf(check.misfits(name));
+    return name;
+  }
+
+  /** With checks, emits that a value is what `test` wants; returns the expression to go on with. */
+  private tested(test: (value: unknown) => boolean, value: string): string {
+    if (!this.isChecked) return value;
+    const name = this.named(value);
+    this.failIf(
+      test === isObject ? `typeof ${name}!=="object"||${name}===null` : `!${this.capture(test)}(${name})`,
+    );
+    return name;
+  }
+
+  write(type: AlgebraicTypeType, unchecked: string): void {
+    const value = this.checked(type, unchecked);
     switch (type.tag) {
       case "Ref": {
         const target = resolve(type.value, this.typespace);
-        const { typespace } = this;
-        this.call(`${this.capture(() => serializerOf(target, typespace))}()(w,${value})`);
+        const { typespace, isChecked } = this;
+        this.call(`${this.capture(() => serializerOf(target, typespace, isChecked))}()(w,${value})`);
         return;
       }
       case "Product":
       case "Sum": {
         if (this.around.has(type)) {
-          const { typespace } = this;
-          this.call(`${this.capture(() => serializerOf(type, typespace))}()(w,${value})`);
+          const { typespace, isChecked } = this;
+          this.call(`${this.capture(() => serializerOf(type, typespace, isChecked))}()(w,${value})`);
           return;
         }
         this.around.add(type);
@@ -242,7 +283,7 @@ class WriteGenerator extends Generator {
         return;
       }
       case "Array":
-        if (type.value.tag === "U8") this.call(`w.writeUInt8Array(${value})`);
+        if (type.value.tag === "U8") this.call(`w.writeUInt8Array(${this.tested(isBytes, value)})`);
         else this.array(type.value, value);
         return;
       case "String":
@@ -270,15 +311,11 @@ class WriteGenerator extends Generator {
   private product(type: AlgebraicTypeType & { tag: "Product" }, value: string): void {
     const shape = productShape(type.value);
     if (shape.kind === "special") {
-      this.write(shape.type, member(value, shape.field));
+      this.write(shape.type, member(this.tested(isObject, value), shape.field));
       return;
     }
     if (type.value.elements.length === 0) return;
-    let object = value;
-    if (!/^[a-z][0-9]*$/.test(value)) {
-      object = this.fresh();
-      this.body += `const ${object}=${value};`;
-    }
+    const object = this.named(this.tested(isObject, value));
     for (const element of type.value.elements) {
       this.write(element.algebraicType, member(object, element.name));
     }
@@ -294,6 +331,7 @@ class WriteGenerator extends Generator {
     const item = this.fresh();
     this.settle();
     this.body += `const ${values}=${value};`;
+    this.tested(isList, values);
     const at = this.reserve(4);
     this.body += `d.setUint32(${at},${values}.length,true);`;
     this.settle();
@@ -318,6 +356,7 @@ class WriteGenerator extends Generator {
       this.settle();
       this.body += "}";
     } else if (shape.kind === "result") {
+      this.tested(isObject, sum);
       for (const [number, name, payload] of [
         [0, "ok", shape.ok],
         [1, "err", shape.err],
@@ -330,6 +369,7 @@ class WriteGenerator extends Generator {
       }
       this.body += `throw ${this.capture(badValue)}("a result needs a field \`ok\` or \`err\`");`;
     } else {
+      this.tested(isObject, sum);
       this.body += `switch(${sum}.tag){`;
       type.value.variants.forEach((variant, number) => {
         this.body += `case ${key(variant.name)}:{`;
@@ -347,6 +387,10 @@ export function generateDeserializer(type: AlgebraicTypeType, typespace?: Typesp
   return new ReadGenerator(typespace).function(type);
 }
 
-export function generateSerializer(type: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
-  return new WriteGenerator(typespace).function(type);
+export function generateSerializer(
+  type: AlgebraicTypeType,
+  typespace: TypespaceType | undefined,
+  isChecked: boolean,
+): Serializer<any> {
+  return new WriteGenerator(typespace, isChecked).function(type);
 }

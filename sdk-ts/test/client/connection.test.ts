@@ -166,6 +166,59 @@ describe("requests", () => {
     connection.disconnect();
   });
 
+  test.each<[what: string, args: unknown, reason: string]>([
+    ["a missing text", { id: 1 }, "argument name: expected a string, got undefined"],
+    ["no text", { id: 1, name: null }, "argument name: expected a string, got null"],
+    [
+      "a number too large",
+      { id: 2 ** 32 + 5, name: "" },
+      "argument id: expected an integer from 0 to 4294967295, got number 4294967301",
+    ],
+    [
+      "a negative number",
+      { id: -1, name: "" },
+      "argument id: expected an integer from 0 to 4294967295, got number -1",
+    ],
+    [
+      "a fraction",
+      { id: 1.5, name: "" },
+      "argument id: expected an integer from 0 to 4294967295, got number 1.5",
+    ],
+    [
+      "no number",
+      { id: Number.NaN, name: "" },
+      "argument id: expected an integer from 0 to 4294967295, got number NaN",
+    ],
+    [
+      "a bigint",
+      { id: 5n, name: "" },
+      "argument id: expected an integer from 0 to 4294967295, got bigint 5n",
+    ],
+    [
+      "digits",
+      { id: "5", name: "" },
+      'argument id: expected an integer from 0 to 4294967295, got string "5"',
+    ],
+    [
+      "an object",
+      { id: {}, name: "" },
+      "argument id: expected an integer from 0 to 4294967295, got an object",
+    ],
+    ["an argument by itself", "Al", 'the arguments: expected an object, got string "Al"'],
+    ["nothing", null, "the arguments: expected an object, got null"],
+  ])("%s is no argument, and nothing is sent", async (_, args, reason) => {
+    const connection = await connected();
+    const error = await connection.reducers.addPerson(args as never).catch((thrown) => thrown);
+    expect(error.message).toBe(`reducer add_person was not sent: ${reason} [LC0838]`);
+    const procedure = await connection.procedures.doubleIt({ value: "4" } as never).catch((thrown) => thrown);
+    expect(procedure.message).toMatch(
+      /^procedure double_it was not sent: argument value: expected an integer/,
+    );
+    await settle();
+    expect(server.socket.take()).toEqual([]);
+    connection.disconnect();
+  });
+
   test("a procedure resolves with its value", async () => {
     const connection = await connected();
     const call = connection.procedures.doubleIt({ value: 21 });
