@@ -7,6 +7,8 @@ export default defineConfig({
     react: "src/react/index.ts",
   },
   format: ["esm", "cjs"],
+  // A file for each module: bundlers leave out what an application does not import, file by file (`sideEffects: false`).
+  unbundle: true,
   platform: "neutral",
   target: "es2022",
   dts: true,
