@@ -32,5 +32,5 @@ pub use message::{
     TableUpdate, TableUpdateRows,
 };
 pub use payload::Protocol;
-pub use rows::{RowList, RowListWriter, RowSize};
+pub use rows::{RowList, RowListSize, RowListWriter, RowSize, SizedRowList};
 pub use skip::{skip_server_message, ServerMessageKind};

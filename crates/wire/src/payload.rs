@@ -80,7 +80,7 @@ impl Protocol {
 /// Cuts a queue of encoded server messages into the bodies of payloads. Message *i* ends at
 /// `ends[i]` of the queue's buffer and starts where the one before ends. Version 2: every message
 /// alone. Version 3: as many as fit into [`COALESCED_BODY_BYTES_MAX`]; a larger one alone.
-pub fn body_ranges(protocol: Protocol, ends: &[u32]) -> BodyRanges<'_> {
+pub fn body_ranges(protocol: Protocol, ends: &[usize]) -> BodyRanges<'_> {
     BodyRanges {
         protocol,
         ends,
@@ -92,7 +92,7 @@ pub fn body_ranges(protocol: Protocol, ends: &[u32]) -> BodyRanges<'_> {
 #[derive(Clone, Debug)]
 pub struct BodyRanges<'a> {
     protocol: Protocol,
-    ends: &'a [u32],
+    ends: &'a [usize],
     start: usize,
 }
 
@@ -106,16 +106,14 @@ impl Iterator for BodyRanges<'_> {
             (Protocol::V2, _) => 1,
             (Protocol::V3, count) => {
                 let limit = self.start + COALESCED_BODY_BYTES_MAX;
-                if self.ends[count - 1] as usize <= limit {
+                if self.ends[count - 1] <= limit {
                     count
                 } else {
-                    self.ends
-                        .partition_point(|&end| end as usize <= limit)
-                        .max(1)
+                    self.ends.partition_point(|&end| end <= limit).max(1)
                 }
             }
         };
-        let range = self.start..self.ends[taken - 1] as usize;
+        let range = self.start..self.ends[taken - 1];
         self.start = range.end;
         self.ends = &self.ends[taken..];
         Some(range)

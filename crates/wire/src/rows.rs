@@ -275,6 +275,132 @@ fn measure<'r>(rows: impl Iterator<Item = &'r [u8]>) -> (usize, usize, RowSize) 
     (count, data_bytes, RowSize::new(shared))
 }
 
+/// The size of a list, counted row by row before it is written: so that its memory can be had first, and all at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowListSize {
+    rows: usize,
+    data_bytes: usize,
+    /// Length of the first row.
+    first_bytes: usize,
+    differ: bool,
+}
+
+impl RowListSize {
+    /// Counts a row of this length.
+    #[inline]
+    pub fn add(&mut self, row_bytes: usize) {
+        if self.rows == 0 {
+            self.first_bytes = row_bytes;
+        } else {
+            self.differ |= row_bytes != self.first_bytes;
+        }
+        self.rows += 1;
+        self.data_bytes += row_bytes;
+    }
+
+    /// Counts rows that all have this length.
+    pub fn add_many(&mut self, rows: usize, row_bytes: usize) {
+        if rows > 0 {
+            self.add(row_bytes);
+            self.rows += rows - 1;
+            self.data_bytes = self
+                .data_bytes
+                .saturating_add((rows - 1).saturating_mul(row_bytes));
+        }
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn shared(&self) -> RowSize {
+        RowSize::new((!self.differ).then_some(self.first_bytes))
+    }
+
+    /// Bytes of the whole list.
+    pub fn encoded_bytes(&self) -> usize {
+        match self.shared() {
+            _ if self.rows == 0 => EMPTY_ROW_LIST.len(),
+            RowSize::Fixed(_) => FIXED_HEADER_BYTES.saturating_add(self.data_bytes),
+            RowSize::Variable => self
+                .rows
+                .saturating_mul(8)
+                .saturating_add(self.data_bytes)
+                .saturating_add(EMPTY_ROW_LIST.len()),
+        }
+    }
+
+    /// Starts to write a list of this size at the end of `out`.
+    ///
+    /// # Errors
+    /// The list is too large for its 32-bit lengths; nothing is appended.
+    pub fn begin(self, out: &mut Vec<u8>) -> Result<SizedRowList, Error> {
+        let (Ok(rows), Ok(data_len)) = (u32::try_from(self.rows), u32::try_from(self.data_bytes))
+        else {
+            return Err(Error::RowListTooLarge);
+        };
+        let start = out.len();
+        match self.shared() {
+            _ if rows == 0 => out.extend_from_slice(&EMPTY_ROW_LIST),
+            RowSize::Fixed(bytes) => {
+                out.push(0);
+                bytes.encode(out);
+                data_len.encode(out);
+            }
+            RowSize::Variable => {
+                out.push(1);
+                rows.encode(out);
+                out.resize(out.len() + 8 * self.rows, 0);
+                data_len.encode(out);
+            }
+        }
+        Ok(SizedRowList {
+            size: self,
+            written: RowListSize::default(),
+            offsets: match self.shared() {
+                RowSize::Variable if rows > 0 => Some(start + 5),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// Writes the rows of a list whose size is known. It does not borrow the buffer, so that a list can be written in parts.
+#[derive(Debug)]
+pub struct SizedRowList {
+    size: RowListSize,
+    written: RowListSize,
+    /// Where the next row's offset stands, if there are offsets.
+    offsets: Option<usize>,
+}
+
+impl SizedRowList {
+    /// Appends a row to the buffer that the list was begun in, to which nothing else was appended since.
+    ///
+    /// # Panics
+    /// If there are more rows than were counted.
+    #[inline]
+    pub fn push(&mut self, out: &mut Vec<u8>, row: &[u8]) {
+        if let Some(at) = &mut self.offsets {
+            let offset = (self.written.data_bytes as u64).to_le_bytes();
+            assert!(
+                self.written.rows < self.size.rows,
+                "every row of the list was counted"
+            );
+            out[*at..*at + 8].copy_from_slice(&offset);
+            *at += 8;
+        }
+        self.written.add(row.len());
+        out.extend_from_slice(row);
+    }
+
+    /// Whether all rows were written that had been counted, and these only.
+    pub fn is_complete(&self) -> bool {
+        self.written == self.size
+    }
+}
+
 /// Appends a list of rows of `row_bytes` each, which lie back to back. Returns the number of rows;
 /// on an error nothing is appended.
 ///

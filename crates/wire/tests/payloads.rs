@@ -126,11 +126,11 @@ fn policies() {
 
 #[test]
 fn bodies_take_what_fits() {
-    let ends = |lengths: &[usize]| -> Vec<u32> {
+    let ends = |lengths: &[usize]| -> Vec<usize> {
         lengths
             .iter()
             .scan(0, |end, length| {
-                *end += *length as u32;
+                *end += *length;
                 Some(*end)
             })
             .collect()

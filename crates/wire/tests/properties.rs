@@ -4,7 +4,7 @@ use lightcone_types::{ConnectionId, Encode, Identity, Reader, TimeDuration, Time
 use lightcone_wire::rows::row_list;
 use lightcone_wire::{
     fuzzing, payload, ClientMessage, Compression, ProcedureStatus, Protocol, QueryRows,
-    QuerySetUpdate, ReducerOutcome, RowList, RowListWriter, RowSize, ServerMessage,
+    QuerySetUpdate, ReducerOutcome, RowList, RowListSize, RowListWriter, RowSize, ServerMessage,
     SingleTableRows, TableUpdate, TableUpdateRows,
 };
 use proptest::collection::vec;
@@ -187,6 +187,14 @@ proptest! {
         }
         writer.finish().unwrap();
         prop_assert_eq!(&pushed, &expected);
+        let mut size = RowListSize::default();
+        rows.iter().for_each(|row| size.add(row.len()));
+        let mut sized = Vec::new();
+        let mut list = size.begin(&mut sized).unwrap();
+        rows.iter().for_each(|row| list.push(&mut sized, row));
+        prop_assert!(list.is_complete());
+        prop_assert_eq!(&sized, &expected);
+        prop_assert_eq!(size.encoded_bytes(), expected.len());
         let decoded = RowList::decode(&mut Reader::new(&expected)).unwrap();
         prop_assert_eq!(decoded.iter().collect::<Vec<_>>(), rows);
     }

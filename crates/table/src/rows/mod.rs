@@ -213,20 +213,30 @@ impl RowSnapshot {
         &self.pages
     }
 
+    /// The length of every row, if they all have the same by their type.
+    pub fn row_bytes(&self) -> Option<usize> {
+        match self.layout {
+            SnapshotLayout::Dense { row_bytes, .. } => Some(row_bytes),
+            SnapshotLayout::Slotted => None,
+        }
+    }
+
+    /// Calls `visit` with every row of one page.
+    pub fn for_each_of_page(&self, page: &PageImage, mut visit: impl FnMut(&[u8])) {
+        match self.layout {
+            SnapshotLayout::Dense {
+                row_bytes,
+                rows_per_page,
+            } => dense_rows(page.bytes(), row_bytes, rows_per_page, |_, row| visit(row)),
+            SnapshotLayout::Slotted => slotted_rows(page.bytes(), |_, row| visit(row)),
+        }
+    }
+
     /// Calls `visit` with every row, until it returns false.
     pub fn for_each_while(&self, mut visit: impl FnMut(&[u8]) -> bool) {
+        let mut go_on = true;
         for page in &self.pages {
-            let mut go_on = true;
-            let mut step = |_: usize, row: &[u8]| go_on = go_on && visit(row);
-            match self.layout {
-                SnapshotLayout::Dense {
-                    row_bytes,
-                    rows_per_page,
-                } => {
-                    dense_rows(page.bytes(), row_bytes, rows_per_page, &mut step);
-                }
-                SnapshotLayout::Slotted => slotted_rows(page.bytes(), &mut step),
-            }
+            self.for_each_of_page(page, |row| go_on = go_on && visit(row));
             if !go_on {
                 return;
             }
