@@ -504,3 +504,63 @@ fn nesting_is_limited() {
     assert!(serde_json::from_str::<serde_json::Value>(&nested(127)).is_ok());
     assert!(serde_json::from_str::<serde_json::Value>(&nested(128)).is_err());
 }
+
+/// The text that is written for a float, and what is read back from it.
+fn through_json(ty: &T, value: &V) -> (String, V) {
+    let mut text = String::new();
+    value_to_json_untyped(value, &mut text);
+    let read = read(ty, &text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    (text, read)
+}
+
+fn survives_64(value: f64) {
+    if !value.is_finite() {
+        return;
+    }
+    let (text, read) = through_json(&T::F64, &V::F64(value));
+    let V::F64(read) = read else {
+        panic!("{text} became another type")
+    };
+    assert_eq!(read.to_bits(), value.to_bits(), "{value:e} as {text}");
+    // What clients in other languages do with the text.
+    assert_eq!(
+        text.parse().map(f64::to_bits),
+        Ok(value.to_bits()),
+        "{text}"
+    );
+}
+
+fn survives_32(value: f32) {
+    if !value.is_finite() {
+        return;
+    }
+    let (text, read) = through_json(&T::F32, &V::F32(value));
+    let V::F32(read) = read else {
+        panic!("{text} became another type")
+    };
+    assert_eq!(read.to_bits(), value.to_bits(), "{value:e} as {text}");
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+
+    /// Bit for bit: any bits, decimals as people write them, and neighbours of powers of two.
+    #[test]
+    fn floats_survive_exactly(
+        bits: u64,
+        digits in -999_999_999_999_999_999_i64..999_999_999_999_999_999,
+        exponent in -340_i32..310,
+        power in -1074_i32..1024,
+        steps in -3_i64..4,
+    ) {
+        survives_64(f64::from_bits(bits));
+        survives_32(f32::from_bits(bits as u32));
+        let decimal = format!("{digits}e{exponent}");
+        survives_64(decimal.parse().expect("a number"));
+        survives_32(decimal.parse().expect("a number"));
+        let of_power = 2_f64.powi(power);
+        survives_64(f64::from_bits(of_power.to_bits().saturating_add_signed(steps)));
+        let of_power = (of_power as f32).to_bits();
+        survives_32(f32::from_bits(of_power.saturating_add_signed(steps as i32)));
+    }
+}
