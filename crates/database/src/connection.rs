@@ -5,11 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::Protocol;
+use tokio::sync::Semaphore;
 
+use crate::compile::CompileJob;
 use crate::error::SubmitError;
 use crate::handle::Shared;
-use crate::outgoing::{OutgoingQueue, OutgoingReceiver};
-use crate::request::{decode, Sender};
+use crate::module::Module;
+use crate::outgoing::{OutgoingQueue, OutgoingReceiver, ReadTicket};
+use crate::request::{Decoded, Decoder, End, Request, Sender};
 use crate::writer::Item;
 
 /// Who wants to connect, and how.
@@ -37,6 +40,8 @@ pub struct RequestSender {
     queue: Arc<OutgoingQueue>,
     key: u64,
     sender: Sender,
+    /// Queries that this client may have under way: until it has taken the answer.
+    reads: Arc<Semaphore>,
 }
 
 /// Bytes that one permit of the inbox's byte bound stands for.
@@ -49,6 +54,9 @@ impl Connection {
         key: u64,
         sender: Sender,
     ) -> Connection {
+        let reads = Arc::new(Semaphore::new(
+            shared.options.limits.reads_per_client_max.max(1),
+        ));
         Connection {
             outgoing: OutgoingReceiver {
                 queue: queue.clone(),
@@ -59,44 +67,124 @@ impl Connection {
                 queue,
                 key,
                 sender,
+                reads,
             },
         }
     }
 }
 
 impl RequestSender {
-    /// Queues one WebSocket message: one (v2) or many (v3) BSATN `ClientMessage`s. Waits while the database is behind
-    /// by [`Limits::inbox_messages_max`](crate::Limits::inbox_messages_max) or the byte bound, so that a fast client
-    /// is slowed down by TCP.
+    /// Queues one WebSocket message: one (v2) or many (v3) BSATN `ClientMessage`s, long ones piece by piece. Waits while the
+    /// database is behind by [`Limits::inbox_messages_max`](crate::Limits::inbox_messages_max) or the byte bound, and while
+    /// the client has as many queries under way as it may, so that a fast client is slowed down by TCP.
     ///
     /// # Errors
     /// A message does not decode (those before it are executed), or the database is gone.
     pub async fn submit(&self, payload: Bytes) -> Result<(), SubmitError> {
         let shared = &self.shared;
-        let byte_permits =
-            (payload.len() / INBOX_PERMIT_BYTES + 1).min(shared.inbox_byte_permits) as u32;
+        let timestamp = Timestamp::now();
+        let (mut start, mut spare_ticket) = (0, None);
+        loop {
+            let module = shared.module();
+            let decoder = Decoder {
+                module: &module,
+                sender: &self.sender,
+                budget: self.queue.budget(),
+                messages_max: shared.inbox_message_permits,
+            };
+            let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
+            let (requests, mut end, why) = decoder.piece(&payload, start, ticket);
+            if !requests.is_empty() {
+                let piece = Decoded {
+                    version: module.version,
+                    timestamp,
+                    payload: payload.clone(),
+                    messages: start..end,
+                    requests,
+                };
+                self.send(piece).await?;
+            }
+            match why {
+                End::Payload => return Ok(()),
+                End::Malformed(text) => return Err(SubmitError::Malformed(text)),
+                End::Full => {}
+                End::NoTicket => spare_ticket = Some(self.ticket().await?),
+                End::Long {
+                    end: long_end,
+                    ticket,
+                } => {
+                    let version = module.version;
+                    let request = self.compile(module, payload.slice(end..long_end), ticket);
+                    let piece = Decoded {
+                        version,
+                        timestamp,
+                        payload: payload.clone(),
+                        messages: end..long_end,
+                        requests: vec![request.await?],
+                    };
+                    self.send(piece).await?;
+                    end = long_end;
+                    if self.sender.protocol == Protocol::V2 || end == payload.len() {
+                        return Ok(());
+                    }
+                }
+            }
+            start = end;
+        }
+    }
+
+    /// Waits for room in the inbox.
+    async fn send(&self, decoded: Decoded) -> Result<(), SubmitError> {
+        let shared = &self.shared;
+        let message_permits = decoded.requests.len() as u32;
+        let byte_permits = shared.byte_permits(decoded.messages.len());
         let permits = (
-            shared.inbox_messages.acquire().await,
+            shared.inbox_messages.acquire_many(message_permits).await,
             shared.inbox_bytes.acquire_many(byte_permits).await,
         );
-        let (Ok(message), Ok(bytes)) = permits else {
+        let (Ok(messages), Ok(bytes)) = permits else {
             return Err(SubmitError::Closed);
         };
-        message.forget();
+        messages.forget();
         bytes.forget();
-        let module = shared.module();
-        let mut decoded = decode(&module, &self.sender, payload, Timestamp::now());
-        let malformed = decoded.malformed.take();
         let item = Item::Requests {
             connection: self.key,
             decoded,
+            message_permits,
             byte_permits,
         };
-        shared.send(item).map_err(|()| SubmitError::Closed)?;
-        match malformed {
-            Some(text) => Err(SubmitError::Malformed(text)),
-            None => Ok(()),
-        }
+        shared.send(item).map_err(|()| SubmitError::Closed)
+    }
+
+    fn try_ticket(&self) -> Option<ReadTicket> {
+        Some(ReadTicket {
+            _of_client: self.reads.clone().try_acquire_owned().ok()?,
+            of_database: Some(self.shared.reads.clone().try_acquire_owned().ok()?),
+        })
+    }
+
+    /// Waits until this client, and then the database, has one query less under way. Every connection waits with one query
+    /// at a time, so whoever has many gets no more turns than the others.
+    async fn ticket(&self) -> Result<ReadTicket, SubmitError> {
+        let closed = |_| SubmitError::Closed;
+        let of_client = self.reads.clone().acquire_owned().await.map_err(closed)?;
+        let of_database = self.shared.reads.clone().acquire_owned();
+        Ok(ReadTicket {
+            _of_client: of_client,
+            of_database: Some(of_database.await.map_err(closed)?),
+        })
+    }
+
+    async fn compile(
+        &self,
+        module: Arc<Module>,
+        message: Bytes,
+        ticket: ReadTicket,
+    ) -> Result<Request, SubmitError> {
+        let budget = self.queue.budget();
+        let (job, request) = CompileJob::new(module, message, &self.sender, budget, ticket);
+        self.shared.read(budget, Box::new(job));
+        request.await.map_err(|_| SubmitError::Closed)
     }
 }
 

@@ -79,6 +79,8 @@ pub enum CallError {
     ModuleGone,
     WorkerFailed(String),
     NotSupported(String),
+    /// The server has no memory for the answer now.
+    Busy(String),
     Database(String),
 }
 
@@ -88,6 +90,8 @@ pub enum SqlError {
     ConnectRejected(String),
     /// 400 with this text.
     Query(String),
+    /// The server cannot do it now.
+    Busy(String),
     ModuleGone,
     Database(String),
 }

@@ -1,25 +1,30 @@
-//! Evaluating a query once: by an index on the writer, or by a scan of frozen pages on another thread.
+//! Finding what a query reads: by an index on the writer, or in frozen pages for a scan on another thread.
 
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::SelectPlan;
 use lightcone_schema::IndexSchema;
-use lightcone_table::{RowLayout, TableSnapshot};
-use lightcone_types::ColId;
-use lightcone_wire::rows::{row_list, RowSize};
+use lightcone_table::TableSnapshot;
+use lightcone_types::{ColId, TableId};
+use lightcone_wire::rows::RowSize;
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
+/// What the queries of one request may look at and copy on the writer. Beyond it they are scans on another thread.
+const WRITER_ROWS_MAX: usize = 65_536;
+const WRITER_BYTES_MAX: usize = 1 << 20;
 
 /// Rows a query found, or what is needed to find them elsewhere.
 pub(crate) enum Source {
     /// Concatenated rows.
-    Rows { rows: Rows, table_is_empty: bool },
-    Scan {
-        table: TableSnapshot,
-        plan: Arc<SelectPlan>,
+    Rows {
+        rows: Rows,
+        table_is_empty: bool,
     },
+    /// All rows are counted, and this is how many there are.
+    Count(u64),
+    Scan(Arc<TableSnapshot>),
 }
 
 /// Concatenated rows with their boundaries.
@@ -43,66 +48,96 @@ impl Rows {
     }
 }
 
-/// Finds the rows of a plan in the committed state. Only what an index answers, and small tables, run here.
-///
-/// The plan's table may be gone or replaced since it was compiled; the result is empty then.
-pub(crate) fn find(datastore: &mut Datastore, plan: &Arc<SelectPlan>) -> Source {
-    let id = plan.table.id;
-    let Some(table) = datastore.table(id) else {
-        return Source::Rows {
-            rows: Rows::default(),
-            table_is_empty: true,
-        };
-    };
-    let table_is_empty = table.rows().row_count() == 0;
-    let never = plan
-        .predicate
-        .as_ref()
-        .is_some_and(|predicate| predicate.is_never());
-    if table_is_empty || never {
-        return Source::Rows {
-            rows: Rows::default(),
-            table_is_empty,
-        };
-    }
-    let mut rows = Rows::default();
-    let keep = |row: &[u8]| {
-        plan.predicate
-            .as_ref()
-            .is_none_or(|p| p.matches(table.layout(), row))
-    };
-    if let Some((position, point)) = usable_index(plan, &table.schema.indexes) {
-        let index = &table.indexes()[position];
-        let found = index.for_point(table.rows(), table.layout(), &point, |id| {
-            let row = table.row(id);
-            if keep(row) {
-                rows.push(row);
-            }
-        });
-        if found.is_ok() {
-            return Source::Rows {
-                rows,
-                table_is_empty,
-            };
+/// The queries of one request: what they may still do on the writer, and the tables they have frozen.
+pub(crate) struct Finder<'d> {
+    datastore: &'d mut Datastore,
+    rows_left: usize,
+    bytes_left: usize,
+    frozen: Vec<(TableId, Arc<TableSnapshot>)>,
+}
+
+impl Finder<'_> {
+    pub fn new(datastore: &mut Datastore) -> Finder<'_> {
+        Finder {
+            datastore,
+            rows_left: WRITER_ROWS_MAX,
+            bytes_left: WRITER_BYTES_MAX,
+            frozen: Vec::new(),
         }
     }
-    if table.rows().row_count() <= SCAN_ON_WRITER_ROWS_MAX {
-        table.rows().for_each(|_, row| {
-            if keep(row) {
-                rows.push(row);
-            }
-        });
-        return Source::Rows {
-            rows,
+
+    /// Finds the rows of a plan in the committed state. Only what an index answers, and small tables, run here.
+    ///
+    /// The plan's table may be gone or replaced since it was compiled; the result is empty then.
+    pub fn find(&mut self, plan: &SelectPlan) -> Source {
+        let none = |table_is_empty| Source::Rows {
+            rows: Rows::default(),
             table_is_empty,
         };
+        let Some(table) = self.datastore.table(plan.table.id) else {
+            return none(true);
+        };
+        let predicate = plan.predicate.as_ref();
+        if table.rows().row_count() == 0 {
+            return none(true);
+        }
+        if predicate.is_some_and(|predicate| predicate.is_never()) {
+            return none(false);
+        }
+        let mut rows = Rows::default();
+        let (mut rows_left, mut bytes_left) = (self.rows_left, self.bytes_left);
+        // False: it is too much for the writer.
+        let mut look_at = |row: &[u8]| {
+            let kept = predicate.is_none_or(|p| p.matches(table.layout(), row));
+            let bytes = if kept { row.len() } else { 0 };
+            if rows_left == 0 || bytes > bytes_left {
+                return false;
+            }
+            rows_left -= 1;
+            bytes_left -= bytes;
+            if kept {
+                rows.push(row);
+            }
+            true
+        };
+        let mut complete = false;
+        if let Some((position, point)) = usable_index(plan, &table.schema.indexes) {
+            let index = &table.indexes()[position];
+            complete = true;
+            let visit = |id| {
+                complete = complete && look_at(table.row(id));
+                complete
+            };
+            let found = index.walk_point(table.rows(), table.layout(), &point, None, visit);
+            complete &= found.is_ok();
+        } else if table.rows().row_count() <= SCAN_ON_WRITER_ROWS_MAX {
+            complete = true;
+            table.rows().walk(None, |_, row| {
+                complete = complete && look_at(row);
+                complete
+            });
+        }
+        if complete {
+            (self.rows_left, self.bytes_left) = (rows_left, bytes_left);
+            return Source::Rows {
+                rows,
+                table_is_empty: false,
+            };
+        }
+        Source::Scan(self.freeze(plan.table.id))
     }
-    let table = datastore
-        .snapshot_table(id)
-        .expect("the table was just there");
-    Source::Scan {
-        table,
-        plan: plan.clone(),
+
+    fn freeze(&mut self, id: TableId) -> Arc<TableSnapshot> {
+        if let Some((_, table)) = self.frozen.iter().find(|(frozen, _)| *frozen == id) {
+            return table.clone();
+        }
+        let table = self
+            .datastore
+            .snapshot_table(id)
+            .expect("the table was just there");
+        let table = Arc::new(table);
+        self.frozen.push((id, table.clone()));
+        table
     }
 }
 
@@ -126,38 +161,9 @@ fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Ve
     })
 }
 
-/// Calls `visit` with every row of a frozen table that matches, until it returns false.
-pub(crate) fn scan(table: &TableSnapshot, plan: &SelectPlan, mut visit: impl FnMut(&[u8]) -> bool) {
-    let layout: &RowLayout = &table.layout;
-    table.rows.for_each_while(|row| match &plan.predicate {
-        Some(predicate) if !predicate.matches(layout, row) => true,
-        _ => visit(row),
-    });
-}
-
 impl Source {
-    /// Appends the row list of the result, and says whether the query's table was empty.
-    pub fn write_row_list(
-        &self,
-        plan: &SelectPlan,
-        out: &mut Vec<u8>,
-    ) -> Result<(), lightcone_wire::Error> {
-        let size = row_size(plan);
-        match self {
-            Source::Rows { rows, .. } => row_list(out, size, rows.iter()).map(drop),
-            Source::Scan { table, plan } => {
-                let mut list = lightcone_wire::RowListWriter::new(out);
-                scan(table, plan, |row| {
-                    list.push(row);
-                    true
-                });
-                list.finish().map(drop)
-            }
-        }
-    }
-
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Source::Scan { .. })
+        matches!(self, Source::Scan(_))
     }
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
@@ -169,6 +175,29 @@ impl Source {
                 ..
             }
         )
+    }
+
+    /// The number of pages; what was found on the writer is one.
+    pub fn page_count(&self) -> usize {
+        match self {
+            Source::Scan(table) => table.rows.pages().len(),
+            Source::Rows { .. } | Source::Count(_) => 1,
+        }
+    }
+
+    /// Calls `visit` with the rows of a page that match.
+    pub fn for_each_of_page(&self, plan: &SelectPlan, page: usize, mut visit: impl FnMut(&[u8])) {
+        match self {
+            Source::Rows { rows, .. } => rows.iter().for_each(visit),
+            Source::Count(_) => {}
+            Source::Scan(table) => {
+                let rows = &table.rows;
+                rows.for_each_of_page(&rows.pages()[page], |row| match &plan.predicate {
+                    Some(predicate) if !predicate.matches(&table.layout, row) => {}
+                    _ => visit(row),
+                });
+            }
+        }
     }
 }
 

@@ -15,10 +15,12 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::outgoing::{Item, MessageBatch, OutgoingQueue};
-use crate::subscriptions::Subscriptions;
+use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 
 /// Batches and log events that may wait for fan-out. At the limit the writer, or the log, waits.
 pub(crate) const QUEUE_BATCHES_MAX: usize = 256;
+/// A connection's messages of one round are accounted when they have this size, and at its end.
+const STAGED_BYTES_MAX: usize = 1 << 20;
 
 /// How a reducer call ended, as the caller sees it.
 pub(crate) enum CallResult {
@@ -45,7 +47,9 @@ impl CallResult {
 /// An answer that is ready, or is being made by another thread.
 pub(crate) enum Answer {
     Ready(Vec<u8>),
-    Deferred(oneshot::Receiver<Vec<u8>>),
+    Deferred(oneshot::Receiver<MessageBatch>),
+    /// The client is gone.
+    Nobody,
 }
 
 /// What happened on the writer, in order.
@@ -84,7 +88,8 @@ pub(crate) enum Event {
     Unsubscribed {
         connection: u64,
         query_set_id: u32,
-        answer: Answer,
+        /// None if the client was told already.
+        answer: Option<Answer>,
     },
     Answered {
         connection: u64,
@@ -134,9 +139,8 @@ struct Connection {
     staged: Vec<Item>,
     open: MessageBatch,
     touched: bool,
-    /// Messages and bytes held back until they are durable; bounded like the queue itself.
-    held_messages: usize,
-    held_bytes: usize,
+    /// What was staged is too much for the client: it is cut at the end of the round.
+    overflow: bool,
 }
 
 /// Something that waits for an offset.
@@ -271,15 +275,14 @@ impl Fanout {
                 server::initial_connection(&mut hello.bytes, identity, connection_id, &token);
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
-                queue.push([Item::Messages(hello)]);
+                queue.send(Item::Messages(hello));
                 let state = Connection {
                     queue,
                     confirmed,
                     staged: Vec::new(),
                     open: MessageBatch::default(),
                     touched: false,
-                    held_messages: 0,
-                    held_bytes: 0,
+                    overflow: false,
                 };
                 self.connections.insert(connection, state);
                 // The client may have gone meanwhile; its disconnect follows then.
@@ -303,7 +306,9 @@ impl Fanout {
                 answer,
             } => {
                 self.subscriptions.unsubscribe(connection, query_set_id);
-                self.stage_answer(connection, answer);
+                if let Some(answer) = answer {
+                    self.stage_answer(connection, answer);
+                }
             }
             Event::Answered { connection, answer } => self.stage_answer(connection, answer),
             Event::Release { confirmed, action } => {
@@ -343,19 +348,17 @@ impl Fanout {
         caller: Option<(u64, u32, Timestamp)>,
     ) {
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
-        let mut answered = false;
-        subscriptions.evaluate(deltas, deltas.ops(ops), |update| match caller {
-            Some((connection, request_id, timestamp)) if connection == update.connection => {
-                answered = true;
-                self.stage(connection, |out| {
-                    server::reducer_result_ok(out, request_id, timestamp, &[])
-                        .encoded(update.sets, update.set_count);
-                });
-            }
-            _ => self.stage(update.connection, |out| {
-                server::transaction_update(out).encoded(update.sets, update.set_count);
-            }),
-        });
+        let mut updates = Updates {
+            fanout: self,
+            caller,
+            answered: false,
+            cut: Vec::new(),
+        };
+        subscriptions.evaluate(deltas, deltas.ops(ops), &mut updates);
+        let Updates { answered, cut, .. } = updates;
+        for connection in cut {
+            subscriptions.unsubscribe_all(connection);
+        }
         self.subscriptions = subscriptions;
         if let (Some((connection, request_id, timestamp)), false) = (caller, answered) {
             self.stage(connection, |out| {
@@ -370,6 +373,9 @@ impl Fanout {
         };
         write(&mut state.open.bytes);
         state.open.end_message();
+        if state.open.bytes.len() >= STAGED_BYTES_MAX {
+            state.close_open();
+        }
         if !state.touched {
             state.touched = true;
             self.touched.push(connection);
@@ -378,6 +384,7 @@ impl Fanout {
 
     fn stage_answer(&mut self, connection: u64, answer: Answer) {
         match answer {
+            Answer::Nobody => {}
             Answer::Ready(message) => self.stage(connection, |out| out.extend_from_slice(&message)),
             Answer::Deferred(receiver) => {
                 let Some(state) = self.connections.get_mut(&connection) else {
@@ -403,30 +410,22 @@ impl Fanout {
             };
             state.touched = false;
             state.close_open();
-            let items = std::mem::take(&mut state.staged);
+            let mut items = std::mem::take(&mut state.staged);
             sent += items.len() as u64;
-            if durable || !state.confirmed {
-                self.deliver(connection, items);
-            } else if let Some(error) = &self.poison {
-                state.queue.push([poison_close(error)]);
-            } else if state.hold(&items) {
-                self.waiting
-                    .push_back((required_offset, Waiting::Deliver { connection, items }));
-            } else {
-                // As slow as a client that does not read: the disk is behind by more than the bound.
+            if state.overflow || !state.queue.admit(&mut items) {
+                // As slow as a client that does not read, even if it is the disk that is behind.
                 state.queue.cut();
                 self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
+            } else if durable || !state.confirmed {
+                state.queue.push(items);
+            } else if let Some(error) = &self.poison {
+                state.queue.push([poison_close(error)]);
+            } else {
+                self.waiting
+                    .push_back((required_offset, Waiting::Deliver { connection, items }));
             }
         }
         self.stats.messages_sent.fetch_add(sent, Ordering::Relaxed);
-    }
-
-    fn deliver(&self, connection: u64, items: Vec<Item>) {
-        if let Some(state) = self.connections.get(&connection) {
-            if !state.queue.push(items) {
-                self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
-            }
-        }
     }
 
     fn release(&mut self) {
@@ -437,10 +436,9 @@ impl Fanout {
         {
             match self.waiting.pop_front().expect("just seen").1 {
                 Waiting::Deliver { connection, items } => {
-                    if let Some(state) = self.connections.get_mut(&connection) {
-                        state.let_go(&items);
+                    if let Some(state) = self.connections.get(&connection) {
+                        state.queue.push(items);
                     }
-                    self.deliver(connection, items);
                 }
                 Waiting::Release(action) => action(Ok(())),
             }
@@ -495,34 +493,69 @@ fn poison_close(error: &LogError) -> Item {
     }
 }
 
-fn size(items: &[Item]) -> (usize, usize) {
-    items
-        .iter()
-        .fold((0, 0), |(messages, bytes), item| match item {
-            Item::Messages(batch) => (messages + batch.ends.len(), bytes + batch.bytes.len()),
-            Item::Deferred(_) | Item::Close { .. } => (messages + 1, bytes),
-        })
+impl Connection {
+    fn close_open(&mut self) {
+        if self.open.ends.is_empty() {
+            return;
+        }
+        let mut batch = std::mem::take(&mut self.open);
+        self.overflow |= !batch.reserve(self.queue.budget());
+        // What is too much is not kept until the end of the round.
+        if !self.overflow {
+            self.staged.push(Item::Messages(batch));
+        }
+    }
 }
 
-impl Connection {
-    /// False if the client would have more held back than its queue may hold.
-    fn hold(&mut self, items: &[Item]) -> bool {
-        let (messages, bytes) = size(items);
-        self.held_messages += messages;
-        self.held_bytes += bytes;
-        self.queue.has_room(self.held_messages, self.held_bytes)
+/// The updates of one transaction on their way to the connections.
+struct Updates<'f> {
+    fanout: &'f mut Fanout,
+    /// Who called, and gets its own update inside its result (05 §6.3).
+    caller: Option<(u64, u32, Timestamp)>,
+    answered: bool,
+    /// Connections that are over, because they would get too much.
+    cut: Vec<u64>,
+}
+
+impl Receivers for Updates<'_> {
+    fn room(&self, connection: u64) -> usize {
+        let state = self.fanout.connections.get(&connection);
+        state.map_or(0, |state| state.queue.budget().room())
     }
 
-    fn let_go(&mut self, items: &[Item]) {
-        let (messages, bytes) = size(items);
-        self.held_messages -= messages;
-        self.held_bytes -= bytes;
-    }
-
-    fn close_open(&mut self) {
-        if !self.open.ends.is_empty() {
-            self.staged
-                .push(Item::Messages(std::mem::take(&mut self.open)));
+    fn send(&mut self, update: ConnectionUpdate<'_>) {
+        match self.caller {
+            Some((connection, request_id, timestamp)) if connection == update.connection => {
+                self.answered = true;
+                self.fanout.stage(connection, |out| {
+                    server::reducer_result_ok(out, request_id, timestamp, &[])
+                        .encoded(update.sets, update.set_count);
+                });
+            }
+            _ => self.fanout.stage(update.connection, |out| {
+                server::transaction_update(out).encoded(update.sets, update.set_count);
+            }),
         }
+    }
+
+    fn too_large(&mut self, connection: u64, bytes: usize) {
+        self.cut.push(connection);
+        self.answered |= self.caller.is_some_and(|(caller, ..)| caller == connection);
+        let Some(state) = self.fanout.connections.get_mut(&connection) else {
+            return;
+        };
+        tracing::debug!(bytes, "an update is too large for a client");
+        self.fanout
+            .stats
+            .slow_clients_cut
+            .fetch_add(1, Ordering::Relaxed);
+        // What was staged before goes with it: the client subscribes anew.
+        state.staged.clear();
+        state.open = MessageBatch::default();
+        state.queue.push([Item::Close {
+            code: 1009,
+            reason: "an update is larger than limits.client-bytes-max leaves room for [LC0709]"
+                .to_owned(),
+        }]);
     }
 }

@@ -9,13 +9,15 @@ use lightcone_schema::{diff, ModuleDef, RawVersion};
 use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
+use crate::budget::{ClientBudget, HeldBytes};
 use crate::connection::{ConnectRequest, Connection, INBOX_PERMIT_BYTES};
 use crate::error::{CallError, ConnectError, Error, UpdateError};
 use crate::fanout::FanoutStats;
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
-use crate::options::{DatabaseOptions, HostKind};
+use crate::options::{DatabaseOptions, HostKind, CLIENT_BYTES_CEILING};
 use crate::outgoing::OutgoingQueue;
+use crate::reads::{Job, Owner};
 use crate::request::{find_procedure, find_reducer, Sender};
 use crate::writer::Item;
 
@@ -28,10 +30,13 @@ pub(crate) struct Shared {
     pub log: Arc<ModuleLog>,
     pub inbox: mpsc::UnboundedSender<Item>,
     pub inbox_messages: Semaphore,
+    pub inbox_message_permits: usize,
     pub inbox_bytes: Semaphore,
     pub inbox_byte_permits: usize,
-    /// Scans that may run beside the writer at once; more wait.
-    pub scans: Arc<Semaphore>,
+    /// Queries that clients may have under way, until there is an answer; more wait with their clients.
+    pub reads: Arc<Semaphore>,
+    /// Tells databases apart.
+    number: u64,
     pub runtime: tokio::runtime::Handle,
     pub transactions: AtomicU64,
     pub fanout_stats: Arc<FanoutStats>,
@@ -69,19 +74,18 @@ impl Shared {
         let limits = &options.limits;
         let inbox_byte_permits =
             (limits.inbox_bytes_max / INBOX_PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS / 2);
+        let inbox_message_permits = limits
+            .inbox_messages_max
+            .clamp(1, Semaphore::MAX_PERMITS / 2);
         Shared {
-            inbox_messages: Semaphore::new(
-                limits
-                    .inbox_messages_max
-                    .clamp(1, Semaphore::MAX_PERMITS / 2),
-            ),
+            inbox_messages: Semaphore::new(inbox_message_permits),
+            inbox_message_permits,
             inbox_bytes: Semaphore::new(inbox_byte_permits),
             inbox_byte_permits,
             log,
             inbox,
-            scans: Arc::new(Semaphore::new(
-                std::thread::available_parallelism().map_or(2, usize::from),
-            )),
+            reads: Arc::new(Semaphore::new(limits.reads_per_database_max.max(1))),
+            number: options.commons.next_database(),
             runtime: tokio::runtime::Handle::current(),
             transactions: AtomicU64::new(0),
             fanout_stats,
@@ -111,6 +115,50 @@ impl Shared {
         self.inbox.send(item).map_err(drop)
     }
 
+    /// Permits of the inbox's byte bound for so many bytes.
+    pub fn byte_permits(&self, bytes: usize) -> u32 {
+        (bytes / INBOX_PERMIT_BYTES + 1).min(self.inbox_byte_permits) as u32
+    }
+
+    /// Waits for room in the inbox, for something that is no message of a connection.
+    ///
+    /// # Errors
+    /// The database is stopping.
+    pub async fn inbox_permit(self: &Arc<Self>, bytes: usize) -> Result<InboxPermit, ()> {
+        let byte_permits = self.byte_permits(bytes);
+        let permits = (
+            self.inbox_messages.acquire().await,
+            self.inbox_bytes.acquire_many(byte_permits).await,
+        );
+        let (Ok(message), Ok(bytes)) = permits else {
+            return Err(());
+        };
+        message.forget();
+        bytes.forget();
+        Ok(InboxPermit {
+            shared: self.clone(),
+            byte_permits,
+        })
+    }
+
+    /// The bytes of a new client.
+    pub fn client_budget(&self) -> Arc<ClientBudget> {
+        let limits = &self.options.limits;
+        ClientBudget::new(
+            &self.options.commons.memory,
+            limits.client_bytes_max.min(CLIENT_BYTES_CEILING),
+        )
+    }
+
+    /// Does some work of a client on the threads for reads.
+    pub fn read(&self, client: &ClientBudget, job: Box<dyn Job>) {
+        let owner = Owner {
+            database: self.number,
+            client: client.number(),
+        };
+        self.options.commons.reads.push(owner, job);
+    }
+
     /// Why the database takes no more writes, if so.
     pub fn read_only(&self) -> Option<String> {
         self.read_only.get().cloned()
@@ -134,6 +182,21 @@ impl Shared {
         CommitterView {
             committer: committer.clone(),
         }
+    }
+}
+
+/// A place in the inbox; given back when dropped.
+pub(crate) struct InboxPermit {
+    shared: Arc<Shared>,
+    byte_permits: u32,
+}
+
+impl Drop for InboxPermit {
+    fn drop(&mut self) {
+        self.shared.inbox_messages.add_permits(1);
+        self.shared
+            .inbox_bytes
+            .add_permits(self.byte_permits as usize);
     }
 }
 
@@ -207,8 +270,10 @@ impl DatabaseHandle {
     /// The reducer refused, or the database is stopping.
     pub async fn connect(&self, request: ConnectRequest) -> Result<Connection, ConnectError> {
         let shared = &self.shared;
+        let permit = shared.inbox_permit(request.jwt_payload.len()).await;
+        let permit = permit.map_err(|()| ConnectError::Closed)?;
         let limits = &shared.options.limits;
-        let queue = OutgoingQueue::new(limits.outgoing_messages_max, limits.outgoing_bytes_max);
+        let queue = OutgoingQueue::new(limits.outgoing_messages_max, shared.client_budget());
         let connection = shared.next_connection.fetch_add(1, Ordering::Relaxed);
         let sender = Sender {
             identity: request.identity,
@@ -221,6 +286,7 @@ impl DatabaseHandle {
             Connection::new(shared.clone(), queue.clone(), connection, sender);
         let (reply, accepted) = oneshot::channel();
         let item = Item::Connect {
+            permit,
             connection,
             sender,
             connection_id: request.connection_id,
@@ -251,8 +317,12 @@ impl DatabaseHandle {
         let is_owner = caller.identity == shared.options.owner;
         let CallArgs::Json(text) = args;
         let args = read_args(&module, is_owner, function, &text, &shared.log);
+        let bytes = function.len() + args.as_ref().map_or(0, Vec::len);
+        let permit = shared.inbox_permit(bytes).await;
+        let permit = permit.map_err(|()| CallError::ModuleGone)?;
         let (reply, result) = oneshot::channel();
         let item = Item::Call {
+            permit,
             caller,
             connection_id: random_connection_id(),
             function: function.to_owned(),
@@ -262,6 +332,16 @@ impl DatabaseHandle {
         };
         shared.send(item).map_err(|()| CallError::ModuleGone)?;
         result.await.map_err(|_| CallError::ModuleGone)?
+    }
+
+    /// Counts an answer as a client's until it is dropped: when the socket has taken it.
+    ///
+    /// # Errors
+    /// Why there is no memory for it.
+    pub fn hold(&self, answer: Vec<u8>) -> Result<HeldBytes, String> {
+        HeldBytes::new(answer, &self.shared.client_budget()).map_err(|exceeded| {
+            format!("the call was carried out, but its answer cannot be sent: {exceeded}")
+        })
     }
 
     pub fn module_def(&self) -> Arc<ModuleDef> {

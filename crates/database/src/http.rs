@@ -25,7 +25,7 @@ pub(crate) struct HandlerRequest {
 pub struct HandlerReply {
     /// Decoded; whether its status and headers are such was not checked.
     pub head: HttpResponse,
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 impl DatabaseHandle {
@@ -47,6 +47,8 @@ impl DatabaseHandle {
         body: Bytes,
     ) -> Result<HandlerReply, CallError> {
         let head = request.to_vec();
+        let permit = self.shared.inbox_permit(head.len() + body.len()).await;
+        let permit = permit.map_err(|()| CallError::ModuleGone)?;
         let (reply, result) = oneshot::channel();
         let request = HandlerRequest {
             method: request.method,
@@ -56,10 +58,14 @@ impl DatabaseHandle {
             timestamp: Timestamp::now(),
         };
         let item = Item::HttpRequest {
+            permit,
             request: Box::new(request),
             reply,
         };
         self.shared.send(item).map_err(|()| CallError::ModuleGone)?;
-        result.await.map_err(|_| CallError::ModuleGone)?
+        let mut reply = result.await.map_err(|_| CallError::ModuleGone)??;
+        let body = self.hold(reply.body.into()).map_err(CallError::Busy)?;
+        reply.body = Bytes::from_owner(body);
+        Ok(reply)
     }
 }

@@ -13,7 +13,10 @@
 //! Every arrow carries batches. The writer and fan-out are one OS thread each; connection tasks of the server call
 //! [`RequestSender::submit`] and [`OutgoingReceiver::recv`].
 
+mod answer;
+mod budget;
 mod catalog;
+mod compile;
 mod connection;
 mod error;
 mod evaluate;
@@ -25,12 +28,14 @@ mod module_log;
 mod open;
 mod options;
 mod outgoing;
+mod reads;
 mod request;
 mod schedule_queue;
 mod sql;
 mod subscriptions;
 mod writer;
 
+pub use budget::HeldBytes;
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use error::{CallError, ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{
@@ -41,6 +46,6 @@ pub use http::HandlerReply;
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_wire::Protocol;
 pub use module_log::ModuleLog;
-pub use options::{DatabaseOptions, Engines, HostKind, Limits};
+pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use sql::{SqlOutcome, SqlStats};

@@ -1,10 +1,15 @@
 //! What a database is opened with.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_host::{HostLimits, ModuleEngine};
 use lightcone_types::Identity;
+
+use crate::budget::MemoryBudget;
+use crate::reads::ReadPool;
 
 /// How a program is interpreted (03 §1). The numbers are those of `st_module.program_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +46,21 @@ pub struct Limits {
     pub inbox_bytes_max: usize,
     /// Messages queued for one client. One more ends its connection without a Close frame (05 §3.7).
     pub outgoing_messages_max: usize,
-    /// Bytes queued for one client; same policy.
-    pub outgoing_bytes_max: usize,
+    /// Bytes that one client has asked for and not yet taken, with what its registered queries take. An answer that does not
+    /// fit is refused; updates beyond it end the connection. At most [`CLIENT_BYTES_CEILING`].
+    pub client_bytes_max: usize,
     /// Live query sets of one connection. One more is refused.
     pub query_sets_max: usize,
     /// Queries in one `Subscribe`. One more fails the request.
     pub queries_per_set_max: usize,
+    /// Queries in all live query sets of one connection. The request that exceeds it fails.
+    pub queries_per_connection_max: usize,
+    /// Queries that one client has under way, until it has taken their answers. It is read no further at the limit.
+    pub reads_per_client_max: usize,
+    /// Queries that all clients of a database have under way, until there is an answer. Clients take turns.
+    pub reads_per_database_max: usize,
+    /// Time that finding and writing the rows of one query, or set, may take. Longer ones fail.
+    pub read_time_max: Duration,
     /// Bytes of old and new rows that one transaction may touch; beyond it the call traps.
     pub transaction_bytes_max: usize,
     /// Log bytes waiting for the disk. At the limit the writer waits.
@@ -68,9 +82,13 @@ impl Default for Limits {
             inbox_messages_max: 16_384,
             inbox_bytes_max: 256 << 20,
             outgoing_messages_max: 16_384,
-            outgoing_bytes_max: 1 << 30,
-            query_sets_max: 65_536,
-            queries_per_set_max: 65_536,
+            client_bytes_max: 256 << 20,
+            query_sets_max: 4096,
+            queries_per_set_max: 4096,
+            queries_per_connection_max: 16_384,
+            reads_per_client_max: 8,
+            reads_per_database_max: 64,
+            read_time_max: Duration::from_secs(30),
             transaction_bytes_max: 1 << 30,
             log_queue_bytes_max: 64 << 20,
             log_segment_bytes: 64 << 20,
@@ -78,6 +96,38 @@ impl Default for Limits {
             snapshot_log_bytes: 256 << 20,
             snapshots_kept: 2,
         }
+    }
+}
+
+/// No message to a client is larger: lengths in messages have 32 bits.
+pub const CLIENT_BYTES_CEILING: usize = 2 << 30;
+
+/// What all databases of a server have together.
+pub struct Commons {
+    pub(crate) memory: Arc<MemoryBudget>,
+    pub(crate) reads: Arc<ReadPool>,
+    databases: AtomicU64,
+}
+
+impl Commons {
+    /// `clients_bytes_max`: what all clients together have asked for and not yet taken. `read_threads`: how many scans run
+    /// at a time.
+    pub fn new(clients_bytes_max: usize, read_threads: usize) -> Arc<Commons> {
+        Arc::new(Commons {
+            memory: MemoryBudget::new(clients_bytes_max),
+            reads: ReadPool::new(read_threads),
+            databases: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes that clients have asked for and not yet taken.
+    pub fn clients_bytes(&self) -> usize {
+        self.memory.used()
+    }
+
+    /// Tells databases apart.
+    pub(crate) fn next_database(&self) -> u64 {
+        self.databases.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -93,4 +143,5 @@ pub struct DatabaseOptions {
     pub in_memory: bool,
     pub limits: Limits,
     pub engines: Engines,
+    pub commons: Arc<Commons>,
 }

@@ -1,30 +1,84 @@
 //! The queue of one connection's messages, between fan-out and the connection task.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::{oneshot, Notify};
+use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
+
+use crate::budget::{Charge, ClientBudget};
 
 /// Encoded server messages, back to back, in order, without payload tags.
 #[derive(Debug, Default)]
 pub struct MessageBatch {
     pub bytes: Vec<u8>,
     /// End of each message in `bytes`.
-    pub ends: Vec<u32>,
+    pub ends: Vec<usize>,
+    /// What is reserved for them, until the batch is dropped.
+    pub(crate) charge: Charge,
+    /// A read whose answer this is.
+    pub(crate) ticket: Option<ReadTicket>,
 }
 
 impl MessageBatch {
     /// Ends the message that was just written to `bytes`.
     #[inline]
     pub(crate) fn end_message(&mut self) {
-        self.ends.push(self.bytes.len() as u32);
+        self.ends.push(self.bytes.len());
     }
 
     pub(crate) fn of(message: Vec<u8>) -> MessageBatch {
         MessageBatch {
-            ends: vec![message.len() as u32],
+            ends: vec![message.len()],
             bytes: message,
+            ..MessageBatch::default()
         }
+    }
+
+    /// Takes over the messages of a batch of the same connection.
+    pub fn append(&mut self, other: MessageBatch) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|end| start + end));
+        self.charge.merge(other.charge);
+        if self.ticket.is_none() {
+            self.ticket = other.ticket;
+        }
+    }
+
+    /// Bytes of memory that the batch takes.
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
+    /// Reserves what the batch takes. False if that is too much for the client.
+    pub(crate) fn reserve(&mut self, budget: &Arc<ClientBudget>) -> bool {
+        if !self.charge.is_none() {
+            return true;
+        }
+        match budget.reserve(self.memory_bytes()) {
+            Ok(charge) => {
+                self.charge = charge;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// A query that a client may have under way; given back when it is answered and the client has taken the answer.
+#[derive(Debug)]
+pub(crate) struct ReadTicket {
+    pub _of_client: OwnedSemaphorePermit,
+    /// Given back as soon as the answer is there: one client that takes nothing must not hold up the others.
+    pub of_database: Option<OwnedSemaphorePermit>,
+}
+
+impl ReadTicket {
+    /// The answer is there, and only has to be taken.
+    pub fn evaluated(mut self) -> ReadTicket {
+        self.of_database = None;
+        self
     }
 }
 
@@ -39,18 +93,26 @@ pub enum Outgoing {
 pub(crate) enum Item {
     Messages(MessageBatch),
     /// One message that another thread is still making; everything behind it waits (05 §10).
-    Deferred(oneshot::Receiver<Vec<u8>>),
+    Deferred(oneshot::Receiver<MessageBatch>),
     Close {
         code: u16,
         reason: String,
     },
 }
 
+impl Item {
+    fn messages(&self) -> usize {
+        match self {
+            Item::Messages(batch) => batch.ends.len(),
+            Item::Deferred(_) => 1,
+            Item::Close { .. } => 0,
+        }
+    }
+}
+
 #[derive(Default)]
 struct State {
     items: VecDeque<Item>,
-    messages: usize,
-    bytes: usize,
     /// Nothing more will come; what is queued may still be taken.
     ended: bool,
 }
@@ -59,22 +121,25 @@ struct State {
 pub(crate) struct OutgoingQueue {
     state: Mutex<State>,
     ready: Notify,
-    /// Told when the connection is cut, for a connection task that is busy with a socket that takes nothing.
-    cut: Notify,
+    budget: Arc<ClientBudget>,
+    /// Messages that were admitted and not yet taken, also those that wait for the disk.
+    messages: AtomicUsize,
     messages_max: usize,
-    bytes_max: usize,
 }
 
 impl OutgoingQueue {
-    pub fn new(messages_max: usize, bytes_max: usize) -> Arc<OutgoingQueue> {
-        let (ready, cut) = (Notify::new(), Notify::new());
+    pub fn new(messages_max: usize, budget: Arc<ClientBudget>) -> Arc<OutgoingQueue> {
         Arc::new(OutgoingQueue {
             state: Mutex::default(),
-            ready,
-            cut,
+            ready: Notify::new(),
+            budget,
+            messages: AtomicUsize::new(0),
             messages_max,
-            bytes_max,
         })
+    }
+
+    pub fn budget(&self) -> &Arc<ClientBudget> {
+        &self.budget
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -83,50 +148,55 @@ impl OutgoingQueue {
             .expect("no code panics while it holds the queue")
     }
 
-    /// Appends items. A queue over its bounds is cut: the client is too slow and loses its connection.
-    /// Returns false if the connection is over.
+    /// Accounts items, which are pushed now or when they are durable. False: the client is too slow, or what it asked for
+    /// is too much; its connection is to be cut.
+    pub fn admit(&self, items: &mut [Item]) -> bool {
+        let mut count = 0;
+        for item in items {
+            count += item.messages();
+            if let Item::Messages(batch) = item {
+                if !batch.reserve(&self.budget) {
+                    return false;
+                }
+            }
+        }
+        self.messages.fetch_add(count, Relaxed) + count <= self.messages_max
+    }
+
+    /// Admits and pushes one item, or cuts the connection. False if the connection is over.
+    pub fn send(&self, item: Item) -> bool {
+        let mut items = [item];
+        if !self.admit(&mut items) {
+            self.cut();
+            return false;
+        }
+        self.push(items)
+    }
+
+    /// Appends items that were admitted. Returns false if the connection is over.
     pub fn push(&self, items: impl IntoIterator<Item = Item>) -> bool {
         let mut state = self.state();
         if state.ended {
             return false;
         }
         for item in items {
-            match &item {
-                Item::Messages(batch) => {
-                    state.messages += batch.ends.len();
-                    state.bytes += batch.bytes.len();
-                }
-                Item::Deferred(_) => state.messages += 1,
-                Item::Close { .. } => state.ended = true,
-            }
+            state.ended |= matches!(item, Item::Close { .. });
             state.items.push_back(item);
         }
-        let overflow = state.messages > self.messages_max || state.bytes > self.bytes_max;
-        if overflow {
-            state.items.clear();
-            state.ended = true;
-        }
         drop(state);
         self.ready.notify_one();
-        if overflow {
-            self.cut.notify_one();
-        }
-        !overflow
+        true
     }
 
-    /// Whether so much is within the bounds of the queue.
-    pub fn has_room(&self, messages: usize, bytes: usize) -> bool {
-        messages <= self.messages_max && bytes <= self.bytes_max
-    }
-
-    /// Ends the connection without a Close frame.
+    /// Ends the connection without a Close frame. Work for it ends.
     pub fn cut(&self) {
         let mut state = self.state();
-        state.items.clear();
+        let items = std::mem::take(&mut state.items);
         state.ended = true;
         drop(state);
+        drop(items);
         self.ready.notify_one();
-        self.cut.notify_one();
+        self.budget.leave();
     }
 }
 
@@ -138,7 +208,7 @@ impl CutSignal {
     ///
     /// Cancel safe.
     pub async fn wait(&self) {
-        self.0.cut.notified().await;
+        self.0.budget.left().await;
     }
 }
 
@@ -146,7 +216,7 @@ impl CutSignal {
 pub struct OutgoingReceiver {
     pub(crate) queue: Arc<OutgoingQueue>,
     /// Being waited for; kept here so that `recv` can be cancelled and called again.
-    pub(crate) deferred: Option<oneshot::Receiver<Vec<u8>>>,
+    pub(crate) deferred: Option<oneshot::Receiver<MessageBatch>>,
 }
 
 impl OutgoingReceiver {
@@ -159,7 +229,7 @@ impl OutgoingReceiver {
                 let message = deferred.await;
                 self.deferred = None;
                 match message {
-                    Ok(message) => return Some(Outgoing::Messages(MessageBatch::of(message))),
+                    Ok(batch) => return Some(Outgoing::Messages(batch)),
                     // The evaluating thread is gone: the stream has a hole and must end.
                     Err(_) => {
                         self.queue.cut();
@@ -187,9 +257,9 @@ impl OutgoingReceiver {
     /// The next messages if they are there now.
     pub fn try_recv(&mut self) -> Option<Outgoing> {
         if let Some(deferred) = &mut self.deferred {
-            let message = deferred.try_recv().ok()?;
+            let batch = deferred.try_recv().ok()?;
             self.deferred = None;
-            return Some(Outgoing::Messages(MessageBatch::of(message)));
+            return Some(Outgoing::Messages(batch));
         }
         match self.take() {
             Taken::Item(Item::Messages(batch)) => Some(Outgoing::Messages(batch)),
@@ -206,14 +276,8 @@ impl OutgoingReceiver {
         let mut state = self.queue.state();
         match state.items.pop_front() {
             Some(item) => {
-                match &item {
-                    Item::Messages(batch) => {
-                        state.messages -= batch.ends.len();
-                        state.bytes -= batch.bytes.len();
-                    }
-                    Item::Deferred(_) => state.messages -= 1,
-                    Item::Close { .. } => {}
-                }
+                drop(state);
+                self.queue.messages.fetch_sub(item.messages(), Relaxed);
                 Taken::Item(item)
             }
             None if state.ended => Taken::Ended,

@@ -4,14 +4,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lightcone_query::{
-    compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText,
-};
+use lightcone_query::SelectPlan;
 use lightcone_schema::{ProcedureDef, ReducerDef, Visibility};
 use lightcone_types::{Identity, Timestamp};
 use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
 
+use crate::budget::{Charge, ClientBudget};
+use crate::compile::{compile_one, SetCompiler};
 use crate::module::Module;
+use crate::outgoing::ReadTicket;
+
+/// Most messages of a payload that are handed on at once: the rest of a long one waits with its client.
+const PIECE_MESSAGES_MAX: usize = 256;
+/// Longer texts of queries are compiled on another thread, so that they do not hold up other clients of this one.
+pub(crate) const COMPILED_HERE_BYTES_MAX: usize = 4096;
 
 /// One client message, resolved against a version of the module.
 pub(crate) enum Request {
@@ -31,16 +37,19 @@ pub(crate) enum Request {
     Subscribe {
         request_id: u32,
         query_set_id: u32,
-        plans: Result<Vec<Arc<SelectPlan>>, String>,
+        set: Result<CompiledSet, String>,
+        ticket: ReadTicket,
     },
     Unsubscribe {
         request_id: u32,
         query_set_id: u32,
-        send_dropped_rows: bool,
+        /// There is one if the client wants the dropped rows.
+        ticket: Option<ReadTicket>,
     },
     OneOff {
         request_id: u32,
         plan: Result<Arc<SelectPlan>, String>,
+        ticket: ReadTicket,
     },
     /// As [`Request::Call`].
     Procedure {
@@ -57,6 +66,13 @@ pub(crate) enum Request {
     },
 }
 
+/// The queries of a set, with the memory they take as long as they live.
+#[derive(Default)]
+pub(crate) struct CompiledSet {
+    pub plans: Vec<Arc<SelectPlan>>,
+    pub _charge: Charge,
+}
+
 /// Who sends.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender {
@@ -67,7 +83,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    fn caller(&self) -> lightcone_query::Caller {
+    pub fn caller(&self) -> lightcone_query::Caller {
         lightcone_query::Caller {
             identity: self.identity,
             is_owner: self.is_owner,
@@ -75,118 +91,229 @@ impl Sender {
     }
 }
 
-/// The messages of one payload, with the time it was accepted.
+/// Messages of one payload, with the time it was accepted.
 pub(crate) struct Decoded {
     pub version: u64,
     pub timestamp: Timestamp,
     pub payload: Bytes,
+    /// Where in the payload the messages are.
+    pub messages: Range<usize>,
     pub requests: Vec<Request>,
-    /// What is wrong with the message behind the last request.
-    pub malformed: Option<String>,
 }
 
-/// Decodes a payload. Messages before a malformed one are kept: they are handled (05 §3.3).
-pub(crate) fn decode(
-    module: &Module,
-    sender: &Sender,
-    payload: Bytes,
-    timestamp: Timestamp,
-) -> Decoded {
-    let mut requests = Vec::with_capacity(1 + payload.len() / 48);
-    let mut malformed = None;
-    let base = payload.as_ptr() as usize;
-    for message in ClientPayload::new(sender.protocol, &payload) {
-        match message {
-            Ok(message) => requests.push(resolve(module, sender, message, base)),
-            Err(error) => {
-                malformed = Some(error.to_string());
-                break;
+/// Why a piece of a payload ends where it does.
+pub(crate) enum End {
+    /// It was the last one.
+    Payload,
+    /// It is long enough.
+    Full,
+    /// The next message is a query, and the client has as many under way as it may.
+    NoTicket,
+    /// The next message, which ends here, is to be compiled on another thread.
+    Long { end: usize, ticket: ReadTicket },
+    /// The next message is not one. Those before it are handled (05 §3.3).
+    Malformed(String),
+}
+
+/// What decoding needs beside the bytes.
+pub(crate) struct Decoder<'a> {
+    pub module: &'a Module,
+    pub sender: &'a Sender,
+    pub budget: &'a Arc<ClientBudget>,
+    pub messages_max: usize,
+}
+
+impl Decoder<'_> {
+    /// Decodes messages from `start` of a payload on. `ticket` gives out tickets for queries while there are some.
+    pub fn piece(
+        &self,
+        payload: &[u8],
+        start: usize,
+        mut ticket: impl FnMut() -> Option<ReadTicket>,
+    ) -> (Vec<Request>, usize, End) {
+        let rest = &payload[start..];
+        let messages_max = self.messages_max.min(PIECE_MESSAGES_MAX);
+        let mut requests = Vec::with_capacity((1 + rest.len() / 48).min(messages_max));
+        let mut messages = ClientPayload::new(self.sender.protocol, rest);
+        let base = payload.as_ptr() as usize;
+        let mut end = start;
+        loop {
+            let is_last = self.sender.protocol == Protocol::V2 || rest[end - start..].is_empty();
+            if requests.len() == messages_max && !is_last {
+                return (requests, end, End::Full);
             }
+            let message = match messages.next() {
+                None => return (requests, end, End::Payload),
+                Some(Err(error)) => return (requests, end, End::Malformed(error.to_string())),
+                Some(Ok(message)) => message,
+            };
+            let next = start + messages.position();
+            let mut ticket_of = None;
+            if let Some(bytes) = query_bytes(&message) {
+                let Some(ticket) = ticket() else {
+                    return (requests, end, End::NoTicket);
+                };
+                if bytes > COMPILED_HERE_BYTES_MAX {
+                    return (requests, end, End::Long { end: next, ticket });
+                }
+                ticket_of = Some(ticket);
+            }
+            requests.push(self.resolve(message, base, ticket_of));
+            end = next;
         }
     }
-    Decoded {
-        version: module.version,
-        timestamp,
-        payload,
-        requests,
-        malformed,
-    }
-}
 
-fn resolve(module: &Module, sender: &Sender, message: ClientMessage<'_>, base: usize) -> Request {
-    match message {
-        ClientMessage::CallReducer {
-            request_id,
-            reducer,
-            args,
-        } => match resolve_call(module, sender.is_owner, reducer, args) {
-            Ok(id) => {
-                let start = (args.as_ptr() as usize - base) as u32;
-                Request::Call {
-                    request_id,
-                    reducer: id,
-                    args: start..start + args.len() as u32,
-                }
-            }
-            Err(CallRefusal { message, log }) => Request::RejectedCall {
+    fn resolve(
+        &self,
+        message: ClientMessage<'_>,
+        base: usize,
+        ticket: Option<ReadTicket>,
+    ) -> Request {
+        let (module, sender) = (self.module, self.sender);
+        let queries = "queries are resolved with a ticket";
+        match message {
+            ClientMessage::CallReducer {
                 request_id,
-                message,
-                log,
-                function: reducer.to_owned(),
-            },
-        },
-        ClientMessage::CallProcedure {
-            request_id,
-            procedure,
-            args,
-        } => match resolve_procedure(module, sender.is_owner, procedure, args) {
-            Ok(id) => {
-                let start = (args.as_ptr() as usize - base) as u32;
-                Request::Procedure {
-                    request_id,
-                    procedure: id,
-                    args: start..start + args.len() as u32,
-                }
-            }
-            Err(CallRefusal { message, log }) => Request::RejectedProcedure {
+                reducer,
+                args,
+            } => resolved_call(module, sender, request_id, reducer, args, base),
+            ClientMessage::CallProcedure {
                 request_id,
-                message,
-                log,
-                function: procedure.to_owned(),
-            },
-        },
-        ClientMessage::Subscribe {
-            request_id,
-            query_set_id,
-            query_strings,
-        } => {
-            let plans = compile_set(module, sender, &query_strings);
-            Request::Subscribe {
+                procedure,
+                args,
+            } => resolved_procedure(module, sender, request_id, procedure, args, base),
+            ClientMessage::Subscribe {
                 request_id,
                 query_set_id,
-                plans,
+                query_strings,
+            } => {
+                let mut compiler = SetCompiler::new(sender, self.budget);
+                let compiled = query_strings
+                    .iter()
+                    .try_for_each(|text| compiler.add(&module.catalog, text));
+                Request::Subscribe {
+                    request_id,
+                    query_set_id,
+                    set: compiled.map(|()| compiler.finish()),
+                    ticket: ticket.expect(queries),
+                }
             }
-        }
-        ClientMessage::Unsubscribe {
-            request_id,
-            query_set_id,
-            send_dropped_rows,
-        } => Request::Unsubscribe {
-            request_id,
-            query_set_id,
-            send_dropped_rows,
-        },
-        ClientMessage::OneOffQuery {
-            request_id,
-            query_string,
-        } => {
-            let plan = compile_subscription(query_string, &module.catalog, &sender.caller());
-            Request::OneOff {
+            ClientMessage::Unsubscribe {
                 request_id,
-                plan: plan.map(Arc::new).map_err(|error| error.to_string()),
-            }
+                query_set_id,
+                ..
+            } => Request::Unsubscribe {
+                request_id,
+                query_set_id,
+                ticket,
+            },
+            ClientMessage::OneOffQuery {
+                request_id,
+                query_string,
+            } => Request::OneOff {
+                request_id,
+                plan: compile_one(module, sender, query_string),
+                ticket: ticket.expect(queries),
+            },
         }
     }
+}
+
+/// Bytes of the queries of a message whose answer has rows.
+fn query_bytes(message: &ClientMessage<'_>) -> Option<usize> {
+    match message {
+        ClientMessage::Subscribe { query_strings, .. } => {
+            // A text has some cost, however short.
+            Some(query_strings.iter().map(|text| 64 + text.len()).sum())
+        }
+        ClientMessage::OneOffQuery { query_string, .. } => Some(query_string.len()),
+        ClientMessage::Unsubscribe {
+            send_dropped_rows, ..
+        } => send_dropped_rows.then_some(0),
+        ClientMessage::CallReducer { .. } | ClientMessage::CallProcedure { .. } => None,
+    }
+}
+
+impl Decoded {
+    /// Resolves calls again: the module was replaced since. Plans stay as they are, for the schema is the same.
+    pub fn resolve_again(&mut self, module: &Module, sender: &Sender) {
+        let base = self.payload.as_ptr() as usize;
+        let messages = &self.payload[self.messages.clone()];
+        let messages = ClientPayload::new(sender.protocol, messages);
+        for (request, message) in self.requests.iter_mut().zip(messages) {
+            match message {
+                Ok(ClientMessage::CallReducer {
+                    request_id,
+                    reducer,
+                    args,
+                }) => *request = resolved_call(module, sender, request_id, reducer, args, base),
+                Ok(ClientMessage::CallProcedure {
+                    request_id,
+                    procedure,
+                    args,
+                }) => {
+                    *request =
+                        resolved_procedure(module, sender, request_id, procedure, args, base);
+                }
+                _ => {}
+            }
+        }
+        self.version = module.version;
+    }
+}
+
+#[inline]
+fn resolved_call(
+    module: &Module,
+    sender: &Sender,
+    request_id: u32,
+    name: &str,
+    args: &[u8],
+    base: usize,
+) -> Request {
+    match resolve_call(module, sender.is_owner, name, args) {
+        Ok(reducer) => Request::Call {
+            request_id,
+            reducer,
+            args: place(args, base),
+        },
+        Err(CallRefusal { message, log }) => Request::RejectedCall {
+            request_id,
+            message,
+            log,
+            function: name.to_owned(),
+        },
+    }
+}
+
+fn resolved_procedure(
+    module: &Module,
+    sender: &Sender,
+    request_id: u32,
+    name: &str,
+    args: &[u8],
+    base: usize,
+) -> Request {
+    match resolve_procedure(module, sender.is_owner, name, args) {
+        Ok(procedure) => Request::Procedure {
+            request_id,
+            procedure,
+            args: place(args, base),
+        },
+        Err(CallRefusal { message, log }) => Request::RejectedProcedure {
+            request_id,
+            message,
+            log,
+            function: name.to_owned(),
+        },
+    }
+}
+
+/// Where in the payload, which begins at `base`, some bytes of it are. Payloads are far below 4 GiB.
+#[inline]
+fn place(args: &[u8], base: usize) -> Range<u32> {
+    let start = (args.as_ptr() as usize - base) as u32;
+    start..start + args.len() as u32
 }
 
 /// Why a call does not reach the module: for the caller, and for the module's log.
@@ -268,49 +395,4 @@ pub(crate) fn find_procedure<'m>(
 ) -> Option<(usize, &'m ProcedureDef)> {
     let (id, procedure) = module.def().procedure(name)?;
     (is_owner || procedure.visibility != Visibility::Private).then_some((id, procedure))
-}
-
-/// Compiles the queries of a set, without repetitions of the same text (05 §7.1).
-fn compile_set(
-    module: &Module,
-    sender: &Sender,
-    texts: &[&str],
-) -> Result<Vec<Arc<SelectPlan>>, String> {
-    let caller = sender.caller();
-    let mut plans: Vec<Arc<SelectPlan>> = Vec::with_capacity(texts.len());
-    let mut seen = rustc_hash::FxHashSet::default();
-    let mut add = |text: &str, suffix: bool| -> Result<(), String> {
-        if !seen.insert(text.to_owned()) {
-            return Ok(());
-        }
-        if plans.len() == sender.queries_per_set_max {
-            return Err(format!(
-                "a query set holds at most {} queries [LC0703]",
-                sender.queries_per_set_max
-            ));
-        }
-        let plan = compile_subscription(text, &module.catalog, &caller).and_then(|plan| {
-            lightcone_query::admit_subscription(&plan)?;
-            Ok(plan)
-        });
-        match plan {
-            Ok(plan) => plans.push(Arc::new(plan)),
-            Err(error) if suffix => return Err(format!("{error}, executing: `{text}`")),
-            Err(error) => return Err(error.to_string()),
-        }
-        Ok(())
-    };
-    for text in texts {
-        match read_subscribe_text(text)
-            .map_err(|error| format!("{error}, executing: `{}`", text.trim()))?
-        {
-            SubscribeText::Query(text) => add(text, true)?,
-            SubscribeText::AllTables => {
-                for text in expand_subscribe_all(&module.catalog.schemas, &caller) {
-                    add(&text, false)?;
-                }
-            }
-        }
-    }
-    Ok(plans)
 }

@@ -1,28 +1,44 @@
 //! SQL over HTTP: one statement, its rows as SATS-JSON (06 §5.14).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lightcone_query::{compile_statement, Projection, SelectPlan, Statement};
 use lightcone_table::RowLayout;
-use lightcone_types::bsatn::decode_value;
-use lightcone_types::json::value_to_json_untyped;
-use lightcone_types::{AlgebraicValue, Reader, Typespace};
+use lightcone_types::json::bsatn_to_json_untyped;
+use lightcone_types::{Reader, Typespace};
 use tokio::sync::oneshot;
 
+use crate::answer::ReadError;
+use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
 use crate::error::SqlError;
-use crate::evaluate::{scan, Source};
+use crate::evaluate::Source;
 use crate::handle::{random_connection_id, Caller, DatabaseHandle};
+use crate::reads::{Job, Once, Progress};
+use crate::request::COMPILED_HERE_BYTES_MAX;
 use crate::writer::Item;
+
+/// Answers are made, and given to the socket, in pieces of about this size.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Result of one statement.
 pub struct SqlOutcome {
     /// The row type, in the named JSON form.
     pub schema_json: String,
-    /// A JSON array of rows, untyped form.
-    pub rows_json: String,
+    /// A JSON array of rows, untyped form, in pieces.
+    pub rows_json: Vec<HeldBytes>,
     pub duration_us: u64,
     pub stats: SqlStats,
+}
+
+impl SqlOutcome {
+    /// All pieces in one text.
+    pub fn rows_json(&self) -> String {
+        self.rows_json
+            .iter()
+            .map(|piece| String::from_utf8_lossy(piece.as_ref()))
+            .collect()
+    }
 }
 
 /// What a statement changed.
@@ -51,16 +67,33 @@ impl DatabaseHandle {
             identity: caller.identity,
             is_owner: caller.identity == shared.options.owner,
         };
-        let plan = compile_statement(&text, &module.catalog, &rights)
-            .map(|Statement::Select(plan)| Arc::new(plan))
-            .map_err(|error| SqlError::Query(error.to_string()));
+        let budget = shared.client_budget();
+        let bytes = text.len();
+        let compile = move || {
+            compile_statement(&text, &module.catalog, &rights)
+                .map(|Statement::Select(plan)| Arc::new(plan))
+                .map_err(|error| SqlError::Query(error.to_string()))
+        };
+        let plan = if bytes <= COMPILED_HERE_BYTES_MAX {
+            compile()
+        } else {
+            let (job, plan) = Once::new(compile);
+            shared.read(&budget, Box::new(job));
+            plan.await.map_err(|_| SqlError::ModuleGone)?
+        };
         if let Some(reason) = shared.read_only().filter(|_| confirmed) {
             return Err(SqlError::Database(format!(
                 "{reason}; unconfirmed reads (confirmed=false) still work"
             )));
         }
+        let closed = |_| SqlError::ModuleGone;
+        // Statements of all clients take turns; a client over HTTP has one.
+        let ticket = shared.reads.clone().acquire_owned().await.map_err(closed)?;
+        let permit = shared.inbox_permit(bytes).await;
+        let permit = permit.map_err(|()| SqlError::ModuleGone)?;
         let (reply, result) = oneshot::channel();
         let item = Item::Query {
+            permit,
             caller,
             connection_id: random_connection_id(),
             plan,
@@ -71,9 +104,19 @@ impl DatabaseHandle {
         let (plan, source) = result.await.map_err(|_| SqlError::ModuleGone)??;
         let mut schema_json = String::new();
         lightcone_types::json::product_type_to_json(&plan.output_type(), &mut schema_json);
-        let rows = tokio::task::spawn_blocking(move || rows_json(&plan, &source)).await;
+        let (sender, rows) = oneshot::channel();
+        let job = RowsJob {
+            rows: RowsJson::new(plan, source, &budget),
+            sender: Some(sender),
+            time_max: shared.options.limits.read_time_max,
+            spent: Duration::ZERO,
+        };
+        shared.read(&budget, Box::new(job));
         let rows_json = rows
-            .map_err(|error| SqlError::Database(format!("evaluating the query failed: {error}")))?;
+            .await
+            .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))?
+            .map_err(refusal)?;
+        drop(ticket);
         Ok(SqlOutcome {
             schema_json,
             rows_json,
@@ -83,82 +126,184 @@ impl DatabaseHandle {
     }
 }
 
-fn rows_json(plan: &SelectPlan, source: &Source) -> String {
-    if let Projection::Count(_) = plan.projection {
-        let mut count = 0_u64;
-        match source {
-            Source::Scan { table, .. } if plan.predicate.is_none() => {
-                count = table.rows.row_count()
-            }
-            _ => visit(plan, source, |_| {
-                count += 1;
-                true
-            }),
-        }
-        return if plan.limit == Some(0) {
-            "[]".to_owned()
-        } else {
-            format!("[[{count}]]")
-        };
+fn refusal(error: ReadError) -> SqlError {
+    match error {
+        ReadError::Exceeded(Exceeded::Server) => SqlError::Busy(error.to_string()),
+        error => SqlError::Query(error.to_string()),
     }
-    let types: Vec<_> = plan
-        .table
-        .columns
-        .iter()
-        .map(|column| column.ty.clone())
-        .collect();
-    let layout = RowLayout::new(&types);
-    let columns: Vec<usize> = match &plan.projection {
-        Projection::Columns(columns) => columns
+}
+
+/// Rows on their way to JSON, page by page.
+struct RowsJson {
+    plan: Arc<SelectPlan>,
+    source: Source,
+    layout: RowLayout,
+    columns: Vec<usize>,
+    page: usize,
+    count: u64,
+    /// The piece under construction.
+    out: String,
+    pieces: Vec<HeldBytes>,
+    /// Reserved for a long row in `out`.
+    charge: Charge,
+    budget: Arc<ClientBudget>,
+    exceeded: Option<Exceeded>,
+}
+
+impl RowsJson {
+    fn new(plan: Arc<SelectPlan>, source: Source, budget: &Arc<ClientBudget>) -> RowsJson {
+        let types: Vec<_> = plan
+            .table
+            .columns
             .iter()
-            .map(|(column, _)| usize::from(column.0))
-            .collect(),
-        _ => (0..types.len()).collect(),
-    };
-    let limit = plan.limit.unwrap_or(u64::MAX);
-    let mut out = String::from("[");
-    let mut count = 0;
-    visit(plan, source, |row| {
-        if count == limit {
-            return false;
+            .map(|column| column.ty.clone())
+            .collect();
+        let columns = match &plan.projection {
+            Projection::Columns(columns) => columns
+                .iter()
+                .map(|(column, _)| usize::from(column.0))
+                .collect(),
+            _ => (0..types.len()).collect(),
+        };
+        RowsJson {
+            layout: RowLayout::new(&types),
+            columns,
+            source,
+            page: 0,
+            count: 0,
+            out: "[".to_owned(),
+            pieces: Vec::new(),
+            charge: Charge::default(),
+            budget: budget.clone(),
+            exceeded: None,
+            plan,
         }
-        if count > 0 {
-            out.push(',');
-        }
-        count += 1;
-        out.push('[');
-        for (nth, &column) in columns.iter().enumerate() {
-            if nth > 0 {
-                out.push(',');
-            }
-            value_to_json_untyped(&column_value(&layout, row, column), &mut out);
-        }
-        out.push(']');
-        true
-    });
-    out.push(']');
-    out
-}
+    }
 
-fn column_value(layout: &RowLayout, row: &[u8], column: usize) -> AlgebraicValue {
-    let mut reader = Reader::new(layout.column(row, column));
-    decode_value(
-        &Typespace::default(),
-        layout.column_type(column),
-        &mut reader,
-    )
-    .expect("stored rows decode")
-}
-
-fn visit(plan: &SelectPlan, source: &Source, mut each: impl FnMut(&[u8]) -> bool) {
-    match source {
-        Source::Rows { rows, .. } => {
-            for row in rows.iter() {
-                if !each(row) {
-                    return;
+    /// Writes the rows of the next page. False if there is none.
+    fn page(&mut self) -> Result<bool, Exceeded> {
+        if self.page >= self.source.page_count() {
+            return Ok(false);
+        }
+        let (plan, source) = (
+            self.plan.clone(),
+            std::mem::replace(&mut self.source, Source::Count(0)),
+        );
+        match plan.projection {
+            Projection::Count(_) => match &source {
+                Source::Count(count) => self.count = *count,
+                source => source.for_each_of_page(&plan, self.page, |_| self.count += 1),
+            },
+            _ => {
+                let limit = plan.limit.unwrap_or(u64::MAX);
+                source.for_each_of_page(&plan, self.page, |row| {
+                    if self.count < limit && self.exceeded.is_none() {
+                        self.exceeded = self.row(row).err();
+                    }
+                });
+                if self.count >= limit {
+                    self.page = source.page_count();
                 }
             }
         }
-        Source::Scan { table, .. } => scan(table, plan, each),
+        self.source = source;
+        self.page += 1;
+        match self.exceeded {
+            Some(exceeded) => Err(exceeded),
+            None => Ok(true),
+        }
+    }
+
+    fn row(&mut self, row: &[u8]) -> Result<(), Exceeded> {
+        if self.out.len() + row.len() >= PIECE_BYTES {
+            self.end_piece()?;
+        }
+        if self.out.capacity() == 0 {
+            self.out.reserve(PIECE_BYTES);
+        }
+        if row.len() > PIECE_BYTES {
+            // Text of bytes is twice as long.
+            self.charge = self.budget.reserve(2 * row.len())?;
+        }
+        let out = &mut self.out;
+        if self.count > 0 {
+            out.push(',');
+        }
+        self.count += 1;
+        out.push('[');
+        let typespace = Typespace::default();
+        for (nth, &column) in self.columns.iter().enumerate() {
+            if nth > 0 {
+                out.push(',');
+            }
+            let reader = &mut Reader::new(self.layout.column(row, column));
+            bsatn_to_json_untyped(&typespace, self.layout.column_type(column), reader, out)
+                .expect("stored rows decode");
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    /// Puts what there is into a piece of its own.
+    fn end_piece(&mut self) -> Result<(), Exceeded> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        self.charge = Charge::default();
+        let piece = HeldBytes::new(std::mem::take(&mut self.out).into_bytes(), &self.budget)?;
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// Works until about `until`. None: there is more to do.
+    fn step(&mut self, until: Instant) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
+        while self.page()? {
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+        if let (Projection::Count(_), false) = (&self.plan.projection, self.plan.limit == Some(0)) {
+            self.out.push_str(&format!("[{}]", self.count));
+        }
+        self.out.push(']');
+        self.end_piece()?;
+        Ok(Some(std::mem::take(&mut self.pieces)))
+    }
+}
+
+/// The rows of a statement, made beside the writer.
+struct RowsJob {
+    rows: RowsJson,
+    /// None when the rows were sent.
+    sender: Option<oneshot::Sender<Result<Vec<HeldBytes>, ReadError>>>,
+    time_max: Duration,
+    spent: Duration,
+}
+
+impl Job for RowsJob {
+    fn run(&mut self, until: Instant) -> Progress {
+        let waiting = self
+            .sender
+            .as_ref()
+            .is_some_and(|sender| !sender.is_closed());
+        if !waiting || self.rows.budget.is_gone() {
+            return Progress::Done;
+        }
+        let started = Instant::now();
+        let step = self.rows.step(until).map_err(ReadError::Exceeded);
+        self.spent += started.elapsed();
+        let result = match step {
+            Ok(None) if self.spent < self.time_max => return Progress::Again,
+            Ok(None) => Err(ReadError::TooLong {
+                limit: self.time_max,
+            }),
+            Ok(Some(pieces)) => Ok(pieces),
+            Err(error) => Err(error),
+        };
+        if let Some(sender) = self.sender.take() {
+            // Whoever asked may be gone by now.
+            let _ = sender.send(result);
+        }
+        Progress::Done
     }
 }

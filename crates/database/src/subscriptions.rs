@@ -8,7 +8,7 @@ use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, TableId};
 use lightcone_wire::rows::RowSize;
 use lightcone_wire::server::{event_rows, persistent_rows};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evaluate::row_size;
 
@@ -20,6 +20,14 @@ type QueryIndex = u32;
 struct Subscriber {
     connection: u64,
     query_set_id: u32,
+    /// Where the query stands in the set.
+    place: u32,
+}
+
+/// A query of a set, and where the set stands among the query's subscribers.
+struct Member {
+    query: QueryIndex,
+    place: u32,
 }
 
 /// A query, shared by all query sets with the same plan.
@@ -29,6 +37,8 @@ struct Query {
     /// What is left to check for rows found through the query's equality.
     residual: Option<Predicate>,
     equality: Option<(ColId, Box<[u8]>)>,
+    /// Where it stands in its table's list.
+    place: u32,
     subscribers: Vec<Subscriber>,
     /// Position in `Transaction::hits` if the present transaction concerns this query.
     hit: Option<u32>,
@@ -75,8 +85,8 @@ pub(crate) struct Subscriptions {
     free: Vec<QueryIndex>,
     by_key: FxHashMap<QueryKey, QueryIndex>,
     tables: FxHashMap<TableId, TableQueries>,
-    sets: FxHashMap<(u64, u32), Vec<QueryIndex>>,
-    sets_of: FxHashMap<u64, Vec<u32>>,
+    sets: FxHashMap<(u64, u32), Vec<Member>>,
+    sets_of: FxHashMap<u64, FxHashSet<u32>>,
     scratch: Scratch,
 }
 
@@ -94,8 +104,19 @@ struct Hit {
     query: QueryIndex,
     inserts: Vec<u32>,
     deletes: Vec<u32>,
+    /// What the rows take in a message, about.
+    bytes: usize,
+    /// Nobody gets it.
+    muted: bool,
     encoded: Vec<u8>,
 }
+
+/// A hit whose rows take more does not keep its memory for the next transaction.
+const HIT_KEPT_BYTES: usize = 64 << 10;
+/// Rows are looked at for who can take them only when all that were found so far take so much.
+const LOOK_AT_ROOM_BYTES: usize = 1 << 20;
+/// Bytes that a row takes in a message beside its own: its offset.
+const ROW_EXTRA_BYTES: usize = 8;
 
 /// One entry to be sent: sorted, these are the messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,6 +134,15 @@ pub(crate) struct ConnectionUpdate<'a> {
     pub sets: &'a [u8],
 }
 
+/// Who gets the updates of a transaction.
+pub(crate) trait Receivers {
+    /// About how many bytes a connection can take now.
+    fn room(&self, connection: u64) -> usize;
+    fn send(&mut self, update: ConnectionUpdate<'_>);
+    /// The connection would get more than it can take. It gets nothing, and is over.
+    fn too_large(&mut self, connection: u64, bytes: usize);
+}
+
 impl Subscriptions {
     pub fn subscribe(
         &mut self,
@@ -121,10 +151,6 @@ impl Subscriptions {
         plans: &[Arc<SelectPlan>],
         caller: &lightcone_types::Identity,
     ) {
-        let subscriber = Subscriber {
-            connection,
-            query_set_id,
-        };
         let mut set = Vec::with_capacity(plans.len());
         for plan in plans {
             let key = QueryKey::of(plan, caller);
@@ -132,14 +158,28 @@ impl Subscriptions {
                 Some(&index) => index,
                 None => self.add_query(plan.clone(), key),
             };
-            self.query_mut(index).subscribers.push(subscriber);
-            set.push(index);
+            let subscribers = &mut self.query_mut(index).subscribers;
+            // Texts of a set differ, so queries do; nothing would break if they did not.
+            let last = subscribers.last();
+            if last.is_some_and(|s| s.connection == connection && s.query_set_id == query_set_id) {
+                continue;
+            }
+            let place = subscribers.len() as u32;
+            subscribers.push(Subscriber {
+                connection,
+                query_set_id,
+                place: set.len() as u32,
+            });
+            set.push(Member {
+                query: index,
+                place,
+            });
         }
         self.sets.insert((connection, query_set_id), set);
         self.sets_of
             .entry(connection)
             .or_default()
-            .push(query_set_id);
+            .insert(query_set_id);
     }
 
     /// Drops all query sets of a connection that is gone.
@@ -149,24 +189,29 @@ impl Subscriptions {
         }
     }
 
+    /// Takes as long as the set is large, however many others have the same queries.
     pub fn unsubscribe(&mut self, connection: u64, query_set_id: u32) {
         let Some(set) = self.sets.remove(&(connection, query_set_id)) else {
             return;
         };
         if let Some(sets) = self.sets_of.get_mut(&connection) {
-            sets.retain(|other| *other != query_set_id);
-        }
-        let subscriber = Subscriber {
-            connection,
-            query_set_id,
-        };
-        for index in set {
-            let subscribers = &mut self.query_mut(index).subscribers;
-            if let Some(position) = subscribers.iter().position(|other| *other == subscriber) {
-                subscribers.swap_remove(position);
+            sets.remove(&query_set_id);
+            if sets.is_empty() {
+                self.sets_of.remove(&connection);
             }
+        }
+        for member in set {
+            let subscribers = &mut self.query_mut(member.query).subscribers;
+            subscribers.swap_remove(member.place as usize);
+            let moved = subscribers.get(member.place as usize).copied();
             if subscribers.is_empty() {
-                self.remove_query(index);
+                self.remove_query(member.query);
+            }
+            // The one that took the place of the removed one is told so.
+            if let Some(moved) = moved {
+                let set = self.sets.get_mut(&(moved.connection, moved.query_set_id));
+                let its = set.and_then(|set| set.get_mut(moved.place as usize));
+                its.expect("subscribers are members of their sets").place = member.place;
             }
         }
     }
@@ -197,20 +242,16 @@ impl Subscriptions {
             .entry(plan.table.id)
             .or_insert_with(|| TableQueries::new(&plan));
         let index = self.free.pop().unwrap_or(self.queries.len() as QueryIndex);
-        match &equality {
-            Some((column, value)) => table
-                .map_of(*column)
-                .entry(value.clone())
-                .or_default()
-                .push(index),
-            None => table.scans.push(index),
-        }
+        let list = table.list_of(&equality);
+        let place = list.len() as u32;
+        list.push(index);
         self.by_key.insert(key.clone(), index);
         let query = Query {
             plan,
             key,
             residual,
             equality,
+            place,
             subscribers: Vec::new(),
             hit: None,
         };
@@ -231,30 +272,28 @@ impl Subscriptions {
         let Some(table) = self.tables.get_mut(&id) else {
             return;
         };
-        match &query.equality {
-            Some((column, value)) => {
-                let map = table.map_of(*column);
-                if let Some(queries) = map.get_mut(value) {
-                    queries.retain(|other| *other != index);
-                    if queries.is_empty() {
-                        map.remove(value);
-                    }
-                }
-            }
-            None => table.scans.retain(|other| *other != index),
+        let list = table.list_of(&query.equality);
+        list.swap_remove(query.place as usize);
+        let moved = list.get(query.place as usize).copied();
+        let is_empty = list.is_empty();
+        if let (Some((column, value)), true) = (&query.equality, is_empty) {
+            table.map_of(*column).remove(value);
         }
         table.by_value.retain(|(_, map)| !map.is_empty());
         if table.scans.is_empty() && table.by_value.is_empty() {
             self.tables.remove(&id);
         }
+        if let Some(moved) = moved {
+            self.query_mut(moved).place = query.place;
+        }
     }
 
-    /// Matches a transaction's changes to the queries and calls `send` once per concerned connection.
+    /// Matches a transaction's changes to the queries and tells each concerned connection once.
     pub fn evaluate(
         &mut self,
         deltas: &DeltaBatch,
         ops: &[DeltaOp],
-        mut send: impl FnMut(ConnectionUpdate<'_>),
+        receivers: &mut impl Receivers,
     ) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let Scratch {
@@ -262,7 +301,8 @@ impl Subscriptions {
             targets,
             candidates,
         } = &mut scratch;
-        let mut used = 0;
+        let mut over = FxHashSet::default();
+        let (mut used, mut bytes, mut look_at) = (0, 0, LOOK_AT_ROOM_BYTES);
         for (position, op) in ops.iter().enumerate() {
             let Some(table) = self.tables.get(&op.table) else {
                 continue;
@@ -290,22 +330,75 @@ impl Subscriptions {
                     used as u32 - 1
                 });
                 let hit = &mut hits[hit as usize];
+                if hit.muted {
+                    continue;
+                }
                 match op.kind {
                     DeltaKind::Insert => hit.inserts.push(position as u32),
                     DeltaKind::Delete => hit.deletes.push(position as u32),
                 }
+                hit.bytes += row.len() + ROW_EXTRA_BYTES;
+                bytes += row.len() + ROW_EXTRA_BYTES;
+            }
+            if bytes > look_at {
+                bytes = self.mute(&mut hits[..used], &mut over, receivers);
+                look_at = LOOK_AT_ROOM_BYTES.max(2 * bytes);
             }
         }
         if used > 0 {
-            self.collect_targets(&mut hits[..used], deltas, ops, targets);
-            self.send_updates(&hits[..used], targets, &mut send);
+            if bytes > LOOK_AT_ROOM_BYTES {
+                self.mute(&mut hits[..used], &mut over, receivers);
+            }
+            self.collect_targets(&mut hits[..used], &over, deltas, ops, targets);
+            self.send_updates(&hits[..used], targets, receivers);
+            hits[..used].iter_mut().for_each(Hit::shrink);
         }
         self.scratch = scratch;
+    }
+
+    /// Leaves out the connections for which there is too much so far, and what nobody else gets. Returns the bytes of the
+    /// rest.
+    fn mute(
+        &self,
+        hits: &mut [Hit],
+        over: &mut FxHashSet<u64>,
+        receivers: &mut impl Receivers,
+    ) -> usize {
+        let subscribers = |hit: &Hit| {
+            let query = self.queries[hit.query as usize].as_ref();
+            &query.expect("hits name live queries").subscribers
+        };
+        let mut of_connections = FxHashMap::<u64, usize>::default();
+        for hit in hits.iter().filter(|hit| !hit.muted) {
+            for subscriber in subscribers(hit) {
+                *of_connections.entry(subscriber.connection).or_default() += hit.bytes;
+            }
+        }
+        for (connection, bytes) in of_connections {
+            if !over.contains(&connection) && bytes > receivers.room(connection) {
+                over.insert(connection);
+                receivers.too_large(connection, bytes);
+            }
+        }
+        let mut left = 0;
+        for hit in hits.iter_mut().filter(|hit| !hit.muted) {
+            if subscribers(hit)
+                .iter()
+                .all(|s| over.contains(&s.connection))
+            {
+                hit.muted = true;
+                (hit.inserts, hit.deletes) = Default::default();
+            } else {
+                left += hit.bytes;
+            }
+        }
+        left
     }
 
     fn collect_targets(
         &mut self,
         hits: &mut [Hit],
+        over: &FxHashSet<u64>,
         deltas: &DeltaBatch,
         ops: &[DeltaOp],
         targets: &mut Vec<Target>,
@@ -316,38 +409,54 @@ impl Subscriptions {
                 .as_mut()
                 .expect("hits name live queries");
             query.hit = None;
+            if hit.muted {
+                continue;
+            }
             let id = query.plan.table.id;
             let table = &self.tables[&id];
             hit.encode(table, deltas, ops);
-            targets.extend(query.subscribers.iter().map(|subscriber| Target {
-                connection: subscriber.connection,
-                query_set_id: subscriber.query_set_id,
-                table: id,
-                hit: number as u32,
-            }));
+            let subscribers = query.subscribers.iter();
+            targets.extend(
+                subscribers
+                    .filter(|s| over.is_empty() || !over.contains(&s.connection))
+                    .map(|subscriber| Target {
+                        connection: subscriber.connection,
+                        query_set_id: subscriber.query_set_id,
+                        table: id,
+                        hit: number as u32,
+                    }),
+            );
         }
         targets.sort_unstable();
     }
 
-    fn send_updates(
-        &self,
-        hits: &[Hit],
-        targets: &[Target],
-        send: &mut impl FnMut(ConnectionUpdate<'_>),
-    ) {
+    fn send_updates(&self, hits: &[Hit], targets: &[Target], receivers: &mut impl Receivers) {
         let mut sets = Vec::new();
         for of_connection in targets.chunk_by(|a, b| a.connection == b.connection) {
+            let connection = of_connection[0].connection;
+            let entries = of_connection.iter();
+            let bytes: usize = entries
+                .map(|target| hits[target.hit as usize].encoded.len())
+                .sum();
+            // Many sets of one connection may hold the same few rows.
+            if bytes > LOOK_AT_ROOM_BYTES && bytes > receivers.room(connection) {
+                receivers.too_large(connection, bytes);
+                continue;
+            }
             sets.clear();
             let mut set_count = 0;
             for of_set in of_connection.chunk_by(|a, b| a.query_set_id == b.query_set_id) {
                 set_count += 1;
                 self.write_set(hits, of_set, &mut sets);
             }
-            send(ConnectionUpdate {
-                connection: of_connection[0].connection,
+            receivers.send(ConnectionUpdate {
+                connection,
                 set_count,
                 sets: &sets,
             });
+            if sets.capacity() > LOOK_AT_ROOM_BYTES {
+                sets = Vec::new();
+            }
         }
     }
 
@@ -396,6 +505,14 @@ impl TableQueries {
         &mut self.by_value[position].1
     }
 
+    /// The queries without an equality, or those with this one.
+    fn list_of(&mut self, equality: &Option<(ColId, Box<[u8]>)>) -> &mut Vec<QueryIndex> {
+        match equality {
+            Some((column, value)) => self.map_of(*column).entry(value.clone()).or_default(),
+            None => &mut self.scans,
+        }
+    }
+
     #[inline]
     fn candidates(&self, row: &[u8], out: &mut Vec<QueryIndex>) {
         out.extend_from_slice(&self.scans);
@@ -412,6 +529,14 @@ impl Hit {
         self.query = query;
         self.inserts.clear();
         self.deletes.clear();
+        self.bytes = 0;
+        self.muted = false;
+    }
+
+    fn shrink(&mut self) {
+        if self.bytes > HIT_KEPT_BYTES {
+            *self = Hit::default();
+        }
     }
 
     /// Encodes the entry once; every subscriber gets a copy.
@@ -423,7 +548,7 @@ impl Hit {
             ..
         } = self;
         encoded.clear();
-        // Lists beyond 4 GiB cannot be: the transaction's own limit is far below.
+        // Lists beyond 4 GiB cannot be: no connection has room for them, so they are muted.
         if table.is_event {
             let mut list = event_rows(encoded);
             inserts

@@ -23,11 +23,11 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::{CallError, ConnectError, SqlError, UpdateError};
 use crate::evaluate::Source;
 use crate::fanout::{Batch, Event, Message};
-use crate::handle::{CallOutcome, Caller, Shared};
+use crate::handle::{CallOutcome, Caller, InboxPermit, Shared};
 use crate::http::{HandlerReply, HandlerRequest};
 use crate::module::{Module, Program};
 use crate::outgoing::OutgoingQueue;
-use crate::request::{Decoded, Sender};
+use crate::request::{CompiledSet, Decoded, Sender};
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -41,9 +41,11 @@ pub(crate) enum Item {
     Requests {
         connection: u64,
         decoded: Decoded,
+        message_permits: u32,
         byte_permits: u32,
     },
     Connect {
+        permit: InboxPermit,
         connection: u64,
         sender: Sender,
         connection_id: ConnectionId,
@@ -57,6 +59,7 @@ pub(crate) enum Item {
         connection: u64,
     },
     Call {
+        permit: InboxPermit,
         caller: Caller,
         connection_id: ConnectionId,
         function: String,
@@ -66,15 +69,22 @@ pub(crate) enum Item {
         reply: oneshot::Sender<Result<CallOutcome, CallError>>,
     },
     HttpRequest {
+        permit: InboxPermit,
         request: Box<HandlerRequest>,
         reply: oneshot::Sender<Result<HandlerReply, CallError>>,
     },
     Query {
+        permit: InboxPermit,
         caller: Caller,
         connection_id: ConnectionId,
         plan: Result<Arc<SelectPlan>, SqlError>,
         confirmed: bool,
         reply: oneshot::Sender<Result<(Arc<SelectPlan>, Source), SqlError>>,
+    },
+    /// The first rows of a query set cannot be had; the client was told.
+    SubscriptionFailed {
+        connection: u64,
+        query_set_id: u32,
     },
     Replace {
         program: Box<Program>,
@@ -99,7 +109,9 @@ struct Client {
     sender: Sender,
     connection_id: ConnectionId,
     queue: Arc<OutgoingQueue>,
-    query_sets: FxHashMap<u32, Vec<Arc<SelectPlan>>>,
+    query_sets: FxHashMap<u32, CompiledSet>,
+    /// In all query sets.
+    queries: usize,
 }
 
 pub(crate) struct Writer {
@@ -167,13 +179,17 @@ impl Writer {
             Item::Requests {
                 connection,
                 decoded,
+                message_permits,
                 byte_permits,
             } => {
                 self.requests(connection, decoded);
-                self.shared.inbox_messages.add_permits(1);
+                self.shared
+                    .inbox_messages
+                    .add_permits(message_permits as usize);
                 self.shared.inbox_bytes.add_permits(byte_permits as usize);
             }
             Item::Connect {
+                permit,
                 connection,
                 sender,
                 connection_id,
@@ -192,6 +208,7 @@ impl Writer {
                             connection_id,
                             queue: queue.clone(),
                             query_sets: FxHashMap::default(),
+                            queries: 0,
                         },
                     );
                     let (accepted, receiver) = oneshot::channel();
@@ -209,9 +226,11 @@ impl Writer {
                 // A caller who went away dropped his connection, whose disconnect follows.
                 let _ =
                     reply.send(result.map_err(|refused| ConnectError::Rejected(refused.text())));
+                drop(permit);
             }
             Item::Disconnect { connection } => self.disconnect_client(connection),
             Item::Call {
+                permit,
                 caller,
                 connection_id,
                 function,
@@ -223,28 +242,43 @@ impl Writer {
                 self.reply_when_durable(true, move |durable| {
                     let result = durable.map_err(CallError::Database).and(result);
                     let _ = reply.send(result);
+                    drop(permit);
                 });
             }
-            Item::HttpRequest { request, reply } => {
+            Item::HttpRequest {
+                permit,
+                request,
+                reply,
+            } => {
                 let result = self.http_handler(&request);
                 self.reply_when_durable(true, move |durable| {
                     let result = durable.map_err(CallError::Database).and(result);
                     let _ = reply.send(result);
+                    drop(permit);
                 });
             }
             Item::Query {
+                permit,
                 caller,
                 connection_id,
                 plan,
                 confirmed,
                 reply,
             } => {
-                let result = self.http_query(&caller, connection_id, plan);
-                self.reply_when_durable(confirmed, move |durable| {
-                    let result = durable.map_err(SqlError::Database).and(result);
-                    let _ = reply.send(result);
-                });
+                // Whoever has gone meanwhile needs no answer.
+                if !reply.is_closed() {
+                    let result = self.http_query(&caller, connection_id, plan);
+                    self.reply_when_durable(confirmed, move |durable| {
+                        let result = durable.map_err(SqlError::Database).and(result);
+                        let _ = reply.send(result);
+                        drop(permit);
+                    });
+                }
             }
+            Item::SubscriptionFailed {
+                connection,
+                query_set_id,
+            } => self.drop_subscription(connection, query_set_id),
             Item::Replace { program, reply } => {
                 let result = self.replace(*program);
                 self.reply_when_durable(true, move |durable| {

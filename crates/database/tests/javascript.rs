@@ -40,7 +40,7 @@ async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(
 
 async fn rows(database: &DatabaseHandle, sql: &str) -> String {
     let rows = database.sql(caller(OWNER), sql.to_owned(), true).await;
-    rows.expect("rows").rows_json
+    rows.expect("rows").rows_json()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,7 @@ async fn events(database: &DatabaseHandle) -> Vec<String> {
     let query = "SELECT event, identity FROM lifecycle".to_owned();
     let rows = database.sql(caller(OWNER), query, true).await;
     let rows: Vec<(String, serde_json::Value)> =
-        serde_json::from_str(&rows.expect("rows").rows_json).expect("rows are JSON");
+        serde_json::from_str(&rows.expect("rows").rows_json()).expect("rows are JSON");
     let hex = STRANGER.to_hex();
     // Numbers are written without leading zeros.
     let stranger = hex.trim_start_matches('0');

@@ -73,7 +73,7 @@ fn now_us() -> i64 {
 async fn rows(database: &DatabaseHandle, table: &str) -> String {
     let query = format!("SELECT * FROM {table}");
     let rows = database.sql(caller(OWNER), query, true).await;
-    rows.expect("a table of the module").rows_json
+    rows.expect("a table of the module").rows_json()
 }
 
 /// The runs that did `what`, in order.

@@ -35,7 +35,7 @@ async fn rows(database: &DatabaseHandle, sql: &str) -> String {
     database
         .sql(caller(STRANGER), sql.to_owned(), true)
         .await
-        .map(|outcome| outcome.rows_json)
+        .map(|outcome| outcome.rows_json())
         .unwrap_or_else(|e| panic!("{e:?}"))
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::auth::{parse_issuer, NamedBy};
 use crate::client_address::TrustedProxies;
+use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
 /// The file that is written when the data directory has none: every key, commented out at its default.
@@ -246,12 +247,24 @@ pub struct Limits {
     pub transaction_bytes_max: usize,
     /// Bytes of received and unprocessed messages of one database; beyond it, clients are read no further.
     pub inbox_bytes_max: usize,
-    /// Most bytes that wait for one slow client; beyond it, its connection ends.
-    pub outgoing_queue_bytes: usize,
+    /// Most bytes that one client has asked for and not yet taken; beyond it, answers are refused and slow clients cut.
+    #[serde(alias = "outgoing-queue-bytes")]
+    pub client_bytes_max: usize,
+    /// The same of all clients together, in percent of the memory that the server may use.
+    pub clients_memory_percent: u8,
     /// Most subscribed query sets of one connection.
     pub query_sets_max: usize,
     /// Most queries of one query set.
     pub queries_per_set_max: usize,
+    /// Most queries in all query sets of one connection.
+    pub queries_per_connection_max: usize,
+    /// Most queries that one client has under way; beyond it, it is read no further.
+    pub reads_per_client_max: usize,
+    /// Most queries of one database that are under way; beyond it, clients take turns.
+    pub reads_per_database_max: usize,
+    /// Longest time that finding the rows of one query or query set may take.
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub read_time_max: Duration,
     /// Most log bytes that wait for the disk; beyond it, the database waits.
     pub log_queue_bytes_max: usize,
     /// A snapshot is written after so many bytes of log.
@@ -403,9 +416,14 @@ impl Default for Limits {
             console_call_bytes_max: database.host.console_call_bytes_max,
             transaction_bytes_max: database.transaction_bytes_max,
             inbox_bytes_max: database.inbox_bytes_max,
-            outgoing_queue_bytes: database.outgoing_bytes_max,
+            client_bytes_max: database.client_bytes_max,
+            clients_memory_percent: 25,
             query_sets_max: database.query_sets_max,
             queries_per_set_max: database.queries_per_set_max,
+            queries_per_connection_max: database.queries_per_connection_max,
+            reads_per_client_max: database.reads_per_client_max,
+            reads_per_database_max: database.reads_per_database_max,
+            read_time_max: database.read_time_max,
             log_queue_bytes_max: database.log_queue_bytes_max,
             snapshot_log_bytes: database.snapshot_log_bytes,
             snapshots_kept: database.snapshots_kept,
@@ -493,8 +511,28 @@ impl Config {
                 config.limits.inbox_bytes_max as u64,
             ),
             (
-                "limits.outgoing-queue-bytes",
-                config.limits.outgoing_queue_bytes as u64,
+                "limits.client-bytes-max",
+                config.limits.client_bytes_max as u64,
+            ),
+            (
+                "limits.clients-memory-percent",
+                config.limits.clients_memory_percent.into(),
+            ),
+            (
+                "limits.queries-per-connection-max",
+                config.limits.queries_per_connection_max as u64,
+            ),
+            (
+                "limits.reads-per-client-max",
+                config.limits.reads_per_client_max as u64,
+            ),
+            (
+                "limits.reads-per-database-max",
+                config.limits.reads_per_database_max as u64,
+            ),
+            (
+                "limits.read-time-max",
+                config.limits.read_time_max.as_nanos() as u64,
             ),
             ("limits.query-sets-max", config.limits.query_sets_max as u64),
             (
@@ -544,6 +582,16 @@ impl Config {
             if value == 0 {
                 return Err(wrong(format!("{name} must be greater than zero")));
             }
+        }
+        if config.limits.client_bytes_max > CLIENT_BYTES_CEILING {
+            return Err(wrong(format!(
+                "limits.client-bytes-max must be at most {CLIENT_BYTES_CEILING}: lengths in messages have 32 bits"
+            )));
+        }
+        if config.limits.clients_memory_percent > 100 {
+            return Err(wrong(
+                "limits.clients-memory-percent must be at most 100".into(),
+            ));
         }
         Ok(config)
     }

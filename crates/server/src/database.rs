@@ -1,11 +1,13 @@
 //! What the server uses of the database crate, and how its limits follow from the configuration.
 
+use std::sync::Arc;
+
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
-    CallArgs, CallError, CallOutcome, Caller, ConnectError, ConnectRequest, DatabaseHandle,
-    DatabaseOptions, DatabaseStats, HandlerReply, HostKind, HttpHeader, HttpMethod, HttpRequest,
-    HttpVersion, Limits, MessageBatch, Outgoing, OutgoingReceiver, RequestSender, ShutdownReason,
-    SqlError, SubmitError, UpdateError,
+    CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
+    DatabaseHandle, DatabaseOptions, DatabaseStats, HandlerReply, HostKind, HttpHeader, HttpMethod,
+    HttpRequest, HttpVersion, Limits, MessageBatch, Outgoing, OutgoingReceiver, RequestSender,
+    ShutdownReason, SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
 };
 
 use crate::config::Config;
@@ -28,9 +30,13 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.host.console_call_bytes_max = config.limits.console_call_bytes_max;
     limits.transaction_bytes_max = config.limits.transaction_bytes_max;
     limits.inbox_bytes_max = config.limits.inbox_bytes_max;
-    limits.outgoing_bytes_max = config.limits.outgoing_queue_bytes;
+    limits.client_bytes_max = config.limits.client_bytes_max;
     limits.query_sets_max = config.limits.query_sets_max;
     limits.queries_per_set_max = config.limits.queries_per_set_max;
+    limits.queries_per_connection_max = config.limits.queries_per_connection_max;
+    limits.reads_per_client_max = config.limits.reads_per_client_max;
+    limits.reads_per_database_max = config.limits.reads_per_database_max;
+    limits.read_time_max = config.limits.read_time_max;
     limits.log_queue_bytes_max = config.limits.log_queue_bytes_max;
     limits.log_segment_bytes = config.commitlog.max_segment_size;
     limits.log_preallocate = config.commitlog.preallocate_segments;
@@ -39,6 +45,14 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.inbox_messages_max = config.websocket.incoming_queue_length;
     limits.outgoing_messages_max = config.limits.outgoing_queue_length;
     limits
+}
+
+/// What all databases have together. As many scans run at a time as there are processors.
+pub(crate) fn commons(config: &Config) -> Arc<Commons> {
+    let memory = crate::memory::available_bytes();
+    let percent = usize::from(config.limits.clients_memory_percent);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    Commons::new(memory / 100 * percent, threads)
 }
 
 #[cfg(test)]

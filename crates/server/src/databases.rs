@@ -11,7 +11,9 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::control::{ControlDb, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
-use crate::database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, ShutdownReason};
+use crate::database::{
+    Commons, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, ShutdownReason,
+};
 use crate::metrics::DatabaseCounters;
 
 /// A database that would not open is not tried again sooner.
@@ -51,6 +53,7 @@ pub(crate) struct Databases {
     in_memory: bool,
     engines: Engines,
     limits: Limits,
+    commons: Arc<Commons>,
     running: RwLock<Open>,
     failed: RwLock<HashMap<Identity, (Instant, String)>>,
     /// Opening, publishing, resetting and deleting one database exclude each other. Databases share a lock by chance.
@@ -74,6 +77,7 @@ impl Databases {
         in_memory: bool,
         engines: Engines,
         limits: Limits,
+        commons: Arc<Commons>,
     ) -> Databases {
         Databases {
             data_dir,
@@ -81,11 +85,17 @@ impl Databases {
             in_memory,
             engines,
             limits,
+            commons,
             running: RwLock::default(),
             failed: RwLock::default(),
             locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             hasher: std::collections::hash_map::RandomState::new(),
         }
+    }
+
+    /// Bytes that clients have asked for and not yet taken.
+    pub(crate) fn clients_bytes(&self) -> usize {
+        self.commons.clients_bytes()
     }
 
     /// Keeps every other change of this database out.
@@ -281,6 +291,7 @@ impl Databases {
             in_memory: self.in_memory,
             limits: self.limits.clone(),
             engines: self.engines.clone(),
+            commons: self.commons.clone(),
         }
     }
 }

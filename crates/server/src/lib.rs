@@ -23,6 +23,7 @@ mod error;
 pub mod fuzzing;
 mod http;
 mod io;
+mod memory;
 mod metrics;
 mod names;
 mod outgoing_http;

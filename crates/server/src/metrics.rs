@@ -88,7 +88,11 @@ impl Text {
 }
 
 /// The exposition of everything.
-pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)]) -> String {
+pub(crate) fn render(
+    server: &ServerCounters,
+    clients_bytes: usize,
+    databases: &[(Identity, Running)],
+) -> String {
     use Kind::{Counter, Gauge};
     let mut text = Text(String::new());
     let one = |value: &AtomicU64| std::iter::once((String::new(), value.load(Relaxed)));
@@ -109,6 +113,13 @@ pub(crate) fn render(server: &ServerCounters, databases: &[(Identity, Running)])
         "lightcone_connections_refused_total",
         "TCP connections answered 503 because there were too many.",
         one(&server.connections_refused),
+    );
+
+    text.family(
+        Gauge,
+        "lightcone_clients_bytes",
+        "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.",
+        one(&AtomicU64::new(clients_bytes as u64)),
     );
 
     type Read = fn(&DatabaseCounters) -> &AtomicU64;

@@ -227,6 +227,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
     let keys = KeyPair::load_or_create(&key_paths)?;
     let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
     let limits = crate::database::limits(&config);
+    let commons = crate::database::commons(&config);
     Ok(ServerState {
         authority: Authority::new(keys, &config.auth)?,
         databases: Databases::new(
@@ -235,6 +236,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             options.in_memory,
             options.engines,
             limits,
+            commons,
         ),
         open: control.open_token(),
         control,

@@ -60,7 +60,7 @@ impl Writer {
             };
             let stats = &self.shared.fanout_stats;
             stats.messages_sent.fetch_add(1, Ordering::Relaxed);
-            if !client.queue.push([Item::Messages(messages)]) {
+            if !client.queue.send(Item::Messages(messages)) {
                 stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -8,7 +8,7 @@ use super::Writer;
 use crate::error::CallError;
 use crate::fanout::{Answer, CallResult, Event};
 use crate::handle::{CallOutcome, Caller};
-use crate::request::{decode, find_procedure, find_reducer, resolve_call, Decoded, Request};
+use crate::request::{find_procedure, find_reducer, resolve_call, Decoded, Request};
 
 /// How the text for a call that took too long begins (05 §6.3).
 const OUT_OF_ENERGY: &str = "reducer ran out of energy";
@@ -20,7 +20,7 @@ impl Writer {
         };
         let (sender, connection_id) = (client.sender, client.connection_id);
         if decoded.version != self.module.version {
-            decoded = decode(&self.module, &sender, decoded.payload, decoded.timestamp);
+            decoded.resolve_again(&self.module, &sender);
         }
         let Decoded {
             timestamp,
@@ -99,18 +99,23 @@ impl Writer {
                 Request::Subscribe {
                     request_id,
                     query_set_id,
-                    plans,
+                    set,
+                    ticket,
                 } => {
-                    self.subscribe(connection, request_id, query_set_id, plans);
+                    self.subscribe(connection, request_id, query_set_id, set, ticket);
                 }
                 Request::Unsubscribe {
                     request_id,
                     query_set_id,
-                    send_dropped_rows,
+                    ticket,
                 } => {
-                    self.unsubscribe(connection, request_id, query_set_id, send_dropped_rows);
+                    self.unsubscribe(connection, request_id, query_set_id, ticket);
                 }
-                Request::OneOff { request_id, plan } => self.one_off(connection, request_id, plan),
+                Request::OneOff {
+                    request_id,
+                    plan,
+                    ticket,
+                } => self.one_off(connection, request_id, plan, ticket),
             }
             if self.round_is_full() {
                 self.end_round();

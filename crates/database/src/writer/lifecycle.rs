@@ -67,8 +67,8 @@ impl Writer {
         let Some(client) = self.state.clients.remove(&connection) else {
             return;
         };
-        for plan in client.query_sets.values().flatten() {
-            self.watch(plan.table.id, -1);
+        for set in client.query_sets.values() {
+            self.watch(&set.plans, -1);
         }
         self.event(Event::Disconnected { connection });
         self.disconnect(client.sender.identity, client.connection_id);

@@ -79,6 +79,7 @@ impl Writer {
         self.inbox.close();
         self.shared.inbox_messages.close();
         self.shared.inbox_bytes.close();
+        self.shared.reads.close();
         let (code, reason, done) = match self.state.stop.take() {
             Some((code, reason, done)) => (code, reason, Some(done)),
             None => (1001, "module exited".to_owned(), None),

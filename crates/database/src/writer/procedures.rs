@@ -180,7 +180,10 @@ impl Writer {
             .and_then(|HandlerResponse { head, body }| {
                 let head = HttpResponse::decode(&mut Reader::new(&head));
                 let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
-                Ok(HandlerReply { head, body })
+                Ok(HandlerReply {
+                    head,
+                    body: body.into(),
+                })
             });
         result.map_err(|failure| {
             self.warn("HTTP handler", &name, &failure);

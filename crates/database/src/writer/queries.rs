@@ -1,17 +1,22 @@
 //! Subscriptions and queries on the committed state (05 §7, 06 §5.14).
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use lightcone_query::SelectPlan;
-use lightcone_types::{ConnectionId, Encode, TableId};
+use lightcone_query::{Projection, SelectPlan};
+use lightcone_types::ConnectionId;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
 use super::Writer;
+use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::error::SqlError;
-use crate::evaluate::{find, Source};
+use crate::evaluate::{Finder, Source};
 use crate::fanout::{Answer, Event};
 use crate::handle::Caller;
+use crate::outgoing::ReadTicket;
+use crate::request::CompiledSet;
+use crate::writer::Item;
 
 impl Writer {
     pub(super) fn subscribe(
@@ -19,34 +24,42 @@ impl Writer {
         connection: u64,
         request_id: u32,
         query_set_id: u32,
-        plans: Result<Vec<Arc<SelectPlan>>, String>,
+        set: Result<CompiledSet, String>,
+        ticket: ReadTicket,
     ) {
-        let query_sets_max = self.shared.options.limits.query_sets_max;
-        let Some(client) = self.state.clients.get(&connection) else {
+        let limits = &self.shared.options.limits;
+        // A client that is gone needs no rows; its disconnect follows.
+        let Some(client) = self.state.clients.get_mut(&connection) else {
             return;
         };
-        let plans = plans.and_then(|plans| {
+        if client.queue.budget().is_gone() {
+            return;
+        }
+        let set = set.and_then(|set| {
+            let queries = client.queries + set.plans.len();
             if client.query_sets.contains_key(&query_set_id) {
                 Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.sender.identity, client.connection_id))
-            } else if client.query_sets.len() >= query_sets_max {
-                Err(format!("a connection holds at most {query_sets_max} query sets [LC0704]"))
+            } else if client.query_sets.len() >= limits.query_sets_max {
+                Err(format!("a connection holds at most {} query sets [LC0704]", limits.query_sets_max))
+            } else if queries > limits.queries_per_connection_max {
+                Err(format!("a connection holds at most {} queries in all its query sets [LC0705]", limits.queries_per_connection_max))
             } else {
-                Ok(plans)
+                Ok(set)
             }
         });
         let caller = client.sender.identity;
-        match plans {
-            Err(error) => self.subscription_error(connection, request_id, query_set_id, &error),
-            Ok(plans) => {
-                let answer = self.evaluate(&plans, move |message, rows| {
-                    let mut entries = server::subscribe_applied(message, request_id, query_set_id);
-                    entries.encoded(&rows.entries, rows.count);
-                });
-                for plan in &plans {
-                    self.watch(plan.table.id, 1);
-                }
-                let client = self.state.clients.get_mut(&connection).expect("just seen");
-                client.query_sets.insert(query_set_id, plans.clone());
+        let reply = Reply::Subscribed {
+            request_id,
+            query_set_id,
+        };
+        match set {
+            Err(error) => self.error(connection, reply, &error),
+            Ok(set) => {
+                let plans = set.plans.clone();
+                client.queries += plans.len();
+                client.query_sets.insert(query_set_id, set);
+                self.watch(&plans, 1);
+                let answer = self.evaluate(connection, &plans, reply, ticket);
                 self.event(Event::Subscribed {
                     connection,
                     query_set_id,
@@ -58,18 +71,10 @@ impl Writer {
         }
     }
 
-    fn subscription_error(
-        &mut self,
-        connection: u64,
-        request_id: u32,
-        query_set_id: u32,
-        error: &str,
-    ) {
-        let mut answer = Vec::new();
-        server::subscription_error(&mut answer, Some(request_id), query_set_id, error);
+    fn error(&mut self, connection: u64, reply: Reply, error: &str) {
         self.event(Event::Answered {
             connection,
-            answer: Answer::Ready(answer),
+            answer: Answer::Ready(reply.error(error)),
         });
     }
 
@@ -78,35 +83,53 @@ impl Writer {
         connection: u64,
         request_id: u32,
         query_set_id: u32,
-        send_dropped_rows: bool,
+        ticket: Option<ReadTicket>,
     ) {
         let Some(client) = self.state.clients.get_mut(&connection) else {
             return;
         };
-        let Some(plans) = client.query_sets.remove(&query_set_id) else {
+        let reply = Reply::Unsubscribed {
+            request_id,
+            query_set_id,
+        };
+        let Some(set) = client.query_sets.remove(&query_set_id) else {
             let error = format!(
                 "Subscription not found: ({}, {}, {query_set_id})",
                 client.sender.identity, client.connection_id
             );
-            return self.subscription_error(connection, request_id, query_set_id, &error);
+            return self.error(connection, reply, &error);
         };
-        for plan in &plans {
-            self.watch(plan.table.id, -1);
-        }
-        let answer = if send_dropped_rows {
-            self.evaluate(&plans, move |message, rows| {
-                server::unsubscribe_applied(message, request_id, query_set_id)
-                    .encoded(&rows.entries, rows.count);
-            })
-        } else {
-            let mut message = Vec::new();
-            server::unsubscribe_applied_without_rows(&mut message, request_id, query_set_id);
-            Answer::Ready(message)
+        client.queries -= set.plans.len();
+        self.watch(&set.plans, -1);
+        let answer = match ticket {
+            Some(ticket) => self.evaluate(connection, &set.plans, reply, ticket),
+            None => {
+                let mut message = Vec::new();
+                server::unsubscribe_applied_without_rows(&mut message, request_id, query_set_id);
+                Answer::Ready(message)
+            }
         };
         self.event(Event::Unsubscribed {
             connection,
             query_set_id,
-            answer,
+            answer: Some(answer),
+        });
+    }
+
+    /// Forgets a query set whose first rows the client cannot get.
+    pub(super) fn drop_subscription(&mut self, connection: u64, query_set_id: u32) {
+        let Some(client) = self.state.clients.get_mut(&connection) else {
+            return;
+        };
+        let Some(set) = client.query_sets.remove(&query_set_id) else {
+            return;
+        };
+        client.queries -= set.plans.len();
+        self.watch(&set.plans, -1);
+        self.event(Event::Unsubscribed {
+            connection,
+            query_set_id,
+            answer: None,
         });
     }
 
@@ -115,78 +138,85 @@ impl Writer {
         connection: u64,
         request_id: u32,
         plan: Result<Arc<SelectPlan>, String>,
+        ticket: ReadTicket,
     ) {
-        let answer = match plan {
-            Ok(plan) => self.evaluate_with(&[plan], true, move |message, rows| {
-                server::one_off_query_ok(message, request_id).encoded(&rows.entries, rows.count);
-            }),
-            Err(error) => {
-                let mut message = Vec::new();
-                server::one_off_query_err(&mut message, request_id, &error);
-                Answer::Ready(message)
+        let reply = Reply::OneOff { request_id };
+        match plan {
+            Ok(plan) => {
+                let answer = self.evaluate(connection, &[plan], reply, ticket);
+                self.event(Event::Answered { connection, answer });
             }
-        };
-        self.event(Event::Answered { connection, answer });
-    }
-
-    fn evaluate(
-        &mut self,
-        plans: &[Arc<SelectPlan>],
-        write: impl FnOnce(&mut Vec<u8>, Entries) + Send + 'static,
-    ) -> Answer {
-        self.evaluate_with(plans, false, write)
+            Err(error) => self.error(connection, reply, &error),
+        }
     }
 
     /// Evaluates plans on the committed state: here if it is cheap, on another thread otherwise.
-    fn evaluate_with(
+    fn evaluate(
         &mut self,
+        connection: u64,
         plans: &[Arc<SelectPlan>],
-        keep_empty: bool,
-        write: impl FnOnce(&mut Vec<u8>, Entries) + Send + 'static,
+        reply: Reply,
+        ticket: ReadTicket,
     ) -> Answer {
+        let Some(client) = self.state.clients.get(&connection) else {
+            return Answer::Nobody;
+        };
+        let budget = client.queue.budget().clone();
+        if budget.is_gone() {
+            return Answer::Nobody;
+        }
         let datastore = self
             .datastore
             .as_mut()
             .expect("the module gave the datastore back");
-        let sources: Vec<_> = plans
+        let mut finder = Finder::new(datastore);
+        let sources = plans
             .iter()
-            .map(|plan| (plan.clone(), find(datastore, plan)))
+            .map(|plan| (plan.clone(), finder.find(plan)))
             .collect();
-        let deferred = sources.iter().any(|(_, source)| source.is_deferred());
-        let make = move || {
-            let mut entries = Entries::default();
-            for (plan, source) in &sources {
-                if keep_empty || !source.table_is_empty() {
-                    entries.push(plan, source);
-                }
-            }
-            let mut message = Vec::new();
-            write(&mut message, entries);
-            message
-        };
-        if !deferred {
-            return Answer::Ready(make());
+        let answering = Answering::new(sources, reply);
+        if !answering.is_deferred() {
+            let message = answering.finish();
+            return Answer::Ready(message.unwrap_or_else(|error| reply.error(&error.to_string())));
         }
+        let failed: Option<Box<dyn FnOnce() + Send>> = match reply {
+            Reply::Subscribed { query_set_id, .. } => {
+                let shared = self.shared.clone();
+                Some(Box::new(move || {
+                    // If the database is gone, so is the subscription.
+                    let _ = shared.send(Item::SubscriptionFailed {
+                        connection,
+                        query_set_id,
+                    });
+                }))
+            }
+            Reply::Unsubscribed { .. } | Reply::OneOff { .. } => None,
+        };
         let (sender, receiver) = oneshot::channel();
-        let scans = self.shared.scans.clone();
-        self.shared.runtime.spawn(async move {
-            let permit = scans.acquire_owned().await;
-            tokio::task::spawn_blocking(move || {
-                // The connection may be gone by now.
-                let _ = sender.send(make());
-                drop(permit);
-            });
-        });
+        let job = DeferredAnswer {
+            answering,
+            budget: budget.clone(),
+            sender: Some(sender),
+            ticket: Some(ticket),
+            time_max: self.shared.options.limits.read_time_max,
+            spent: Duration::ZERO,
+            failed,
+        };
+        self.shared.read(&budget, Box::new(job));
         Answer::Deferred(receiver)
     }
 
-    pub(super) fn watch(&mut self, table: TableId, change: isize) {
-        let count = self.state.watchers.entry(table).or_default();
-        let before = *count;
-        *count = before.saturating_add_signed(change);
-        let after = *count;
-        if (before == 0) != (after == 0) {
-            self.datastore().set_watched(table, after > 0);
+    /// Counts queries that have come to, or gone from, their tables.
+    pub(super) fn watch(&mut self, plans: &[Arc<SelectPlan>], change: isize) {
+        for plan in plans {
+            let table = plan.table.id;
+            let count = self.state.watchers.entry(table).or_default();
+            let before = *count;
+            *count = before.saturating_add_signed(change);
+            let after = *count;
+            if (before == 0) != (after == 0) {
+                self.datastore().set_watched(table, after > 0);
+            }
         }
     }
 
@@ -203,27 +233,17 @@ impl Writer {
             .as_mut()
             .expect("the module gave the datastore back");
         let found = plan.map(|plan| {
-            let source = find(datastore, &plan);
+            let source = match &plan.projection {
+                // The number is known.
+                Projection::Count(_) if plan.predicate.is_none() => {
+                    let table = datastore.table(plan.table.id);
+                    Source::Count(table.map_or(0, |table| table.rows().row_count()))
+                }
+                _ => Finder::new(datastore).find(&plan),
+            };
             (plan, source)
         });
         self.disconnect(caller.identity, connection_id);
         found
-    }
-}
-
-/// `SingleTableRows` entries, encoded.
-#[derive(Default)]
-struct Entries {
-    entries: Vec<u8>,
-    count: u32,
-}
-
-impl Entries {
-    fn push(&mut self, plan: &SelectPlan, source: &Source) {
-        plan.table.name.encode(&mut self.entries);
-        if let Err(error) = source.write_row_list(plan, &mut self.entries) {
-            tracing::error!(query = plan.text, %error, "the result of a query is too large for the protocol");
-        }
-        self.count += 1;
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lightcone_database::{
-    Caller, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits,
-    Outgoing, Protocol,
+    Caller, Commons, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines,
+    HostKind, Limits, Outgoing, Protocol,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Encode, Identity};
@@ -66,6 +66,7 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
             ),
             js: None,
         },
+        commons: Commons::new(1 << 30, 2),
     }
 }
 
@@ -154,13 +155,13 @@ impl Client {
             {
                 Outgoing::Messages(batch) => {
                     let mut start = 0;
-                    for end in batch.ends {
-                        let message = &batch.bytes[start..end as usize];
+                    for &end in &batch.ends {
+                        let message = &batch.bytes[start..end];
                         let decoded =
                             lightcone_wire::payload::decode_messages(Protocol::V2, message);
                         self.pending
                             .extend(decoded.expect("the server's messages decode"));
-                        start = end as usize;
+                        start = end;
                     }
                 }
                 Outgoing::Close { code, reason } => panic!("closed with {code} {reason}"),

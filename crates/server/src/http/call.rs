@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -12,7 +12,7 @@ use super::body;
 use super::path::{DatabasePath, FunctionPath};
 use super::reply::{self, Failure, Reply};
 use crate::auth;
-use crate::database::{CallArgs, CallError, CallOutcome, Caller};
+use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle};
 use crate::state::ServerState;
 
 pub(super) const ENERGY_USED: HeaderName = HeaderName::from_static("spacetime-energy-used");
@@ -58,17 +58,14 @@ pub(super) async fn call(
     let running = state.databases.get(&record).await?;
     let caller = Caller::from(&caller);
     // Runs to its end even if the client goes away.
-    let call = tokio::spawn(async move {
-        running
-            .handle
-            .call(caller, &function, CallArgs::Json(args))
-            .await
-    });
+    let handle = running.handle.clone();
+    let call =
+        tokio::spawn(async move { handle.call(caller, &function, CallArgs::Json(args)).await });
     match tokio::time::timeout(state.config.limits.request_timeout, call).await {
         Ok(Ok(Ok(CallOutcome {
             returned_json: Some(json),
             ..
-        }))) => Ok(returned(json)),
+        }))) => returned(&running.handle, json),
         Ok(Ok(Ok(outcome))) => Ok(finished(StatusCode::OK, String::new(), &outcome)),
         Ok(Ok(Err(error))) => Ok(refused(error)),
         Ok(Err(_)) => Err(Failure::internal("The reducer worker encountered a fatal error: it stopped")),
@@ -92,15 +89,16 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
 }
 
 /// What a procedure returned (06 §5.11).
-fn returned(json: String) -> Response {
-    let mut response = reply::text(json);
+fn returned(database: &DatabaseHandle, json: String) -> Reply {
+    let json = database.hold(json.into_bytes()).map_err(Failure::busy)?;
+    let mut response = reply::text(Bytes::from_owner(json));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
     headers.insert(EXECUTION_MICROS, HeaderValue::from(0));
-    response
+    Ok(response)
 }
 
 /// The status for a failed reducer, which no standard has.
@@ -133,6 +131,7 @@ fn refused(error: CallError) -> Response {
             format!("The reducer worker encountered a fatal error: {message}"),
         ),
         CallError::NotSupported(message) => text(StatusCode::NOT_IMPLEMENTED, message),
+        CallError::Busy(message) => text(StatusCode::SERVICE_UNAVAILABLE, message),
         CallError::Database(message) => text(StatusCode::INTERNAL_SERVER_ERROR, message),
     }
 }

@@ -59,6 +59,7 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
     Ok(reply::text(crate::metrics::render(
         &state.counters,
+        state.databases.clients_bytes(),
         &state.databases.all_running(),
     )))
 }

@@ -13,6 +13,7 @@ mod misc;
 mod names;
 mod owner;
 mod path;
+mod pieces;
 mod publish;
 mod query;
 mod reply;

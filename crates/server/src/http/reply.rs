@@ -65,6 +65,11 @@ impl Failure {
         Failure::text(StatusCode::INTERNAL_SERVER_ERROR, body)
     }
 
+    /// The server cannot do it now.
+    pub(crate) fn busy(body: impl Into<String>) -> Failure {
+        Failure::text(StatusCode::SERVICE_UNAVAILABLE, body)
+    }
+
     pub(crate) fn unknown_name(name: &str) -> Failure {
         Failure::text(StatusCode::NOT_FOUND, format!("`{name}` not found"))
     }

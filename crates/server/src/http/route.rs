@@ -61,6 +61,7 @@ pub(super) async fn handle(
         }
         Ok(Ok(Err(CallError::NoSuchFunction))) => Err(no_handler()),
         Ok(Ok(Err(CallError::Database(text)))) => Err(Failure::internal(text)),
+        Ok(Ok(Err(CallError::Busy(text)))) => Err(Failure::busy(text)),
         Ok(Ok(Err(_))) => Err(Failure::text(StatusCode::NOT_FOUND, "no such module")),
         Ok(Err(_)) => Err(Failure::internal("the HTTP handler stopped; see the server's log")),
         Err(_) => Err(Failure::text(

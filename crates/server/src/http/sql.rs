@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::Extension;
@@ -10,6 +10,7 @@ use axum::Extension;
 use super::body;
 use super::call::EXECUTION_MICROS;
 use super::path::DatabasePath;
+use super::pieces::PiecesBody;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use crate::auth;
@@ -31,15 +32,11 @@ pub(super) async fn sql(
         .map_err(|_| Failure::bad_request("Request body didn't contain valid UTF-8"))?;
     let running = state.databases.get(&record).await?;
     let caller = Caller::from(&caller);
-    let run = tokio::spawn(async move { running.handle.sql(caller, text, confirmed).await });
+    // Ends with the request: a client that has gone needs no rows.
+    let run = running.handle.sql(caller, text, confirmed);
     let outcome = match tokio::time::timeout(state.config.limits.request_timeout, run).await {
-        Ok(Ok(Ok(outcome))) => outcome,
-        Ok(Ok(Err(error))) => return Err(refused(error)),
-        Ok(Err(_)) => {
-            return Err(Failure::internal(
-                "the query stopped; see the server's log [LC0120]",
-            ))
-        }
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(error)) => return Err(refused(error)),
         Err(_) => {
             return Err(Failure::text(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -47,17 +44,19 @@ pub(super) async fn sql(
             ))
         }
     };
-    let body = format!(
-        "[{{\"schema\":{},\"rows\":{},\"total_duration_micros\":{},\"stats\":\
+    let head = format!("[{{\"schema\":{},\"rows\":", outcome.schema_json);
+    let tail = format!(
+        ",\"total_duration_micros\":{},\"stats\":\
          {{\"rows_inserted\":{},\"rows_deleted\":{},\"rows_updated\":{}}}}}]",
-        outcome.schema_json,
-        outcome.rows_json,
         outcome.duration_us,
         outcome.stats.rows_inserted,
         outcome.stats.rows_deleted,
         outcome.stats.rows_updated,
     );
-    let mut response = reply::json(body);
+    // Every piece is freed when the socket has taken it.
+    let rows = outcome.rows_json.into_iter().map(Bytes::from_owner);
+    let body = PiecesBody::new([head.into()].into_iter().chain(rows).chain([tail.into()]));
+    let mut response = reply::json(Body::new(body));
     response
         .headers_mut()
         .insert(EXECUTION_MICROS, HeaderValue::from(outcome.duration_us));
@@ -68,6 +67,7 @@ fn refused(error: SqlError) -> Failure {
     match error {
         SqlError::ConnectRejected(message) => Failure::text(StatusCode::FORBIDDEN, message),
         SqlError::Query(message) => Failure::bad_request(message),
+        SqlError::Busy(message) => Failure::busy(message),
         SqlError::ModuleGone => Failure::text(StatusCode::NOT_FOUND, "no such module"),
         SqlError::Database(message) => Failure::internal(message),
     }

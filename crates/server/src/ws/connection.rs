@@ -522,12 +522,7 @@ impl Queue {
                 self.messages += batch.ends.len();
                 self.bytes += batch.bytes.len();
                 match self.batches.last_mut() {
-                    Some(last) if self.bytes <= DRAIN_BYTES_MAX => {
-                        // Below DRAIN_BYTES_MAX, so it fits.
-                        let start = last.bytes.len() as u32;
-                        last.bytes.extend_from_slice(&batch.bytes);
-                        last.ends.extend(batch.ends.iter().map(|end| start + end));
-                    }
+                    Some(last) if self.bytes <= DRAIN_BYTES_MAX => last.append(batch),
                     _ => self.batches.push(batch),
                 }
                 Then::Continue

@@ -1,0 +1,320 @@
+//! Answers to queries of connections: first their size is counted, then their memory is reserved, then they are written.
+//!
+//! Both walks go page by page over frozen tables, so that they can be done in slices, and end early if the client is gone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lightcone_query::SelectPlan;
+use lightcone_types::Encode;
+use lightcone_wire::{server, RowListSize, SizedRowList};
+use tokio::sync::oneshot;
+
+use crate::budget::{Charge, ClientBudget, Exceeded};
+use crate::evaluate::Source;
+use crate::outgoing::{MessageBatch, ReadTicket};
+use crate::reads::{Job, Progress};
+
+/// Which message the rows are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reply {
+    Subscribed { request_id: u32, query_set_id: u32 },
+    Unsubscribed { request_id: u32, query_set_id: u32 },
+    OneOff { request_id: u32 },
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReadError {
+    Exceeded(Exceeded),
+    /// One table's rows are more than the protocol can tell.
+    RowListTooLarge {
+        query: String,
+    },
+    TooLong {
+        limit: Duration,
+    },
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReadError::Exceeded(exceeded) => exceeded.fmt(f),
+            ReadError::RowListTooLarge { query } => write!(
+                f,
+                "the rows of `{query}` are more than the 4 GiB that the protocol has for one query [LC0706]"
+            ),
+            ReadError::TooLong { limit } => write!(
+                f,
+                "finding the rows took longer than limits.read-time-max, which is {limit:?} [LC0708]"
+            ),
+        }
+    }
+}
+
+impl Reply {
+    /// The message with so many entries, which are appended to it.
+    fn begin(self, out: &mut Vec<u8>, entries: u32) {
+        let mut writer = match self {
+            Reply::Subscribed {
+                request_id,
+                query_set_id,
+            } => server::subscribe_applied(out, request_id, query_set_id),
+            Reply::Unsubscribed {
+                request_id,
+                query_set_id,
+            } => server::unsubscribe_applied(out, request_id, query_set_id),
+            Reply::OneOff { request_id } => server::one_off_query_ok(out, request_id),
+        };
+        writer.encoded(&[], entries);
+    }
+
+    /// A query over a table without rows has an entry too.
+    fn keeps_empty(self) -> bool {
+        matches!(self, Reply::OneOff { .. })
+    }
+
+    pub fn error(self, error: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Reply::Subscribed {
+                request_id,
+                query_set_id,
+            }
+            | Reply::Unsubscribed {
+                request_id,
+                query_set_id,
+            } => server::subscription_error(&mut out, Some(request_id), query_set_id, error),
+            Reply::OneOff { request_id } => {
+                server::one_off_query_err(&mut out, request_id, error);
+            }
+        }
+        out
+    }
+}
+
+/// Bytes in front of the entries of any of these messages, at most.
+const HEAD_BYTES: usize = 32;
+
+/// A place in the pages of several sources.
+#[derive(Default)]
+struct Place {
+    source: usize,
+    page: usize,
+}
+
+/// An answer under construction.
+pub(crate) struct Answering {
+    sources: Vec<(Arc<SelectPlan>, Source)>,
+    reply: Reply,
+    place: Place,
+    /// One for each source that has been walked, or is.
+    sizes: Vec<RowListSize>,
+    bytes: usize,
+    writing: Option<Writing>,
+}
+
+struct Writing {
+    message: Vec<u8>,
+    charge: Charge,
+    list: Option<SizedRowList>,
+}
+
+impl Answering {
+    pub fn new(sources: Vec<(Arc<SelectPlan>, Source)>, reply: Reply) -> Answering {
+        let sources: Vec<_> = sources
+            .into_iter()
+            .filter(|(_, source)| reply.keeps_empty() || !source.table_is_empty())
+            .collect();
+        let names = sources.iter().map(|(plan, _)| 4 + plan.table.name.len());
+        Answering {
+            bytes: HEAD_BYTES + names.sum::<usize>(),
+            sizes: Vec::with_capacity(sources.len()),
+            sources,
+            reply,
+            place: Place::default(),
+            writing: None,
+        }
+    }
+
+    pub fn is_deferred(&self) -> bool {
+        self.sources.iter().any(|(_, source)| source.is_deferred())
+    }
+
+    /// The whole message at once, for what was found on the writer and is small. It is accounted in the client's queue.
+    pub fn finish(mut self) -> Result<Vec<u8>, ReadError> {
+        while self.measure(usize::MAX)? {}
+        let mut writing = self.begin(Charge::default());
+        while self.write(&mut writing)? {}
+        Ok(writing.message)
+    }
+
+    /// Counts the next page. False if there is none. `room` is what the client may have at most.
+    fn measure(&mut self, room: usize) -> Result<bool, ReadError> {
+        let Place { source, page } = self.place;
+        let Some((plan, rows)) = self.sources.get(source) else {
+            return Ok(false);
+        };
+        if page == 0 {
+            self.sizes.push(RowListSize::default());
+        }
+        let size = &mut self.sizes[source];
+        let known = match rows {
+            // No need to look at the rows.
+            Source::Scan(table) if plan.predicate.is_none() => table
+                .rows
+                .row_bytes()
+                .map(|bytes| (table.rows.row_count() as usize, bytes)),
+            _ => None,
+        };
+        match known {
+            Some((count, bytes)) => {
+                size.add_many(count, bytes);
+                self.place.page = rows.page_count();
+            }
+            None if page < rows.page_count() => {
+                rows.for_each_of_page(plan, page, |row| size.add(row.len()));
+                self.place.page += 1;
+            }
+            None => {}
+        }
+        let so_far = self.bytes.saturating_add(size.encoded_bytes());
+        if so_far > room {
+            return Err(ReadError::Exceeded(Exceeded::Client { bytes_max: room }));
+        }
+        if self.place.page >= rows.page_count() {
+            self.bytes = so_far;
+            self.place = Place {
+                source: source + 1,
+                page: 0,
+            };
+        }
+        Ok(true)
+    }
+
+    /// Starts to write, with the memory for all of it.
+    fn begin(&mut self, charge: Charge) -> Writing {
+        let mut message = Vec::with_capacity(self.bytes);
+        self.reply.begin(&mut message, self.sources.len() as u32);
+        self.place = Place::default();
+        Writing {
+            message,
+            charge,
+            list: None,
+        }
+    }
+
+    /// Writes the next page. False if there is none.
+    fn write(&mut self, writing: &mut Writing) -> Result<bool, ReadError> {
+        let Place { source, page } = self.place;
+        let Some((plan, rows)) = self.sources.get(source) else {
+            return Ok(false);
+        };
+        let message = &mut writing.message;
+        let list = match &mut writing.list {
+            Some(list) => list,
+            list => {
+                plan.table.name.encode(message);
+                let begun =
+                    self.sizes[source]
+                        .begin(message)
+                        .map_err(|_| ReadError::RowListTooLarge {
+                            query: plan.text.clone(),
+                        })?;
+                list.insert(begun)
+            }
+        };
+        if page < rows.page_count() {
+            rows.for_each_of_page(plan, page, |row| list.push(message, row));
+            self.place.page += 1;
+        }
+        if self.place.page >= rows.page_count() {
+            debug_assert!(list.is_complete(), "frozen rows stay the same");
+            writing.list = None;
+            self.place = Place {
+                source: source + 1,
+                page: 0,
+            };
+        }
+        Ok(true)
+    }
+
+    /// Works until about `until`. None: there is more to do.
+    fn step(
+        &mut self,
+        budget: &Arc<ClientBudget>,
+        until: Instant,
+    ) -> Result<Option<MessageBatch>, ReadError> {
+        loop {
+            match self.writing.take() {
+                None => {
+                    if !self.measure(budget.bytes_max())? {
+                        let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
+                        self.writing = Some(self.begin(charge));
+                    }
+                }
+                Some(mut writing) => {
+                    if !self.write(&mut writing)? {
+                        let mut batch = MessageBatch::of(writing.message);
+                        batch.charge = writing.charge;
+                        return Ok(Some(batch));
+                    }
+                    self.writing = Some(writing);
+                }
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// An answer that is made beside the writer.
+pub(crate) struct DeferredAnswer {
+    pub answering: Answering,
+    pub budget: Arc<ClientBudget>,
+    /// None when the client has it.
+    pub sender: Option<oneshot::Sender<MessageBatch>>,
+    pub ticket: Option<ReadTicket>,
+    pub time_max: Duration,
+    pub spent: Duration,
+    /// What is to be done if there is no answer but an error.
+    pub failed: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Job for DeferredAnswer {
+    fn run(&mut self, until: Instant) -> Progress {
+        let waiting = self
+            .sender
+            .as_ref()
+            .is_some_and(|sender| !sender.is_closed());
+        if self.budget.is_gone() || !waiting {
+            return Progress::Done;
+        }
+        let started = Instant::now();
+        let step = self.answering.step(&self.budget, until);
+        self.spent += started.elapsed();
+        let step = match step {
+            Ok(None) if self.spent >= self.time_max => Err(ReadError::TooLong {
+                limit: self.time_max,
+            }),
+            step => step,
+        };
+        let mut batch = match step {
+            Ok(None) => return Progress::Again,
+            Ok(Some(batch)) => batch,
+            Err(error) => {
+                if let Some(failed) = self.failed.take() {
+                    failed();
+                }
+                MessageBatch::of(self.answering.reply.error(&error.to_string()))
+            }
+        };
+        batch.ticket = self.ticket.take().map(ReadTicket::evaluated);
+        if let Some(sender) = self.sender.take() {
+            // The connection may be gone by now.
+            let _ = sender.send(batch);
+        }
+        Progress::Done
+    }
+}

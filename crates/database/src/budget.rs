@@ -1,0 +1,421 @@
+//! Memory that clients have asked for and not yet taken: one budget for each client, one for all of them.
+//!
+//! Whoever builds something for a client reserves its bytes first; they are given back when the socket has taken them, by
+//! dropping the [`Charge`]. A client takes from the common budget in steps, so that small answers touch only counters of
+//! the client's own. When the common budget is used up, whoever holds most loses his connection.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+
+/// A client takes and gives back parts of the common budget of this size.
+const STEP_BYTES: usize = 64 << 10;
+/// So much every client may have without asking for its part of the common budget, however many others there are.
+const FLOOR_BYTES: usize = 32 << 10;
+/// When the common budget is used up, a client that holds so many times what the asking one would have is given up.
+const EVICTION_FACTOR: usize = 4;
+/// One client is given up at a time; what it had takes a moment to be freed.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The bytes of all clients of the server.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    used: AtomicUsize,
+    max: usize,
+    next_client: AtomicU64,
+    last_eviction: Mutex<Option<Instant>>,
+    /// Looked at only when clients come and go, and when the budget is used up.
+    clients: Mutex<FxHashMap<u64, Weak<ClientBudget>>>,
+}
+
+impl MemoryBudget {
+    pub fn new(bytes_max: usize) -> Arc<MemoryBudget> {
+        Arc::new(MemoryBudget {
+            used: AtomicUsize::new(0),
+            max: bytes_max,
+            next_client: AtomicU64::new(0),
+            last_eviction: Mutex::new(None),
+            clients: Mutex::default(),
+        })
+    }
+
+    fn clients(&self) -> MutexGuard<'_, FxHashMap<u64, Weak<ClientBudget>>> {
+        // Whoever panicked has left a map that is still one.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up the client that holds most, if that is much more than what is wanted: one that takes nothing must not lock
+    /// out the others.
+    fn evict(&self, wanted: usize) {
+        // Somebody else is at it, otherwise.
+        let Ok(mut last) = self.last_eviction.try_lock() else {
+            return;
+        };
+        if last.is_some_and(|last| last.elapsed() < EVICTION_INTERVAL) {
+            return;
+        }
+        *last = Some(Instant::now());
+        let clients: Vec<_> = self.clients().values().filter_map(Weak::upgrade).collect();
+        let largest = clients
+            .iter()
+            .filter(|client| !client.is_gone())
+            .max_by_key(|client| client.share.load(Relaxed));
+        if let Some(largest) = largest {
+            let share = largest.share.load(Relaxed);
+            if share / EVICTION_FACTOR >= wanted {
+                tracing::warn!(
+                    bytes = share,
+                    "the memory for all clients is used up; the client that has taken least of its answers is cut"
+                );
+                largest.leave();
+            }
+        }
+    }
+
+    /// Bytes that clients hold, in steps.
+    pub fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    /// A client may hold as much as is left for all others: so a few that take nothing cannot use up everything, and there
+    /// is always something left for the next one.
+    fn allows(&self, used: usize, share: usize) -> bool {
+        used <= self.max && share <= self.max - used
+    }
+
+    fn take(&self, bytes: usize, share: usize) -> bool {
+        let used = self.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
+        let allowed = self.allows(used, share);
+        if !allowed {
+            self.used.fetch_sub(bytes, Relaxed);
+        }
+        allowed
+    }
+}
+
+/// The bytes of one client: a connection, or a request over HTTP.
+#[derive(Debug)]
+pub(crate) struct ClientBudget {
+    all: Arc<MemoryBudget>,
+    max: usize,
+    used: AtomicUsize,
+    /// What it has taken from the common budget.
+    share: AtomicUsize,
+    gone: AtomicBool,
+    /// Told when it is gone.
+    left: Notify,
+    number: u64,
+}
+
+/// Why something is not built for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// It would have more than one client may.
+    Client { bytes_max: usize },
+    /// All clients together have too much.
+    Server,
+}
+
+impl std::fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Exceeded::Client { bytes_max } => write!(
+                f,
+                "what this client has asked for and not yet taken would exceed the {bytes_max} bytes of \
+                 limits.client-bytes-max [LC0706]"
+            ),
+            Exceeded::Server => f.write_str(
+                "the server has no memory left for this answer beside those that other clients have not yet taken; \
+                 try again later [LC0707]",
+            ),
+        }
+    }
+}
+
+impl ClientBudget {
+    pub fn new(all: &Arc<MemoryBudget>, bytes_max: usize) -> Arc<ClientBudget> {
+        let client = Arc::new(ClientBudget {
+            all: all.clone(),
+            max: bytes_max,
+            used: AtomicUsize::new(0),
+            share: AtomicUsize::new(0),
+            gone: AtomicBool::new(false),
+            left: Notify::new(),
+            number: all.next_client.fetch_add(1, Relaxed),
+        });
+        all.clients().insert(client.number, Arc::downgrade(&client));
+        client
+    }
+
+    /// Nobody will take anything any more: work for this client ends.
+    pub fn leave(&self) {
+        self.gone.store(true, Relaxed);
+        self.left.notify_one();
+    }
+
+    /// Waits until this client is gone. For one waiter.
+    ///
+    /// Cancel safe.
+    pub async fn left(&self) {
+        self.left.notified().await;
+    }
+
+    /// The most that this client may have, whatever others have.
+    pub fn bytes_max(&self) -> usize {
+        self.max
+    }
+
+    /// Tells clients apart.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
+    /// About how many more bytes this client may have now.
+    pub fn room(&self) -> usize {
+        let used = self.used.load(Relaxed);
+        let of_all = self.all.max.saturating_sub(self.all.used.load(Relaxed));
+        // Half of what is left of all is what it may take and still leave as much (`MemoryBudget::allows`).
+        let of_all = (of_all.saturating_sub(self.share.load(Relaxed)) / 2).max(FLOOR_BYTES);
+        self.max.saturating_sub(used).min(of_all)
+    }
+
+    /// Reserves bytes.
+    ///
+    /// # Errors
+    /// The client, or all clients together, would have too many; nothing is reserved then.
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Charge, Exceeded> {
+        self.add(bytes)?;
+        Ok(Charge {
+            budget: Some(self.clone()),
+            bytes,
+        })
+    }
+
+    fn add(&self, bytes: usize) -> Result<(), Exceeded> {
+        let used = self.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
+        if used > self.max {
+            self.used.fetch_sub(bytes, Relaxed);
+            return Err(Exceeded::Client {
+                bytes_max: self.max,
+            });
+        }
+        loop {
+            let share = self.share.load(Relaxed);
+            let wanted = share_of(used);
+            if wanted <= share {
+                return Ok(());
+            }
+            if !self.all.take(wanted - share, wanted) {
+                self.give_back(bytes);
+                self.all.evict(wanted);
+                return Err(Exceeded::Server);
+            }
+            let set = self.share.compare_exchange(share, wanted, Relaxed, Relaxed);
+            match set {
+                Ok(_) => return Ok(()),
+                Err(_) => self.all.used.fetch_sub(wanted - share, Relaxed),
+            };
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let used = self.used.fetch_sub(bytes, Relaxed) - bytes;
+        let (share, wanted) = (self.share.load(Relaxed), share_of(used));
+        // One step is kept while there is something, so that a client about the size of a step does not go back and forth.
+        if share > wanted + STEP_BYTES || (wanted == 0 && share > 0) {
+            let set = self.share.compare_exchange(share, wanted, Relaxed, Relaxed);
+            if set.is_ok() {
+                self.all.used.fetch_sub(share - wanted, Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for ClientBudget {
+    fn drop(&mut self) {
+        self.all.used.fetch_sub(*self.share.get_mut(), Relaxed);
+        self.all.clients().remove(&self.number);
+    }
+}
+
+/// What a client with so many bytes takes from the common budget.
+fn share_of(used: usize) -> usize {
+    used.saturating_sub(FLOOR_BYTES)
+        .div_ceil(STEP_BYTES)
+        .saturating_mul(STEP_BYTES)
+}
+
+/// Reserved bytes; given back when dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Charge {
+    budget: Option<Arc<ClientBudget>>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Reserves more.
+    ///
+    /// # Errors
+    /// As [`ClientBudget::reserve`].
+    pub fn grow(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        if let Some(budget) = &self.budget {
+            budget.add(bytes)?;
+            self.bytes += bytes;
+        }
+        Ok(())
+    }
+
+    /// Reserves more from a budget, also if nothing was reserved before.
+    ///
+    /// # Errors
+    /// As [`ClientBudget::reserve`].
+    pub fn grow_in(&mut self, budget: &Arc<ClientBudget>, bytes: usize) -> Result<(), Exceeded> {
+        if self.budget.is_none() {
+            self.budget = Some(budget.clone());
+        }
+        self.grow(bytes)
+    }
+
+    /// Takes over what the other has; both are of the same client.
+    pub fn merge(&mut self, mut other: Charge) {
+        if self.budget.is_none() {
+            *self = other;
+            return;
+        }
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.budget.is_none()
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            if self.bytes > 0 {
+                budget.give_back(self.bytes);
+            }
+        }
+    }
+}
+
+/// Bytes that count as a client's until they are dropped.
+pub struct HeldBytes {
+    bytes: Vec<u8>,
+    _charge: Charge,
+}
+
+impl HeldBytes {
+    pub(crate) fn new(bytes: Vec<u8>, budget: &Arc<ClientBudget>) -> Result<HeldBytes, Exceeded> {
+        Ok(HeldBytes {
+            _charge: budget.reserve(bytes.capacity())?,
+            bytes,
+        })
+    }
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reserved_is_given_back() {
+        let all = MemoryBudget::new(100 * STEP_BYTES);
+        let client = ClientBudget::new(&all, 10 * STEP_BYTES);
+        let small = client.reserve(FLOOR_BYTES).expect("room");
+        assert_eq!(all.used(), 0, "small answers touch nothing that is shared");
+        let mut large = client.reserve(3 * STEP_BYTES).expect("room");
+        assert_eq!(all.used(), 3 * STEP_BYTES);
+        large.grow(STEP_BYTES).expect("room");
+        assert_eq!(
+            large.grow(10 * STEP_BYTES),
+            Err(Exceeded::Client {
+                bytes_max: 10 * STEP_BYTES
+            })
+        );
+        drop(small);
+        assert_eq!(all.used(), 4 * STEP_BYTES);
+        drop(large);
+        assert_eq!(all.used(), 0);
+        assert_eq!(client.used.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn greedy_clients_leave_something_for_the_next_one() {
+        let all = MemoryBudget::new(1000 * STEP_BYTES);
+        let mut charges = Vec::new();
+        for _ in 0..200 {
+            let client = ClientBudget::new(&all, usize::MAX);
+            while let Ok(charge) = client.reserve(STEP_BYTES) {
+                charges.push(charge);
+            }
+        }
+        assert!(all.used() <= 1000 * STEP_BYTES);
+        let next = ClientBudget::new(&all, usize::MAX);
+        assert!(next.room() >= FLOOR_BYTES);
+        assert!(next.reserve(FLOOR_BYTES).is_ok(), "everybody has the floor");
+        drop(charges);
+        assert_eq!(all.used(), 0);
+        assert!(next.room() >= 400 * STEP_BYTES, "{}", next.room());
+    }
+
+    #[test]
+    fn the_one_with_most_is_given_up() {
+        let all = MemoryBudget::new(100 * STEP_BYTES);
+        let client = || ClientBudget::new(&all, 100 * STEP_BYTES);
+        let (largest, second, greedy, modest) = (client(), client(), client(), client());
+        let step = |client: &Arc<ClientBudget>, steps| client.reserve(steps * STEP_BYTES);
+        let _held = (
+            step(&largest, 45).expect("room"),
+            step(&second, 25).expect("room"),
+            step(&greedy, 15).expect("room"),
+        );
+        assert_eq!(step(&greedy, 15).err(), Some(Exceeded::Server));
+        assert!(!largest.is_gone(), "who asks for as much gets nobody cut");
+        let _rest = (0..14)
+            .map_while(|_| step(&modest, 1).ok())
+            .collect::<Vec<_>>();
+        all.last_eviction.lock().expect("nobody else").take();
+        assert!(step(&client(), 8).is_err());
+        assert!(largest.is_gone());
+        assert!(!second.is_gone());
+    }
+
+    #[test]
+    fn threads_do_not_lose_bytes() {
+        let all = MemoryBudget::new(1 << 30);
+        let client = ClientBudget::new(&all, 1 << 30);
+        std::thread::scope(|scope| {
+            for thread in 0..4_usize {
+                let client = client.clone();
+                scope.spawn(move || {
+                    for round in 0..20_000_usize {
+                        let bytes = (round * 7919 + thread * 104_729) % (3 * STEP_BYTES);
+                        let mut charge = client.reserve(bytes).expect("room");
+                        charge.grow(round % 100).expect("room");
+                        let other = client.reserve(bytes / 2).expect("room");
+                        charge.merge(other);
+                    }
+                });
+            }
+        });
+        assert_eq!(client.used.load(Relaxed), 0);
+        // Whoever was last saw nothing left, or one of the others did.
+        drop(client.reserve(STEP_BYTES).expect("room"));
+        assert_eq!(all.used(), 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! Threads for work that would hold up the writer or the network: scans of frozen tables, long lists of queries.
+//!
+//! A few threads serve all databases. Jobs are cut into slices; after each, the next database has its turn, and within a
+//! database the next client. So a newcomer waits for one slice of each client before it, not for all that they have asked.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+/// How long a job runs before others have their turn.
+const SLICE: Duration = Duration::from_millis(20);
+/// A thread without work ends after this time.
+const IDLE: Duration = Duration::from_secs(5);
+/// Jobs recurse no deeper than values do.
+const STACK_BYTES: usize = 2 << 20;
+
+/// Whether a job has more to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Again,
+    Done,
+}
+
+/// Work that is done in slices. Dropped as soon as it is done; what it has to tell, it tells before.
+pub(crate) trait Job: Send {
+    /// Works until about `until`.
+    fn run(&mut self, until: Instant) -> Progress;
+}
+
+/// A job of one slice.
+pub(crate) struct Once<F, T>(Option<(F, oneshot::Sender<T>)>);
+
+impl<F: FnOnce() -> T, T> Once<F, T> {
+    pub fn new(work: F) -> (Once<F, T>, oneshot::Receiver<T>) {
+        let (sender, result) = oneshot::channel();
+        (Once(Some((work, sender))), result)
+    }
+}
+
+impl<F: FnOnce() -> T + Send, T: Send> Job for Once<F, T> {
+    fn run(&mut self, _until: Instant) -> Progress {
+        if let Some((work, sender)) = self.0.take().filter(|(_, sender)| !sender.is_closed()) {
+            // Whoever asked may be gone by now.
+            let _ = sender.send(work());
+        }
+        Progress::Done
+    }
+}
+
+/// Whose turn it is: a database and a client of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub database: u64,
+    pub client: u64,
+}
+
+/// Keys that have something, each once, in the order of their turns.
+struct Turns<K, V> {
+    order: VecDeque<K>,
+    of: HashMap<K, V>,
+}
+
+impl<K, V> Default for Turns<K, V> {
+    fn default() -> Self {
+        Turns {
+            order: VecDeque::new(),
+            of: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V: Default> Turns<K, V> {
+    fn of(&mut self, key: K) -> &mut V {
+        match self.of.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                self.order.push_back(key);
+                entry.insert(V::default())
+            }
+        }
+    }
+
+    /// Takes something from the one whose turn it is, with `take`, which also says whether it has more.
+    fn next<T>(&mut self, take: impl FnOnce(&mut V) -> (Option<T>, bool)) -> Option<T> {
+        let key = self.order.pop_front()?;
+        let (taken, more) = take(self.of.get_mut(&key)?);
+        if more {
+            self.order.push_back(key);
+        } else {
+            self.of.remove(&key);
+        }
+        taken
+    }
+}
+
+type OfClient = VecDeque<Box<dyn Job>>;
+type OfDatabase = Turns<u64, OfClient>;
+
+#[derive(Default)]
+struct State {
+    waiting: Turns<u64, OfDatabase>,
+    threads: usize,
+    idle: usize,
+}
+
+impl State {
+    fn push(&mut self, owner: Owner, job: Box<dyn Job>) {
+        let database = self.waiting.of(owner.database);
+        database.of(owner.client).push_back(job);
+    }
+
+    fn pop(&mut self) -> Option<(Owner, Box<dyn Job>)> {
+        let database = *self.waiting.order.front()?;
+        self.waiting.next(|of_database| {
+            let client = of_database.order.front().copied();
+            let job = of_database.next(|of_client| {
+                let job = of_client.pop_front();
+                (job, !of_client.is_empty())
+            });
+            let owner = client.map(|client| Owner { database, client });
+            (owner.zip(job), !of_database.order.is_empty())
+        })
+    }
+}
+
+/// The threads and what waits for them.
+pub(crate) struct ReadPool {
+    state: Mutex<State>,
+    work: Condvar,
+    threads_max: usize,
+}
+
+impl ReadPool {
+    pub fn new(threads_max: usize) -> Arc<ReadPool> {
+        Arc::new(ReadPool {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            threads_max: threads_max.max(1),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Jobs run without the lock, so nothing is half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn push(self: &Arc<Self>, owner: Owner, job: Box<dyn Job>) {
+        let mut state = self.state();
+        state.push(owner, job);
+        if state.idle > 0 {
+            drop(state);
+            return self.work.notify_one();
+        }
+        if state.threads >= self.threads_max {
+            return;
+        }
+        state.threads += 1;
+        drop(state);
+        let pool = self.clone();
+        let spawned = std::thread::Builder::new()
+            .name("read".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || pool.serve());
+        if let Err(error) = spawned {
+            let mut state = self.state();
+            state.threads -= 1;
+            if state.threads > 0 {
+                return;
+            }
+            drop(state);
+            // Slower, but nobody waits for ever.
+            tracing::error!(%error, "no thread for reads");
+            while self.run_one() {}
+        }
+    }
+
+    fn serve(self: Arc<Self>) {
+        loop {
+            if self.run_one() {
+                continue;
+            }
+            let mut state = self.state();
+            if !state.waiting.order.is_empty() {
+                continue;
+            }
+            state.idle += 1;
+            let (mut state, _) = self
+                .work
+                .wait_timeout(state, IDLE)
+                .unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+            if state.waiting.order.is_empty() {
+                state.threads -= 1;
+                return;
+            }
+        }
+    }
+
+    /// One slice of the next job. False if there is none.
+    fn run_one(&self) -> bool {
+        let mut state = self.state();
+        let Some((owner, mut job)) = state.pop() else {
+            return false;
+        };
+        // One who pushed may have woken a thread that was awake already.
+        if state.idle > 0 && !state.waiting.order.is_empty() {
+            self.work.notify_one();
+        }
+        drop(state);
+        let run = AssertUnwindSafe(|| job.run(Instant::now() + SLICE));
+        match catch_unwind(run) {
+            Ok(Progress::Done) => {}
+            Ok(Progress::Again) => self.state().push(owner, job),
+            // A bug; who waits for the job sees that it is gone.
+            Err(_) => tracing::error!("a read failed [LC0308]"),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Tells its name in each of its slices.
+    struct Told(&'static str, usize, mpsc::Sender<&'static str>);
+
+    impl Job for Told {
+        fn run(&mut self, _until: Instant) -> Progress {
+            self.1 -= 1;
+            self.2.send(self.0).expect("the test listens");
+            match self.1 {
+                0 => Progress::Done,
+                _ => Progress::Again,
+            }
+        }
+    }
+
+    /// Keeps the pool's only thread until it is told to go on.
+    struct Gate(mpsc::Receiver<()>);
+
+    impl Job for Gate {
+        fn run(&mut self, _until: Instant) -> Progress {
+            let _ = self.0.recv();
+            Progress::Done
+        }
+    }
+
+    #[test]
+    fn databases_and_their_clients_take_turns() {
+        let pool = ReadPool::new(1);
+        let (open, gate) = mpsc::channel();
+        let owner = |database, client| Owner { database, client };
+        pool.push(owner(0, 0), Box::new(Gate(gate)));
+        let (sender, told) = mpsc::channel();
+        let push = |owner, name, slices| {
+            pool.push(owner, Box::new(Told(name, slices, sender.clone())));
+        };
+        push(owner(1, 1), "greedy", 3);
+        push(owner(1, 1), "greedy too", 1);
+        push(owner(1, 2), "neighbour", 1);
+        push(owner(2, 3), "other database", 2);
+        open.send(()).expect("the gate waits");
+        let order: Vec<_> = told.iter().take(7).collect();
+        assert_eq!(
+            order,
+            [
+                "greedy",
+                "other database",
+                "neighbour",
+                "other database",
+                "greedy too",
+                "greedy",
+                "greedy"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_panic_ends_its_job_only() {
+        struct Panics;
+        impl Job for Panics {
+            fn run(&mut self, _until: Instant) -> Progress {
+                panic!("a test");
+            }
+        }
+        let pool = ReadPool::new(1);
+        let owner = Owner {
+            database: 0,
+            client: 0,
+        };
+        pool.push(owner, Box::new(Panics));
+        let (sender, told) = mpsc::channel();
+        pool.push(owner, Box::new(Told("still here", 1, sender)));
+        assert_eq!(told.recv(), Ok("still here"));
+    }
+}
