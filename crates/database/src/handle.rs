@@ -19,6 +19,7 @@ use crate::options::{DatabaseOptions, HostKind, CLIENT_BYTES_CEILING};
 use crate::outgoing::OutgoingQueue;
 use crate::reads::{Job, Owner};
 use crate::request::{find_procedure, find_reducer, Sender};
+use crate::rules;
 use crate::writer::Item;
 
 /// Reads the log's statistics; dropped when the log ends.
@@ -404,7 +405,14 @@ impl DatabaseHandle {
                 )))
             }
         };
-        if let Some(text) = differences(self.shared.module().def(), &program.def) {
+        let current = self.shared.module();
+        if let Some(mut text) = differences(current.def(), &program.def) {
+            // Rules that stay as they are were checked when they came, or came before anybody checked them.
+            if current.def().row_level_security != program.def.row_level_security {
+                if let Err(error) = rules::check(&program.def, self.shared.options.owner) {
+                    text.push_str(&error.to_string());
+                }
+            }
             return Err(UpdateError::Rejected(text));
         }
         let (reply, result) = oneshot::channel();

@@ -30,6 +30,7 @@ mod options;
 mod outgoing;
 mod reads;
 mod request;
+mod rules;
 mod schedule_queue;
 mod sql;
 mod subscriptions;

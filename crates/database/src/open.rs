@@ -26,6 +26,7 @@ use crate::handle::{DatabaseHandle, Shared};
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind};
+use crate::rules;
 use crate::writer::{Writer, WriterState};
 
 /// The writer's and the log's epoch on a single machine.
@@ -186,6 +187,11 @@ fn initialize(
         say(&format!("Creating table `{}`", table.name));
     }
     datastore.create_tables(&program.def).map_err(other)?;
+    for (table, sql) in rules::checked(&datastore, &program.def, options.owner)? {
+        datastore
+            .put_row_level_security(table, &sql)
+            .map_err(other)?;
+    }
     let record = ModuleRecord {
         database_identity: options.identity,
         owner_identity: options.owner,

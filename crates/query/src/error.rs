@@ -67,6 +67,9 @@ pub enum SqlError {
     #[error("Column projections are not supported in subscriptions; Subscriptions must return a table type")]
     ProjectionInSubscription,
 
+    #[error("Cannot define RLS rule on private table: {0}. Please make table public if you wish to restrict access using RLS.")]
+    RuleOnPrivateTable(String),
+
     // Types
     #[error("Unexpected type: (expected) {expected} != {inferred} (inferred)")]
     UnexpectedType { expected: String, inferred: String },

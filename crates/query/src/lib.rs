@@ -24,7 +24,7 @@ mod words;
 
 pub use error::{SqlError, QUERY_BYTES_MAX};
 pub use plan::{
-    admit_subscription, compile_statement, compile_subscription, expand_subscribe_all,
+    admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
     read_subscribe_text, Caller, Catalog, Projection, SelectPlan, Statement, SubscribeText,
 };
 pub use predicate::Predicate;

@@ -4,7 +4,7 @@ mod common;
 
 use common::{ad_hoc, catalog, encode_row, guest, matches, owner, subscription};
 use lightcone_query::{
-    admit_subscription, compile_statement, compile_subscription, expand_subscribe_all,
+    admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
     read_subscribe_text, Projection, SqlError, Statement, SubscribeText,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, ProductType};
@@ -794,4 +794,60 @@ fn subscribe_texts() {
         error.to_subscription_message("select * from nope"),
         "no such table: `nope`. If the table exists, it may be marked private., executing: `select * from nope`"
     );
+}
+
+#[test]
+fn row_level_security_rules() {
+    let owner = owner().identity;
+    let check = |text: &str| check_rule(text, &catalog(), owner);
+    let table = |text: &str| {
+        let table = check(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        table.map(|table| table.name.clone())
+    };
+    assert_eq!(table("select * from t").as_deref(), Some("t"));
+    assert_eq!(
+        table("select r.* from t join s as r").as_deref(),
+        Some("s"),
+        "a cross join; the table is the one whose rows come out"
+    );
+    assert_eq!(
+        table("select t.* from t join secret x on t.u32 = x.id where x.id = 1").as_deref(),
+        Some("t"),
+        "the owner's rights"
+    );
+    assert_eq!(
+        table("select a.* from s a join s b on a.id = b.id join s c where c.id = :sender")
+            .as_deref(),
+        Some("s")
+    );
+    assert_eq!(table("select * from public_view"), None);
+    for (text, reason) in [
+        ("", "Empty SQL query"),
+        ("select * from", "sql parser error: Expected identifier"),
+        ("delete from t", "Unsupported: Non-SELECT queries"),
+        ("select * from t limit 1", "Unsupported: "),
+        ("select * from t where x = 1", "`x` is not in scope"),
+        (
+            "select * from t join s",
+            "SELECT * is not supported for joins",
+        ),
+        ("select x.* from t", "`x` is not in scope"),
+        (
+            "select t.* from t join s where u32 = 1",
+            "Names must be qualified",
+        ),
+        (
+            "select t.* from t join s on t.u32 = s.id",
+            "Unexpected type",
+        ),
+        ("select count(*) as n from t", "Column projections"),
+        (
+            "select * from secret",
+            "Cannot define RLS rule on private table: secret.",
+        ),
+        ("select t.* from t join nowhere", "no such table: `nowhere`"),
+    ] {
+        let error = check(text).expect_err(text).to_string();
+        assert!(error.starts_with(reason), "{text}: {error}");
+    }
 }

@@ -269,6 +269,89 @@ async fn failed_publishing_can_be_repeated() {
     assert_eq!(created(&server, &alice, "a", "module").await, identity);
 }
 
+/// A rule that is no query over the module's tables fails the publish, with the rule and what is wrong where.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_row_level_security_rules_are_refused() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    for (program, rule, reason) in [
+        (
+            "module rule:SELEKT+*+FROM+person",
+            "SELEKT * FROM person",
+            "sql parser error: Expected an SQL statement, found: SELEKT at Line: 1, Column 1",
+        ),
+        (
+            "module rule:SELECT+*+FROM+persons",
+            "SELECT * FROM persons",
+            "no such table: `persons`",
+        ),
+        (
+            "module rule:SELECT+*+FROM+person rule:SELECT+*+FROM+person+WHERE+nam='x'",
+            "SELECT * FROM person WHERE nam='x'",
+            "`nam` is not in scope",
+        ),
+        (
+            "module rule:SELECT+*+FROM+person+WHERE+id='x'",
+            "SELECT * FROM person WHERE id='x'",
+            "The literal expression `x` cannot be parsed as type `U32`",
+        ),
+        (
+            "module rule:SELECT+*+FROM+person+WHERE+id=:sender",
+            "SELECT * FROM person WHERE id=:sender",
+            "Unexpected type",
+        ),
+        (
+            "module changed rule:SELECT+p.*+FROM+person+p+JOIN+extra+e+ON+p.id=e.name",
+            "SELECT p.* FROM person p JOIN extra e ON p.id=e.name",
+            "Unexpected type",
+        ),
+        (
+            "module rule:SELECT+name+FROM+person",
+            "SELECT name FROM person",
+            "Column projections are not supported",
+        ),
+        (
+            "module secret rule:SELECT+*+FROM+secret",
+            "SELECT * FROM secret",
+            "Cannot define RLS rule on private table: secret.",
+        ),
+    ] {
+        let (status, body) = publish(&server, &user, "/v1/database/a", program).await;
+        let start = format!("failed to create row-level security: `{rule}`: {reason}");
+        assert!(
+            status == 500 && body.starts_with(&start) && body.ends_with("[LC0406]"),
+            "{status} {body}"
+        );
+        assert_eq!(server.ask("GET", "/v1/database/a").await.0, 404);
+    }
+    // Joins of any size, helper tables that are private, `:sender` and event tables are all right.
+    let good = "module changed secret rule:SELECT+*+FROM+person \
+                rule:SELECT+e.*+FROM+person+p+JOIN+extra+e+ON+p.id=e.id+JOIN+secret+s+WHERE+s.name='x'";
+    created(&server, &user, "a", good).await;
+    let rules = "SELECT table_id, sql FROM st_row_level_security";
+    let request = server.request("POST", "/v1/database/a/sql");
+    let (_, rows) = answer(request.bearer_auth(&user.token).body(rules)).await;
+    let rows = &json(&rows)[0]["rows"];
+    let named = server.request("POST", "/v1/database/a/sql");
+    let tables = "SELECT table_id, table_name FROM st_table WHERE table_name = 'extra'";
+    let (_, tables) = answer(named.bearer_auth(&user.token).body(tables)).await;
+    let extra = &json(&tables)[0]["rows"][0][0];
+    let of_extra = rows.as_array().expect("rows").iter();
+    assert_eq!(
+        of_extra.filter(|row| row[0] == *extra).count(),
+        1,
+        "each rule names its table: {rows}"
+    );
+
+    // An update changes no schema yet; one with a wrong rule says that too.
+    let wrong = "module changed secret rule:SELECT+*+FROM+nowhere";
+    let (status, body) = publish(&server, &user, "/v1/database/a", wrong).await;
+    assert!(
+        status == 400 && body.contains("[LC0220]") && body.ends_with("[LC0406]"),
+        "{status} {body}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_and_others() {
     let server = TestServer::start().await;

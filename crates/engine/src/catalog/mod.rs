@@ -174,11 +174,20 @@ impl Datastore {
         for table in &def.tables {
             self.create_table(table)?;
         }
-        let rules: Vec<_> = def.row_level_security.clone();
-        for sql in rules {
-            self.put(st::ST_ROW_LEVEL_SECURITY_ID, &row![0_u32, sql])?;
-        }
         Ok(())
+    }
+
+    /// Keeps a row-level security rule of a table.
+    ///
+    /// # Errors
+    /// The same rule is there already.
+    pub fn put_row_level_security(
+        &mut self,
+        table: TableId,
+        sql: &str,
+    ) -> Result<(), DatastoreError> {
+        let row = row![table.0, sql.to_owned()];
+        self.put(st::ST_ROW_LEVEL_SECURITY_ID, &row).map(drop)
     }
 
     fn create_table(&mut self, def: &TableDef) -> Result<TableId, DatastoreError> {

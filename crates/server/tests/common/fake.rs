@@ -1,7 +1,8 @@
 //! A module engine whose modules are written in Rust: a program is a list of words that say how the module behaves.
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
-//! `changed`: one more table. Any other word only makes the program a different one.
+//! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
+//! table. Any other word only makes the program a different one.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use lightcone_host::{
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
     RawHttpRouteDefV10, RawIndexAlgorithm, RawIndexDefV10, RawLifeCycleReducerDefV10,
-    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawTableDefV10,
-    RawUniqueConstraintData,
+    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef,
+    RawTableDefV10, RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
@@ -230,7 +231,19 @@ fn definition(words: &[String]) -> Vec<u8> {
         types.push(person());
         tables.push(table("extra", 1));
     }
+    if words.iter().any(|word| word == "secret") {
+        types.push(person());
+        tables.push(RawTableDefV10 {
+            table_access: TableAccess::Private,
+            ..table("secret", types.len() as u32 - 1)
+        });
+    }
+    let rules = words.iter().filter_map(|word| word.strip_prefix("rule:"));
+    let rules = rules.map(|sql| RawRowLevelSecurityDef {
+        sql: sql.replace('+', " "),
+    });
     let sections = vec![
+        Section::RowLevelSecurity(rules.collect()),
         Section::Typespace(Typespace { types }),
         Section::Tables(tables),
         Section::Reducers(vec![
