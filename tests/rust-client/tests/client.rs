@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Cause, Happened, Server};
-use spacetimedb_sdk::{Compression, DbContext, Identity};
+use lightcone_rust_client_test::module_bindings::*;
+use spacetimedb_sdk::{Compression, DbContext, Identity, Table};
 
 const OK: Happened = Happened::Result(Ok(Ok(())));
 
@@ -273,4 +274,44 @@ fn a_server_that_goes_away() {
     drop(server);
     assert!(matches!(client.next(), Happened::Disconnected(_)));
     assert!(!client.connection.is_active());
+}
+
+/// What applications write for all of their callbacks at once: a function that takes any context.
+fn counted(ctx: &impl RemoteDbContext) -> (u64, Option<Identity>) {
+    assert!(ctx.is_active());
+    (ctx.db().accounts().count(), ctx.try_identity())
+}
+
+#[test]
+fn functions_for_every_context() {
+    let server = Server::start();
+    let client = server.connect(None);
+    client.call_seed(2, 10);
+    let (sender, counts) = std::sync::mpsc::channel();
+    let (applied, inserted, called) = (sender.clone(), sender.clone(), sender);
+    client
+        .connection
+        .db
+        .accounts()
+        .on_insert(move |ctx: &EventContext, _| inserted.send(counted(ctx)).expect("heard"));
+    client
+        .connection
+        .subscription_builder()
+        .on_applied(move |ctx: &SubscriptionEventContext| {
+            applied.send(counted(ctx)).expect("heard");
+            ctx.reducers()
+                .transfer_then(0, 1, 1, move |ctx: &ReducerEventContext, _| {
+                    called.send(counted(ctx)).expect("heard")
+                })
+                .expect("sent");
+        })
+        .subscribe(["SELECT * FROM accounts"]);
+    let everything = (2, Some(client.identity));
+    for _ in 0..4 {
+        let heard = counts
+            .recv_timeout(common::PATIENCE)
+            .expect("two rows, the subscription, the call");
+        assert_eq!(heard, everything);
+    }
+    assert_eq!(counted(&client.connection), everything);
 }
