@@ -25,6 +25,9 @@ pub struct Cli {
     /// Use this file instead of the usual cli.toml
     #[arg(long, global = true, value_name = "FILE")]
     config_path: Option<PathBuf>,
+    /// Send your login to a server over plain HTTP without asking
+    #[arg(long, global = true)]
+    allow_insecure: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -75,23 +78,7 @@ enum Command {
     Version(commands::version::Args),
 }
 
-/// Commands whose form may still change say so (07 §2).
-const UNSTABLE: &str = "WARNING: This command is UNSTABLE and subject to breaking changes.\n";
-
 impl Command {
-    fn is_unstable(&self) -> bool {
-        matches!(
-            self,
-            Self::Call(_)
-                | Self::Describe(_)
-                | Self::Sql(_)
-                | Self::Mcp(_)
-                | Self::List(_)
-                | Self::Server(_)
-                | Self::Subscribe(_)
-        )
-    }
-
     async fn run(self, context: &mut Context) -> Result<()> {
         match self {
             Self::Publish(args) => commands::publish::run(context, *args).await,
@@ -157,15 +144,15 @@ fn end_quietly_without_readers() {
 fn run(cli: Cli) -> Result<()> {
     let paths = Paths::new(cli.root_dir.as_deref(), |name| std::env::var_os(name));
     let config = Config::load(&cli.config_path.unwrap_or_else(|| paths.cli_toml()))?;
-    let mut context = Context { paths, config };
-    if cli.command.is_unstable() {
-        eprintln!("{UNSTABLE}");
-    }
+    let mut context = Context::new(paths, config, cli.allow_insecure);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
-    runtime.block_on(cli.command.run(&mut context))
+    let outcome = runtime.block_on(cli.command.run(&mut context));
+    // A question that nobody has answered must not keep a command that was told to stop.
+    runtime.shutdown_background();
+    outcome
 }
 
 #[cfg(test)]

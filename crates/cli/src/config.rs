@@ -1,4 +1,11 @@
 //! `cli.toml`: servers, the default one, and the tokens (07 §4).
+//!
+//! The reference's file has one token, which its command sends to every server. Here each server has a login of its own,
+//! in the table `server_tokens` by origin; `tokens` says whose the one token of an older file is.
+
+mod tokens;
+
+pub use tokens::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +23,8 @@ pub struct ServerConfig {
     /// `http` or `https`.
     pub protocol: String,
     pub ecdsa_public_key: Option<String>,
+    /// The user agreed to send this server's token over plain HTTP.
+    pub allow_insecure: bool,
 }
 
 impl ServerConfig {
@@ -40,7 +49,7 @@ pub struct Config {
     document: DocumentMut,
 }
 
-const INITIAL: &str = r#"default_server = "maincloud"
+const INITIAL: &str = r#"default_server = "local"
 
 [[server_configs]]
 nickname = "maincloud"
@@ -53,9 +62,10 @@ host = "127.0.0.1:3000"
 protocol = "http"
 "#;
 
-const STRING_KEYS: [&str; 4] = [
+const STRING_KEYS: [&str; 5] = [
     "default_server",
     "web_session_token",
+    "web_session_host",
     "spacetimedb_token",
     "listen_addr",
 ];
@@ -64,7 +74,16 @@ impl Config {
     /// Reads the file; writes the initial one if there is none.
     pub fn load(path: &Path) -> Result<Self> {
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(path, &text),
+            Ok(text) => {
+                let mut config = Self::parse(path, &text)?;
+                if config.adopt_token() {
+                    // A file that cannot be written is adopted anew by every command, always with the same result.
+                    if let Err(error) = config.save() {
+                        eprintln!("warning: {error}");
+                    }
+                }
+                Ok(config)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let config = Self::parse(path, INITIAL)?;
                 config.save()?;
@@ -100,6 +119,7 @@ impl Config {
                 return Err(self.wrong_type(key, "a string"));
             }
         }
+        self.check_tokens()?;
         let Some(servers) = self.document.get("server_configs") else {
             return Ok(());
         };
@@ -122,6 +142,12 @@ impl Config {
                 if server.get(key).is_some_and(|item| !item.is_str()) {
                     return Err(self.wrong_type(&format!("server_configs.{key}"), "a string"));
                 }
+            }
+            if server
+                .get("allow_insecure")
+                .is_some_and(|item| !item.is_bool())
+            {
+                return Err(self.wrong_type("server_configs.allow_insecure", "true or false"));
             }
         }
         Ok(())
@@ -179,22 +205,6 @@ impl Config {
         self.set_string("default_server", name);
     }
 
-    pub fn token(&self) -> Option<&str> {
-        self.string("spacetimedb_token")
-    }
-
-    pub fn set_token(&mut self, token: Option<&str>) {
-        self.set_string("spacetimedb_token", token);
-    }
-
-    pub fn web_session_token(&self) -> Option<&str> {
-        self.string("web_session_token")
-    }
-
-    pub fn set_web_session_token(&mut self, token: Option<&str>) {
-        self.set_string("web_session_token", token);
-    }
-
     pub fn listen_addr(&self) -> Option<&str> {
         self.string("listen_addr")
     }
@@ -214,6 +224,10 @@ impl Config {
                 host: text(table, "host").unwrap_or_default(),
                 protocol: text(table, "protocol").unwrap_or_default(),
                 ecdsa_public_key: text(table, "ecdsa_public_key"),
+                allow_insecure: table
+                    .get("allow_insecure")
+                    .and_then(Item::as_bool)
+                    .unwrap_or(false),
             })
             .collect()
     }
@@ -248,6 +262,13 @@ impl Config {
                 )),
             },
         }
+    }
+
+    /// Has the user agreed to plain HTTP for the server at this URL?
+    pub fn allows_insecure(&self, url: &str) -> bool {
+        let wanted = origin(url);
+        let mut servers = self.servers().into_iter();
+        servers.any(|server| server.allow_insecure && origin(&server.url()) == wanted)
     }
 
     pub fn add_server(&mut self, server: &ServerConfig) {
@@ -312,6 +333,10 @@ fn write_server(table: &mut Table, server: &ServerConfig) {
     set("host", Some(&server.host));
     set("protocol", Some(&server.protocol));
     set("ecdsa_public_key", server.ecdsa_public_key.as_deref());
+    match server.allow_insecure {
+        true => table.insert("allow_insecure", toml_edit::value(true)),
+        false => table.remove("allow_insecure"),
+    };
 }
 
 #[cfg(test)]
@@ -327,7 +352,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("deep/er/cli.toml");
         let config = Config::load(&path).expect("created");
-        assert_eq!(config.default_server(), Some("maincloud"));
+        assert_eq!(config.default_server(), Some("local"));
         let urls: Vec<_> = config.servers().iter().map(ServerConfig::url).collect();
         assert_eq!(
             urls,
@@ -356,7 +381,7 @@ mod tests {
         );
         assert_eq!(
             config.server_url(None).expect("default"),
-            "https://maincloud.spacetimedb.com"
+            "http://127.0.0.1:3000"
         );
         let error = config
             .server_url(Some("nowhere"))
@@ -373,7 +398,7 @@ mod tests {
         let text = "# mine\nunknown = 1\ndefault_server = \"local\" # here\n\n[[server_configs]]\n# the laptop\nhost = \"h:1\"\nprotocol = \"http\"\ncolor = \"red\"\n";
         let mut config = config(text).expect("valid");
         config.set_default_server(Some("h:1"));
-        config.set_token(Some("t"));
+        config.set_token("http://h:1", "t");
         let server = config.find_server("h:1").expect("saved");
         config.replace_server(
             &server,
@@ -392,19 +417,19 @@ mod tests {
             assert!(written.contains(kept), "{kept} in:\n{written}");
         }
         let again = super::Config::parse(Path::new("x"), &written).expect("still valid");
-        assert_eq!(again.token(), Some("t"));
+        assert_eq!(again.token("http://h:1"), Some("t"));
         assert_eq!(again.find_server("n").expect("renamed").host, "h:1");
     }
 
     #[test]
     fn removing_the_default_server_clears_the_default() {
         let mut config = config(INITIAL).expect("valid");
-        let server = config.find_server("maincloud").expect("saved");
+        let server = config.find_server("local").expect("saved");
         config.remove_server(&server);
         assert_eq!(config.default_server(), None);
         assert_eq!(config.servers().len(), 1);
         assert!(config.server_url(None).is_err());
-        let last = config.find_server("local").expect("saved");
+        let last = config.find_server("maincloud").expect("saved");
         config.remove_server(&last);
         assert!(
             super::Config::parse(Path::new("x"), &config.document.to_string())
@@ -426,6 +451,15 @@ mod tests {
             (
                 "[[server_configs]]\nhost = \"x\"\nprotocol = \"http\"\nnickname = []",
                 "server_configs.nickname",
+            ),
+            (
+                "[[server_configs]]\nhost = \"x\"\nprotocol = \"http\"\nallow_insecure = 1",
+                "server_configs.allow_insecure",
+            ),
+            ("server_tokens = 1", "server_tokens"),
+            (
+                "[server_tokens]\n\"http://x\" = 1",
+                "server_tokens.http://x",
             ),
         ] {
             let error = config(text).expect_err(text).to_string();

@@ -4,54 +4,68 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use base64::Engine;
 use lightcone_types::Identity;
 
-use crate::config::Config;
+use crate::commands::login;
+use crate::config::{is_loopback, origin, Config, ACCOUNT_HOST};
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
 use crate::prompt;
 
-/// The identity in a token's claims. The signature is the server's business.
-pub fn identity_of(token: &str) -> Result<Identity> {
-    let bad = |why: &str| {
-        Error::coded("LC0606", format!("the stored token is not usable: {why}. `spacetime logout` forgets it; then log in again."))
-    };
+/// The claims of a token. The signature is the server's business.
+fn claims_of(token: &str) -> Result<serde_json::Value> {
     let payload = token
         .split('.')
         .nth(1)
-        .ok_or_else(|| bad("it is not a JSON Web Token"))?;
+        .ok_or_else(|| unusable("it is not a JSON Web Token"))?;
     // Tokens are base64url; servers that the reference tools can log in to keep to the common part of both alphabets.
     let bytes = URL_SAFE_NO_PAD
         .decode(payload)
         .or_else(|_| STANDARD_NO_PAD.decode(payload))
-        .map_err(|_| bad("its claims are not base64"))?;
-    let claims: serde_json::Value =
-        serde_json::from_slice(&bytes).map_err(|_| bad("its claims are not JSON"))?;
+        .map_err(|_| unusable("its claims are not base64"))?;
+    serde_json::from_slice(&bytes).map_err(|_| unusable("its claims are not JSON"))
+}
+
+fn unusable(why: &str) -> Error {
+    Error::coded(
+        "LC0606",
+        format!("the stored token is not usable: {why}. `spacetime logout` forgets it; then log in again."),
+    )
+}
+
+/// Who issued a token, as far as it says so.
+pub fn issuer_of(token: &str) -> Option<String> {
+    Some(claims_of(token).ok()?.get("iss")?.as_str()?.to_owned())
+}
+
+/// The identity in a token's claims.
+pub fn identity_of(token: &str) -> Result<Identity> {
+    let claims = claims_of(token)?;
     let text = |key: &str| {
         let value = claims
             .get(key)
             .and_then(|v| v.as_str())
             .filter(|v| !v.is_empty() && v.len() <= 128);
         value.ok_or_else(|| {
-            bad(&format!(
+            unusable(&format!(
                 "the claim `{key}` must be a text of 1 to 128 bytes"
             ))
         })
     };
     let identity = Identity::from_claims(text("iss")?, text("sub")?);
     if !claims.get("iat").is_some_and(|v| v.is_i64() || v.is_u64()) {
-        return Err(bad("the claim `iat` must be an integer"));
+        return Err(unusable("the claim `iat` must be an integer"));
     }
     match claims.get("hex_identity") {
         Some(hex) if hex.as_str() != Some(&identity.to_hex()) => {
-            Err(bad("its claims contradict each other"))
+            Err(unusable("its claims contradict each other"))
         }
         _ => Ok(identity),
     }
 }
 
-/// Decodes one of several tokens for tests.
+/// A token that nobody has signed.
 #[cfg(test)]
-pub fn token_for_tests(subject: &str) -> String {
-    let claims = format!(r#"{{"sub":"{subject}","iss":"localhost","iat":1}}"#);
+pub fn token_for_tests(issuer: &str, subject: &str) -> String {
+    let claims = format!(r#"{{"sub":"{subject}","iss":"{issuer}","iat":1}}"#);
     format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
 }
 
@@ -64,29 +78,48 @@ pub enum WhenMissing {
     Direct,
 }
 
-/// The stored token, or a new one from the server at `url`.
+const LOGIN_QUESTION: &str =
+    "You are not logged in. Would you like to log in with spacetimedb.com?";
+
+/// Asks whether the user wants to log in with the account web site.
+pub fn wants_web_login() -> bool {
+    prompt::confirm(LOGIN_QUESTION, false)
+}
+
+/// The token for the server at `url`, or a new one from it.
 pub async fn require(config: &mut Config, url: &str, missing: WhenMissing) -> Result<String> {
-    if let Some(token) = config.token() {
+    if let Some(token) = config.token(url) {
         return Ok(token.to_owned());
     }
-    let question = "You are not logged in. Would you like to log in with spacetimedb.com?";
-    if missing == WhenMissing::Ask && prompt::confirm(question, false) {
-        return crate::commands::login::web_login(
-            config,
-            crate::commands::login::DEFAULT_AUTH_HOST,
-            true,
-        )
-        .await;
+    // A server on this machine knows nobody from that site, and asks nothing for an identity of its own.
+    if missing == WhenMissing::Ask && !is_loopback(url) && wants_web_login() {
+        return login::web_login(config, Some(url), ACCOUNT_HOST, true).await;
     }
-    let token = direct_login(config, url).await?;
+    let token = direct_login(url).await?;
+    let identity = identity_of(&token)?;
+    config.set_token(url, &token);
+    config.save()?;
     println!("We have logged in directly to your target server.");
     println!("WARNING: This login will NOT work for any other servers.");
-    println!("Logged in with identity {}", identity_of(&token)?.to_hex());
+    println!("Logged in with identity {}", identity.to_hex());
+    hint_at_other_names(config, url);
     Ok(token)
 }
 
-/// Asks the server for a new identity and keeps its token.
-pub async fn direct_login(config: &mut Config, url: &str) -> Result<String> {
+/// `localhost` and `127.0.0.1` are two servers here; whoever mixes them up should hear why he is a stranger.
+fn hint_at_other_names(config: &Config, url: &str) {
+    let port = |url: &str| reqwest::Url::parse(url).ok()?.port_or_known_default();
+    let mut logins = config.logins().into_iter().map(|(origin, _)| origin);
+    let other = logins.find(|other| {
+        is_loopback(url) && is_loopback(other) && *other != origin(url) && port(other) == port(url)
+    });
+    if let Some(other) = other {
+        eprintln!("note: you have a login for {other} too, which is not sent to {url}. Name the server the same way each time.");
+    }
+}
+
+/// Asks the server for a new identity, and gives its token.
+pub async fn direct_login(url: &str) -> Result<String> {
     let client = Client::new(url.to_owned(), None)?;
     let response = client.send(client.post("/v1/identity")).await?;
     let status = response.status();
@@ -94,14 +127,11 @@ pub async fn direct_login(config: &mut Config, url: &str) -> Result<String> {
     if !status.is_success() {
         return Err(http::refusal(status, &text));
     }
-    let token = http::parse_json(&text)?
+    http::parse_json(&text)?
         .get("token")
         .and_then(|v| v.as_str())
         .map(str::to_owned)
-        .ok_or_else(|| Error::coded("LC0616", "the server's new identity has no token"))?;
-    config.set_token(Some(&token));
-    config.save()?;
-    Ok(token)
+        .ok_or_else(|| Error::coded("LC0616", "the server's new identity has no token"))
 }
 
 #[cfg(test)]
@@ -110,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_identity_comes_from_the_claims() {
-        let identity = identity_of(&token_for_tests("ann")).expect("a good token");
+        let identity = identity_of(&token_for_tests("localhost", "ann")).expect("a good token");
         assert_eq!(identity, Identity::from_claims("localhost", "ann"));
     }
 

@@ -1,10 +1,13 @@
 //! Requests to a server, and what the command line expects of the answers (07 §4.3).
 
 use reqwest::header::CONTENT_TYPE;
+use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
-use crate::error::{Error, Result};
 use lightcone_types::Identity;
+
+use crate::config::{is_loopback, origin};
+use crate::error::{Error, Result};
 
 /// One server, and who talks to it.
 #[derive(Clone, Debug)]
@@ -23,9 +26,17 @@ impl Client {
             Ok(_) => return Err(bad_url(&base, "it has no host")),
             Err(error) => return Err(bad_url(&base, &error.to_string())),
         }
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder()
             .user_agent(concat!("spacetimedb-cli/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(std::time::Duration::from_secs(10))
+            .connect_timeout(std::time::Duration::from_secs(10));
+        // A proxy for the network has no business in what stays on this machine.
+        if is_loopback(&base) {
+            http = http.no_proxy();
+        }
+        if token.is_some() {
+            http = http.redirect(within(origin(&base)));
+        }
+        let http = http
             .build()
             .map_err(|e| Error::caused("LC0602", "cannot set up an HTTP client", e))?;
         Ok(Self { http, base, token })
@@ -74,6 +85,17 @@ impl Client {
     }
 
     pub fn unreachable(&self, error: reqwest::Error) -> Error {
+        let source = std::error::Error::source(&error);
+        if let Some(Elsewhere(target)) = source.and_then(|e| e.downcast_ref()) {
+            return Error::coded(
+                "LC0862",
+                format!(
+                    "the server at {} sends you to {target}, which does not get the login for {0}. If that is where the \
+                     server is, name it with --server {target}.",
+                    self.base
+                ),
+            );
+        }
         let advice = if is_local(&self.base) {
             "Is it running? `spacetime start` starts one."
         } else {
@@ -119,6 +141,23 @@ impl Client {
             )
         })
     }
+}
+
+/// A redirect to another origin, which is this one.
+#[derive(Debug, thiserror::Error)]
+#[error("redirected to {0}")]
+struct Elsewhere(String);
+
+/// Follows a server to its own pages only: a login is for one origin.
+fn within(base: String) -> Policy {
+    let usual = Policy::default();
+    Policy::custom(move |attempt| {
+        let target = origin(attempt.url().as_str());
+        if target != base {
+            return attempt.error(Elsewhere(target));
+        }
+        usual.redirect(attempt)
+    })
 }
 
 fn bad_url(base: &str, why: &str) -> Error {

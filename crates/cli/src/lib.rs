@@ -26,13 +26,15 @@ pub use error::{Error, Result};
 /// The release of the reference tools whose commands, flags and protocols these programs follow.
 pub const COMPATIBLE_VERSION: &str = "2.10.1";
 
+/// The commit that the programs were built from, or `unknown` (see `build.rs`).
+pub const COMMIT: &str = env!("LIGHTCONE_COMMIT");
+
 /// The version text of both programs.
 pub fn long_version() -> String {
     let path =
         std::env::current_exe().map_or_else(|_| "unknown".into(), |p| p.display().to_string());
     format!(
-        "Path: {path}\nCommit: {}\nspacetimedb tool version {COMPATIBLE_VERSION}; spacetimedb-lib version {COMPATIBLE_VERSION};\nlightcone version {}; JavaScript modules run on {}",
-        option_env!("LIGHTCONE_COMMIT").unwrap_or("unknown"),
+        "Path: {path}\nCommit: {COMMIT}\nspacetimedb tool version {COMPATIBLE_VERSION}; spacetimedb-lib version {COMPATIBLE_VERSION};\nlightcone version {}; JavaScript modules run on {}",
         env!("CARGO_PKG_VERSION"),
         javascript_engine(),
     )

@@ -14,6 +14,8 @@ pub struct Project {
     /// The files that were read, in order.
     pub files: Vec<PathBuf>,
     root: Map<String, Value>,
+    /// What each of the files says by itself: mistakes are told with the file that they are in.
+    layers: Vec<Map<String, Value>>,
 }
 
 /// One database of a project, with everything it inherits.
@@ -114,13 +116,15 @@ impl Project {
             directory: directory.to_owned(),
             files: Vec::new(),
             root: Map::new(),
+            layers: Vec::new(),
         };
         for name in names {
             let path = directory.join(name);
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
                     let layer = parse_layer(&path, &text)?;
-                    merge(&mut project.root, layer);
+                    merge(&mut project.root, layer.clone());
+                    project.layers.push(layer);
                     project.files.push(path);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -135,6 +139,34 @@ impl Project {
         let mut targets = Vec::new();
         self.collect(&self.root, &Map::new(), true, &mut targets)?;
         Ok(targets)
+    }
+
+    /// The names of the databases with their servers, for commands that need no more: what else the file says, right or
+    /// wrong, is none of their business (07 §6.2).
+    pub fn databases(&self) -> Result<Vec<(String, Option<String>)>> {
+        let mut databases = Vec::new();
+        self.collect_databases(&self.root, None, None, &mut databases)?;
+        Ok(databases)
+    }
+
+    fn collect_databases(
+        &self,
+        own: &Map<String, Value>,
+        database: Option<&str>,
+        server: Option<&str>,
+        databases: &mut Vec<(String, Option<String>)>,
+    ) -> Result<()> {
+        let (own_database, own_server) = (self.text(own, "database")?, self.text(own, "server")?);
+        let database = own_database.as_deref().or(database);
+        let server = own_server.as_deref().or(server);
+        if let Some(database) = database {
+            databases.push((database.to_owned(), server.map(str::to_owned)));
+        }
+        let children = own.get("children").and_then(Value::as_array);
+        for child in children.into_iter().flatten().filter_map(Value::as_object) {
+            self.collect_databases(child, database, server, databases)?;
+        }
+        Ok(())
     }
 
     fn collect(
@@ -157,11 +189,14 @@ impl Project {
                     .chain(&["children"])
                     .map(|k| k.replace('_', "-"))
                     .collect();
-                return Err(self.bad(format!(
-                    "Config key '{}' is not supported in the config file. Available keys: {}",
-                    key.replace('_', "-"),
-                    known.join(", ")
-                )));
+                return Err(self.bad_key(
+                    key,
+                    format!(
+                        "Config key '{}' is not supported in the config file. Available keys: {}",
+                        key.replace('_', "-"),
+                        known.join(", ")
+                    ),
+                ));
             }
             if key == "dev" {
                 self.check_dev(value)?;
@@ -299,7 +334,18 @@ impl Project {
     }
 
     fn wrong_type(&self, key: &str, want: &str) -> Error {
-        self.bad(format!("`{}` must be {want}", key.replace('_', "-")))
+        self.bad_key(key, format!("`{}` must be {want}", key.replace('_', "-")))
+    }
+
+    /// An error about a key, with the last of the files that has it.
+    fn bad_key(&self, key: &str, message: String) -> Error {
+        let files = self.files.iter().zip(&self.layers).rev();
+        let file = files
+            .filter(|(_, layer)| has_key(layer, key))
+            .map(|(file, _)| file.clone())
+            .next()
+            .unwrap_or_else(|| self.directory.join(FILE));
+        Error::coded("LC0607", format!("{}: {message}", file.display()))
     }
 
     fn bad(&self, message: impl std::fmt::Display) -> Error {
@@ -310,12 +356,26 @@ impl Project {
     }
 }
 
+/// True if the key is somewhere in a file.
+fn has_key(layer: &Map<String, Value>, key: &str) -> bool {
+    layer.contains_key(key)
+        || layer.values().any(|value| {
+            let children = value.as_array().into_iter().flatten();
+            children
+                .filter_map(Value::as_object)
+                .any(|child| has_key(&normalise(child.clone()), key))
+        })
+}
+
 /// Parses one file; keys with `-` and `_` are the same, at every level that holds targets.
 fn parse_layer(path: &Path, text: &str) -> Result<Map<String, Value>> {
     let value: Value = json5::from_str(text).map_err(|e| {
         Error::caused(
             "LC0607",
-            format!("{} is not valid JSON5", path.display()),
+            format!(
+                "{} is not valid JSON5. Correct it, or pass --no-config to do without it",
+                path.display()
+            ),
             e,
         )
     })?;
@@ -460,6 +520,25 @@ mod tests {
             let error = project(&[("spacetime.json", text)], None).and_then(|p| p.targets()).expect_err(text).to_string();
             assert!(error.contains(part) && error.contains("[LC0607]"), "{error}");
         }
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_file() {
+        let files = [
+            ("spacetime.json", "{database: 'a', server: 'x'}"),
+            ("spacetime.local.json", "{children: [], sever: 'y'}"),
+        ];
+        let project = project(&files, None).expect("readable");
+        let error = project.targets().expect_err("a typo").to_string();
+        assert!(
+            error.contains("spacetime.local.json: Config key 'sever'"),
+            "{error}"
+        );
+        // Who only wants to know which database is meant is not kept by it.
+        assert_eq!(
+            project.databases().expect("names"),
+            [("a".to_owned(), Some("x".to_owned()))]
+        );
     }
 
     #[test]

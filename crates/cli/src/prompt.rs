@@ -1,6 +1,8 @@
 //! Yes/no questions (07 §2).
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, IsTerminal, Write};
+
+use crate::error::{Error, Result};
 
 /// Asks on stdout and reads the answer from stdin; anything but `y` or `yes` is no. With `yes` set nobody is asked.
 pub fn confirm(question: &str, yes: bool) -> bool {
@@ -16,6 +18,20 @@ pub fn confirm(question: &str, yes: bool) -> bool {
 pub fn ask(prompt: &str) -> String {
     print!("{prompt}");
     read_line()
+}
+
+/// Asks in a thread of its own, so that Ctrl-C is heard while nobody answers.
+pub async fn in_background<T: Send + 'static>(
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(ask)
+        .await
+        .map_err(|e| Error::caused("LC0620", "asking broke off", e))
+}
+
+/// True if there is somebody to ask.
+pub fn is_interactive() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 fn read_line() -> String {

@@ -1,7 +1,31 @@
-//! Tables as psql draws them (07 §5.5).
+//! Tables: as psql draws them (07 §5.5), and without any lines (07 §5.10).
 
 /// A header, a rule, and the rows, every column as wide as its widest cell.
 pub fn psql(header: &[String], rows: &[Vec<String>]) -> String {
+    let widths = widths(header, rows);
+    let mut out = String::new();
+    line(&mut out, header, &widths, "|");
+    let rule: Vec<String> = widths.iter().map(|w| "-".repeat(w + 2)).collect();
+    out.push_str(&rule.join("+"));
+    out.push('\n');
+    for row in rows {
+        line(&mut out, row, &widths, "|");
+    }
+    out
+}
+
+/// A header and the rows with nothing but space between the columns: made to be cut up by other programs.
+pub fn plain(header: &[String], rows: &[Vec<String>]) -> String {
+    let widths = widths(header, rows);
+    let mut out = String::new();
+    line(&mut out, header, &widths, "");
+    for row in rows {
+        line(&mut out, row, &widths, "");
+    }
+    out
+}
+
+fn widths(header: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |column: usize| {
         let cells = rows
             .iter()
@@ -13,20 +37,11 @@ pub fn psql(header: &[String], rows: &[Vec<String>]) -> String {
             .max()
             .unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let mut out = String::new();
-    line(&mut out, header, &widths);
-    let rule: Vec<String> = widths.iter().map(|w| "-".repeat(w + 2)).collect();
-    out.push_str(&rule.join("+"));
-    out.push('\n');
-    for row in rows {
-        line(&mut out, row, &widths);
-    }
-    out
+    (0..header.len()).map(width).collect()
 }
 
 /// One row; a cell with line breaks takes several lines.
-fn line(out: &mut String, cells: &[String], widths: &[usize]) {
+fn line(out: &mut String, cells: &[String], widths: &[usize], between: &str) {
     let height = cells
         .iter()
         .map(|c| c.lines().count())
@@ -36,7 +51,7 @@ fn line(out: &mut String, cells: &[String], widths: &[usize]) {
     for part in 0..height {
         for (column, width) in widths.iter().enumerate() {
             if column > 0 {
-                out.push('|');
+                out.push_str(between);
             }
             let text = cells
                 .get(column)

@@ -19,14 +19,9 @@ pub fn known(no_config: bool) -> Result<Vec<Database>> {
         return Ok(Vec::new());
     };
     let mut databases: Vec<Database> = Vec::new();
-    for target in project.targets()? {
-        if let Some(name) = target.database {
-            if !databases.iter().any(|d| d.name == name) {
-                databases.push(Database {
-                    name,
-                    server: target.server,
-                });
-            }
+    for (name, server) in project.databases()? {
+        if !databases.iter().any(|d| d.name == name) {
+            databases.push(Database { name, server });
         }
     }
     Ok(databases)

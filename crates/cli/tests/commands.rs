@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, text, token, Home, Mock, Request, Response, DATABASE};
+use common::{identity, json, text, token, token_of, Home, Mock, Request, Response, DATABASE};
 
 const SCHEMA: &str = r#"{"sections":[{"Typespace":{"types":[]}},
  {"Reducers":[{"source_name":"add","params":{"elements":[{"name":{"some":"n"},"algebraic_type":{"U32":[]}},{"name":{"some":"who"},"algebraic_type":{"String":[]}}]},
@@ -70,17 +70,21 @@ fn the_first_run_writes_the_configuration() {
     let home = Home::new();
     let first = home.run(&["server", "list"]).ok();
     assert!(first.stderr.contains("Saving config to "), "{first:#?}");
-    assert!(first
-        .stderr
-        .contains("WARNING: This command is UNSTABLE and subject to breaking changes.\n\n"));
+    let lines: Vec<Vec<&str>> = first
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     assert_eq!(
-        first.stdout,
-        " DEFAULT | HOSTNAME                  | PROTOCOL | NICKNAME  \n\
-         ---------+---------------------------+----------+-----------\n \
-         ***     | maincloud.spacetimedb.com | https    | maincloud \n         \
-         | 127.0.0.1:3000            | http     | local     \n"
+        lines,
+        [
+            &["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"][..],
+            &["maincloud.spacetimedb.com", "https", "maincloud"],
+            &["***", "127.0.0.1:3000", "http", "local"],
+        ],
+        "the default is a server of one's own"
     );
-    assert!(!home.run(&["server", "list"]).ok().stderr.contains("Saving"));
+    assert_eq!(home.run(&["server", "list"]).ok().stderr, "");
 }
 
 #[test]
@@ -159,6 +163,27 @@ fn servers_are_added_chosen_edited_and_removed() {
     }
     home.run(&["server", "edit", "mine", "--new-name", "yours", "-y"])
         .ok();
+    let moved = mock(|r| (r.path == "/v1/identity/public-key").then(|| text(200, "PEM two")));
+    let edit = ["server", "edit", "yours", "--url", &moved.url];
+    let no = home.run_with(&edit, "n\n", &[]).ok();
+    assert!(
+        no.stdout.contains("Changing host from ")
+            && no.stdout.contains("PEM two")
+            && no.stdout.matches("Continue? [y/N]").count() == 1
+            && no.stdout.ends_with("Aborting\n"),
+        "the changes, then one question: {no:#?}"
+    );
+    assert!(!home.config().contains(&moved.url[7..]));
+    let same = home.run_with(&edit, "y\n", &[]).ok();
+    assert_eq!(
+        same.stdout.matches("Continue? [y/N]").count(),
+        1,
+        "{same:#?}"
+    );
+    assert!(home.config().contains(&moved.url[7..]) && home.config().contains("PEM two"));
+    home.run(&["server", "edit", "yours", "--url", &server.url, "-y"])
+        .ok();
+    assert_eq!(home.run(&["server", "edit", "yours"]).status, 2);
     assert!(
         home.config().contains("default_server = \"yours\""),
         "{}",
@@ -224,9 +249,17 @@ fn without_a_login_the_server_itself_gives_one() {
             .contains(&format!("No databases found for {me}.")),
         "{outcome:#?}"
     );
-    // A question whose answer is the end of input is answered no.
+    // On this machine nobody is asked for an account elsewhere.
     let home = Home::new();
     let outcome = home.run(&["list", "-s", &server.url]).ok();
+    assert!(
+        outcome
+            .stdout
+            .starts_with("We have logged in directly to your target server."),
+        "{outcome:#?}"
+    );
+    // Elsewhere the question comes; the end of input answers it no.
+    let outcome = home.run(&["list", "-s", "https://elsewhere.invalid"]);
     assert!(
         outcome.stdout.contains(
             "You are not logged in. Would you like to log in with spacetimedb.com? [y/N]"
@@ -234,8 +267,221 @@ fn without_a_login_the_server_itself_gives_one() {
         "{outcome:#?}"
     );
     assert!(
-        outcome.stdout.contains("We have logged in directly"),
+        outcome
+            .stderr
+            .contains("cannot reach the server at https://elsewhere.invalid"),
         "{outcome:#?}"
+    );
+}
+
+/// Who asks a server gets the login for that server or a new one, and never the one of another server.
+#[test]
+fn a_login_goes_to_its_own_server_only() {
+    let home = Home::new();
+    let here = mock(|r| (r.path.ends_with("/databases")).then(|| json(r#"{"identities":[]}"#)));
+    let stranger = mock(|r| (r.path.ends_with("/databases")).then(|| json(r#"{"identities":[]}"#)));
+    home.log_in("ann", &here.url);
+    home.run(&["list", "-s", &here.url]).ok();
+    home.run(&["list", "-s", &stranger.url, "-y"]).ok();
+    let sent = |server: &Mock| -> Vec<Option<String>> {
+        server
+            .requests()
+            .into_iter()
+            .map(|r| r.authorization)
+            .collect()
+    };
+    let bearer = |subject: &str| Some(format!("Bearer {}", token(subject)));
+    assert_eq!(sent(&here), [bearer("ann")]);
+    assert_eq!(
+        sent(&stranger),
+        [None, bearer("direct")],
+        "a login of its own, asked for without any"
+    );
+    let other_name = here.url.replace("127.0.0.1", "localhost");
+    let outcome = home.run(&["list", "-s", &other_name, "-y"]).ok();
+    assert!(
+        outcome
+            .stderr
+            .contains(&format!("you have a login for {} too", here.url)),
+        "{outcome:#?}"
+    );
+    let shown = home.run(&["login", "show"]).ok();
+    assert_eq!(
+        shown.stdout.matches("You are logged in as ").count(),
+        3,
+        "{shown:#?}"
+    );
+    let shown = home
+        .run(&["login", "show", "--token", "--server", &here.url])
+        .ok();
+    assert!(shown.stdout.contains(&token("ann")), "{shown:#?}");
+    home.run(&["logout", "--server", &stranger.url]).ok();
+    let config = home.config();
+    assert!(
+        config.contains(&here.url) && !config.contains(&stranger.url),
+        "{config}"
+    );
+}
+
+/// The file of the reference's command has one token, which is for one server here.
+#[test]
+fn the_token_of_an_older_file_goes_to_one_server() {
+    let home = Home::new();
+    let server = mock(|r| (r.path.ends_with("/databases")).then(|| json(r#"{"identities":[]}"#)));
+    let stranger = mock(|r| (r.path.ends_with("/databases")).then(|| json(r#"{"identities":[]}"#)));
+    let old = format!(
+        "default_server = \"mine\"\nspacetimedb_token = \"{}\" # old\n\n[[server_configs]]\nnickname = \"mine\"\nhost = \"{}\"\nprotocol = \"http\"\n",
+        token("ann"),
+        server.url.strip_prefix("http://").expect("http")
+    );
+    home.write("root/config/cli.toml", &old);
+    home.run(&["list"]).ok();
+    home.run(&["list", "-s", &stranger.url, "-y"]).ok();
+    let bearer = Some(format!("Bearer {}", token("ann")));
+    assert!(server.requests().iter().all(|r| r.authorization == bearer));
+    assert!(stranger
+        .requests()
+        .iter()
+        .all(|r| r.authorization != bearer));
+    // What it was for at first, it stays for.
+    home.run(&[
+        "server",
+        "add",
+        "--url",
+        &stranger.url,
+        "evil",
+        "-d",
+        "--no-fingerprint",
+    ])
+    .ok();
+    home.run(&["list"]).ok();
+    assert!(stranger
+        .requests()
+        .iter()
+        .all(|r| r.authorization != bearer));
+    // A token that names its site is for that site's server, whatever the default is.
+    home.run(&[
+        "login",
+        "--token",
+        &token_of("https://auth.spacetimedb.com", "ann"),
+    ])
+    .ok();
+    assert!(
+        home.config()
+            .contains("\"https://maincloud.spacetimedb.com\" = "),
+        "{}",
+        home.config()
+    );
+}
+
+/// A server that redirects elsewhere does not take the login along.
+#[test]
+fn redirects_get_no_login() {
+    let home = Home::new();
+    let stranger = mock(|_| Some(json(r#"{"identities":[]}"#)));
+    let target = stranger.url.clone();
+    let server = Mock::start_with_location(move |r| Some(format!("{target}{}", r.path)));
+    home.log_in("ann", &server.url);
+    let outcome = home.run(&["list", "-s", &server.url]);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("[LC0862]") && outcome.stderr.contains(&stranger.url),
+        "{outcome:#?}"
+    );
+    assert!(stranger.requests().is_empty());
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// Over plain HTTP to another machine, a login goes only if the user says so.
+#[test]
+fn logins_over_plain_http_need_consent() {
+    let home = Home::new();
+    // A name that leads nowhere: what counts is whether the command tries.
+    const URL: &str = "http://db.invalid:3000";
+    home.log_in("ann", URL);
+    let tries = |args: &[&str], input: &str| {
+        let outcome = home.run_with(&[args, &["-s", URL]].concat(), input, &[]);
+        assert_eq!(outcome.status, 1, "{outcome:#?}");
+        match outcome.stderr.contains("[LC0602]") {
+            true => true,
+            false => {
+                assert!(outcome.stderr.contains("[LC0861]"), "{outcome:#?}");
+                assert!(outcome.stdout.contains("is not encrypted"), "{outcome:#?}");
+                false
+            }
+        }
+    };
+    assert!(!tries(&["list"], ""));
+    assert!(!tries(&["list"], "n\n"));
+    assert!(tries(&["list"], "y\n"));
+    assert!(tries(&["list", "-y"], ""));
+    assert!(tries(&["list", "--allow-insecure"], ""));
+    assert!(tries(&["call", "--anonymous", "x", "f"], ""));
+    assert!(!tries(&["subscribe", "x", "SELECT * FROM t"], ""));
+    home.run(&["server", "add", "--url", URL, "lab", "--no-fingerprint"])
+        .ok();
+    assert!(!tries(&["list"], ""));
+    home.run(&["server", "edit", "lab", "--allow-insecure", "-y"])
+        .ok();
+    assert!(tries(&["list"], ""));
+    home.run(&[
+        "server",
+        "edit",
+        "lab",
+        "--url",
+        "http://other.invalid",
+        "--no-fingerprint",
+        "-y",
+    ])
+    .ok();
+    let outcome = home.run(&["list", "-s", "lab"]);
+    assert!(
+        outcome.stderr.contains("[LC0861]"),
+        "consent for one server is not consent for another: {outcome:#?}"
+    );
+    let direct = home.run(&["login", "--server-issued-login", "lab"]);
+    assert!(direct.stderr.contains("[LC0861]"), "{direct:#?}");
+}
+
+/// Logging in again replaces the login of that server, and a login that fails costs nothing.
+#[test]
+fn logging_in_twice() {
+    let home = Home::new();
+    let count = std::sync::atomic::AtomicU32::new(0);
+    let server = mock(move |r| {
+        (r.line() == "POST /v1/identity").then(|| {
+            let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            json(format!(
+                r#"{{"identity":"c2","token":"{}"}}"#,
+                token(&n.to_string())
+            ))
+        })
+    });
+    let login = ["login", "--server-issued-login", &server.url];
+    let first = home.run(&login).ok();
+    assert!(
+        first
+            .stdout
+            .starts_with(&format!("Logged in with identity {}\n", identity("0"))),
+        "{first:#?}"
+    );
+    let second = home.run(&login).ok();
+    assert!(
+        second.stdout.starts_with(&format!(
+            "Logged out (identity {}).\nLogged in with identity {}\n",
+            identity("0"),
+            identity("1")
+        )),
+        "{second:#?}"
+    );
+    let away = home.run(&["login", "--server-issued-login", "http://127.0.0.1:9"]);
+    assert_eq!(away.status, 1);
+    let shown = home.run(&["login", "show"]).ok();
+    assert!(
+        shown
+            .stdout
+            .starts_with(&format!("You are logged in as {}\n", identity("1"))),
+        "{shown:#?}"
     );
 }
 
@@ -251,7 +497,7 @@ fn login_and_logout() {
         home.run(&["logout"]).ok().stdout,
         "You are not logged in.\n"
     );
-    let me = home.log_in("ann");
+    let me = home.log_in("ann", "local");
     let shown = home.run(&["login", "show", "--token"]).ok();
     assert!(
         shown
@@ -263,7 +509,7 @@ fn login_and_logout() {
     assert_eq!(out.stdout, format!("Logged out (identity {me}).\n"));
     assert!(!home.config().contains("token"), "{}", home.config());
     let odd = home.run(&["login", "--token", "what"]).ok();
-    assert_eq!(odd.stdout, "Token saved.\n");
+    assert!(odd.stdout.starts_with("Token saved.\n"), "{odd:#?}");
     assert_eq!(
         home.run(&["login", "--token", "x", "--server-issued-login", "local"])
             .status,
@@ -274,7 +520,6 @@ fn login_and_logout() {
 #[test]
 fn calls_send_json_and_show_refusals() {
     let home = Home::new();
-    home.log_in("ann");
     let server = mock(|r| {
         (r.method == "POST" && r.path == format!("/v1/database/{DATABASE}/call/add")).then(|| {
             match String::from_utf8_lossy(&r.body).as_ref() {
@@ -284,6 +529,7 @@ fn calls_send_json_and_show_refusals() {
             }
         })
     });
+    home.log_in("ann", &server.url);
     let call = |args: &[&str]| home.run(&[&["call", "-s", &server.url, "shop"], args].concat());
     let outcome = call(&["add", "5", "five"]).ok();
     assert_eq!(outcome.stdout, "");
@@ -332,7 +578,6 @@ fn calls_send_json_and_show_refusals() {
 #[test]
 fn sql_prints_tables_and_json() {
     let home = Home::new();
-    home.log_in("ann");
     const RESULT: &str = r#"[{"schema":{"elements":[{"name":{"some":"id"},"algebraic_type":{"U32":[]}}]},"rows":[[7]],"total_duration_micros":9,"stats":{"rows_inserted":0,"rows_deleted":0,"rows_updated":0}}]"#;
     let server = mock(|r| {
         r.path
@@ -342,6 +587,7 @@ fn sql_prints_tables_and_json() {
                 _ => text(400, "no such table"),
             })
     });
+    home.log_in("ann", &server.url);
     let outcome = home
         .run(&["sql", "-s", &server.url, "shop", "SELECT", "*", "FROM", "t"])
         .ok();
@@ -396,14 +642,15 @@ fn sql_prints_tables_and_json() {
 #[test]
 fn logs_are_filtered_and_laid_out() {
     let home = Home::new();
-    home.log_in("ann");
     let server = mock(|r| {
         r.path.starts_with(&format!("/v1/database/{DATABASE}/logs")).then(|| Response {
+            location: None,
             status: 200,
             content_type: "application/x-ndjson",
             body: "{\"level\":\"Info\",\"ts\":0,\"function\":\"f\",\"message\":\"a\"}\n{\"level\":\"Warn\",\"ts\":1,\"message\":\"b\"}\n".into(),
         })
     });
+    home.log_in("ann", &server.url);
     let outcome = home
         .run(&["logs", "-s", &server.url, "shop", "-n", "5"])
         .ok();
@@ -445,7 +692,6 @@ fn logs_are_filtered_and_laid_out() {
 #[test]
 fn a_stranger_is_told_that_he_is_not_the_owner() {
     let home = Home::new();
-    home.log_in("ann");
     let server = mock(|r| {
         (r.path.contains("/logs") || r.method == "DELETE").then(|| {
             text(
@@ -454,6 +700,7 @@ fn a_stranger_is_told_that_he_is_not_the_owner() {
             )
         })
     });
+    home.log_in("ann", &server.url);
     for command in [["logs", "shop"].as_slice(), &["delete", "shop", "-y"]] {
         let outcome = home.run(&[command, &["-s", &server.url]].concat());
         assert_eq!(outcome.status, 1);
@@ -474,7 +721,7 @@ fn a_stranger_is_told_that_he_is_not_the_owner() {
 #[test]
 fn delete_asks_and_rename_lock_and_list_report() {
     let home = Home::new();
-    let me = home.log_in("ann");
+    let me = identity("ann");
     let mine = me.clone();
     let server = mock(move |r| match r.line().as_str() {
         line if line == format!("DELETE /v1/database/{DATABASE}") => Some(text(200, "")),
@@ -488,6 +735,7 @@ fn delete_asks_and_rename_lock_and_list_report() {
         }
         _ => None,
     });
+    home.log_in("ann", &server.url);
     let on = |args: &[&str], input: &str| {
         home.run_with(&[args, &["-s", &server.url]].concat(), input, &[])
             .ok()
@@ -530,8 +778,8 @@ fn delete_asks_and_rename_lock_and_list_report() {
 #[test]
 fn describe_prints_the_definition() {
     let home = Home::new();
-    home.log_in("ann");
     let server = mock(|_| None);
+    home.log_in("ann", &server.url);
     let on = |args: &[&str]| home.run(&[&["describe", "--json", "-s", &server.url], args].concat());
     assert!(on(&["shop"])
         .ok()
@@ -600,7 +848,7 @@ fn the_web_login_waits_for_approval_and_logout_ends_the_session() {
     assert!(
         outcome
             .stdout
-            .ends_with(&format!("Logged in with identity {me}\n")),
+            .contains(&format!("Logged in with identity {me}\n")),
         "{outcome:#?}"
     );
     assert!(
@@ -608,6 +856,12 @@ fn the_web_login_waits_for_approval_and_logout_ends_the_session() {
         "{}",
         home.config()
     );
+    // The session is the site's, and no other site gets it.
+    let other = Mock::start(|_| text(200, ""));
+    let copy = home.config();
+    home.run(&["logout", "--auth-host", &other.url]).ok();
+    assert!(other.requests().is_empty(), "{:?}", other.lines());
+    home.write("root/config/cli.toml", &copy);
     home.run(&["logout", "--auth-host", &site.url]).ok();
     assert_eq!(
         site.lines().last().map(String::as_str),
@@ -620,4 +874,29 @@ fn the_web_login_waits_for_approval_and_logout_ends_the_session() {
         outcome.status == 1 && outcome.stderr.contains("try later"),
         "{outcome:#?}"
     );
+}
+
+/// Built from a repository, the programs know the commit; from an archive, they say that they do not.
+#[test]
+fn the_version_names_the_commit() {
+    let home = Home::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let git = std::process::Command::new("git")
+        .args(["-C", root, "rev-parse", "HEAD"])
+        .output();
+    let repository = std::path::Path::new(root).join(".git").exists();
+    let out = home.run(&["version"]).ok().stdout;
+    let commit = out
+        .lines()
+        .find_map(|line| line.strip_prefix("Commit: "))
+        .expect("the line");
+    assert_eq!(commit, env!("LIGHTCONE_COMMIT"));
+    if repository && git.is_ok_and(|git| git.status.success()) {
+        assert_ne!(commit, "unknown");
+    }
+    assert!(home
+        .run(&["--version"])
+        .ok()
+        .stdout
+        .contains(&out[..out.find('\n').expect("lines")]));
 }

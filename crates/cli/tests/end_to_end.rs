@@ -207,6 +207,27 @@ fn subscriptions_print_changes() {
         "{late:#?}"
     );
     on(&["subscribe", "bank", query, "-t", "1"]).ok();
+    let none = on(&[
+        "subscribe",
+        "bank",
+        query,
+        "-n",
+        "0",
+        "--print-initial-update",
+    ])
+    .ok();
+    assert!(
+        none.stdout.starts_with(r#"{"accounts":{"deletes":[],"#),
+        "no updates are wanted, but the server's answer: {none:#?}"
+    );
+    let wrong = on(&["subscribe", "bank", "SELECT * FROM nothing", "-n", "0"]);
+    assert!(
+        wrong.status == 1
+            && wrong
+                .stderr
+                .contains("encountered error in initial subscribe: "),
+        "{wrong:#?}"
+    );
     let wrong = on(&["subscribe", "bank", "SELECT * FROM nothing"]);
     assert!(
         wrong.status == 1
@@ -215,6 +236,141 @@ fn subscriptions_print_changes() {
                 .contains("encountered error in initial subscribe: "),
         "{wrong:#?}"
     );
+}
+
+/// Whom the module does not let in, has watched nothing.
+#[test]
+fn a_refused_connection_is_no_success() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let url = server.url.clone();
+    let login = home.run(&["login", "--server-issued-login", &url]).ok();
+    let me = login.stdout.lines().next().expect("a line");
+    let me = me.rsplit(' ').next().expect("the identity").to_owned();
+    let on = |args: &[&str]| home.run(&[args, &["-s", &url]].concat());
+    on(&["publish", "-b", &module("coverage"), "club"]).ok();
+    on(&["call", "club", "ban", &me]).ok();
+    for end in [&[][..], &["-n", "0"], &["-n", "1"], &["-t", "60"]] {
+        let refused = on(&[&["subscribe", "club", "SELECT * FROM lifecycle"], end].concat());
+        assert_eq!(refused.status, 1, "{end:?}: {refused:#?}");
+        assert!(
+            refused.stderr.contains("[LC0865]") || refused.stderr.contains("subscription closed"),
+            "{refused:#?}"
+        );
+    }
+}
+
+/// `spacetime dev` in a directory whose module is `name`, built by a cargo that has it already.
+#[cfg(unix)]
+fn develop(home: &Home, url: &str, name: &str) -> Command {
+    use std::os::unix::fs::PermissionsExt;
+    home.write(
+        "project/spacetimedb/Cargo.toml",
+        "[package]\nname = \"m\"\n",
+    );
+    home.write(
+        "cargo",
+        &format!(
+            "#!/bin/sh\necho '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
+            module(name)
+        ),
+    );
+    let cargo = home.path("cargo");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spacetime"));
+    command
+        .arg("--root-dir")
+        .arg(home.path("root"))
+        .args(["dev", "bank", "--server-only", "--skip-generate", "-s", url])
+        .current_dir(home.path("project"))
+        .env("CARGO", cargo)
+        .env("CARGO_UNSTABLE_BUILD_STD", "std")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Waits until the command has said something, then ends it; what it had said until then.
+#[cfg(unix)]
+fn until(mut command: Command, text: &str) -> String {
+    let mut process = command.spawn().expect("it runs");
+    let mut said = String::new();
+    for line in BufReader::new(process.stdout.take().expect("piped")).lines() {
+        let line = line.expect("text");
+        said.push_str(&line);
+        said.push('\n');
+        if line.contains(text) {
+            break;
+        }
+    }
+    let _ = process.kill();
+    let _ = process.wait();
+    said
+}
+
+/// Data are deleted only when somebody has said so: at the terminal, or on the command line.
+#[cfg(unix)]
+#[test]
+fn development_deletes_no_data_on_its_own() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    let url = server.url.clone();
+    home.run(&["login", "--server-issued-login", &url]).ok();
+    let on = |args: &[&str]| home.run(&[args, &["-s", &url]].concat());
+    on(&["publish", "-b", &module("transfer"), "bank"]).ok();
+    on(&["call", "bank", "seed", "3", "10"]).ok();
+    let is_there = || on(&["sql", "bank", "SELECT * FROM accounts"]).status == 0;
+
+    let outcome = develop(&home, &url, "coverage").output().expect("it runs");
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&outcome.stdout),
+        String::from_utf8_lossy(&outcome.stderr),
+    );
+    assert_eq!(outcome.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(
+        stderr.contains("[LC0863]") && stderr.contains("--delete-data=on-conflict"),
+        "{stdout}{stderr}"
+    );
+    assert!(is_there());
+
+    // At a terminal it asks.
+    let mut at_terminal = develop(&home, &url, "coverage");
+    let words: Vec<String> = std::iter::once(at_terminal.get_program())
+        .chain(at_terminal.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut script = Command::new("script");
+    script.args(["-qec", &words.join(" "), "/dev/null"]);
+    script.current_dir(home.path("project"));
+    for (key, value) in at_terminal.get_envs() {
+        script.env(key, value.unwrap_or_default());
+    }
+    script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    at_terminal.stdin(Stdio::null());
+    if let Ok(mut process) = script.spawn() {
+        use std::io::Write;
+        let mut stdin = process.stdin.take().expect("piped");
+        stdin.write_all(b"n\n").expect("written");
+        let outcome = process.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&outcome.stdout);
+        assert!(
+            said.contains("Are you sure you want to proceed? [deleting bank] [y/N]")
+                && said.contains("[LC0864]"),
+            "{said}"
+        );
+        assert_eq!(outcome.status.code(), Some(1), "{said}");
+        assert!(is_there());
+    }
+
+    let mut agreed = develop(&home, &url, "coverage");
+    agreed.arg("--delete-data=on-conflict");
+    let said = until(agreed, "Watching for changes");
+    assert!(said.contains("Updated database"), "{said}");
+    assert!(!is_there());
 }
 
 #[test]

@@ -32,9 +32,9 @@ fn server(pre_publish: fn() -> Response) -> Mock {
     })
 }
 
-fn home() -> Home {
+fn home(server: &Mock) -> Home {
     let home = Home::new();
-    home.log_in("ann");
+    home.log_in("ann", &server.url);
     home.write("m.wasm", WASM);
     home
 }
@@ -61,7 +61,8 @@ fn manual() -> Response {
 
 #[test]
 fn a_new_database() {
-    let (home, server) = (home(), server(|| text(404, "")));
+    let server = server(|| text(404, ""));
+    let home = home(&server);
     let out = publish(&home, &server, &["shop"], "").ok().stdout;
     assert_eq!(
         out,
@@ -92,7 +93,8 @@ fn a_new_database() {
 
 #[test]
 fn a_compatible_update_shows_the_plan_and_sends_its_token() {
-    let (home, server) = (home(), server(|| auto(false)));
+    let server = server(|| auto(false));
+    let home = home(&server);
     let out = publish(&home, &server, &["shop"], "").ok().stdout;
     assert!(
         out.contains("THE PLAN\n")
@@ -109,12 +111,17 @@ fn a_compatible_update_shows_the_plan_and_sends_its_token() {
 
 #[test]
 fn breaking_clients_needs_consent() {
-    let (home, server) = (home(), server(|| auto(true)));
+    let server = server(|| auto(true));
+    let home = home(&server);
     let question = "The above changes will BREAK existing clients. Do you want to proceed? [y/N]";
-    let no = publish(&home, &server, &["shop"], "").ok().stdout;
+    let no = publish(&home, &server, &["shop"], "");
     assert!(
-        no.contains(question) && no.ends_with("Publishing aborted by user\n"),
-        "{no}"
+        no.stdout.contains(question) && no.stdout.ends_with("Publishing aborted by user\n"),
+        "{no:#?}"
+    );
+    assert!(
+        no.status == 1 && no.stderr.contains("--break-clients") && no.stderr.contains("[LC0864]"),
+        "{no:#?}"
     );
     assert_eq!(server.lines().len(), 1);
     for args in [
@@ -138,7 +145,8 @@ fn breaking_clients_needs_consent() {
 
 #[test]
 fn what_cannot_be_migrated_is_refused_or_deleted() {
-    let (home, server) = (home(), server(manual));
+    let server = server(manual);
+    let home = home(&server);
     let refused = publish(&home, &server, &["shop"], "");
     assert_eq!(refused.status, 1);
     assert!(
@@ -171,12 +179,23 @@ fn what_cannot_be_migrated_is_refused_or_deleted() {
 
 #[test]
 fn deleting_data_asks_before_it_sends_anything() {
-    let (home, server) = (home(), server(manual));
-    let no = publish(&home, &server, &["-c", "shop"], "no\n").ok();
+    let server = server(manual);
+    let home = home(&server);
+    let no = publish(&home, &server, &["-c", "shop"], "no\n");
     assert!(
         no.stdout.ends_with("Aborting\n") && server.lines().is_empty(),
         "{no:#?}"
     );
+    assert!(
+        no.status == 1 && no.stderr.contains("[LC0864]"),
+        "what was declined has not succeeded: {no:#?}"
+    );
+    let no = publish(&home, &server, &["--delete-data=on-conflict", "shop"], "");
+    assert!(
+        no.status == 1 && no.stderr.contains("--yes=delete-data"),
+        "{no:#?}"
+    );
+    assert!(server.lines().iter().all(|l| l.contains("/pre_publish")));
     let out = publish(&home, &server, &["-c", "-y", "shop"], "")
         .ok()
         .stdout;
@@ -186,22 +205,82 @@ fn deleting_data_asks_before_it_sends_anything() {
     );
     assert_eq!(
         server.lines(),
-        ["PUT /v1/database/shop?host_type=Wasm&clear=true"]
+        [
+            "POST /v1/database/shop/pre_publish?pretty_print_style=NoColor&style=NoColor&host_type=Wasm",
+            "PUT /v1/database/shop?host_type=Wasm&clear=true"
+        ]
     );
 }
 
 #[test]
-fn names_and_owners() {
-    let (home, strict) = (
-        home(),
-        Mock::start(|r| match r.path.contains("/pre_publish") {
-            true => text(404, ""),
-            false => Response {
-                status: 401,
-                ..json(r#"{"PermissionDenied":{"name":"shop"}}"#)
-            },
-        }),
+fn publishing_elsewhere_asks() {
+    let home = Home::new();
+    home.write("m.wasm", WASM);
+    home.log_in("ann", "https://db.invalid");
+    let publish = |args: &[&str], input: &str| {
+        let base = [
+            "publish",
+            "-b",
+            "m.wasm",
+            "-s",
+            "https://db.invalid",
+            "shop",
+        ];
+        home.run_with(&[&base, args].concat(), input, &[])
+    };
+    let no = publish(&[], "n\n");
+    assert!(
+        no.stdout.contains("You are about to publish to a non-local server: db.invalid\nAre you sure you want to proceed? [y/N]")
+            && no.stdout.ends_with("Publish aborted by user.\n"),
+        "{no:#?}"
     );
+    assert!(
+        no.status == 1 && no.stderr.contains("--yes=remote") && no.stderr.contains("[LC0864]"),
+        "{no:#?}"
+    );
+    for yes in [publish(&[], "y\n"), publish(&["--yes=remote"], "")] {
+        assert!(yes.stderr.contains("[LC0602]"), "{yes:#?}");
+    }
+}
+
+/// A database that moves to a new major version cannot go back (07 §5.1).
+#[test]
+fn a_major_upgrade_is_typed_out() {
+    let server = server(|| {
+        json(
+            r#"{"AutoMigrate":{"migrate_plan":"THE PLAN","break_clients":false,"token":"0xabc","major_version_upgrade":true}}"#,
+        )
+    });
+    let home = home(&server);
+    for (args, input, is_done) in [
+        (&["shop"][..], "", false),
+        (&["shop"], "yes\n", false),
+        (&["shop"], "upgrade\n", true),
+        (&["--yes=migrate", "shop"], "", true),
+        (&["-y", "shop"], "", true),
+    ] {
+        let outcome = publish(&home, &server, args, input);
+        assert_eq!(outcome.status == 0, is_done, "{args:?} {outcome:#?}");
+        assert_eq!(
+            outcome
+                .stderr
+                .contains("Aborting because major version upgrade was not accepted."),
+            !is_done,
+            "{outcome:#?}"
+        );
+    }
+}
+
+#[test]
+fn names_and_owners() {
+    let strict = Mock::start(|r| match r.path.contains("/pre_publish") {
+        true => text(404, ""),
+        false => Response {
+            status: 401,
+            ..json(r#"{"PermissionDenied":{"name":"shop"}}"#)
+        },
+    });
+    let home = home(&strict);
     let taken = publish(&home, &strict, &["shop"], "");
     let me = lightcone_types::Identity::from_claims("localhost", "ann").to_hex();
     assert!(
@@ -219,7 +298,8 @@ fn names_and_owners() {
 
 #[test]
 fn a_project_names_its_databases() {
-    let (home, server) = (home(), server(|| text(404, "")));
+    let server = server(|| text(404, ""));
+    let home = home(&server);
     home.write(
         "spacetime.json",
         &format!("{{ database: 'shop', server: '{}', 'wasm-file': 'm.wasm', children: [{{ database: 'other' }}] }}", server.url),
@@ -285,5 +365,109 @@ fn builds_say_what_is_missing() {
     assert!(
         prints.stderr.contains("lib.rs:1: fn f()") && prints.stderr.contains("[LC0612]"),
         "{prints:#?}"
+    );
+}
+
+/// A WebAssembly module with one imported and one exported function.
+fn wasm_with(import: (&str, &str), export: &str) -> Vec<u8> {
+    let name = |name: &str| [&[name.len() as u8][..], name.as_bytes()].concat();
+    let section = |id: u8, body: Vec<u8>| [&[id, body.len() as u8][..], &body].concat();
+    let import = [&[1][..], &name(import.0), &name(import.1), &[0, 0]].concat();
+    let export = [&[1][..], &name(export), &[0, 0]].concat();
+    [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, vec![1, 0x60, 0, 0]),
+        section(2, import),
+        section(7, export),
+    ]
+    .concat()
+}
+
+/// What cargo built must be able to run: code for browsers, and a source of random numbers, are not there (07 §7).
+#[cfg(unix)]
+#[test]
+fn modules_that_no_server_can_run_are_refused_by_the_build() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    home.write("Cargo.toml", "[package]\nname = \"m\"\n");
+    let built = home.path("built.wasm");
+    home.write(
+        "cargo",
+        &format!(
+            "#!/bin/sh\necho '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
+            built.display()
+        ),
+    );
+    let cargo = home.path("cargo");
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let cargo = cargo.to_str().expect("UTF-8");
+    let build = |import, export| {
+        std::fs::write(&built, wasm_with(import, export)).expect("written");
+        let variables = [("CARGO", cargo), ("CARGO_UNSTABLE_BUILD_STD", "std")];
+        home.run_with(&["build"], "", &variables)
+    };
+    build(("spacetime_10.0", "console_log"), "__call_reducer__").ok();
+    for (import, export, part) in [
+        (
+            ("__wbindgen_placeholder__", "__wbindgen_throw"),
+            "f",
+            "wasm-bindgen",
+        ),
+        (("env", "f"), "__wbindgen_malloc", "wasm-bindgen"),
+        (("env", "__getrandom_custom"), "f", "getrandom"),
+        (("env", "__getrandom_v03_custom"), "f", "getrandom"),
+    ] {
+        let refused = build(import, export);
+        assert!(
+            refused.status == 1
+                && refused.stderr.contains("[LC0613]")
+                && refused.stderr.contains(&format!("the module uses {part}")),
+            "{import:?} {export}: {refused:#?}"
+        );
+    }
+}
+
+/// A file that does not parse is told with place and way out; a typo in it keeps nobody from asking a database.
+#[test]
+fn a_broken_project_file() {
+    let server = Mock::start(|r| match r.path.as_str() {
+        "/v1/database/shop/identity" => text(200, DATABASE),
+        _ => text(200, ""),
+    });
+    let home = home(&server);
+    home.write("spacetime.json", "{ database: 'shop',\n  server: }\n");
+    for command in [
+        &["publish"][..],
+        &["logs"],
+        &["generate"],
+        &["delete", "shop"],
+    ] {
+        let broken = home.run(command);
+        assert!(
+            broken.status == 1
+                && broken.stderr.contains("spacetime.json is not valid JSON5")
+                && broken.stderr.contains("line 2 column 11")
+                && broken.stderr.contains("--no-config")
+                && broken.stderr.contains("[LC0607]"),
+            "{broken:#?}"
+        );
+    }
+    home.run(&["logs", "--no-config", "shop", "-s", &server.url])
+        .ok();
+    home.write(
+        "spacetime.json",
+        &format!(
+            "{{ database: 'shop', server: '{}', colour: 'red' }}",
+            server.url
+        ),
+    );
+    home.run(&["logs"]).ok();
+    let publish = home.run(&["publish"]);
+    assert!(
+        publish.status == 1
+            && publish.stderr.contains(
+                "Config key 'colour' is not supported in the config file. Available keys: database, "
+            ),
+        "{publish:#?}"
     );
 }

@@ -59,6 +59,7 @@ describe('publish', () => {
     await server.cliOk('call', 'wiped', 'seed', '5', '1');
     const args = ['publish', '--server', server.url, '--bin-path', wasm('transfer'), '--delete-data', 'wiped'];
     const refused = await server.home.runWith('n\n', ...args);
+    expect(refused.code, 'what was declined has not succeeded').toBe(1);
     expect(refused.stdout).toContain('This will DESTROY the current wiped module, and ALL corresponding data.');
     expect(refused.stdout).toContain('[deleting wiped] [y/N]');
     expect(await server.sql('wiped', 'SELECT * FROM accounts')).toHaveLength(5);
@@ -103,7 +104,7 @@ describe('call and sql', () => {
   test('call', async () => {
     const done = await server.cli('call', 'bank', 'transfer', '0', '1', '5');
     expect(done).toMatchObject({ code: 0, stdout: '' });
-    expect(done.stderr).toContain('WARNING: This command is UNSTABLE and subject to breaking changes.');
+    expect(done.stderr).toBe('');
     const refused = await server.cli('call', 'bank', 'transfer', '0', '1', '99999');
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('insufficient_funds');

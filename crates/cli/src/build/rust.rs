@@ -212,7 +212,9 @@ fn check(path: &Path) -> Result<()> {
                 .into(),
         ));
     }
-    if fields.clone().any(|name| name == "__getrandom_custom") {
+    // `__getrandom_custom`, and with the crate's version in it, `__getrandom_v03_custom`.
+    let is_getrandom = |name: &str| name.starts_with("__getrandom_") && name.ends_with("custom");
+    if fields.clone().any(|name| is_getrandom(name)) {
         return Err(bad(
             "the module uses getrandom, which modules cannot. Take random numbers from `ctx.rng()` instead; \
              `cargo tree -i getrandom` says who asks for it"

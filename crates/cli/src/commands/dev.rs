@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::ArgAction;
 
 use super::generate::Lang;
-use super::publish::DeleteData;
+use super::publish::{DeleteData, DevConsent};
 use super::Context;
 use crate::error::{Error, Result};
 
@@ -48,12 +48,13 @@ pub struct Args {
     /// Ask nothing: answer yes to every question
     #[arg(short, long, action = ArgAction::SetTrue)]
     yes: bool,
-    /// Delete the database's data: always, or only if the module cannot take it over
+    /// Delete the database's data without asking: always, or only if the module cannot take it over. Without this option,
+    /// the question is asked whenever the module cannot take the data over
     #[arg(
         short = 'c', long = "delete-data", alias = "clear-database", value_enum, value_name = "WHEN",
-        num_args = 0..=1, require_equals = true, default_value = "on-conflict", default_missing_value = "always"
+        num_args = 0..=1, require_equals = true, default_missing_value = "always"
     )]
-    delete_data: DeleteData,
+    delete_data: Option<DeleteData>,
     /// The template for a new project, if there is none here
     #[arg(short, long, value_name = "TEMPLATE")]
     template: Option<String>,
@@ -88,7 +89,7 @@ struct Session {
     server_url: String,
     client_command: Option<String>,
     writes_environment: bool,
-    delete_data: DeleteData,
+    consent: DevConsent,
     skip_publish: bool,
 }
 
@@ -127,7 +128,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
                 let Some(change) = change else { break };
                 println!("\n{} changed.", change.display());
                 let started = std::time::Instant::now();
-                match cycle::run(context, &session).await {
+                let outcome = tokio::select! {
+                    _ = &mut stop => break,
+                    outcome = cycle::run(context, &session) => outcome,
+                };
+                match outcome {
                     Ok(()) => println!("Ready after {} ms.", started.elapsed().as_millis()),
                     Err(error) => {
                         eprint!("{}", error.report());

@@ -162,9 +162,7 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
         language,
         include_private: job.include_private,
         cli_version: crate::COMPATIBLE_VERSION.to_owned(),
-        commit: option_env!("LIGHTCONE_COMMIT")
-            .unwrap_or("unknown")
-            .to_owned(),
+        commit: crate::COMMIT.to_owned(),
     };
     let bindings = codegen::generate(def, &options)
         .map_err(|e| Error::caused("LC0634", "no bindings can be generated for this module", e))?;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::Context;
+use crate::config::ACCOUNT_HOST;
 use crate::error::{Error, Result};
-use crate::prompt;
+use crate::{credentials, prompt};
 pub use files::environment as environment_variables;
 use template::Template;
 
@@ -123,12 +124,9 @@ pub fn create_for_dev(
 
 async fn offer_login(context: &mut Context, args: &Args) -> Result<()> {
     let is_maincloud = !args.local && context.config.default_server() == Some("maincloud");
-    if is_maincloud && context.config.token().is_none() {
-        let question = "You are not logged in. Would you like to log in with spacetimedb.com?";
-        if prompt::confirm(question, false) {
-            super::login::web_login(&mut context.config, super::login::DEFAULT_AUTH_HOST, true)
-                .await?;
-        }
+    let url = context.config.server_url(None).unwrap_or_default();
+    if is_maincloud && context.config.token(&url).is_none() && credentials::wants_web_login() {
+        super::login::web_login(&mut context.config, Some(&url), ACCOUNT_HOST, true).await?;
     }
     Ok(())
 }

@@ -6,12 +6,10 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use super::Context;
-use crate::config::Config;
+use crate::config::{origin, Config, ACCOUNT_HOST};
 use crate::credentials;
 use crate::error::{Error, Result};
 use crate::http::{self, Client};
-
-pub const DEFAULT_AUTH_HOST: &str = "https://spacetimedb.com";
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -19,7 +17,7 @@ pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// The web site to log in with
-    #[arg(long, value_name = "URL", default_value = DEFAULT_AUTH_HOST, conflicts_with_all = ["token", "server_issued_login"])]
+    #[arg(long, value_name = "URL", default_value = ACCOUNT_HOST, conflicts_with_all = ["token", "server_issued_login"])]
     auth_host: String,
     /// Store this token instead of asking for one
     #[arg(long, value_name = "TOKEN", conflicts_with = "server_issued_login")]
@@ -27,6 +25,14 @@ pub struct Args {
     /// Log in with this server directly; other servers will not know you
     #[arg(long, value_name = "SERVER")]
     server_issued_login: Option<String>,
+    /// The server that the login is for, if its token does not say; the default server if neither does
+    #[arg(
+        short,
+        long,
+        value_name = "SERVER",
+        conflicts_with = "server_issued_login"
+    )]
+    server: Option<String>,
     /// Do not open a browser
     #[arg(long)]
     no_browser: bool,
@@ -39,87 +45,138 @@ enum Command {
         /// Show the token too
         #[arg(long)]
         token: bool,
+        /// Only the login for this server
+        #[arg(short, long, value_name = "SERVER")]
+        server: Option<String>,
     },
 }
 
 #[derive(Debug, clap::Args)]
 pub struct LogoutArgs {
     /// The web site that the login came from
-    #[arg(long, value_name = "URL", default_value = DEFAULT_AUTH_HOST)]
+    #[arg(long, value_name = "URL", default_value = ACCOUNT_HOST)]
     auth_host: String,
+    /// Forget the login for this server only
+    #[arg(short, long, value_name = "SERVER")]
+    server: Option<String>,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
-    let config = &mut context.config;
-    if let Some(Command::Show { token }) = args.command {
-        return show(config, token);
+    if let Some(Command::Show { token, server }) = args.command {
+        return show(&context.config, server.as_deref(), token);
     }
-    // A mistyped server must not cost the login that is there.
-    let direct = match &args.server_issued_login {
-        Some(server) => Some(config.server_url(Some(server))?),
+    let server = match args.server.as_deref() {
+        Some(server) => Some(context.config.server_url(Some(server))?),
         None => None,
     };
-    forget(config, &args.auth_host).await?;
-    if let Some(token) = args.token {
-        config.set_token(Some(&token));
-        config.save()?;
-        match credentials::identity_of(&token) {
-            Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
-            Err(_) => println!("Token saved."),
+    let (url, token) = match (args.token, &args.server_issued_login) {
+        (Some(token), _) => {
+            let url = server.or_else(|| context.config.server_of_token(&token));
+            (
+                url.map_or_else(|| context.config.server_url(None), Ok)?,
+                token,
+            )
         }
-        return Ok(());
-    }
-    let token = match direct {
-        Some(url) => credentials::direct_login(config, &url).await?,
-        None => {
-            return web_login(config, &args.auth_host, !args.no_browser)
+        (None, Some(server)) => {
+            let url = context.config.server_url(Some(server))?;
+            context.consent_to_http(&url, false)?;
+            let token = credentials::direct_login(&url).await?;
+            (url, token)
+        }
+        (None, None) => {
+            let open_browser = !args.no_browser;
+            let config = &mut context.config;
+            return web_login(config, server.as_deref(), &args.auth_host, open_browser)
                 .await
-                .map(drop)
+                .map(drop);
         }
     };
-    println!(
-        "Logged in with identity {}",
-        credentials::identity_of(&token)?.to_hex()
-    );
+    replace(&mut context.config, &url, &token)
+}
+
+/// Stores a login in the place of the one that was there. The old one goes when the new one is there, and not before: a
+/// server that cannot be reached must not cost an identity that nobody can issue again.
+fn replace(config: &mut Config, url: &str, token: &str) -> Result<()> {
+    if let Some(old) = config.token(url) {
+        println!("{}", logged_out(old));
+    }
+    config.set_token(url, token);
+    config.save()?;
+    match credentials::identity_of(token) {
+        Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
+        Err(_) => println!("Token saved."),
+    }
+    println!("The login is for {}; no other server gets it.", origin(url));
     Ok(())
 }
 
-fn show(config: &Config, with_token: bool) -> Result<()> {
-    match config.token() {
-        None => println!("You are not logged in. Run `spacetime login` to log in."),
-        Some(token) => {
-            println!(
-                "You are logged in as {}",
-                credentials::identity_of(token)?.to_hex()
-            );
-            if with_token {
-                println!("Your auth token (don't share this!) is {token}");
-            }
+fn logged_out(token: &str) -> String {
+    match credentials::identity_of(token) {
+        Ok(identity) => format!("Logged out (identity {}).", identity.to_hex()),
+        Err(_) => "Logged out.".to_owned(),
+    }
+}
+
+/// Shows the logins, the newest first.
+fn show(config: &Config, server: Option<&str>, with_token: bool) -> Result<()> {
+    let mut logins = config.logins();
+    if let Some(server) = server {
+        let wanted = origin(&config.server_url(Some(server))?);
+        logins.retain(|(origin, _)| *origin == wanted);
+    }
+    if logins.is_empty() {
+        println!("You are not logged in. Run `spacetime login` to log in.");
+    }
+    for (origin, token) in logins.iter().rev() {
+        match credentials::identity_of(token) {
+            Ok(identity) => println!("You are logged in as {}", identity.to_hex()),
+            Err(_) => println!("You are logged in with a token that does not say who you are."),
         }
+        if with_token {
+            println!("Your auth token (don't share this!) is {token}");
+        }
+        println!("This login is for {origin}.");
     }
     Ok(())
 }
 
 pub async fn logout(context: &mut Context, args: LogoutArgs) -> Result<()> {
     let config = &mut context.config;
-    if config.token().is_none() && config.web_session_token().is_none() {
+    if let Some(server) = &args.server {
+        let url = config.server_url(Some(server))?;
+        let Some(token) = config.token(&url) else {
+            println!("You are not logged in.");
+            return Ok(());
+        };
+        println!("{}", logged_out(token));
+        config.remove_token(&url);
+        return config.save();
+    }
+    let logins = config.logins();
+    if logins.is_empty() && config.web_session().is_none() {
         println!("You are not logged in.");
         return Ok(());
     }
-    let identity = config
-        .token()
-        .and_then(|t| credentials::identity_of(t).ok());
-    forget(config, &args.auth_host).await?;
-    match identity {
-        Some(identity) => println!("Logged out (identity {}).", identity.to_hex()),
-        None => println!("Logged out."),
+    end_web_session(config, &args.auth_host).await?;
+    for (origin, _) in &logins {
+        config.remove_token(origin);
+    }
+    config.save()?;
+    for (_, token) in &logins {
+        println!("{}", logged_out(token));
+    }
+    if logins.is_empty() {
+        println!("Logged out.");
     }
     Ok(())
 }
 
-/// Ends the web session, if there is one, and forgets both tokens.
-async fn forget(config: &mut Config, auth_host: &str) -> Result<()> {
-    if let Some(session) = config.web_session_token() {
+/// Ends the session at the account web site, if there is one. Its token goes to the site that issued it, and nowhere else.
+async fn end_web_session(config: &mut Config, auth_host: &str) -> Result<()> {
+    let Some((session, host)) = config.web_session() else {
+        return Ok(());
+    };
+    if origin(host) == origin(auth_host) {
         let client = Client::new(
             auth_host.trim_end_matches('/').to_owned(),
             Some(session.to_owned()),
@@ -130,17 +187,21 @@ async fn forget(config: &mut Config, auth_host: &str) -> Result<()> {
         if let Err(error) = client.send(request).await {
             eprintln!("warning: could not end the web session: {error}");
         }
+    } else {
+        eprintln!("warning: the web session is one of {host}, and is forgotten here only: give --auth-host {host} to end it");
     }
-    if config.token().is_some() || config.web_session_token().is_some() {
-        config.set_token(None);
-        config.set_web_session_token(None);
-        config.save()?;
-    }
+    config.set_web_session(None);
     Ok(())
 }
 
-/// The login through a web browser: a request token, the user's approval, then a token for servers.
-pub async fn web_login(config: &mut Config, auth_host: &str, open_browser: bool) -> Result<String> {
+/// The login through a web browser: a request token, the user's approval, then a token for `server`, or for the one that
+/// the token itself is for.
+pub async fn web_login(
+    config: &mut Config,
+    server: Option<&str>,
+    auth_host: &str,
+    open_browser: bool,
+) -> Result<String> {
     let host = auth_host.trim_end_matches('/');
     let client = Client::new(host.to_owned(), None)?;
     let answer = answer(&client, client.post("/api/auth/cli/login/request-token")).await?;
@@ -166,13 +227,16 @@ pub async fn web_login(config: &mut Config, auth_host: &str, open_browser: bool)
     )
     .await?;
     let token = text_of(&issued, &["data", "token"])?;
-    config.set_web_session_token(Some(&session));
-    config.set_token(Some(&token));
-    config.save()?;
-    match credentials::identity_of(&token) {
-        Ok(identity) => println!("Logged in with identity {}", identity.to_hex()),
-        Err(_) => println!("Token saved."),
-    }
+    let url = match server {
+        Some(url) => url.to_owned(),
+        None => match config.server_of_token(&token) {
+            Some(url) => url,
+            None => config.server_url(None)?,
+        },
+    };
+    end_web_session(config, host).await?;
+    config.set_web_session(Some((&session, host)));
+    replace(config, &url, &token)?;
     Ok(token)
 }
 

@@ -21,17 +21,22 @@ pub mod version;
 
 use clap::ArgAction;
 
-use crate::config::Config;
+use crate::config::{is_loopback, origin, Config};
 use crate::credentials::{self, WhenMissing};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::paths::Paths;
+use crate::prompt;
 
 /// What every command starts from.
 #[derive(Debug)]
 pub struct Context {
     pub paths: Paths,
     pub config: Config,
+    /// Logins may be sent over plain HTTP: `--allow-insecure`.
+    pub allow_insecure: bool,
+    /// Origins for which the user has agreed to that in this run.
+    agreed_to_http: Vec<String>,
 }
 
 /// Whose credentials a request carries.
@@ -39,30 +44,81 @@ pub struct Context {
 pub enum Auth {
     Anonymous,
     /// The stored login, or a new one.
-    Login(WhenMissing),
+    Login {
+        missing: WhenMissing,
+        /// The question about plain HTTP is answered yes.
+        insecure: bool,
+    },
 }
 
 impl Auth {
     pub fn new(anonymous: bool, yes: bool) -> Self {
-        match (anonymous, yes) {
-            (true, _) => Self::Anonymous,
-            (false, true) => Self::Login(WhenMissing::Direct),
-            (false, false) => Self::Login(WhenMissing::Ask),
+        let missing = match yes {
+            true => WhenMissing::Direct,
+            false => WhenMissing::Ask,
+        };
+        match anonymous {
+            true => Self::Anonymous,
+            false => Self::Login {
+                missing,
+                insecure: yes,
+            },
         }
     }
 }
 
 impl Context {
+    pub fn new(paths: Paths, config: Config, allow_insecure: bool) -> Self {
+        Self {
+            paths,
+            config,
+            allow_insecure,
+            agreed_to_http: Vec::new(),
+        }
+    }
+
     /// A client of the server that the user means.
     pub async fn client(&mut self, server: Option<&str>, auth: Auth) -> Result<Client> {
         let url = self.config.server_url(server)?;
         let token = match auth {
             Auth::Anonymous => None,
-            Auth::Login(missing) => {
+            Auth::Login { missing, insecure } => {
+                self.consent_to_http(&url, insecure)?;
                 Some(credentials::require(&mut self.config, &url, missing).await?)
             }
         };
         Client::new(url, token)
+    }
+
+    /// Asks before a login goes over a network unencrypted; `yes` answers beforehand.
+    pub fn consent_to_http(&mut self, url: &str, yes: bool) -> Result<()> {
+        let is_encrypted = url
+            .get(..8)
+            .is_some_and(|s| s.eq_ignore_ascii_case("https://"));
+        let origin = origin(url);
+        let is_agreed = self.allow_insecure
+            || self.agreed_to_http.contains(&origin)
+            || self.config.allows_insecure(url);
+        if is_encrypted || is_loopback(url) || is_agreed {
+            return Ok(());
+        }
+        const WHAT: &str = "is not encrypted: everybody on the way can read your login, and use it";
+        if yes {
+            eprintln!("warning: the connection to {url} {WHAT}");
+        } else {
+            println!("The connection to {url} {WHAT}.");
+            if !prompt::confirm("Do you want to send it?", false) {
+                return Err(Error::coded(
+                    "LC0861",
+                    format!(
+                        "your login was not sent to {url}, because the connection is not encrypted. Use https, or agree with \
+                         --allow-insecure; `spacetime server edit <server> --allow-insecure` agrees for good."
+                    ),
+                ));
+            }
+        }
+        self.agreed_to_http.push(origin);
+        Ok(())
     }
 }
 

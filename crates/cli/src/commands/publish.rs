@@ -108,6 +108,8 @@ pub(crate) struct Plan {
     organization: Option<String>,
     delete_data: DeleteData,
     yes: Vec<Yes>,
+    /// Ask at a terminal only: what is piped into `spacetime dev` is no answer.
+    terminal_only: bool,
 }
 
 /// Where the program comes from.
@@ -127,14 +129,22 @@ pub struct BuiltModule {
     pub host_type: crate::build::HostType,
 }
 
-/// Publishes for `spacetime dev`: nobody is asked anything, the session's start has been agreed to.
+/// Publishes for `spacetime dev`. The session's start has been agreed to, so little is asked; but whether data are deleted
+/// for good is asked each time, unless the user has said so on the command line.
 pub async fn publish_for_dev(
     context: &mut Context,
     database: &str,
     server: Option<&str>,
     module: BuiltModule,
-    delete_data: DeleteData,
+    consent: DevConsent,
 ) -> Result<()> {
+    let mut yes = vec![Yes::Remote, Yes::BreakClients, Yes::SkipLogin];
+    if consent.yes {
+        yes.push(Yes::Migrate);
+    }
+    if consent.yes || consent.delete_data.is_some() {
+        yes.push(Yes::DeleteData);
+    }
     let plan = Plan {
         name: Some(database.to_owned()),
         server: server.map(str::to_owned),
@@ -145,10 +155,19 @@ pub async fn publish_for_dev(
         anonymous: false,
         parent: None,
         organization: None,
-        delete_data,
-        yes: vec![Yes::All],
+        delete_data: consent.delete_data.unwrap_or(DeleteData::OnConflict),
+        yes,
+        terminal_only: true,
     };
     upload::publish(context, &plan).await
+}
+
+/// What the command line of `spacetime dev` has agreed to.
+#[derive(Clone, Copy, Debug)]
+pub struct DevConsent {
+    pub yes: bool,
+    /// When to delete data, if the user has said so.
+    pub delete_data: Option<DeleteData>,
 }
 
 impl Plan {
@@ -296,6 +315,7 @@ fn plan(args: &Args, target: Target) -> Result<Plan> {
         organization: args.organization.clone().or(target.organization),
         delete_data: args.delete_data,
         yes: args.yes.clone(),
+        terminal_only: false,
     })
 }
 

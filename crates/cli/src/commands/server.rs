@@ -95,7 +95,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             name,
             default,
             no_fingerprint,
-        } => add(context, &url, &name, default, no_fingerprint).await,
+        } => {
+            let server = new_server(&url, &name, context.allow_insecure)?;
+            add(context, server, default, no_fingerprint).await
+        }
         Command::Remove { server } => {
             let server = context.config.find_server(&server)?;
             context.config.remove_server(&server);
@@ -150,7 +153,7 @@ fn list(context: &Context) {
         })
         .collect();
     let header = ["DEFAULT", "HOSTNAME", "PROTOCOL", "NICKNAME"].map(str::to_owned);
-    print!("{}", table::psql(&header, &rows));
+    print!("{}", table::plain(&header, &rows));
 }
 
 /// Splits `http://host[:port]/` into protocol and host.
@@ -201,68 +204,68 @@ async fn fetch_key(url: &str) -> Result<String> {
     })
 }
 
-async fn add(
-    context: &mut Context,
-    url: &str,
-    name: &str,
-    default: bool,
-    no_fingerprint: bool,
-) -> Result<()> {
+fn new_server(url: &str, name: &str, allow_insecure: bool) -> Result<ServerConfig> {
     let (protocol, host) = split_url(url)?;
-    check_free(context, Some(host), Some(name))?;
-    let key = if no_fingerprint {
-        None
-    } else {
-        Some(fetch_key(&format!("{protocol}://{host}")).await?)
-    };
-    if let Some(key) = &key {
-        println!("Fingerprint for server {name}:\n{key}");
-    }
-    context.config.add_server(&ServerConfig {
+    Ok(ServerConfig {
         nickname: Some(name.to_owned()),
         host: host.to_owned(),
         protocol: protocol.to_owned(),
-        ecdsa_public_key: key,
-    });
+        ecdsa_public_key: None,
+        allow_insecure,
+    })
+}
+
+async fn add(
+    context: &mut Context,
+    mut server: ServerConfig,
+    default: bool,
+    no_fingerprint: bool,
+) -> Result<()> {
+    check_free(context, Some(&server.host), server.nickname.as_deref())?;
+    if !no_fingerprint {
+        let key = fetch_key(&server.url()).await?;
+        println!("Fingerprint for server {}:\n{key}", server.nick_or_host());
+        server.ecdsa_public_key = Some(key);
+    }
+    context.config.add_server(&server);
     if default {
+        let name = server.nick_or_host();
         context.config.set_default_server(Some(name));
     }
-    println!("Host: {host}\nProtocol: {protocol}");
+    println!("Host: {}\nProtocol: {}", server.host, server.protocol);
     context.config.save()
 }
 
-/// Fetches the key of a server, shows it, and asks before it replaces another.
-async fn refresh_key(server: &mut ServerConfig, yes: bool) -> Result<bool> {
+/// Fetches the key of a server and shows it; true if it differs from the saved one.
+async fn refresh_key(server: &mut ServerConfig) -> Result<bool> {
     let key = fetch_key(&server.url()).await?;
-    if server.ecdsa_public_key.as_deref() == Some(&key) {
-        println!(
-            "Fingerprint is unchanged for server {}:\n{key}",
-            server.nick_or_host()
-        );
-        return Ok(true);
-    }
+    let name = server.nick_or_host();
     match &server.ecdsa_public_key {
-        None => println!(
-            "New fingerprint for server {}:\n{key}",
-            server.nick_or_host()
-        ),
-        Some(old) => println!(
-            "Fingerprint has changed for server {}. Old:\n{old}\nNew:\n{key}",
-            server.nick_or_host()
-        ),
-    }
-    if !prompt::confirm("Continue?", yes) {
-        println!("Aborting");
-        return Ok(false);
+        Some(old) if *old == key => {
+            println!("Fingerprint is unchanged for server {name}:\n{key}");
+            return Ok(false);
+        }
+        Some(old) => {
+            println!("Fingerprint has changed for server {name}. Old:\n{old}\nNew:\n{key}");
+        }
+        None => println!("New fingerprint for server {name}:\n{key}"),
     }
     server.ecdsa_public_key = Some(key);
     Ok(true)
 }
 
+fn is_confirmed(yes: bool) -> bool {
+    let is_confirmed = prompt::confirm("Continue?", yes);
+    if !is_confirmed {
+        println!("Aborting");
+    }
+    is_confirmed
+}
+
 async fn fingerprint(context: &mut Context, name: &str, yes: bool) -> Result<()> {
     let old = context.config.find_server(name)?;
     let mut new = old.clone();
-    if refresh_key(&mut new, yes).await? && new != old {
+    if refresh_key(&mut new).await? && is_confirmed(yes) {
         context.config.replace_server(&old, &new);
         context.config.save()?;
     }
@@ -293,7 +296,13 @@ struct Changes {
     yes: bool,
 }
 
+/// Shows what changes, asks once, and writes it.
 async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()> {
+    if changes.new_name.is_none() && changes.url.is_none() && !context.allow_insecure {
+        return Err(Error::Usage(
+            "nothing to change: give --new-name, --url or --allow-insecure".into(),
+        ));
+    }
     let old = context.config.find_server(name)?;
     let mut new = old.clone();
     if let Some(nickname) = changes.new_name {
@@ -318,19 +327,24 @@ async fn edit(context: &mut Context, name: &str, changes: Changes) -> Result<()>
             new.protocol = protocol.to_owned();
         }
     }
+    if new.url() != old.url() {
+        // What was agreed to for one server does not hold for another.
+        new.allow_insecure = false;
+        if changes.no_fingerprint {
+            new.ecdsa_public_key = None;
+        } else {
+            refresh_key(&mut new).await?;
+        }
+    }
+    if context.allow_insecure && !new.allow_insecure {
+        println!("Allowing logins to be sent unencrypted");
+        new.allow_insecure = true;
+    }
     if new == old {
         println!("Nothing to change.");
         return Ok(());
     }
-    if new.url() != old.url() {
-        if changes.no_fingerprint {
-            new.ecdsa_public_key = None;
-        } else if !refresh_key(&mut new, changes.yes).await? {
-            return Ok(());
-        }
-    }
-    if !prompt::confirm("Continue?", changes.yes) {
-        println!("Aborting");
+    if !is_confirmed(changes.yes) {
         return Ok(());
     }
     let was_default = context

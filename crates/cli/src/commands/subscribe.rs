@@ -45,6 +45,9 @@ pub struct Args {
     common: Common,
 }
 
+/// A server that is there takes a connection much sooner.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
+
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 pub async fn run(context: &mut Context, args: Args) -> Result<()> {
@@ -69,8 +72,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         print_initial: args.print_initial_update,
         received: 0,
         wanted: args.num_updates,
+        is_applied: false,
     };
-    let mut socket = connect(&client, &identity, args.confirmed).await?;
+    let connecting = connect(&client, &identity, args.confirmed);
+    let mut socket = tokio::time::timeout(CONNECT_TIME_MAX, connecting)
+        .await
+        .map_err(|_| {
+            let text = format!(
+                "the server at {} takes no WebSocket connection",
+                client.base()
+            );
+            Error::coded("LC0602", text)
+        })??;
     subscribe(&mut socket, &queries).await?;
     let watching = watch.run(&mut socket);
     let end = match args.timeout {
@@ -85,7 +98,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
     // The server notices a closed socket too; politeness must not delay the end.
     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close(None)).await;
     match (end, args.num_updates) {
-        (End::Enough, _) | (End::Timeout(_), None) => Ok(()),
+        (End::Enough, _) => Ok(()),
+        (End::Closed | End::Timeout(_), None) if !watch.is_applied => Err(Error::coded(
+            "LC0865",
+            format!(
+                "the server at {} ended the connection, or let the time pass, before it had answered the subscription. \
+                 `spacetime logs` may say why.",
+                client.base()
+            ),
+        )),
+        (End::Timeout(_), None) => Ok(()),
         (End::Closed, None) => {
             eprintln!("disconnected by server");
             Ok(())
@@ -182,13 +204,12 @@ struct Watch {
     print_initial: bool,
     received: u32,
     wanted: Option<u32>,
+    /// The server has taken the queries.
+    is_applied: bool,
 }
 
 impl Watch {
     async fn run(&mut self, socket: &mut Socket) -> Result<End> {
-        if self.wanted == Some(0) {
-            return Ok(End::Enough);
-        }
         while let Some(message) = socket.next().await {
             let payload = match message {
                 Ok(Message::Binary(payload)) => payload,
@@ -210,6 +231,7 @@ impl Watch {
     fn take(&mut self, message: ServerMessage) -> Result<bool> {
         match message {
             ServerMessage::SubscribeApplied { rows, .. } => {
+                self.is_applied = true;
                 if self.print_initial {
                     let mut update = Update::default();
                     for table in &rows.tables {
@@ -217,7 +239,8 @@ impl Watch {
                     }
                     println!("{}", update.json());
                 }
-                Ok(false)
+                // Only now is it known that the server takes the queries.
+                Ok(self.wanted == Some(0))
             }
             ServerMessage::SubscriptionError { error, .. } => Err(Error::plain(format!(
                 "encountered error in initial subscribe: {error}"

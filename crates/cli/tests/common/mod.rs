@@ -26,6 +26,7 @@ impl Request {
 }
 
 pub struct Response {
+    pub location: Option<String>,
     pub status: u16,
     pub content_type: &'static str,
     pub body: String,
@@ -33,6 +34,7 @@ pub struct Response {
 
 pub fn json(body: impl Into<String>) -> Response {
     Response {
+        location: None,
         status: 200,
         content_type: "application/json",
         body: body.into(),
@@ -41,6 +43,7 @@ pub fn json(body: impl Into<String>) -> Response {
 
 pub fn text(status: u16, body: impl Into<String>) -> Response {
     Response {
+        location: None,
         status,
         content_type: "text/plain; charset=utf-8",
         body: body.into(),
@@ -67,6 +70,16 @@ impl Mock {
             }
         });
         Self { url, requests }
+    }
+
+    /// Redirects every request.
+    pub fn start_with_location(
+        location: impl Fn(&Request) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(move |request| Response {
+            location: location(request),
+            ..text(307, "")
+        })
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -120,9 +133,12 @@ fn serve(
     }
     seen.lock().expect("not poisoned").push(request.clone());
     let response = answer(&request);
+    let location = response
+        .location
+        .map_or_else(String::new, |url| format!("location: {url}\r\n"));
     let _ = write!(
         reader.get_mut(),
-        "HTTP/1.1 {} X\r\ncontent-type: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{}",
+        "HTTP/1.1 {} X\r\n{location}content-type: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{}",
         response.status,
         response.content_type,
         response.body.len(),
@@ -210,19 +226,30 @@ impl Home {
         Outcome::from(output)
     }
 
-    /// Stores a token, as after a login; returns the identity.
-    pub fn log_in(&self, subject: &str) -> String {
+    /// Stores a token for a server, as after a login there; returns the identity.
+    pub fn log_in(&self, subject: &str, url: &str) -> String {
         let token = token(subject);
-        self.run(&["login", "--token", &token]).ok();
-        lightcone_types::Identity::from_claims("localhost", subject).to_hex()
+        self.run(&["login", "--token", &token, "--server", url])
+            .ok();
+        identity(subject)
     }
+}
+
+/// Who a token of that subject is.
+pub fn identity(subject: &str) -> String {
+    lightcone_types::Identity::from_claims("localhost", subject).to_hex()
 }
 
 /// A token that says who one is; nobody checks its signature here.
 pub fn token(subject: &str) -> String {
+    token_of("localhost", subject)
+}
+
+/// The same, of another issuer.
+pub fn token_of(issuer: &str, subject: &str) -> String {
     use base64::Engine;
     let encode = |text: &str| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text);
-    let claims = format!(r#"{{"iss":"localhost","sub":"{subject}","iat":1700000000}}"#);
+    let claims = format!(r#"{{"iss":"{issuer}","sub":"{subject}","iat":1700000000}}"#);
     format!(
         "{}.{}.c2lnbmF0dXJl",
         encode(r#"{"typ":"JWT","alg":"ES256"}"#),

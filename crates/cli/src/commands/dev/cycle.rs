@@ -33,7 +33,7 @@ pub async fn run(context: &mut Context, session: &Session) -> Result<()> {
                 &target.database,
                 target.server.as_deref(),
                 source,
-                session.delete_data,
+                session.consent,
             )
             .await?;
         }

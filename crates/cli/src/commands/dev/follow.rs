@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::Session;
 use crate::commands::{logs, Auth, Context};
-use crate::credentials::WhenMissing;
 use crate::error::Result;
 use crate::http::Client;
 
@@ -16,7 +15,7 @@ const AFTER_THE_END: Duration = Duration::from_millis(100);
 pub async fn start(context: &mut Context, session: &Session) -> Result<()> {
     for target in &session.targets {
         let client = context
-            .client(target.server.as_deref(), Auth::Login(WhenMissing::Direct))
+            .client(target.server.as_deref(), Auth::new(false, true))
             .await?;
         let prefix = match session.targets.len() {
             1 => String::new(),

@@ -7,10 +7,12 @@ use serde_json::{json, Value};
 use super::{Args, DevTarget, Session};
 use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
-use crate::commands::{init, Context};
+use crate::commands::publish::DevConsent;
+use crate::commands::{init, login, Context};
+use crate::config::{origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::error::{Error, Result};
 use crate::project::{glob_matches, Project, Target};
-use crate::prompt;
+use crate::{credentials, prompt};
 
 pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     let find = |path: &Path| match args.no_config {
@@ -59,11 +61,26 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         }
     }
     confirm_shared_names(&args, &directory, &targets)?;
-    let server = args
+    let mut server = args
         .server
         .clone()
         .or(targets.first().and_then(|t| t.server.clone()));
-    let server_url = context.config.server_url(server.as_deref())?;
+    let mut server_url = context.config.server_url(server.as_deref())?;
+    if needs_account(context, &args, &server_url) {
+        if credentials::wants_web_login() {
+            login::web_login(&mut context.config, Some(&server_url), ACCOUNT_HOST, true).await?;
+        } else if args.server.is_some() {
+            return Err(Error::coded(
+                "LC0866",
+                format!("{server_url} needs a login: `spacetime login`. To develop on this machine, leave out --server, or use --server local."),
+            ));
+        } else {
+            println!("Developing on the server of this machine instead (`local`).");
+            server = Some("local".to_owned());
+            server_url = context.config.server_url(server.as_deref())?;
+            targets.iter_mut().for_each(|t| t.server = server.clone());
+        }
+    }
     if !args.skip_publish {
         // A login that is missing is better asked for before the build than after it.
         let auth = super::super::Auth::new(false, args.yes || crate::http::is_local(&server_url));
@@ -90,9 +107,18 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
         targets: dev_targets,
         server_url,
         client_command,
-        delete_data: args.delete_data,
+        consent: DevConsent {
+            yes: args.yes,
+            delete_data: args.delete_data,
+        },
         skip_publish: args.skip_publish,
     })
+}
+
+/// Is the server that of the account web site, and nobody logged in there? With `--yes`, nobody is asked (07 §9).
+fn needs_account(context: &Context, args: &Args, url: &str) -> bool {
+    let is_account_server = origin(url) == ACCOUNT_SERVER;
+    is_account_server && !args.skip_publish && !args.yes && context.config.token(url).is_none()
 }
 
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {

@@ -15,8 +15,13 @@ use crate::prompt;
 pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     let auth = match plan.anonymous {
         true => Auth::Anonymous,
-        false if plan.says_yes(Yes::SkipLogin) => Auth::Login(WhenMissing::Direct),
-        false => Auth::Login(WhenMissing::Ask),
+        false => Auth::Login {
+            missing: match plan.says_yes(Yes::SkipLogin) {
+                true => WhenMissing::Direct,
+                false => WhenMissing::Ask,
+            },
+            insecure: plan.says_yes(Yes::Remote),
+        },
     };
     let client = context.client(plan.server.as_deref(), auth).await?;
     let (parent, name) = split_name(plan)?;
@@ -33,7 +38,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
             plan.says_yes(Yes::Remote),
         ) {
             println!("Publish aborted by user.");
-            return Ok(());
+            return Err(declined("--yes=remote"));
         }
     }
     let server = plan
@@ -53,10 +58,7 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     let mut query: Vec<(&str, String)> = vec![("host_type", host_type.as_str().to_owned())];
     if let Some(name) = &name {
         if plan.delete_data == DeleteData::Always {
-            if !upload.may_destroy(name) {
-                println!("Aborting");
-                return Ok(());
-            }
+            upload.ask_to_destroy(name).await?;
             query.push(("clear", "true".to_owned()));
         } else {
             match upload.pre_publish(name).await? {
@@ -66,7 +68,6 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
                     query.push(("policy", "BreakClients".to_owned()));
                 }
                 Checked::Clear => query.push(("clear", "true".to_owned())),
-                Checked::Aborted => return Ok(()),
             }
         }
     }
@@ -81,6 +82,14 @@ pub(super) async fn publish(context: &mut Context, plan: &Plan) -> Result<()> {
     }
     println!("Publishing module...");
     upload.send(&query).await
+}
+
+/// A question was answered no, or by nobody: a script must not take that for a success.
+fn declined(answer: &str) -> Error {
+    Error::coded(
+        "LC0864",
+        format!("nothing was published: the question above was not answered yes. {answer} answers it beforehand."),
+    )
 }
 
 /// `parent/child` is a parent and a name.
@@ -173,14 +182,39 @@ enum Checked {
     New,
     Update { token: String },
     Clear,
-    Aborted,
 }
 
 impl Upload<'_> {
-    fn may_destroy(&self, name: &str) -> bool {
+    async fn ask_to_destroy(&self, name: &str) -> Result<()> {
+        let yes = self.plan.says_yes(Yes::DeleteData);
+        if !yes {
+            self.check_terminal(name, "delete the data")?;
+        }
         println!("This will DESTROY the current {name} module, and ALL corresponding data.");
         let question = format!("Are you sure you want to proceed? [deleting {name}]");
-        prompt::confirm(&question, self.plan.says_yes(Yes::DeleteData))
+        if prompt::in_background(move || prompt::confirm(&question, yes)).await? {
+            return Ok(());
+        }
+        println!("Aborting");
+        Err(match self.plan.terminal_only {
+            true => declined("--delete-data=on-conflict"),
+            false => declined("--yes=delete-data"),
+        })
+    }
+
+    /// `spacetime dev` without a terminal has nobody to ask.
+    fn check_terminal(&self, name: &str, what: &str) -> Result<()> {
+        if !self.plan.terminal_only || prompt::is_interactive() {
+            return Ok(());
+        }
+        Err(Error::coded(
+            "LC0863",
+            format!(
+                "`{name}` was not updated: that would {what}, and there is nobody to ask. Start `spacetime dev` with \
+                 --delete-data=on-conflict to have data deleted whenever the module does not fit them, with --yes to have \
+                 all questions answered yes, or run `spacetime publish` yourself."
+            ),
+        ))
     }
 
     async fn pre_publish(&self, name: &str) -> Result<Checked> {
@@ -216,10 +250,10 @@ impl Upload<'_> {
         }
         let answer = http::parse_json(&http::json_text(response).await?)?;
         if let Some(auto) = answer.get("AutoMigrate") {
-            return self.auto_migrate(auto);
+            return self.auto_migrate(name, auto).await;
         }
         match answer.get("ManualMigrate") {
-            Some(manual) => self.manual_migrate(name, manual),
+            Some(manual) => self.manual_migrate(name, manual).await,
             None => Err(Error::coded(
                 "LC0616",
                 format!("the server's migration plan is of an unknown kind: {answer}"),
@@ -227,12 +261,14 @@ impl Upload<'_> {
         }
     }
 
-    fn accepts_major_upgrade(&self, plan: &Value) -> Result<()> {
+    async fn accepts_major_upgrade(&self, name: &str, plan: &Value) -> Result<()> {
         if plan["major_version_upgrade"] != Value::Bool(true) || self.plan.says_yes(Yes::Migrate) {
             return Ok(());
         }
         println!("This module was built with a new major version of its library; the database cannot go back to the old one.");
-        if prompt::ask("Type 'upgrade' to continue: ") == "upgrade" {
+        self.check_terminal(name, "make the database one of the new major version")?;
+        let answer = prompt::in_background(|| prompt::ask("Type 'upgrade' to continue: ")).await?;
+        if answer == "upgrade" {
             Ok(())
         } else {
             Err(Error::plain(
@@ -241,8 +277,8 @@ impl Upload<'_> {
         }
     }
 
-    fn auto_migrate(&self, auto: &Value) -> Result<Checked> {
-        self.accepts_major_upgrade(auto)?;
+    async fn auto_migrate(&self, name: &str, auto: &Value) -> Result<Checked> {
+        self.accepts_major_upgrade(name, auto).await?;
         println!("{}", auto["migrate_plan"].as_str().unwrap_or_default());
         if auto["break_clients"] == Value::Bool(true) {
             let yes = self.plan.break_clients || self.plan.says_yes(Yes::BreakClients);
@@ -251,7 +287,7 @@ impl Upload<'_> {
                 yes,
             ) {
                 println!("Publishing aborted by user");
-                return Ok(Checked::Aborted);
+                return Err(declined("--break-clients"));
             }
         }
         let token = auto["token"]
@@ -262,8 +298,8 @@ impl Upload<'_> {
         })
     }
 
-    fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
-        self.accepts_major_upgrade(manual)?;
+    async fn manual_migrate(&self, name: &str, manual: &Value) -> Result<Checked> {
+        self.accepts_major_upgrade(name, manual).await?;
         println!("{}", manual["reason"].as_str().unwrap_or_default());
         if self.plan.delete_data != DeleteData::OnConflict {
             println!("Aborting publish due to required manual migration.");
@@ -275,13 +311,12 @@ impl Upload<'_> {
                 ),
             ));
         }
-        println!("Proceeding with database clear due to --delete-data=on-conflict.");
-        if self.may_destroy(name) {
-            Ok(Checked::Clear)
-        } else {
-            println!("Aborting");
-            Ok(Checked::Aborted)
+        // `spacetime dev` asks without having been told to delete anything.
+        if !self.plan.terminal_only || self.plan.says_yes(Yes::DeleteData) {
+            println!("Proceeding with database clear due to --delete-data=on-conflict.");
         }
+        self.ask_to_destroy(name).await?;
+        Ok(Checked::Clear)
     }
 
     async fn send(self, query: &[(&str, String)]) -> Result<()> {

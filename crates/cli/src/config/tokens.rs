@@ -1,0 +1,259 @@
+//! Logins: one token per server, kept under the origin that it may be sent to.
+
+use reqwest::Url;
+use toml_edit::{Item, Table};
+
+use super::Config;
+use crate::credentials;
+use crate::error::Result;
+
+/// The table of tokens; the key of each is an origin like `http://127.0.0.1:3000`. The newest login stands last.
+const TOKENS: &str = "server_tokens";
+/// The one token of the reference's file. Here it repeats the newest login, for scripts that read it; it is never sent.
+const OLD_TOKEN: &str = "spacetimedb_token";
+/// Tokens of this web site are for this server.
+const ACCOUNT_SITE: &str = "spacetimedb.com";
+pub const ACCOUNT_SERVER: &str = "https://maincloud.spacetimedb.com";
+pub const ACCOUNT_HOST: &str = "https://spacetimedb.com";
+
+/// The scheme, host and port of a URL. A text that has none stands for itself.
+pub fn origin(url: &str) -> String {
+    match Url::parse(url).map(|url| url.origin()) {
+        Ok(origin) if origin.is_tuple() => origin.ascii_serialization(),
+        _ => url.trim_end_matches('/').to_owned(),
+    }
+}
+
+/// True if nobody but this machine can listen to a conversation with this URL.
+pub fn is_loopback(url: &str) -> bool {
+    let url = Url::parse(url).ok();
+    let Some(host) = url.as_ref().and_then(Url::host_str) else {
+        return false;
+    };
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    match address.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+impl Config {
+    pub(super) fn check_tokens(&self) -> Result<()> {
+        let Some(item) = self.document.get(TOKENS) else {
+            return Ok(());
+        };
+        let table = item
+            .as_table_like()
+            .ok_or_else(|| self.wrong_type(TOKENS, "a table ([server_tokens])"))?;
+        match table.iter().find(|(_, token)| !token.is_str()) {
+            Some((origin, _)) => Err(self.wrong_type(&format!("{TOKENS}.{origin}"), "a string")),
+            None => Ok(()),
+        }
+    }
+
+    /// The token for the server at this URL, and for no other.
+    pub fn token(&self, url: &str) -> Option<&str> {
+        let table = self.document.get(TOKENS)?.as_table_like()?;
+        table.get(&origin(url))?.as_str()
+    }
+
+    /// All logins as origin and token, the newest last.
+    pub fn logins(&self) -> Vec<(String, String)> {
+        let table = self.document.get(TOKENS).and_then(Item::as_table_like);
+        let entries = table.into_iter().flat_map(|table| table.iter());
+        entries
+            .filter_map(|(origin, token)| Some((origin.to_owned(), token.as_str()?.to_owned())))
+            .collect()
+    }
+
+    pub fn set_token(&mut self, url: &str, token: &str) {
+        self.remove_token(url);
+        let tokens = self
+            .document
+            .entry(TOKENS)
+            .or_insert_with(|| Item::Table(Table::new()));
+        if let Some(table) = tokens.as_table_like_mut() {
+            table.insert(&origin(url), toml_edit::value(token));
+        }
+        self.set_string(OLD_TOKEN, Some(token));
+    }
+
+    pub fn remove_token(&mut self, url: &str) {
+        let Some(table) = self
+            .document
+            .get_mut(TOKENS)
+            .and_then(Item::as_table_like_mut)
+        else {
+            return;
+        };
+        table.remove(&origin(url));
+        if table.is_empty() {
+            self.document.remove(TOKENS);
+        }
+        let newest = self.logins().pop().map(|(_, token)| token);
+        self.set_string(OLD_TOKEN, newest.as_deref());
+    }
+
+    /// Which server a token is for, if nobody says: the one whose site issued it, or the default server.
+    pub fn server_of_token(&self, token: &str) -> Option<String> {
+        let issuer = credentials::issuer_of(token).unwrap_or_default();
+        let site = Url::parse(&issuer).ok();
+        let host = site.as_ref().and_then(Url::host_str).unwrap_or_default();
+        if host == ACCOUNT_SITE || host.ends_with(".spacetimedb.com") {
+            return Some(ACCOUNT_SERVER.to_owned());
+        }
+        let mut servers = self.servers().into_iter().map(|server| server.url());
+        if let Some(server) = servers.find(|url| site.is_some() && origin(url) == origin(&issuer)) {
+            return Some(origin(&server));
+        }
+        let default = self.server_url(None).ok().map(|url| origin(&url));
+        if default.as_deref() != Some(ACCOUNT_SERVER) || site.is_some() {
+            return default;
+        }
+        // That server's tokens name their site; one that does not comes from a server of the user's own.
+        let mut servers = self.servers().into_iter().map(|server| server.url());
+        let own = servers.find(|url| is_loopback(url));
+        Some(origin(&own.unwrap_or_else(|| ACCOUNT_SERVER.to_owned())))
+    }
+
+    /// Binds the one token that another program has left to its server; true if there was one.
+    pub(super) fn adopt_token(&mut self) -> bool {
+        let Some(token) = self.string(OLD_TOKEN).map(str::to_owned) else {
+            return false;
+        };
+        if self.logins().iter().any(|(_, known)| *known == token) {
+            return false;
+        }
+        let Some(server) = self.server_of_token(&token) else {
+            return false;
+        };
+        self.set_token(&server, &token);
+        true
+    }
+
+    /// The session at the account web site, with the URL of that site.
+    pub fn web_session(&self) -> Option<(&str, &str)> {
+        let token = self.string("web_session_token")?;
+        Some((
+            token,
+            self.string("web_session_host").unwrap_or(ACCOUNT_HOST),
+        ))
+    }
+
+    pub fn set_web_session(&mut self, session: Option<(&str, &str)>) {
+        self.set_string("web_session_token", session.map(|(token, _)| token));
+        self.set_string(
+            "web_session_host",
+            session
+                .map(|(_, host)| host)
+                .filter(|host| *host != ACCOUNT_HOST),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::credentials::token_for_tests;
+    use std::path::Path;
+
+    fn config(text: &str) -> Config {
+        Config::parse(Path::new("cli.toml"), text).expect("valid")
+    }
+
+    fn issued_by(issuer: &str) -> String {
+        token_for_tests(issuer, "ann")
+    }
+
+    #[test]
+    fn a_token_is_for_one_scheme_host_and_port() {
+        let mut config = config("");
+        config.set_token("http://h:3000/", "t");
+        for url in ["http://h:3000", "http://H:3000/x"] {
+            assert_eq!(config.token(url), Some("t"), "{url}");
+        }
+        for url in [
+            "http://h",
+            "https://h:3000",
+            "http://h:3001",
+            "http://h.evil:3000",
+            "http://h:3000@evil",
+        ] {
+            assert_eq!(config.token(url), None, "{url}");
+        }
+        config.set_token("https://h:443", "u");
+        assert_eq!(
+            config.token("https://h"),
+            Some("u"),
+            "the port that is usual"
+        );
+        config.set_token("http://h:3000", "v");
+        let logins = config.logins();
+        assert_eq!(
+            logins.last(),
+            Some(&("http://h:3000".to_owned(), "v".to_owned())),
+            "{logins:?}"
+        );
+        let again = super::super::Config::parse(Path::new("x"), &config.document.to_string())
+            .expect("valid");
+        assert_eq!(again.logins(), logins);
+        config.remove_token("http://h:3000");
+        config.remove_token("https://h");
+        assert_eq!(config.document.to_string(), "");
+    }
+
+    #[test]
+    fn the_token_of_an_older_file_has_one_server() {
+        const SERVERS: &str = "[[server_configs]]\nnickname = \"maincloud\"\nhost = \"maincloud.spacetimedb.com\"\nprotocol = \"https\"\n\
+             [[server_configs]]\nnickname = \"local\"\nhost = \"127.0.0.1:3000\"\nprotocol = \"http\"\n\
+             [[server_configs]]\nnickname = \"mine\"\nhost = \"db.mine.org\"\nprotocol = \"https\"\n";
+        const MAINCLOUD: &str = "https://maincloud.spacetimedb.com";
+        for (default, issuer, want) in [
+            ("maincloud", "https://auth.spacetimedb.com", MAINCLOUD),
+            ("local", "https://auth.spacetimedb.com", MAINCLOUD),
+            (
+                "local",
+                "https://auth.spacetimedb.com.evil.org",
+                "http://127.0.0.1:3000",
+            ),
+            ("maincloud", "localhost", "http://127.0.0.1:3000"),
+            ("local", "localhost", "http://127.0.0.1:3000"),
+            ("mine", "localhost", "https://db.mine.org"),
+            ("mine", "https://me.auth0.com/", "https://db.mine.org"),
+            ("local", "https://db.mine.org/", "https://db.mine.org"),
+        ] {
+            let token = issued_by(issuer);
+            let mut config = config(&format!(
+                "default_server = \"{default}\"\nspacetimedb_token = \"{token}\"\n{SERVERS}"
+            ));
+            assert!(config.adopt_token());
+            assert_eq!(
+                config.logins(),
+                [(want.to_owned(), token)],
+                "{default} {issuer}"
+            );
+            assert!(!config.adopt_token(), "once");
+            assert_eq!(config.string(OLD_TOKEN), Some(&*config.logins()[0].1));
+            config.set_default_server(Some("mine"));
+            assert_eq!(config.logins()[0].0, want, "it stays with its server");
+        }
+    }
+
+    #[test]
+    fn loopback() {
+        for (url, want) in [
+            ("http://127.0.0.1:3000", true),
+            ("http://127.8.9.1", true),
+            ("http://[::1]:3000", true),
+            ("http://localhost", true),
+            ("http://a.localhost:1", true),
+            ("http://localhost.evil.org", false),
+            ("http://127.0.0.1.evil.org", false),
+            ("http://127.0.0.1@evil.org", false),
+            ("http://10.0.0.1", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_loopback(url), want, "{url}");
+        }
+    }
+}
