@@ -111,6 +111,7 @@ describe("what its report becomes", () => {
     failed: { "40001 gave way": 2 },
     disconnects: {},
     unanswered: 3,
+    unfinished: 4,
     unsent: 0,
     skipped: 5,
     strict: null,
@@ -132,7 +133,17 @@ describe("what its report becomes", () => {
   it("is a result like the others, without the warm-up", () => {
     const res = resultOf(config(line), series, { report, histogram }, verify, undefined);
     expect(res).toMatchObject({
-      ...{ tps: 10, samples: 25, errors: 2, timeouts: 3, noops: 1, skipped: 5, invalid: [] },
+      ...{
+        tps: 10,
+        samples: 25,
+        errors: 2,
+        timeouts: 3,
+        unsent: 0,
+        unfinished: 4,
+        noops: 1,
+        skipped: 5,
+        invalid: [],
+      },
       ...{ p50_ms: 1, p99_ms: 9.007, mean_ms: 2.6, cpu: null },
       steady: { tps_mean: 11, duration_s: 2, warmup_sec: 1, hist_p99_ms: 9.007 },
       partialPoint: { samples: 3, dtMs: 500, tps: 6 },
@@ -156,6 +167,7 @@ describe("what its report becomes", () => {
         ...generator,
         ...{ test: "test-1", alpha, concurrency: 8, tag: "", startedAt: "2026-01-02T03:04:05.678Z" },
         fairness: { inflight: 1, pipelined: false, systemClass: "full-stack", poolMax: null },
+        software: {},
         results: [{ system: "sqlite_rpc", label: "", res }],
       }) as unknown as RunFile;
     const files = [file({}, 0), file({ load_generator: "native" }, 0)];
@@ -166,9 +178,9 @@ describe("what its report becomes", () => {
     expect(summaryRows(files).map((row) => row.load_generator)).toEqual([undefined, "native"]);
     const titles = summaryMarkdown("test-1", files, []).match(/^## .*/gm);
     expect(titles).toEqual([
-      "## test-1, alpha 0",
+      "## test-1, alpha 0 – full stacks: client, server and database",
       "## Published and measured",
-      "## test-1 by the native load generator, alpha 0",
+      "## test-1 by the native load generator, alpha 0 – full stacks: client, server and database",
     ]);
   });
 });

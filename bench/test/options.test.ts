@@ -1,5 +1,6 @@
 // The command line and the environment (chapter 09, section 3).
 
+import { availableParallelism } from "node:os";
 import { describe, expect, it } from "vitest";
 import { httpUrl, webSocketUrl } from "../src/config";
 import { loadsOf, planOf } from "../src/core/plan";
@@ -24,7 +25,7 @@ describe("options", () => {
       stdbModulePath: "./spacetimedb",
       stdbCompression: "none",
       stdbConfirmedReads: true,
-      poolMax: 64,
+      poolMax: 2 * availableParallelism(),
       bunUrl: "http://127.0.0.1:4001",
       opTimeoutMs: 15_000,
       minOpTimeoutMs: 250,

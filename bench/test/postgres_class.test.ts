@@ -12,8 +12,14 @@ import { definition as postgresDirect } from "../src/connectors/postgres_direct"
 import { definition as bun } from "../src/connectors/rpc/bun";
 import { definition as cockroach } from "../src/connectors/rpc/cockroach_rpc";
 import { definition as planetscale } from "../src/connectors/rpc/planetscale_pg_rpc";
-import { definition as postgres } from "../src/connectors/rpc/postgres_rpc";
-import { definition as postgresSproc } from "../src/connectors/rpc/postgres_sproc_rpc";
+import {
+  definition as postgres,
+  readCommittedDefinition as postgresReadCommitted,
+} from "../src/connectors/rpc/postgres_rpc";
+import {
+  definition as postgresSproc,
+  readCommittedDefinition as postgresSprocReadCommitted,
+} from "../src/connectors/rpc/postgres_sproc_rpc";
 import { definition as supabase } from "../src/connectors/rpc/supabase_rpc";
 import { packageDirectory } from "../src/init/commands";
 import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
@@ -85,6 +91,10 @@ describe.each([
   { definition: postgres, systemClass: "full-stack", transport: "HTTP", roundTripsPerTx: 5 },
   { definition: postgresSproc, systemClass: "full-stack", transport: "HTTP", roundTripsPerTx: 1 },
   { definition: bun, systemClass: "full-stack", transport: "HTTP", roundTripsPerTx: 5 },
+  ...[postgresReadCommitted, postgresSprocReadCommitted].map((definition, i) => ({
+    ...{ definition, systemClass: "full-stack", transport: "HTTP", roundTripsPerTx: [5, 1][i] },
+    isolation: "read committed",
+  })),
   { definition: postgresDirect, systemClass: "database-direct", transport: "pg wire", roundTripsPerTx: 5 },
 ])("$definition.key with a cluster of its own", ({ definition, ...columns }) => {
   it("starts, transfers, verifies, and leaves nothing behind", async () => {
@@ -92,8 +102,8 @@ describe.each([
     try {
       const prepared = await prepare(definition, context);
       expect(prepared.fairness).toMatchObject({
-        ...columns,
         isolation: "serializable",
+        ...columns,
         durability: "synchronous_commit=on fsync=on commit_delay=0",
         poolMax: 8,
         colocated: true,

@@ -1,12 +1,14 @@
 // Tables, charts and pages of runs (chapter 09, sections 6.4 and 6.5).
 
 import { describe, expect, it } from "vitest";
+import { LatencyHistogram } from "../src/core/histogram";
 import type { RunFile, RunResult } from "../src/core/results";
 import { fileNameOf } from "../src/core/results";
 import { averageOf, concurrencyPoints, contentionPoints } from "../src/core/sweep";
-import { htmlPage } from "../src/report/page";
+import { barsOf, htmlPage, originOf } from "../src/report/page";
 import { publishedFigures, publishedHardware } from "../src/report/published";
 import { linearScale, logScale } from "../src/report/scale";
+import { serverOf } from "../src/report/series";
 import { statsTable } from "../src/report/stats";
 import { summaryMarkdown, summaryRows } from "../src/report/summary";
 import { runFile } from "./support/run_file";
@@ -31,9 +33,9 @@ describe("summary", () => {
       runFile({ system: "fast", tps: 303919.6, inFlight: 40 }),
     ];
     const lines = summaryMarkdown("test-1", files, []).split("\n");
-    expect(lines[0]).toBe("## test-1, alpha 1.5");
+    expect(lines[0]).toBe("## test-1, alpha 1.5 – full stacks: client, server and database");
     expect(lines[2]).toMatch(
-      /^\| System \| clients \| pipelining \| max_pool \| TPS \| TPS Stddev \| p50 lat ms \| p99 lat ms \| isolation \| durability \|/,
+      /^\| System \| clients \| pipelining \| max_pool \| TPS \| TPS Stddev \| p50 lat ms \| p99 lat ms \| max lat ms \| failed \| server \| isolation \| durability \|/,
     );
     expect(lines[4]).toMatch(/^\| fast \| 64 \| 40 \| N\/A \| 303,920 \|/);
     expect(lines[5]).toMatch(/^\| slow \| 64 \| off \| N\/A \| 10 \|/);
@@ -56,6 +58,51 @@ describe("summary", () => {
     expect(
       summaryMarkdown("test-1", [runFile({})], [{ system: "gone", reason: "not running\nmore" }]),
     ).toContain("- gone: not running\n");
+  });
+
+  it("has the percentiles of all runs together, not the mean of percentiles", () => {
+    const withLatencies = (milliseconds: number, count: number) => {
+      const histogram = new LatencyHistogram();
+      for (let i = 0; i < count; i++) histogram.record(milliseconds);
+      const file = runFile({});
+      file.results[0]!.res.steadyLatencyHistogram = histogram.encode();
+      return file;
+    };
+    const row = rowOf([withLatencies(1, 980), withLatencies(100, 20)]);
+    expect(row.p50_ms).toBeCloseTo(1, 1);
+    expect(row.p99_ms).toBeCloseTo(100, 0);
+    expect(row.max_ms).toBeCloseTo(100, 0);
+  });
+
+  it("has no latency for a row in which more than 1 % failed, and says how many did", () => {
+    const failing = (timeouts: number) => {
+      const file = runFile({ tps: 99 });
+      file.results[0]!.res.timeouts = timeouts;
+      return file;
+    };
+    const fine = summaryMarkdown("test-1", [failing(9)], []);
+    expect(fine).toContain("| 1.00 | 3.00 | 3.00 | 0.9 % |");
+    const bad = summaryMarkdown("test-1", [failing(11)], []);
+    expect(bad).toContain("| – | – | – | 1.1 % |");
+    expect(bad).toContain("no measurement of latency: more than 1 % failed");
+  });
+
+  it("marks runs on a busy machine", () => {
+    const busy = { ...runFile({}), machineBusy: "other programs used 40 % of the machine" };
+    expect(summaryMarkdown("test-1", [busy], [])).toContain(
+      "not to be published: other programs used 40 % of the machine",
+    );
+  });
+
+  it("says whose server each row is", () => {
+    const table = summaryMarkdown(
+      "test-1",
+      ["spacetimedb", "sqlite_batched_rpc"].map((system) => runFile({ system })),
+      [],
+    );
+    expect(table).toMatch(/\| spacetimedb \| .*\| Lightcone \|/);
+    expect(table).toMatch(/\| sqlite_batched_rpc \| .*\| Node.js, SQLite in batches \|/);
+    expect(serverOf("spacetimedb", "found at 127.0.0.1:3000")).toBe("server found at 127.0.0.1:3000");
   });
 
   it("does not put other classes into the table of full stacks", () => {
@@ -165,6 +212,31 @@ describe("scales", () => {
     ]);
     expect(logScale([]).at(1)).toBe(0);
     expect(linearScale([0, 47]).ticks.map(({ value }) => value)).toEqual([0, 10, 20, 30, 40, 50]);
+  });
+});
+
+describe("bars", () => {
+  const files = [9, 10, 11].map((tps) => runFile({ system: "spacetimedb", tps }));
+  const [chart] = barsOf(summaryRows(files), originOf(files));
+
+  it("are means of all runs, with the interval of the mean, and say so with commit and machine", () => {
+    expect(chart).toContain("Mean of 3 runs; line: 95 % interval");
+    expect(chart).toMatch(/class="error"/);
+    expect(chart).toContain(">10<");
+    expect(chart).toContain("commit abc; 2 × a processor");
+  });
+
+  it("have one colour and one label per server", () => {
+    const rows = summaryRows(
+      ["lightcone", "spacetimedb_rust", "sqlite_rpc"].map((system) => runFile({ system })),
+    );
+    const [bars] = barsOf(rows, "");
+    expect(bars!.match(/>Lightcone</g)).toHaveLength(2);
+    expect(bars!.match(/bar hue\d/g)!.sort()).toEqual(["bar hue0", "bar hue0", "bar hue5"]);
+  });
+
+  it("of one run do not call its spread more than that", () => {
+    expect(barsOf(summaryRows([runFile({})]), "")[0]).toContain("One run each; line: spread of its seconds");
   });
 });
 

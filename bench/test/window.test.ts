@@ -77,6 +77,43 @@ describe("one in flight per worker", () => {
   });
 });
 
+describe("what is without an answer when the window ends", () => {
+  it("counts with its age, and not as a success", async () => {
+    // The first operation of each worker ends after a second, the next one never.
+    let calls = 0;
+    const { result } = await measure({ latency: () => (calls++ < 4 ? 1000 : 60_000) });
+    expect(result.samples).toBe(4);
+    expect(result.unfinished).toBe(4);
+    expect(result.histogram.count).toBe(8);
+    expect(result.histogram.percentile(99)).toBeCloseTo(2000, -1);
+    expect(result.timeSeries.map(({ samples }) => samples)).toEqual([0, 4, 0]);
+  });
+
+  it("counts with its age if it was due and could not be started", async () => {
+    const stalled = new VirtualClock();
+    const connector = new MockSystem(stalled, constant(1), accounts).connector();
+    // Starting an operation takes half a second of this client's time.
+    const run = async () => {
+      stalled.advance(500);
+    };
+    const options = {
+      ...{ clock: stalled, workers: [connector], run, pairs, accounts, seconds: 2, warmupSec: 0 },
+      ...{ inFlight: undefined, rate: 10, opTimeoutMs: 15_000, minOpTimeoutMs: 250, tailSlackMs: 1000 },
+    };
+    const result = await stalled.run(new MeasuredWindow(options).measure());
+    expect(result.unsent).toBe(16);
+    expect(result.histogram.count).toBe(result.samples + result.unfinished + result.unsent);
+    expect(result.histogram.percentile(100)).toBeGreaterThan(1500);
+  });
+
+  it("counts with its age when it has timed out", async () => {
+    const { result } = await measure({ latency: () => undefined }, { opTimeoutMs: 500 });
+    expect(result.samples).toBe(0);
+    expect(result.timeouts).toBeGreaterThan(0);
+    expect(result.histogram.percentile(50)).toBeGreaterThanOrEqual(500);
+  });
+});
+
 describe("several in flight per worker", () => {
   it("fills the window at once and looks again after a timer", async () => {
     const { result, system, start } = await measure(constant(10), { workerCount: 2, inFlight: 40 });

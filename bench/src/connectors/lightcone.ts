@@ -1,9 +1,8 @@
-// This repository's SDK on both sides: its client, and a module written with its server library. Its sockets are those of
-// the package `ws`, as in the connector of the batched SQLite.
+// This repository's SDK on both sides: its client, and a module written with its server library.
 
-import { WebSocket } from "ws";
 import { DbConnection } from "../../lightcone_bindings";
 import type { npmBuilder } from "./npm_client";
+import { socketTransport } from "./sockets";
 import { sdkConnect, stdbDefinition } from "./stdb";
 
 // Same methods; the types differ in the classes of the two packages only.
@@ -12,8 +11,8 @@ const builder = () => DbConnection.builder() as unknown as ReturnType<typeof npm
 export const definition = stdbDefinition({
   key: "lightcone",
   module: (config) => ({ path: "../modules/transfer-ts", database: `${config.stdbModule}-lightcone` }),
-  connect: sdkConnect("lightcone", builder, WebSocket),
-  transport: "WebSocket",
-  clientSoftware: "lightcone (sdk-ts of this repository), sockets of ws",
+  connect: sdkConnect("lightcone", builder),
+  transport: socketTransport(),
+  clientSoftware: "lightcone (sdk-ts of this repository)",
   moduleLanguage: "TypeScript, lightcone",
 });

@@ -5,11 +5,16 @@ import type { ConnectorDefinition } from "./connector";
 
 type Load = () => Promise<{ definition: ConnectorDefinition }>;
 
+const readCommitted = (module: { readCommittedDefinition: ConnectorDefinition }) => ({
+  definition: module.readCommittedDefinition,
+});
+
 const connectors: Record<string, Load> = {
   spacetimedb: () => import("./spacetimedb"),
   lightcone: () => import("./lightcone"),
   spacetimedb_rust: () => import("./spacetimedb_rust"),
   spacetimedb_ref: () => import("./spacetimedb_ref"),
+  spacetimedb_ref_rust: () => import("./spacetimedb_ref_rust"),
   spacetimedb_http: () => import("./spacetimedb_http"),
   sqlite_rpc: () => import("./rpc/sqlite_rpc"),
   sqlite_batched_rpc: () => import("./rpc/sqlite_batched_rpc"),
@@ -18,6 +23,9 @@ const connectors: Record<string, Load> = {
   postgres_sproc_rpc: () => import("./rpc/postgres_sproc_rpc"),
   postgres_direct: () => import("./postgres_direct"),
   bun: () => import("./rpc/bun"),
+  postgres_rpc_read_committed: async () => readCommitted(await import("./rpc/postgres_rpc")),
+  postgres_sproc_rpc_read_committed: async () => readCommitted(await import("./rpc/postgres_sproc_rpc")),
+  bun_read_committed: async () => readCommitted(await import("./rpc/bun")),
   supabase_rpc: () => import("./rpc/supabase_rpc"),
   planetscale_pg_rpc: () => import("./rpc/planetscale_pg_rpc"),
   cockroach_rpc: () => import("./rpc/cockroach_rpc"),

@@ -1,6 +1,5 @@
 // Connections by a client SDK with generated bindings: the npm package, and this repository's, which has the same interface.
 
-import { WebSocket as UndiciWebSocket } from "undici";
 import type { DbConnection } from "../../module_bindings";
 import { type Config, webSocketUrl } from "../config";
 import {
@@ -11,9 +10,7 @@ import {
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
-
-/** The platform's own; Node 20 has none, and the published package then asks for that of undici. */
-export const platformWebSocket: unknown = globalThis.WebSocket ?? UndiciWebSocket;
+import { useSockets } from "./sockets";
 
 type Builder = ReturnType<typeof DbConnection.builder>;
 
@@ -24,8 +21,6 @@ export interface SdkConnectorOptions {
   address: string;
   database: string;
   config: Config;
-  /** The class of the sockets; `platformWebSocket` if left out. */
-  webSocket?: unknown;
 }
 
 const subscribeMilliseconds = 60_000;
@@ -43,8 +38,7 @@ export class SdkConnector implements Connector {
 
   async open(): Promise<void> {
     const { builder, address, database, config, name } = this.options;
-    // Where both SDKs look for it.
-    Object.assign(globalThis, { WebSocket: this.options.webSocket ?? platformWebSocket });
+    useSockets();
     this.#connection = await new Promise<DbConnection>((resolve, reject) => {
       builder()
         .withUri(webSocketUrl(address))

@@ -154,6 +154,6 @@ type Builder = ReturnType<typeof DbConnection.builder>;
 
 /** Connects with an SDK. */
 export const sdkConnect =
-  (name: string, builder: () => Builder, webSocket?: unknown) =>
+  (name: string, builder: () => Builder) =>
   (config: Config, address: string, database: string): Connector =>
-    new SdkConnector({ name, builder, address, database, config, webSocket });
+    new SdkConnector({ name, builder, address, database, config });

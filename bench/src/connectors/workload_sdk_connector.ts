@@ -2,7 +2,7 @@
 
 import { type Config, webSocketUrl } from "../config";
 import type { Account, CallArguments, Connector, VerifyTotals } from "./connector";
-import { platformWebSocket } from "./sdk_connector";
+import { useSockets } from "./sockets";
 
 type Call = (args: CallArguments) => Promise<unknown>;
 
@@ -40,8 +40,6 @@ export interface WorkloadSdkOptions {
   config: Config;
   /** Tables to keep in the client's cache. */
   subscribesTo?: readonly string[];
-  /** The class of the sockets; `platformWebSocket` if left out. */
-  webSocket?: unknown;
 }
 
 export class WorkloadSdkConnector implements Connector {
@@ -54,8 +52,7 @@ export class WorkloadSdkConnector implements Connector {
 
   async open(): Promise<void> {
     const { builder, address, database, config, name } = this.options;
-    // Where both SDKs look for it.
-    Object.assign(globalThis, { WebSocket: this.options.webSocket ?? platformWebSocket });
+    useSockets();
     this.#connection = await new Promise<SdkConnection>((resolve, reject) => {
       (builder() as SdkBuilder)
         .withUri(webSocketUrl(address))

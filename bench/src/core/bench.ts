@@ -1,6 +1,5 @@
 // `bench`: prepares each connector, runs its loads, writes a file per run, and prints the tables (section 3.4).
 
-import { loadavg } from "node:os";
 import { type Config, UsageError } from "../config";
 import { type ConnectorDefinition, NotRunning } from "../connectors/connector";
 import { loadConnector } from "../connectors/registry";
@@ -13,7 +12,7 @@ import { fingerprint, type Hardware } from "./hardware";
 import { sessionUntilIdle } from "./idle";
 import { NotNative, nativeTargetOf, requireNativeTarget, runNative } from "./native";
 import { type Block, type Load, planOf } from "./plan";
-import { configOfFile, ensureDirectory, fileNameOf, type RunFile, writeJson } from "./results";
+import { busyReason, configOfFile, ensureDirectory, fileNameOf, type RunFile, writeJson } from "./results";
 import { roundTripMilliseconds } from "./round_trip";
 import { runOnce } from "./runner";
 import { suiteSoftware } from "./software";
@@ -60,14 +59,14 @@ export async function bench(config: Config, test: string, session: Session): Pro
     session.say("native load generator: an experiment of its own, not to be mixed with other results");
   }
   const hardware = fingerprint(session.workDirectory);
-  await sessionUntilIdle(config, session);
+  const busyAtStart = await sessionUntilIdle(config, session);
   const exit = new ExitCode();
   const files: RunFile[] = [];
   for (const block of planOf(config, cases)) {
     const key = block.found.testCase.system;
     if (absent.some(({ system }) => system === key)) continue;
     try {
-      await runBlock(config, test, session, hardware, block, (file) => {
+      await runBlock(config, test, session, { hardware, busyAtStart }, block, (file) => {
         files.push(file);
         if (file.results.some(({ res }) => res.verify.ran && !res.verify.ok)) exit.add(exitCodes.notVerified);
       });
@@ -98,11 +97,17 @@ function warnOfSettings(config: Config, session: Session): void {
   }
 }
 
+interface Machine {
+  hardware: Hardware;
+  /** What was wrong when the invocation was told to start all the same. */
+  busyAtStart: string | undefined;
+}
+
 async function runBlock(
   config: Config,
   test: string,
   session: Session,
-  hardware: Hardware,
+  machine: Machine,
   block: Block,
   onFile: (file: RunFile) => void,
 ): Promise<void> {
@@ -121,7 +126,7 @@ async function runBlock(
         load,
         definition,
         prepared,
-        hardware,
+        machine,
         startedAt,
         rttMs,
       });
@@ -140,13 +145,13 @@ interface LoadOfBlock {
   load: Load;
   definition: ConnectorDefinition;
   prepared: Prepared;
-  hardware: Hardware;
+  machine: Machine;
   startedAt: Date;
   rttMs: number | null;
 }
 
 async function runLoad(config: Config, test: string, session: Session, what: LoadOfBlock): Promise<RunFile> {
-  const { block, load, definition, prepared, hardware, startedAt, rttMs } = what;
+  const { block, load, definition, prepared, machine, startedAt, rttMs } = what;
   const { testCase, file } = block.found;
   const progress = progressPrinter(testCase.system, config.seconds);
   const native = config.loadGenerator === "native" ? nativeTargetOf(config, definition, prepared) : undefined;
@@ -165,6 +170,8 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
     ? runNative({ ...common, system: testCase.system, target: native })
     : runOnce({ ...common, testCase, ...(prepared.crash && { crash: prepared.crash }) });
   const res = await run.finally(() => progress.end());
+  const machineBusy = busyReason(machine.busyAtStart, [res.cpu]);
+  if (machineBusy !== undefined) session.say(`this run is not to be published: ${machineBusy}`);
   const { seconds, accounts } = config;
   const { alpha, concurrency } = load;
   return {
@@ -179,6 +186,7 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
     runs: config.runs,
     tag: config.tag,
     startedAt: startedAt.toISOString(),
+    ...(machineBusy !== undefined && { machineBusy }),
     config: {
       ...configOfFile(config),
       ...(load.inFlight !== undefined && { benchPipelined: true, maxInflightPerWorker: load.inFlight }),
@@ -192,7 +200,7 @@ async function runLoad(config: Config, test: string, session: Session, what: Loa
       rttMs,
     },
     software: { ...suiteSoftware(), ...prepared.software },
-    hardware: { ...hardware, loadAverage1: loadavg()[0] ?? 0 },
+    hardware: machine.hardware,
     results: [
       {
         system: testCase.system,

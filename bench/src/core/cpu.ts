@@ -1,7 +1,9 @@
-// What the processes of a system use: CPU time, memory, bytes written (section 14.4). Read from /proc.
+// What the processes of a system use: CPU time and memory, and what the disk below its data writes (section 14.4).
 
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { deviceWrittenBytes, machineCpuSeconds } from "./machine";
 
 /** `sysconf(_SC_CLK_TCK)`, which is 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100;
@@ -10,8 +12,6 @@ export interface Usage {
   cpuSeconds: number;
   /** Resident memory: what is the processes' own, and what they share counted once. */
   residentBytes: number;
-  /** Caused to be written to block devices. */
-  writtenBytes: number;
 }
 
 interface ProcessStat {
@@ -76,23 +76,18 @@ function memoryOf(pid: number): { own: number; shared: number } {
   return { own: kilobytes("RssAnon") * 1024, shared: (kilobytes("RssShmem") + kilobytes("RssFile")) * 1024 };
 }
 
-const writtenBy = (pid: number) =>
-  Number(/^write_bytes: (\d+)/m.exec(read(`/proc/${pid}/io`) ?? "")?.[1] ?? 0);
-
 /** What these processes and their descendants have used until now. */
 export function usageOf(roots: readonly number[]): Usage {
   const stats = trees(roots);
   let ownBytes = 0;
   let sharedBytes = 0;
-  let writtenBytes = 0;
   for (const { pid } of stats) {
     const memory = memoryOf(pid);
     ownBytes += memory.own;
     sharedBytes = Math.max(sharedBytes, memory.shared);
-    writtenBytes += writtenBy(pid);
   }
   const cpuSeconds = stats.reduce((sum, stat) => sum + stat.cpuTicks, 0) / ticksPerSecond;
-  return { cpuSeconds, residentBytes: ownBytes + sharedBytes, writtenBytes };
+  return { cpuSeconds, residentBytes: ownBytes + sharedBytes };
 }
 
 /** The processes that listen on these TCP ports of this machine. */
@@ -147,7 +142,6 @@ export interface RoleUsage {
   cpu_avg_pct: number;
   cpu_peak_pct: number;
   peak_rss_bytes: number;
-  written_bytes: number;
 }
 
 export interface CpuReport {
@@ -159,6 +153,10 @@ export interface CpuReport {
   client_bound: boolean;
   ops_per_cpu_s: number | null;
   ops_per_cpu_pct: number | null;
+  /** Written by the block device below the server's data; null where there is none. Absent in older files. */
+  device_written_bytes?: number | null;
+  /** Share of the machine's processors that neither server nor client used, but others did. Absent in older files. */
+  others_share?: number | null;
   data_bytes_before: number | null;
   data_bytes_after: number | null;
 }
@@ -166,8 +164,13 @@ export interface CpuReport {
 /** Below this share of idle time the client is the limit (section 12). */
 const idleShareLeast = 0.2;
 
+/** Above this share of the machine that others use, a run was not alone (section 12). */
+export const othersShareMost = 0.1;
+
 interface Sample {
   at: number;
+  machineCpuSeconds: number | null;
+  deviceBytes: number | null;
   server: Usage | null;
   client: Usage;
   idleMs: number;
@@ -195,6 +198,8 @@ export class CpuAccount {
   sample(isSteady: boolean, steadySamples: number): void {
     const sample = {
       at: this.now(),
+      machineCpuSeconds: machineCpuSeconds(),
+      deviceBytes: deviceWrittenBytes(this.dataDirectory),
       server: this.serverProcesses && usageOf(this.serverProcesses),
       client: this.clientUsage(),
       idleMs: this.idleMilliseconds(),
@@ -221,6 +226,9 @@ export class CpuAccount {
       client_bound: idleShare < idleShareLeast,
       ops_per_cpu_s: perCpuSecond,
       ops_per_cpu_pct: perCpuSecond === null ? null : perCpuSecond / 100,
+      device_written_bytes:
+        first.deviceBytes === null || last.deviceBytes === null ? null : last.deviceBytes - first.deviceBytes,
+      others_share: othersShare(first, last, seconds),
       data_bytes_before: this.#bytesBefore,
       data_bytes_after: this.dataDirectory === undefined ? null : directoryBytes(this.dataDirectory),
     };
@@ -244,9 +252,15 @@ export class CpuAccount {
       cpu_avg_pct: average,
       cpu_peak_pct: Math.max(peak, average),
       peak_rss_bytes: Math.max(...this.#samples.map((sample) => of(sample).residentBytes)),
-      written_bytes: last.writtenBytes - first.writtenBytes,
     };
   }
+}
+
+function othersShare(first: Sample, last: Sample, seconds: number): number | null {
+  if (first.machineCpuSeconds === null || last.machineCpuSeconds === null) return null;
+  const used = (sample: Sample) => (sample.server?.cpuSeconds ?? 0) + sample.client.cpuSeconds;
+  const others = last.machineCpuSeconds - first.machineCpuSeconds - (used(last) - used(first));
+  return Math.max(0, others / (seconds * availableParallelism()));
 }
 
 function ownUsage(): Usage {
@@ -254,6 +268,5 @@ function ownUsage(): Usage {
   return {
     cpuSeconds: (user + system) / 1e6,
     residentBytes: process.memoryUsage.rss(),
-    writtenBytes: writtenBy(process.pid),
   };
 }

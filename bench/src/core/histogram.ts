@@ -14,7 +14,7 @@ export interface LatencySummary {
 }
 
 export class LatencyHistogram {
-  readonly #hdr: HdrHistogram = hdr.build({
+  #hdr: HdrHistogram = hdr.build({
     bitBucketSize: 32,
     numberOfSignificantValueDigits: 3,
     lowestDiscernibleValue: 1,
@@ -69,6 +69,14 @@ export class LatencyHistogram {
       max_ms: this.percentile(100),
       mean_ms: this.count === 0 ? 0 : this.#sumMicroseconds / this.count / 1000,
     };
+  }
+
+  /** What `encode` wrote, e.g. to add up runs. Its mean is that of the buckets. */
+  static decode(text: string): LatencyHistogram {
+    const histogram = new LatencyHistogram();
+    histogram.#hdr = hdr.decodeFromCompressedBase64(text);
+    histogram.#sumMicroseconds = histogram.#hdr.mean * histogram.#hdr.totalCount;
+    return histogram;
   }
 
   /** Base64 of the compressed encoding, version 2. */

@@ -23,22 +23,25 @@ export interface IdleOptions {
   clock?: Pick<Clock, "now" | "sleep">;
 }
 
-/** Resolves when the machine is idle; rejects with `MachineBusy` if it does not get idle in time. */
-export async function untilIdle(options: IdleOptions): Promise<void> {
+/**
+ * Resolves when the machine is idle; rejects with `MachineBusy` if it does not get idle in time. If it was told not to
+ * wait, the answer is what is wrong, for the results.
+ */
+export async function untilIdle(options: IdleOptions): Promise<string | undefined> {
   const { isForced, hardwareThreads, say, load = () => loadavg()[0] ?? 0, clock = realClock } = options;
   const most = loadShareMost * hardwareThreads;
   const isIdle = () => load() < most;
-  if (isIdle()) return;
+  if (isIdle()) return undefined;
   const state = () => `the load average is ${load().toFixed(2)}, and should be below ${most.toFixed(2)}`;
   if (isForced) {
     say(`warning: ${state()}: something else runs on this machine (--force: the results say so)`);
-    return;
+    return `at the start, ${state()}`;
   }
   say(`${state()}: waiting up to ${waitMillisecondsMax / 1000} s; --force starts at once`);
   const deadline = clock.now() + waitMillisecondsMax;
   while (clock.now() < deadline) {
     await clock.sleep(pauseMilliseconds);
-    if (isIdle()) return;
+    if (isIdle()) return undefined;
   }
   throw new MachineBusy(
     `${state()}: something else runs on this machine, and figures taken beside it say nothing. End it, or give --force`,
@@ -46,5 +49,5 @@ export async function untilIdle(options: IdleOptions): Promise<void> {
 }
 
 /** Once per invocation, before its first run: what the suite does itself would count later. */
-export const sessionUntilIdle = ({ force }: Config, { say }: Session): Promise<void> =>
+export const sessionUntilIdle = ({ force }: Config, { say }: Session): Promise<string | undefined> =>
   untilIdle({ isForced: force, hardwareThreads: availableParallelism(), say });

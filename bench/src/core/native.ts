@@ -136,6 +136,7 @@ export interface NativeReport {
   failed: Record<string, number>;
   disconnects: Record<string, number>;
   unanswered: number;
+  unfinished: number;
   unsent: number;
   skipped: number;
   strict: string | null;
@@ -317,7 +318,9 @@ export function resultOf(
     },
     completedTotal: report.transfers,
     errors: errorSamples.reduce((sum, { count }) => sum + count, 0),
-    timeouts: report.unanswered + report.unsent,
+    timeouts: report.unanswered,
+    unsent: report.unsent,
+    unfinished: report.unfinished,
     noops: report.noops,
     skipped: report.skipped,
     errorSamples,
@@ -328,5 +331,6 @@ export function resultOf(
     cpu: cpu?.report() ?? null,
     invalid,
     latencyHistogram: latencies.encode(),
+    steadyLatencyHistogram: latencies.encode(),
   };
 }

@@ -41,6 +41,11 @@ export class OperationsInFlight {
     this.count--;
   }
 
+  /** All, in the order of their start. */
+  *all(): Generator<Operation> {
+    for (let operation = this.#first; operation; operation = operation.next) yield operation;
+  }
+
   /** The first one if its time is over. */
   expired(now: number): Operation | undefined {
     return this.#first && this.#first.deadline <= now ? this.#first : undefined;

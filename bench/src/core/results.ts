@@ -4,7 +4,7 @@ import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, UsageError } from "../config";
 import type { Fairness } from "../connectors/connector";
-import type { CpuReport } from "./cpu";
+import { type CpuReport, othersShareMost } from "./cpu";
 import type { Hardware } from "./hardware";
 import type { RangeStatistics } from "./statistics";
 import type { SeriesPoint } from "./window";
@@ -45,6 +45,10 @@ export interface RunResult {
   completedTotal: number;
   errors: number;
   timeouts: number;
+  /** Open loop: operations that were due and not started before the end. Absent in older files. */
+  unsent?: number;
+  /** Operations without an answer when the window ended: in the latencies with their age. Absent in older files. */
+  unfinished?: number;
   noops: number;
   skipped: number;
   errorSamples: { message: string; count: number }[];
@@ -56,6 +60,8 @@ export interface RunResult {
   /** Why this run must not be compared with others; empty for a good one. */
   invalid: string[];
   latencyHistogram: string;
+  /** The same without the warm-up. Absent in older files. */
+  steadyLatencyHistogram?: string;
 }
 
 export interface RunEntry {
@@ -82,6 +88,8 @@ export interface RunFile {
   runs: number;
   tag: string;
   startedAt: string;
+  /** Why the machine was not idle; such a run is marked and never published. */
+  machineBusy?: string;
   config: {
     benchPipelined?: boolean;
     maxInflightPerWorker?: number;
@@ -102,6 +110,26 @@ export interface RunFile {
   hardware: Hardware;
   results: RunEntry[];
 }
+
+/** What other programs did during a run, if it was too much. */
+export function busyReason(
+  atStart: string | undefined,
+  cpus: readonly (CpuReport | null)[],
+): string | undefined {
+  const shares = cpus.map((cpu) => cpu?.others_share ?? 0);
+  const most = Math.max(0, ...shares);
+  if (most > othersShareMost) return `other programs used ${(most * 100).toFixed(0)} % of the machine`;
+  return atStart;
+}
+
+/** Operations that did not succeed, as a share of all that had an outcome or were due. */
+export function failureShare(res: Pick<RunResult, "samples" | "errors" | "timeouts" | "unsent">): number {
+  const failures = res.errors + res.timeouts + (res.unsent ?? 0);
+  return failures === 0 ? 0 : failures / (failures + res.samples);
+}
+
+/** Above it a run is no measurement of latency: the slowest operations are those that failed. */
+export const failureShareMost = 0.01;
 
 /** `2026-01-02T03-04-05-678Z` */
 export const timestamp = (date: Date): string => date.toISOString().replace(/[:.]/g, "-");

@@ -259,6 +259,8 @@ function resultOf(
     completedTotal: window.completedTotal,
     errors: window.errors,
     timeouts: window.timeouts,
+    unsent: window.unsent,
+    unfinished: window.unfinished,
     noops: window.noops,
     skipped: window.skipped,
     errorSamples: window.errorSamples,
@@ -269,5 +271,6 @@ function resultOf(
     cpu,
     invalid,
     latencyHistogram: window.histogram.encode(),
+    steadyLatencyHistogram: window.steadyHistogram.encode(),
   };
 }

@@ -46,9 +46,17 @@ export interface WindowResult {
   completedTotal: number;
   errors: number;
   timeouts: number;
+  /** Open loop: operations that were due and could not be started before the end. */
+  unsent: number;
+  /** Operations without an answer when the window ended. */
+  unfinished: number;
   noops: number;
   skipped: number;
   errorSamples: { message: string; count: number }[];
+  /**
+   * Latencies of what succeeded, and the ages of what had timed out or was without an answer when the window ended: else
+   * the slowest operations of a system that stalls would be missing.
+   */
   histogram: LatencyHistogram;
   /** From the warm-up boundary on. */
   steadyHistogram: LatencyHistogram;
@@ -74,6 +82,9 @@ export class MeasuredWindow {
   readonly #inFlightOfWorker: Uint32Array;
   readonly #cursor: Uint32Array;
   readonly #interval = new LatencyHistogram();
+  /** Successes of the interval; its histogram has more. */
+  #intervalSamples = 0;
+  #isClosed = false;
   readonly #errors = new Map<string, number>();
   readonly #result: WindowResult;
   #start = 0;
@@ -97,6 +108,8 @@ export class MeasuredWindow {
       completedTotal: 0,
       errors: 0,
       timeouts: 0,
+      unsent: 0,
+      unfinished: 0,
       noops: 0,
       skipped: 0,
       errorSamples: [],
@@ -130,6 +143,7 @@ export class MeasuredWindow {
       stopSeries();
       stopTimeouts();
     }
+    this.#close();
     this.#result.partialPoint = this.#takePoint(Math.min(this.#clock.now(), this.#endAt));
     onInterval?.(undefined);
     this.#result.errorSamples = [...this.#errors].map(([message, count]) => ({ message, count }));
@@ -176,10 +190,34 @@ export class MeasuredWindow {
       const due = this.#start + (i * 1000) / rate;
       if (due >= this.#endAt) return;
       while (this.#clock.now() < due) await this.#clock.sleep(0);
-      if (this.#clock.now() >= this.#endAt) return;
+      if (this.#clock.now() >= this.#endAt) {
+        this.#countUnsent(i, rate);
+        return;
+      }
       while (!this.#launch(i % workers, due)) await this.#clock.sleep(0);
       // Others get their turn although this loop is behind.
       if (i % launchesAtOnce === launchesAtOnce - 1) await this.#clock.sleep(0);
+    }
+  }
+
+  /** The open loop fell behind: from operation `first` on, what was due before the end counts with its age. */
+  #countUnsent(first: number, rate: number): void {
+    for (let i = first; ; i++) {
+      const due = this.#start + (i * 1000) / rate;
+      if (due >= this.#endAt) return;
+      this.#result.unsent++;
+      this.#interval.record(this.#endAt - due);
+    }
+  }
+
+  /** Once, at the first moment after the end: what has no answer counts with its age. */
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const operation of this.#inFlight.all()) {
+      if (operation.startedAt >= this.#endAt) continue;
+      this.#result.unfinished++;
+      this.#interval.record(this.#endAt - operation.startedAt);
     }
   }
 
@@ -232,6 +270,7 @@ export class MeasuredWindow {
   #succeeded(operation: Operation, result: unknown): void {
     if (operation.isSettled) return;
     const now = this.#clock.now();
+    if (now > this.#endAt) this.#close();
     this.#result.completedTotal++;
     const isNoop =
       typeof result === "object" && result !== null && "applied" in result && result.applied === false;
@@ -239,6 +278,7 @@ export class MeasuredWindow {
     else this.#options.ledger?.acknowledged(operation.from, operation.to, amount);
     if (now <= this.#endAt) {
       this.#result.samples++;
+      this.#intervalSamples++;
       this.#interval.record(now - operation.startedAt);
     }
     this.#settle(operation);
@@ -246,6 +286,7 @@ export class MeasuredWindow {
 
   #failed(operation: Operation, error: unknown): void {
     if (operation.isSettled) return;
+    if (this.#clock.now() > this.#endAt) this.#close();
     this.#result.errors++;
     if (!isRefusal(error)) this.#options.ledger?.outcomeUnknown(operation.from, operation.to);
     this.#note(error instanceof Error ? error.message : String(error));
@@ -254,8 +295,10 @@ export class MeasuredWindow {
 
   #expire(): void {
     const now = this.#clock.now();
+    if (now > this.#endAt) this.#close();
     for (let operation = this.#inFlight.expired(now); operation; operation = this.#inFlight.expired(now)) {
       this.#result.timeouts++;
+      if (now <= this.#endAt) this.#interval.record(now - operation.startedAt);
       this.#options.ledger?.outcomeUnknown(operation.from, operation.to);
       const label = this.#options.workers[operation.worker]!.name;
       this.#note(`[runOne] ${label} timed out after ${Math.round(operation.timeoutMs)}ms`, "timed out");
@@ -293,7 +336,7 @@ export class MeasuredWindow {
 
   #takePoint(now: number): SeriesPoint {
     const dtMs = Math.max(0, now - this.#intervalStart);
-    const samples = this.#interval.count;
+    const samples = this.#intervalSamples;
     const tSec = Math.round((now - this.#start) / 100) / 10;
     const point: SeriesPoint = {
       tSec,
@@ -307,6 +350,7 @@ export class MeasuredWindow {
     this.#result.histogram.add(this.#interval);
     if (tSec >= this.#options.warmupSec) this.#result.steadyHistogram.add(this.#interval);
     this.#interval.reset();
+    this.#intervalSamples = 0;
     this.#intervalStart = now;
     return point;
   }

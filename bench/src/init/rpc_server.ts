@@ -42,9 +42,10 @@ export interface RpcDefinitionOptions {
   serverFile: string;
   /** `SQLITE_RPC_URL`, say: a server that runs already; it is used as it is. */
   urlVariable: string;
-  defaultUrl: string;
+  /** Where such a server usually is; without it, one is started each time. */
+  defaultUrl: string | undefined;
   /** Where a flag may name that server as well. */
-  urlOfFlag?: (config: Config) => string;
+  urlOfFlag?: ((config: Config) => string) | undefined;
   startCommand: string;
   systemClass?: Fairness["systemClass"];
   transport?: string;
@@ -82,8 +83,9 @@ export function rpcDefinition(options: RpcDefinitionOptions): ConnectorDefinitio
           `${options.urlVariable}: no server at ${given}: start it with \`${startCommand}\``,
         );
       }
-      const isFound = given !== undefined || !config.prep || (await isHealthy(options.defaultUrl));
       const url = given ?? options.defaultUrl;
+      const isFound =
+        url !== undefined && (given !== undefined || !config.prep || (await isHealthy(options.defaultUrl!)));
       const started = isFound ? await found(url, say, key, startCommand) : await start(options, context);
       const root = new RpcConnector({ name: key, url: started.url, initialBalance: config.initialBalance });
       const reseed = async () => {
@@ -149,7 +151,8 @@ async function start(options: RpcDefinitionOptions, context: PrepareContext): Pr
         SEED_ACCOUNTS: String(config.accounts),
         SEED_INITIAL_BALANCE: String(config.initialBalance),
         MAX_POOL: String(config.poolMax),
-        [options.portVariable]: context.asService ? new URL(options.defaultUrl).port : "0",
+        [options.portVariable]:
+          context.asService && options.defaultUrl !== undefined ? new URL(options.defaultUrl).port : "0",
         ...backing.environment,
       },
       logFile: join(workDirectory, `${options.key}.log`),

@@ -132,7 +132,10 @@ function endLabels(
 
 export interface Bar {
   name: string;
+  /** Whose server it is: bars of one server have one colour. */
+  server: string;
   system: string;
+  /** The mean of the runs. */
   value: number;
   /** Half the length of the error bar. */
   error: number;
@@ -140,18 +143,19 @@ export interface Bar {
   note: string;
 }
 
-const barHeight = 20;
+const barHeight = 24;
 const barGap = 9;
-const barLeft = 170;
-const barRight = 190;
+const barLeft = 240;
+const barRight = 170;
 
 /** Horizontal bars from 0, the longest first, each with its value beside it. */
-export function barChart(title: string, subtitle: string, bars: readonly Bar[]): string {
+export function barChart(title: string, subtitles: readonly string[], bars: readonly Bar[]): string {
   const most = Math.max(1e-9, ...bars.map((bar) => bar.value + bar.error));
   const span = width - barLeft - barRight;
-  const total = margin.top + bars.length * (barHeight + barGap) + 6;
+  const top = 24 + subtitles.length * 16;
+  const total = top + bars.length * (barHeight + barGap) + 6;
   const rows = bars.map((bar, i) => {
-    const y = margin.top + i * (barHeight + barGap);
+    const y = top + i * (barHeight + barGap);
     const { hue } = styleOf(bar.system);
     const length = Math.max(1, (bar.value / most) * span);
     const middle = y + barHeight / 2;
@@ -163,16 +167,20 @@ export function barChart(title: string, subtitle: string, bars: readonly Bar[]):
         : "";
     const textAt = Math.max(barLeft + length, to) + 8;
     return [
-      `<text class="label" x="${barLeft - 8}" y="${middle + 4}" text-anchor="end">${escapeXml(bar.name)}</text>`,
+      `<text class="label" x="${barLeft - 8}" y="${middle - 2}" text-anchor="end">${escapeXml(bar.name)}</text>`,
+      `<text class="note" x="${barLeft - 8}" y="${middle + 10}" text-anchor="end">${escapeXml(bar.server)}</text>`,
       `<rect class="bar hue${hue}" x="${barLeft}" y="${y}" width="${round(length)}" height="${barHeight}" rx="2"/>`,
       error,
       `<text class="label strong" x="${round(textAt)}" y="${middle + 4}">${escapeXml(bar.text)}<tspan class="note" dx="6">${escapeXml(bar.note)}</tspan></text>`,
     ].join("");
   });
-  const heading =
-    `<text class="title" x="8" y="18">${escapeXml(title)}</text>` +
-    `<text class="subtitle" x="8" y="34">${escapeXml(subtitle)}</text>`;
-  return svg(title, [heading, ...rows].join("\n"), total);
+  const heading = [
+    `<text class="title" x="8" y="18">${escapeXml(title)}</text>`,
+    ...subtitles.map(
+      (text, i) => `<text class="subtitle" x="8" y="${34 + 16 * i}">${escapeXml(text)}</text>`,
+    ),
+  ];
+  return svg(title, [...heading, ...rows].join("\n"), total);
 }
 
 const svg = (title: string, content: string, chartHeight: number) =>

@@ -25,6 +25,7 @@ export function formatBytes(bytes: number): string {
 
 /** What to say of a row that does not go over HTTP or a WebSocket as all of its kind do, or that could do either. */
 export function transportNotes(system: string, transport: string): string[] {
-  const isUsual = ["HTTP", "WebSocket"].includes(transport) && system !== "sqlite_batched_rpc";
+  const isUsual =
+    ["HTTP", "WebSocket", "WebSocket by ws"].includes(transport) && system !== "sqlite_batched_rpc";
   return isUsual ? [] : [`over ${transport}`];
 }

@@ -1,12 +1,12 @@
 // One self-contained HTML page per set of runs: charts, a table, and what a reader must know to judge them.
 
 import type { Absence } from "../core/bench";
-import type { RunFile } from "../core/results";
+import { failureShareMost, type RunFile } from "../core/results";
 import { barChart, escapeXml, lineChart, type Percentile } from "./chart";
-import { formatBytes, formatInteger, formatLatency, formatPercent } from "./format";
+import { formatBytes, formatInteger, formatPercent } from "./format";
 import { type Column, htmlTable, machineOf, page } from "./html";
 import { isOf, type Load, linesOf, loadsOf, type RunLine } from "./series";
-import { type SummaryRow, summaryRows } from "./summary";
+import { latencyText, notesOf, type SummaryRow, summaryRows } from "./summary";
 
 export interface ChartOptions {
   metric: "both" | "tps" | "latency";
@@ -47,16 +47,33 @@ export function chartsOf(lines: readonly RunLine[], options: ChartOptions): stri
   return charts;
 }
 
-/** Mean throughput with its spread, for one load; systems of other classes have bars of their own. */
-export function barsOf(rows: readonly SummaryRow[]): string[] {
+/** What a picture says of itself, wherever it is shown. */
+export function originOf(files: readonly RunFile[]): string {
+  const unique = (texts: string[]) => [...new Set(texts)].join(" and ");
+  const commits = unique(files.map(({ software }) => software["suiteCommit"] ?? "unknown"));
+  const machines = unique(files.map(({ hardware }) => `${hardware.hardwareThreads} × ${hardware.cpu}`));
+  return `commit ${commits}; ${machines}, shared with the client`;
+}
+
+/** Mean throughput of the runs with its uncertainty, for one load; systems of other classes have bars of their own. */
+export function barsOf(rows: readonly SummaryRow[], origin: string): string[] {
   const { comparable, others } = byClass(rows);
-  const subtitle = "acknowledged transfers per second; line: spread of the seconds";
+  const load = rows[0] ? `${loadText(rows[0])}, ${rows[0].clients} connections` : "";
+  const chart = (title: string, chosen: readonly SummaryRow[]) =>
+    barChart(title, [`${spreadText(chosen)}. ${load}`, origin], chosen.map(barOf));
   return [
-    ...(comparable.length > 0 ? [barChart("Throughput, mean", subtitle, comparable.map(barOf))] : []),
-    ...(others.length > 0
-      ? [barChart("Not to be compared with the others", subtitle, others.map(barOf))]
-      : []),
+    ...(comparable.length > 0 ? [chart("Acknowledged transfers per second, mean", comparable)] : []),
+    ...(others.length > 0 ? [chart("Not to be compared with the others", others)] : []),
   ];
+}
+
+/** What the bars and the lines on them are, by the number of runs that the rows have. */
+function spreadText(rows: readonly SummaryRow[]): string {
+  const least = Math.min(...rows.map(({ runs }) => runs));
+  const most = Math.max(...rows.map(({ runs }) => runs));
+  const runs = least === most ? String(least) : `${least} to ${most}`;
+  if (least >= 3) return `Mean of ${runs} runs; line: 95 % interval`;
+  return most === 1 ? "One run each; line: spread of its seconds" : `Mean of ${runs} runs; line: spread`;
 }
 
 function byClass(rows: readonly SummaryRow[]): { comparable: SummaryRow[]; others: SummaryRow[] } {
@@ -69,6 +86,7 @@ function byClass(rows: readonly SummaryRow[]): { comparable: SummaryRow[]; other
 
 const barOf = (row: SummaryRow) => ({
   name: row.system,
+  server: row.server,
   system: row.system,
   value: row.didNotComplete ? 0 : row.tps,
   error: row.didNotComplete ? 0 : (row.tpsConfidence95 ?? row.tpsStddev),
@@ -78,6 +96,8 @@ const barOf = (row: SummaryRow) => ({
 
 function noteOf(row: SummaryRow): string {
   if (row.invalid.length > 0) return "invalid";
+  if (row.busy.length > 0) return "busy machine";
+  if (row.failureShare > failureShareMost) return `${formatPercent(row.failureShare)} failed`;
   if (row.systemClass !== "full-stack") return row.systemClass.replace("-", " ");
   return row.clientBound ? "client-bound" : "";
 }
@@ -96,7 +116,11 @@ export function htmlPage(test: string, files: readonly RunFile[], absent: readon
     const ofLoad = rows.filter(isOf(load));
     const linesOfLoad = lines.filter(isOf(load));
     const p50 = chartsOf(linesOfLoad, { ...defaultChartOptions, metric: "latency", percentile: "p50" });
-    const charts = [barsOf(ofLoad).join("\n"), ...chartsOf(linesOfLoad, defaultChartOptions), ...p50];
+    const charts = [
+      barsOf(ofLoad, originOf(files)).join("\n"),
+      ...chartsOf(linesOfLoad, defaultChartOptions),
+      ...p50,
+    ];
     const { comparable, others } = byClass(ofLoad);
     parts.push(
       `<h2>${escapeXml(loadText(load))}</h2>`,
@@ -124,7 +148,7 @@ const readingNative =
   "A native load generator drives every system that it can reach, on this machine, with the same sequence of transfers. Only acknowledged transfers count. This is an experiment of its own: do not mix it with rows of the client program in TypeScript.";
 const reading = [
   "A row is <b>invalid</b> if the balances were wrong after the run, and <b>client-bound</b> if the client had less than 20&nbsp;% idle time: the system can do more than the row says.",
-  "TPS is the mean of whole seconds after the warm-up; ± is the spread of those seconds, or the 95&nbsp;% interval over runs from three runs on. Latencies are medians of the seconds' percentiles.",
+  "TPS is the mean of whole seconds after the warm-up; ± is the spread of those seconds, or, from three runs on, the 95&nbsp;% interval of their mean. Latencies are of all runs together; what was without an answer at the end counts with its age. A row in which more than 1&nbsp;% failed is no measurement of latency.",
   "Server CPU is everything but the client: database, server in front, platform. Rows of class <b>database direct</b> or <b>not durable</b> do less than the others and are not ranked with them.",
 ];
 
@@ -144,13 +168,16 @@ const orNone = <T>(value: T | null, format: (value: T) => string) => (value === 
 
 const columns: Column<SummaryRow>[] = [
   ["system", (row) => row.system],
+  ["server", (row) => row.server, "text"],
   ["TPS", (row) => (row.didNotComplete ? "did not complete" : formatInteger(row.tps))],
   ["±", (row) => formatInteger(row.tpsConfidence95 ?? row.tpsStddev)],
-  ["p50 ms", (row) => formatLatency(row.p50_ms)],
-  ["p99 ms", (row) => formatLatency(row.p99_ms)],
+  ["p50 ms", (row) => latencyText(row, row.p50_ms)],
+  ["p99 ms", (row) => latencyText(row, row.p99_ms)],
+  ["max ms", (row) => latencyText(row, row.max_ms)],
+  ["failed", (row) => formatPercent(row.failureShare)],
   ["TPS per<br>CPU-second", (row) => orNone(row.opsPerCpuSecond, formatInteger)],
   ["server<br>CPU s", (row) => orNone(row.serverCpuSeconds, (seconds) => seconds.toFixed(1))],
-  ["written<br>per transfer", (row) => orNone(row.writtenBytesPerOp, formatBytes)],
+  ["disk writes<br>per transfer", (row) => orNone(row.writtenBytesPerOp, formatBytes)],
   ["peak<br>memory", (row) => orNone(row.peakServerMemoryBytes, formatBytes)],
   ["client<br>idle", (row) => orNone(row.clientIdleShare, formatPercent)],
   ["clients", (row) => String(row.clients)],
@@ -162,7 +189,7 @@ const columns: Column<SummaryRow>[] = [
   ["verified", (row) => row.verify],
   ["isolation", (row) => row.isolation, "text"],
   ["durability", (row) => row.durability, "text"],
-  ["notes", (row) => [...row.invalid, noteOf(row)].filter(Boolean).join("; "), "text"],
+  ["notes", (row) => notesOf(row).join("; "), "text"],
 ];
 
 const table = (rows: readonly SummaryRow[]) => htmlTable(columns, rows, (row) => row.invalid.length > 0);

@@ -9,7 +9,7 @@ import { UsageError } from "../config";
 import type { RunFile } from "../core/results";
 import { packageDirectory } from "../init/commands";
 import type { WorkloadFile } from "../workloads/results";
-import { barsOf, type ChartOptions, chartsOf, htmlPage } from "./page";
+import { barsOf, type ChartOptions, chartsOf, htmlPage, originOf } from "./page";
 import { findBrowser, writePng } from "./png";
 import { isOf, linesOf, loadsOf } from "./series";
 import { summaryRows } from "./summary";
@@ -17,7 +17,12 @@ import { chartStyle } from "./theme";
 import { workloadPage } from "./workload_page";
 
 /** The runs below these files and directories, those of test-1 and those of workloads; other JSON files are passed over. */
-export function readRuns(paths: readonly string[]): { runs: RunFile[]; workloads: WorkloadFile[] } {
+export function readRuns(paths: readonly string[]): {
+  runs: RunFile[];
+  workloads: WorkloadFile[];
+  /** Runs that are left out, since the machine was busy. */
+  busy: number;
+} {
   const files = paths.flatMap((path) => {
     if (!existsSync(path)) throw new UsageError(`${path} is not there`);
     if (!statSync(path).isDirectory()) return [path];
@@ -27,14 +32,19 @@ export function readRuns(paths: readonly string[]): { runs: RunFile[]; workloads
   });
   const runs: RunFile[] = [];
   const workloads: WorkloadFile[] = [];
+  let busy = 0;
   for (const path of files) {
     const file = JSON.parse(readFileSync(path, "utf8")) as Partial<RunFile> | Partial<WorkloadFile>;
     if (file.schemaVersion !== 1 || file.results?.[0]?.res?.timeSeries === undefined) continue;
+    if (file.machineBusy !== undefined) {
+      busy++;
+      continue;
+    }
     // Workloads have no alpha.
     if (file.alpha === null) workloads.push(file as WorkloadFile);
     else runs.push(file as RunFile);
   }
-  return { runs, workloads };
+  return { runs, workloads, busy };
 }
 
 export async function plot(
@@ -62,7 +72,8 @@ export async function plot(
     });
     if (!browser) continue;
     await writePng(browser, charts, `${name}.png`);
-    const bars = barsOf(rows.filter((row) => isOf(load)(row) && !options.exclude.includes(row.system)));
+    const shown = rows.filter((row) => isOf(load)(row) && !options.exclude.includes(row.system));
+    const bars = barsOf(shown, originOf(files));
     await writePng(browser, bars, `${of}-bars.png`);
     written.push(`${name}.png`, `${of}-bars.png`);
   }
@@ -99,7 +110,8 @@ async function main(): Promise<void> {
     exclude: options["exclude"] === undefined ? [] : String(options["exclude"]).split(","),
   };
   const paths = args.length > 0 ? args.map((path) => resolve(path)) : [join(packageDirectory, "runs")];
-  const { runs, workloads } = readRuns(paths);
+  const { runs, workloads, busy } = readRuns(paths);
+  if (busy > 0) console.error(`${busy} runs left out: the machine was busy`);
   if (runs.length + workloads.length === 0) throw new UsageError(`no runs in ${paths.join(", ")}`);
   const directory = resolve(
     options["out"] === undefined ? join(packageDirectory, "runs") : String(options["out"]),

@@ -4,11 +4,11 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UsageError } from "../config";
 import type { Hardware } from "../core/hardware";
-import type { RunFile } from "../core/results";
+import { failureShare, failureShareMost, type RunFile } from "../core/results";
 import { mean } from "../core/statistics";
 import type { SerialExtras } from "../workloads/operation_table";
 import type { OperationResult, WorkloadFile } from "../workloads/results";
-import { formatBytes, formatInteger, transportNotes } from "./format";
+import { formatBytes, formatInteger, formatPercent, transportNotes } from "./format";
 import { summaryRows } from "./summary";
 
 /** `rate` is the throughput, in what the test counts. */
@@ -39,7 +39,7 @@ export interface MeasuredRow {
 
 export interface Measurements {
   rows: MeasuredRow[];
-  /** Runs that were left out since they are not valid. */
+  /** Runs that were left out since they are not valid, or the machine was busy. */
   invalidRuns: number;
   machines: string[];
   commits: string[];
@@ -97,7 +97,9 @@ function keyOf(file: RunFile | WorkloadFile): string {
 
 /** The runs of one load and system in one directory are averaged; of several directories the newest counts. */
 export function measurementsOf(runs: readonly NamedRun[]): Measurements {
-  const valid = runs.filter(({ file }) => file.results[0]!.res.invalid.length === 0);
+  const valid = runs.filter(
+    ({ file }) => file.results[0]!.res.invalid.length === 0 && file.machineBusy === undefined,
+  );
   const groups = new Map<string, NamedRun[]>();
   for (const run of valid) {
     const key = keyOf(run.file);
@@ -149,7 +151,10 @@ function rowsOf(group: readonly NamedRun[]): MeasuredRow[] {
   if (!isWorkload(file)) {
     const row = summaryRows(files as RunFile[])[0]!;
     const perCpu = row.opsPerCpuSecond === null ? {} : { ops_per_cpu_pct: row.opsPerCpuSecond / 100 };
-    const values: Values = { rate: row.tps, p50_ms: row.p50_ms, p99_ms: row.p99_ms, ...perCpu };
+    const isLatency = row.failureShare <= failureShareMost;
+    const latencies = isLatency ? { p50_ms: row.p50_ms, p99_ms: row.p99_ms } : {};
+    const values: Values = { rate: row.tps, ...latencies, ...perCpu };
+    if (!isLatency) notes.push(`${formatPercent(row.failureShare)} failed`);
     if (row.didNotComplete) notes.push("did not complete");
     return [{ ...common, load: transferLoad(file), values, notes }];
   }
@@ -185,9 +190,10 @@ function workloadValues(files: readonly WorkloadFile[]): Values {
   const average = (of: (res: (typeof results)[number]) => number) => mean(results.map(of));
   const perCpu = results.flatMap((res) => res.cpu?.ops_per_cpu_pct ?? []);
   const rate = average((res) => res.repetitions.tps_mean);
+  const measured = { rate, ...(perCpu.length > 0 && { ops_per_cpu_pct: mean(perCpu) }) };
+  if (results.some((res) => failureShare(res) > failureShareMost)) return measured;
   return {
-    rate,
-    ...(perCpu.length > 0 && { ops_per_cpu_pct: mean(perCpu) }),
+    ...measured,
     mean_ms: average((res) => res.mean_ms),
     p50_ms: average((res) => res.p50_ms),
     p95_ms: average((res) => res.p95_ms),

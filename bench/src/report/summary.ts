@@ -1,10 +1,12 @@
 // The tables at the end (section 6.4).
 
 import type { Absence } from "../core/bench";
-import type { RunFile } from "../core/results";
+import { LatencyHistogram } from "../core/histogram";
+import { failureShare, failureShareMost, type RunFile, type RunResult } from "../core/results";
 import { confidence95, mean } from "../core/statistics";
 import { formatBytes, formatInteger, formatLatency, formatPercent, transportNotes } from "./format";
 import { publishedTable } from "./published";
+import { serverOf } from "./series";
 
 export interface SummaryRow {
   system: string;
@@ -22,14 +24,20 @@ export interface SummaryRow {
   tpsStddev: number;
   /** Half the width of the 95 % confidence interval over the runs, from three runs on. */
   tpsConfidence95: number | null;
+  /** Of all runs together, without their warm-up. */
   p50_ms: number;
   p99_ms: number;
+  max_ms: number;
+  /** Whose server it is, and what is before and behind it. */
+  server: string;
   isolation: string;
   durability: string;
   transport: string;
   roundTripsPerTx: number;
   errors: number;
   timeouts: number;
+  /** Of all operations: errors, timeouts, and what was due and never started. */
+  failureShare: number;
   /** Null where the load generator does not count collisions. */
   collisionRate: number | null;
   verify: string;
@@ -37,10 +45,13 @@ export interface SummaryRow {
   opsPerCpuSecond: number | null;
   clientIdleShare: number | null;
   clientBound: boolean;
+  /** Of the block device below the data. */
   writtenBytesPerOp: number | null;
   peakServerMemoryBytes: number | null;
   didNotComplete: boolean;
   invalid: string[];
+  /** Why runs of this row must not be published. */
+  busy: string[];
 }
 
 /** One row per system, alpha and load; several runs of the same become their mean. */
@@ -53,6 +64,7 @@ export function summaryRows(files: readonly RunFile[]): SummaryRow[] {
       file.concurrency,
       file.fairness.inflight,
       file.fairness.transport,
+      file.fairness.isolation,
       file.tag,
       file.load_generator,
     ].join(" ");
@@ -76,6 +88,8 @@ function rowOf(files: readonly RunFile[]): SummaryRow {
     cpu.server ? [{ ...cpu.server, perCpuSecond: cpu.ops_per_cpu_s }] : [],
   );
   const steadyOps = sum((res) => res.steady.samples || res.samples);
+  const latencies = mergedLatencies(results);
+  const deviceBytes = cpus.map((cpu) => cpu.device_written_bytes ?? null);
   return {
     system: entry.system,
     ...(first.load_generator !== undefined && { load_generator: first.load_generator }),
@@ -90,14 +104,20 @@ function rowOf(files: readonly RunFile[]): SummaryRow {
     tps: mean(rates),
     tpsStddev: mean(results.map((res) => res.steady.tps_stdev)),
     tpsConfidence95: confidence95(rates),
-    p50_ms: mean(results.map((res) => res.steady.p50_ms || res.p50_ms)),
-    p99_ms: mean(results.map((res) => res.steady.p99_ms || res.p99_ms)),
+    ...latencies,
+    server: serverOf(entry.system, first.software["server"]),
     isolation: first.fairness.isolation,
     durability: first.fairness.durability,
     transport: first.fairness.transport,
     roundTripsPerTx: first.fairness.roundTripsPerTx,
     errors: sum((res) => res.errors),
     timeouts: sum((res) => res.timeouts),
+    failureShare: failureShare({
+      samples: sum((res) => res.samples),
+      errors: sum((res) => res.errors),
+      timeouts: sum((res) => res.timeouts),
+      unsent: sum((res) => res.unsent ?? 0),
+    }),
     collisionRate: first.load_generator === undefined ? mean(results.map((res) => res.collision_rate)) : null,
     verify: verifyText(results.map((res) => res.verify)),
     serverCpuSeconds:
@@ -106,16 +126,47 @@ function rowOf(files: readonly RunFile[]): SummaryRow {
     clientIdleShare: cpus.length === 0 ? null : mean(cpus.map((cpu) => cpu.client_idle_share)),
     clientBound: cpus.some((cpu) => cpu.client_bound),
     writtenBytesPerOp:
-      servers.length === 0 || steadyOps === 0
+      deviceBytes.length === 0 || deviceBytes.includes(null) || steadyOps === 0
         ? null
-        : servers.reduce((total, server) => total + server.written_bytes, 0) / steadyOps,
+        : deviceBytes.reduce((total: number, bytes) => total + (bytes ?? 0), 0) / steadyOps,
     peakServerMemoryBytes:
       servers.length === 0 ? null : Math.max(...servers.map((server) => server.peak_rss_bytes)),
     didNotComplete: results.some(
       (res) => res.samples === 0 || res.steady.zero_seconds * 2 > res.steady.duration_s,
     ),
     invalid: [...new Set(results.flatMap((res) => res.invalid))],
+    busy: [...new Set(files.flatMap((file) => file.machineBusy ?? []))],
   };
+}
+
+/** Percentiles of all runs together: those of a mean of percentiles would be of no run. */
+function mergedLatencies(results: readonly RunResult[]): Pick<SummaryRow, "p50_ms" | "p99_ms" | "max_ms"> {
+  const texts = results.map((res) => res.steadyLatencyHistogram || res.latencyHistogram);
+  if (texts.some((text) => !text)) {
+    // A file without a histogram, e.g. of the published suite.
+    const of = (key: "hist_p50_ms" | "hist_p99_ms") => mean(results.map((res) => res.steady[key]));
+    const max_ms = Math.max(...results.map((res) => res.steady.hist_max_ms));
+    return { p50_ms: of("hist_p50_ms"), p99_ms: of("hist_p99_ms"), max_ms };
+  }
+  const merged = new LatencyHistogram();
+  for (const text of texts) merged.add(LatencyHistogram.decode(text));
+  const { p50_ms, p99_ms, max_ms } = merged.summary();
+  return { p50_ms, p99_ms, max_ms };
+}
+
+/** A latency, or why there is none. */
+export const latencyText = (row: SummaryRow, milliseconds: number): string =>
+  row.failureShare > failureShareMost ? "–" : formatLatency(milliseconds);
+
+/** What a reader must know of a row besides its figures. */
+export function notesOf(row: SummaryRow): string[] {
+  return [
+    ...row.invalid.map((reason) => `invalid: ${reason}`),
+    ...row.busy.map((reason) => `not to be published: ${reason}`),
+    ...(row.failureShare > failureShareMost ? ["no measurement of latency: more than 1 % failed"] : []),
+    ...transportNotes(row.system, row.transport),
+    ...(row.clientBound ? ["client-bound"] : []),
+  ];
 }
 
 const verifyText = (reports: readonly { ran: boolean; ok: boolean; strict?: unknown }[]): string => {
@@ -125,20 +176,15 @@ const verifyText = (reports: readonly { ran: boolean; ok: boolean; strict?: unkn
 };
 
 const columns = [
-  "System | clients | pipelining | max_pool | TPS | TPS Stddev | p50 lat ms | p99 lat ms",
-  "isolation | durability | round trips/tx | errors | collision rate | verify | server CPU s | TPS per CPU-s",
-  "written/tx | peak memory | client idle | notes",
+  "System | clients | pipelining | max_pool | TPS | TPS Stddev | p50 lat ms | p99 lat ms | max lat ms | failed",
+  "server | isolation | durability | round trips/tx | errors | collision rate | verify | server CPU s",
+  "TPS per CPU-s | disk writes/tx | peak memory | client idle | notes",
 ].join(" | ");
 
 function tableRow(row: SummaryRow): string {
   const tps = row.didNotComplete ? "did not complete" : formatInteger(row.tps);
   const spread =
     row.tpsConfidence95 === null ? "" : ` (95 % of ${row.runs} runs: ±${formatInteger(row.tpsConfidence95)})`;
-  const notes = [
-    ...row.invalid.map((reason) => `invalid: ${reason}`),
-    ...transportNotes(row.system, row.transport),
-    ...(row.clientBound ? ["client-bound"] : []),
-  ];
   const orNone = <T>(value: T | null, format: (value: T) => string) => (value === null ? "–" : format(value));
   return [
     row.system,
@@ -147,8 +193,11 @@ function tableRow(row: SummaryRow): string {
     row.poolMax === null ? "N/A" : String(row.poolMax),
     row.invalid.length > 0 && !row.didNotComplete ? `invalid (${tps})` : tps,
     formatInteger(row.tpsStddev) + spread,
-    formatLatency(row.p50_ms),
-    formatLatency(row.p99_ms),
+    latencyText(row, row.p50_ms),
+    latencyText(row, row.p99_ms),
+    latencyText(row, row.max_ms),
+    formatPercent(row.failureShare),
+    row.server,
     row.isolation,
     row.durability,
     String(row.roundTripsPerTx),
@@ -160,13 +209,13 @@ function tableRow(row: SummaryRow): string {
     orNone(row.writtenBytesPerOp, formatBytes),
     orNone(row.peakServerMemoryBytes, formatBytes),
     orNone(row.clientIdleShare, formatPercent),
-    notes.join("; ").replaceAll("|", "/").replaceAll("\n", " "),
+    notesOf(row).join("; ").replaceAll("|", "/").replaceAll("\n", " "),
   ].join(" | ");
 }
 
 /** Systems of other classes get tables of their own: they are not compared with full stacks (section 12, claim 2). */
 const classTitles: Record<string, string> = {
-  "full-stack": "",
+  "full-stack": " – full stacks: client, server and database",
   "database-direct": " – database without a server in front",
   "client-cache": " – answered from the client's cache",
   "not-durable": " – not durable",
@@ -236,7 +285,7 @@ function matrixTable(rows: readonly SummaryRow[]): string | undefined {
       String(many.clients * many.inFlight),
       formatInteger(one.tps),
       formatInteger(many.tps),
-      ...[one, many].flatMap((row) => [formatLatency(row.p50_ms), formatLatency(computed(row))]),
+      ...[one, many].flatMap((row) => [latencyText(row, row.p50_ms), formatLatency(computed(row))]),
     ].join(" | "),
   );
   const header = `System | alpha | in flight | TPS off | TPS ${pairs[0]!.many.inFlight}-deep | p50 off | computed mean off | p50 deep | computed mean deep`;

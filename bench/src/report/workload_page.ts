@@ -5,7 +5,7 @@ import type { WorkloadFile } from "../workloads/results";
 import { type Bar, barChart, escapeXml, lineChart } from "./chart";
 import { formatBytes, formatInteger, formatLatency, formatPercent } from "./format";
 import { type Column, htmlTable, machineOf, page } from "./html";
-import type { RunLine } from "./series";
+import { type RunLine, serverOf } from "./series";
 
 /** Fewer points than this make no line. */
 const pointsLeast = 3;
@@ -39,6 +39,7 @@ function namedRows(files: readonly WorkloadFile[]): Row[] {
 
 function noteOf(row: Row): string {
   if (resultOf(row).invalid.length > 0) return "invalid";
+  if (row.file.machineBusy !== undefined) return "busy machine";
   const { systemClass } = row.file.fairness;
   if (systemClass !== "full-stack") return systemClass.replaceAll("-", " ");
   return resultOf(row).cpu?.client_bound ? "client-bound" : "";
@@ -55,12 +56,13 @@ function bars(
     if (!figure) return [];
     const [value, error] = figure;
     const { system } = row.file.results[0]!;
-    return [{ name: row.name, system, value, error, text: formatInteger(value), note: noteOf(row) }];
+    const server = serverOf(system, row.file.software["server"]);
+    return [{ name: row.name, server, system, value, error, text: formatInteger(value), note: noteOf(row) }];
   });
   if (shown.length === 0) return "";
   return barChart(
     title,
-    subtitle,
+    [subtitle],
     shown.sort((a, b) => b.value - a.value),
   );
 }

@@ -14,7 +14,7 @@ import { type Clock, realClock } from "../core/clock";
 import { CpuAccount, type CpuReport } from "../core/cpu";
 import { fingerprint, type Hardware } from "../core/hardware";
 import { sessionUntilIdle } from "../core/idle";
-import { configOfFile, timestamp, writeJson } from "../core/results";
+import { busyReason, configOfFile, timestamp, writeJson } from "../core/results";
 import { suiteSoftware } from "../core/software";
 import type { Prepared } from "../init/prepare";
 import type { Session } from "../init/session";
@@ -67,7 +67,7 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
   const files: WorkloadFile[] = [];
   const absent: Absence[] = [];
   const hardware = fingerprint(session.workDirectory);
-  let idle: Promise<void> | undefined;
+  let idle: Promise<string | undefined> | undefined;
   let casesChosen = 0;
   for (const name of suites[test] ?? [test]) {
     const workload = await load<Workload>(name, "_workload.ts", "workload");
@@ -83,10 +83,10 @@ export async function benchWorkload(config: Config, test: string, session: Sessi
     casesChosen += chosen.length;
     for (const found of chosen) {
       idle ??= sessionUntilIdle(config, session);
-      await idle;
+      const busyAtStart = await idle;
       try {
         const settings = { ...config, ...workload.settings?.(config) };
-        await benchCase({ config: settings, workload, found, session, hardware }, (file) => {
+        await benchCase({ config: settings, workload, found, session, hardware, busyAtStart }, (file) => {
           files.push(file);
           if (file.results.some(({ res }) => res.repetitions.each.some(({ verify }) => !verify.ok))) {
             exit.add(exitCodes.notVerified);
@@ -136,6 +136,7 @@ interface CaseOptions {
   found: FoundCase;
   session: Session;
   hardware: Hardware;
+  busyAtStart: string | undefined;
 }
 
 async function benchCase(options: CaseOptions, onFile: (file: WorkloadFile) => void): Promise<void> {
@@ -266,7 +267,7 @@ async function runSample(
 }
 
 function fileOf(
-  { config, workload, found, hardware }: CaseOptions,
+  { config, workload, found, hardware, busyAtStart }: CaseOptions,
   prepared: Prepared,
   run: WorkloadRun,
   samples: readonly SampleResult[],
@@ -276,6 +277,10 @@ function fileOf(
   const { system, label } = found.workloadCase;
   const seconds = run.limit.mode === "time" ? run.limit.seconds : 0;
   const inflight = inFlightOf(config);
+  const machineBusy = busyReason(
+    busyAtStart,
+    samples.map(({ cpu }) => cpu),
+  );
   return {
     schemaVersion: 1,
     test: workload.name,
@@ -287,6 +292,7 @@ function fileOf(
     runs: config.runs,
     tag: config.tag,
     startedAt: startedAt.toISOString(),
+    ...(machineBusy !== undefined && { machineBusy }),
     config: configOfFile(config),
     fairness: { ...prepared.fairness, pipelined: inflight > 1, inflight },
     software: { ...suiteSoftware(), ...prepared.software },

@@ -59,6 +59,8 @@ export class Measurement {
   misses = 0;
   errors = 0;
   timeouts = 0;
+  /** Operations without an answer when the window ended. */
+  unfinished = 0;
   completedTotal = 0;
   /** Undefined until an operation has started. */
   startedAt = 0;
@@ -69,6 +71,9 @@ export class Measurement {
   /** In order of their start, which is that of their deadlines. */
   readonly #inFlight = new Set<InFlight>();
   readonly #interval = new LatencyHistogram();
+  /** Successes of the interval; its histogram has the ages of what timed out or did not end as well. */
+  #intervalSamples = 0;
+  #isClosed = false;
   #intervalStart = 0;
   #endAt = Number.POSITIVE_INFINITY;
 
@@ -111,6 +116,7 @@ export class Measurement {
       stopSeries();
       stopTimeouts();
     }
+    this.#close();
     this.partialPoint = this.#takePoint(Math.min(this.#clock.now(), this.#endAt));
     onInterval?.(undefined);
   }
@@ -153,6 +159,7 @@ export class Measurement {
         },
         (error: unknown) => {
           if (inFlight.isSettled) return;
+          if (this.isOver) this.#close();
           this.errors++;
           kind.errors++;
           this.#note(error instanceof Error ? error.message : String(error));
@@ -160,6 +167,22 @@ export class Measurement {
         },
       );
     });
+  }
+
+  /** Once, at the first moment after the end of a timed window: what has no answer counts with its age. */
+  #close(): void {
+    if (this.#isClosed || this.#endAt === Number.POSITIVE_INFINITY) return;
+    this.#isClosed = true;
+    for (const { kind, startedAt } of this.#inFlight) {
+      if (startedAt >= this.#endAt) continue;
+      this.unfinished++;
+      this.#recordAge(kind, this.#endAt - startedAt);
+    }
+  }
+
+  #recordAge(kind: KindResult, milliseconds: number): void {
+    kind.histogram.record(milliseconds);
+    this.#interval.record(milliseconds);
   }
 
   #settle(inFlight: InFlight, outcome: Outcome | undefined): void {
@@ -179,6 +202,7 @@ export class Measurement {
 
   #succeeded({ kind, startedAt }: InFlight, outcome: Outcome): void {
     const now = this.#clock.now();
+    if (now > this.#endAt) this.#close();
     this.lastCompletionAt = now;
     if (!outcome.ok) {
       this.errors++;
@@ -194,16 +218,18 @@ export class Measurement {
       return;
     }
     this.samples++;
+    this.#intervalSamples++;
     kind.ok++;
-    kind.histogram.record(now - startedAt);
-    this.#interval.record(now - startedAt);
+    this.#recordAge(kind, now - startedAt);
   }
 
   #expire(): void {
     const now = this.#clock.now();
+    if (now > this.#endAt) this.#close();
     for (const operation of this.#inFlight) {
       if (operation.deadline > now) break;
       this.timeouts++;
+      if (now <= this.#endAt) this.#recordAge(operation.kind, now - operation.startedAt);
       operation.kind.errors++;
       this.#note(`${operation.name}: ${operation.operation} timed out`);
       this.#settle(operation, undefined);
@@ -229,7 +255,7 @@ export class Measurement {
 
   #takePoint(now: number): SeriesPoint {
     const dtMs = Math.max(0, now - this.#intervalStart);
-    const samples = this.#interval.count;
+    const samples = this.#intervalSamples;
     const tSec = Math.round((now - this.startedAt) / 100) / 10;
     this.histogram.add(this.#interval);
     if (tSec >= this.#options.warmupSec) this.steadyHistogram.add(this.#interval);
@@ -243,6 +269,7 @@ export class Measurement {
       dtMs,
     };
     this.#interval.reset();
+    this.#intervalSamples = 0;
     this.#intervalStart = now;
     return point;
   }

@@ -2,7 +2,7 @@
 
 import type { Absence } from "../core/bench";
 import type { CpuReport } from "../core/cpu";
-import type { RunFile, RunResult } from "../core/results";
+import { failureShare, failureShareMost, type RunFile, type RunResult } from "../core/results";
 import { mean, median, rangeStatistics, standardDeviation } from "../core/statistics";
 import { formatBytes, formatInteger, formatLatency, formatPercent, transportNotes } from "../report/format";
 import type { KindResult, Measurement } from "./measurement";
@@ -111,6 +111,7 @@ export function sampleResult(parts: SampleParts): SampleResult {
     completedTotal: measurement.completedTotal,
     errors: measurement.errors,
     timeouts: measurement.timeouts,
+    unfinished: measurement.unfinished,
     noops: 0,
     skipped: 0,
     errorSamples,
@@ -129,6 +130,7 @@ export function sampleResult(parts: SampleParts): SampleResult {
     cpu: scaled(cpu, measurement.samples === 0 ? 1 : successes / measurement.samples),
     invalid,
     latencyHistogram: measurement.histogram.encode(),
+    steadyLatencyHistogram: measurement.steadyHistogram.encode(),
     ops: Object.fromEntries(
       [...measurement.kinds].map(([name, kind]) => [name, operationResult(kind, elapsed_s)]),
     ),
@@ -153,7 +155,7 @@ export function combined(samples: readonly SampleResult[]): WorkloadEntry["res"]
 
 const columns =
   "System | parameters | clients | in flight | throughput/s | ± | p50 ms | p95 ms | p99 ms | by kind: mean / p99 ms | " +
-  "errors | misses | server CPU avg / peak | ops per CPU % | load rows/s | data | durability | verify | notes";
+  "failed | errors | misses | server CPU avg / peak | ops per CPU % | load rows/s | data | durability | verify | notes";
 
 function tableRow(file: WorkloadFile): string {
   const { res, system, concurrency, parameters } = file.results[0]!;
@@ -161,8 +163,11 @@ function tableRow(file: WorkloadFile): string {
   const kinds = Object.entries(res.ops).map(
     ([name, { mean_ms, p99_ms }]) => `${name} ${formatLatency(mean_ms)} / ${formatLatency(p99_ms)}`,
   );
+  const failed = failureShare(res);
   const notes = [
     ...res.invalid.map((reason) => `invalid: ${reason}`),
+    ...(file.machineBusy === undefined ? [] : [`not to be published: ${file.machineBusy}`]),
+    ...(failed > failureShareMost ? ["no measurement of latency: more than 1 % failed"] : []),
     ...transportNotes(system, file.fairness.transport),
     ...(cpu?.client_bound ? ["client-bound"] : []),
   ];
@@ -178,10 +183,11 @@ function tableRow(file: WorkloadFile): string {
       ? `invalid (${formatInteger(repetitions.tps_mean)})`
       : formatInteger(repetitions.tps_mean),
     repetitions.each.length < 2 ? "–" : formatInteger(repetitions.tps_stdev),
-    formatLatency(res.p50_ms),
-    formatLatency(res.p95_ms),
-    formatLatency(res.p99_ms),
+    ...[res.p50_ms, res.p95_ms, res.p99_ms].map((ms) =>
+      failed > failureShareMost ? "–" : formatLatency(ms),
+    ),
     kinds.join(", "),
+    formatPercent(failed),
     String(res.errors + res.timeouts),
     String(res.misses),
     server ? `${formatPercent(server.cpu_avg_pct / 100)} / ${formatPercent(server.cpu_peak_pct / 100)}` : "–",
@@ -195,7 +201,7 @@ function tableRow(file: WorkloadFile): string {
 }
 
 const classTitles: Record<string, string> = {
-  "full-stack": "",
+  "full-stack": " – full stacks: client, server and database",
   "database-direct": " – database without a server in front",
   "client-cache": " – answered from the client's cache",
   "not-durable": " – not durable",

@@ -1,9 +1,9 @@
 // How the connectors with a client SDK are prepared for a workload: its module is published, and it loads its own data.
 
 import { setGlobalLogLevel } from "spacetimedb";
-import { WebSocket } from "ws";
 import type { Config } from "../config";
 import { type ConnectorDefinition, NotRunning } from "../connectors/connector";
+import { socketTransport } from "../connectors/sockets";
 import { stdbDefinition } from "../connectors/stdb";
 import { WorkloadSdkConnector } from "../connectors/workload_sdk_connector";
 
@@ -24,16 +24,11 @@ const npmClient = "npm spacetimedb 2.10.1";
 interface System {
   client: string;
   language: keyof typeof suffixes;
-  webSocket?: unknown;
 }
 
-/** Their clients, and the language of their modules. `lightcone` has the sockets of the batched SQLite, as in test-1. */
+/** Their clients, and the language of their modules. */
 const systems = {
-  lightcone: {
-    client: "lightcone (sdk-ts of this repository), sockets of ws",
-    language: "TypeScript",
-    webSocket: WebSocket,
-  },
+  lightcone: { client: "lightcone (sdk-ts of this repository)", language: "TypeScript" },
   spacetimedb: { client: npmClient, language: "TypeScript" },
   spacetimedb_sub: { client: npmClient, language: "TypeScript" },
   spacetimedb_rust: { client: npmClient, language: "Rust" },
@@ -53,7 +48,7 @@ export const databaseOf = (config: Config, module: string) =>
 
 export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinition {
   const { key, module, builder, neededProcedure, subscribesTo } = options;
-  const { client, language, webSocket }: System = systems[key];
+  const { client, language }: System = systems[key];
   const suffix = suffixes[language];
   const database = (config: Config) => `${databaseOf(config, module)}${suffix.database}`;
   const connect = (config: Config, address: string, name: string) =>
@@ -63,14 +58,13 @@ export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinitio
       address,
       database: name,
       config,
-      webSocket,
       ...(subscribesTo && { subscribesTo }),
     });
   const definition = stdbDefinition({
     key,
     module: (config) => ({ path: `../modules/${module}${suffix.directory}`, database: database(config) }),
     connect,
-    transport: "WebSocket",
+    transport: socketTransport(),
     clientSoftware: client,
     moduleLanguage: language,
     seeds: false,
@@ -84,7 +78,7 @@ export function sdkDefinition(options: SdkDefinitionOptions): ConnectorDefinitio
         await connector.open();
         await connector.call(neededProcedure);
         if (subscribesTo) {
-          const transport = "WebSocket, one connection for all workers; reads from the client's cache";
+          const transport = `${socketTransport()}, one connection for all workers; reads from the client's cache`;
           Object.assign(prepared.fairness, { systemClass: "client-cache", transport });
         }
         return prepared;

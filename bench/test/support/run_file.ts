@@ -22,7 +22,7 @@ export function runFile(difference: Difference): RunFile {
     clientBound = false,
     zeroSeconds = 0,
   } = difference;
-  const role = { cpu_s: 2, cpu_avg_pct: 20, cpu_peak_pct: 30, peak_rss_bytes: 1e8, written_bytes: 1e6 };
+  const role = { cpu_s: 2, cpu_avg_pct: 20, cpu_peak_pct: 30, peak_rss_bytes: 1e8 };
   const point = (tSec: number) => ({ tSec, tps, p50_ms: 1, p95_ms: 2, p99_ms: 3, samples: tps, dtMs: 1000 });
   const timeSeries = Array.from({ length: 10 }, (_, i) => point(i + 1));
   return {

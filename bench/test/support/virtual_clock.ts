@@ -17,6 +17,11 @@ export class VirtualClock implements Clock {
     return this.#now;
   }
 
+  /** The program itself takes this long. */
+  advance(milliseconds: number): void {
+    this.#now += milliseconds;
+  }
+
   /** A timer of 0 ms takes 1 ms, as in Node. */
   sleep(milliseconds: number): Promise<void> {
     return new Promise((done) => this.at(this.#now + Math.max(1, milliseconds), done));

@@ -124,6 +124,12 @@ impl Slots {
         Ok(slot)
     }
 
+    /// When the calls under way were started.
+    fn starts_under_way(&self) -> impl Iterator<Item = u64> + '_ {
+        let under_way = self.slots.iter().filter(|slot| slot.under_way);
+        under_way.map(|slot| slot.started_ns)
+    }
+
     /// The transfers of all calls under way.
     fn pairs_under_way(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let under_way = self.slots.iter().filter(|slot| slot.under_way);
@@ -208,6 +214,15 @@ impl LoadConnection {
     /// Calls that wait for their answer.
     pub fn under_way(&self) -> usize {
         self.slots.under_way()
+    }
+
+    /// Counts the calls that have no answer when the window ends, each with its age.
+    pub fn count_unfinished(&self, window_end_ns: u64, interval: &mut Interval) {
+        for started_ns in self.slots.starts_under_way() {
+            if started_ns < window_end_ns {
+                interval.leave_unfinished(window_end_ns - started_ns);
+            }
+        }
     }
 
     /// Notes the transfers of calls that wait for their answer as unknown.

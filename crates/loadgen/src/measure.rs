@@ -43,8 +43,14 @@ impl ErrorCounts {
 /// What happened in a span of time.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Latencies of successful calls, in microseconds.
+    /// Latencies of successful calls, and the ages of those that were without an answer, or due and
+    /// not sent, when the window ended; in microseconds. Without the latter, a server that stalls
+    /// would hide its slowest calls.
     pub latency_us: Histogram<u64>,
+    /// Successful calls.
+    succeeded: u64,
+    /// Calls without an answer when the window ended.
+    pub unfinished: u64,
     /// Successful calls that moved nothing, e.g. for lack of funds.
     pub noops: u64,
     /// Attempts that gave way to other transactions and were repeated.
@@ -72,6 +78,8 @@ impl Default for Interval {
         Self {
             latency_us: Histogram::new_with_bounds(1, LATENCY_US_MAX, 3)
                 .expect("the bounds of the histogram are valid"),
+            succeeded: 0,
+            unfinished: 0,
             noops: 0,
             retries: 0,
             refused: ErrorCounts::default(),
@@ -90,13 +98,31 @@ impl Interval {
     /// Counts a successful call.
     #[inline]
     pub fn succeed(&mut self, latency_ns: u64) {
+        self.succeeded += 1;
+        self.record(latency_ns);
+    }
+
+    /// Counts a call that has no answer at the end of the window.
+    pub fn leave_unfinished(&mut self, age_ns: u64) {
+        self.unfinished += 1;
+        self.record(age_ns);
+    }
+
+    /// Counts a call that was due and not sent before the end of the window.
+    pub fn leave_unsent(&mut self, age_ns: u64) {
+        self.unsent += 1;
+        self.record(age_ns);
+    }
+
+    #[inline]
+    fn record(&mut self, latency_ns: u64) {
         self.latency_us
             .saturating_record(((latency_ns + 500) / 1000).max(1));
     }
 
     /// Successful calls.
     pub fn succeeded(&self) -> u64 {
-        self.latency_us.len()
+        self.succeeded
     }
 
     /// Adds what another worker, or the next interval, has counted.
@@ -104,6 +130,8 @@ impl Interval {
         self.latency_us
             .add(&other.latency_us)
             .expect("all histograms have the same bounds");
+        self.succeeded += other.succeeded;
+        self.unfinished += other.unfinished;
         self.noops += other.noops;
         self.retries += other.retries;
         self.refused.merge(&other.refused);
@@ -156,6 +184,22 @@ mod tests {
         let percentiles = [50.0, 95.0, 99.0, 99.9].map(|p| interval.percentile_ms(p));
         assert_eq!(percentiles, [5.003, 9.503, 9.903, 9.991]);
         assert_eq!(Interval::default().percentile_ms(99.0), 0.0);
+    }
+
+    #[test]
+    fn what_did_not_end_is_in_the_latencies_and_no_success() {
+        let mut interval = Interval::default();
+        interval.succeed(1_000_000);
+        interval.leave_unfinished(2_000_000_000);
+        interval.leave_unsent(3_000_000_000);
+        assert_eq!(interval.succeeded(), 1);
+        assert_eq!((interval.unfinished, interval.unsent), (1, 1));
+        assert!(interval.max_ms() >= 3000.0);
+        let mut sum = Interval::default();
+        sum.add(&interval);
+        sum.add(&interval);
+        assert_eq!((sum.succeeded(), sum.unfinished, sum.unsent), (2, 2, 2));
+        assert!(sum.percentile_ms(50.0) >= 2000.0);
     }
 
     #[test]

@@ -1,14 +1,21 @@
-//! CPU time, memory and disk writes of a process, from `/proc`.
+//! CPU time and memory of a process, and what the disk below its files writes. From `/proc` and `/sys`.
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
+
+/// What a sector of a block device's statistics is, whatever the device's own size.
+const SECTOR_BYTES: u64 = 512;
 
 /// What a process has used since its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// User and system CPU time of all threads; the kernel counts it in steps of mostly 10 ms.
     pub cpu: Duration,
-    /// Bytes the process caused to be written to storage; `None` if not ours to see.
-    pub storage_write_bytes: Option<u64>,
+    /// Bytes that the block device below the process's files has written, whoever asked for it; `None`
+    /// where there is no such device (memory, overlays) or the files are not ours to see.
+    /// `/proc/<pid>/io` counts whole folios, many times of what reaches the device.
+    pub device_written_bytes: Option<u64>,
     /// Memory in use now.
     pub resident_bytes: u64,
 }
@@ -26,7 +33,7 @@ impl Usage {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         Ok(Self {
             cpu: Duration::from_secs_f64((user + system) as f64 / ticks_per_second),
-            storage_write_bytes: read("io").ok().as_deref().and_then(parse_write_bytes),
+            device_written_bytes: device_of_files(pid).and_then(device_written_bytes),
             resident_bytes: pages * rustix::param::page_size() as u64,
         })
     }
@@ -44,12 +51,31 @@ fn parse_stat(text: &str) -> Option<(u64, u64, u64)> {
     Some((field(14)?, field(15)?, field(24)?))
 }
 
-fn parse_write_bytes(text: &str) -> Option<u64> {
-    text.lines()
-        .find_map(|line| line.strip_prefix("write_bytes:"))?
-        .trim()
-        .parse()
-        .ok()
+/// The device of most regular files that a process has open: a server's are those of its data.
+fn device_of_files(pid: u32) -> Option<u64> {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        if let Ok(file) = std::fs::metadata(entry.path()) {
+            if file.is_file() {
+                *counts.entry(file.dev()).or_default() += 1;
+            }
+        }
+    }
+    counts
+        .into_iter()
+        .max_by_key(|(device, count)| (*count, *device))
+        .map(|(device, _)| device)
+}
+
+fn device_written_bytes(device: u64) -> Option<u64> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let path = format!("/sys/dev/block/{major}:{minor}/stat");
+    parse_sectors_written(&std::fs::read_to_string(path).ok()?).map(|count| count * SECTOR_BYTES)
+}
+
+/// Field 7 of the kernel's statistics of a block device.
+fn parse_sectors_written(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().nth(6)?.parse().ok()
 }
 
 /// CPU time of this process.
@@ -74,12 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn write_bytes_line() {
-        assert_eq!(
-            parse_write_bytes("rchar: 1\nwrite_bytes: 4096\n"),
-            Some(4096)
-        );
-        assert_eq!(parse_write_bytes("rchar: 1\n"), None);
+    fn statistics_of_a_device() {
+        let line = "  1  2  3  4  5  6  4096  8  9  10  11\n";
+        assert_eq!(parse_sectors_written(line), Some(4096));
+        assert_eq!(parse_sectors_written("1 2 3"), None);
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Display for SecondPoint {
 pub struct ServerUse {
     pub cpu_seconds: f64,
     pub cpu_us_per_transfer: f64,
-    /// Bytes given to the disk; whole blocks, so more than the log holds.
+    /// Bytes that the block device below the server's files wrote, the file system's own included.
     pub storage_bytes_per_transfer: Option<f64>,
     pub resident_bytes: u64,
 }
@@ -141,6 +141,7 @@ impl Report {
             "failed": total.failed.0,
             "disconnects": total.disconnects.0,
             "unanswered": total.unanswered,
+            "unfinished": total.unfinished,
             "unsent": total.unsent,
             "skipped": total.skipped,
             "client": {
@@ -241,10 +242,7 @@ impl Display for Report {
                 ),
             )?;
             if let Some(bytes) = server.storage_bytes_per_transfer {
-                table.row(
-                    "server disk writes",
-                    format_args!("{bytes:.0} bytes per transfer"),
-                )?;
+                table.row("disk writes", format_args!("{bytes:.0} bytes per transfer"))?;
             }
             let mebibytes = server.resident_bytes as f64 / (1 << 20) as f64;
             table.row("server memory", format_args!("{mebibytes:.1} MiB"))?;

@@ -339,8 +339,8 @@ fn report(
             cpu_seconds: cpu.as_secs_f64(),
             cpu_us_per_transfer: micros_per_call(cpu),
             storage_bytes_per_transfer: before
-                .storage_write_bytes
-                .zip(after.storage_write_bytes)
+                .device_written_bytes
+                .zip(after.device_written_bytes)
                 .map(|(before, after)| after.saturating_sub(before) as f64 / calls),
             resident_bytes: after.resident_bytes,
         }

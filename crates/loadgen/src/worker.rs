@@ -93,6 +93,8 @@ struct Worker<'a> {
     workload: &'a Workload,
     schedule: Schedule,
     interval: Interval,
+    /// The window has ended, and what was under way then is counted.
+    is_window_closed: bool,
     ledger: Option<Ledger>,
     buffer: Vec<u8>,
     pacer: Option<Pacer>,
@@ -134,6 +136,7 @@ impl<'a> Worker<'a> {
             workload,
             schedule,
             interval: Interval::default(),
+            is_window_closed: false,
             ledger,
             buffer: vec![0; BUFFER_BYTES],
             pacer,
@@ -191,6 +194,8 @@ impl<'a> Worker<'a> {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(Error::io("waiting for sockets")(error)),
             }
+            // Before the answers that have come meanwhile are taken.
+            self.close_window();
             for event in &events {
                 if event.token() == TIMER {
                     continue;
@@ -205,6 +210,18 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// Once, when the window is over: counts what has no answer.
+    fn close_window(&mut self) {
+        let end_ns = self.schedule.window_end_ns;
+        if self.is_window_closed || self.schedule.now_ns() < end_ns {
+            return;
+        }
+        self.is_window_closed = true;
+        for connection in self.connections.iter().flatten() {
+            connection.count_unfinished(end_ns, &mut self.interval);
+        }
+    }
+
     /// After the window: all answers are there, or have been awaited long enough.
     fn is_drained(&self, now_ns: u64) -> bool {
         let mut open = self.connections.iter().flatten();
@@ -215,7 +232,9 @@ impl<'a> Worker<'a> {
     /// Counts what is left undone and closes.
     fn finish(&mut self) {
         if let Some(pacer) = &self.pacer {
-            self.interval.unsent += pacer.due_before(self.schedule.window_end_ns);
+            for age_ns in pacer.ages_of_unsent(self.schedule.window_end_ns) {
+                self.interval.leave_unsent(age_ns);
+            }
         }
         for connection in std::mem::take(&mut self.connections).into_iter().flatten() {
             self.give_up(&connection);
@@ -388,13 +407,12 @@ impl Pacer {
         self.next_ns += self.every_ns;
     }
 
-    /// Calls due before this time that have not been sent.
-    fn due_before(&self, end_ns: u64) -> u64 {
-        let late_ns = end_ns as f64 - self.next_ns;
-        if late_ns <= 0.0 {
-            return 0;
-        }
-        (late_ns / self.every_ns).ceil() as u64
+    /// Ages of the calls that were due before the end and have not been sent.
+    fn ages_of_unsent(&self, end_ns: u64) -> impl Iterator<Item = u64> + '_ {
+        let due_ns = (0..).map(|call| self.next_ns + call as f64 * self.every_ns);
+        due_ns
+            .take_while(move |due_ns| *due_ns < end_ns as f64)
+            .map(move |due_ns| end_ns - due_ns as u64)
     }
 
     fn arm(&mut self, now_ns: u64) -> Result<(), Error> {
@@ -483,8 +501,9 @@ mod tests {
         }
         assert_eq!(due, [100, 350, 600, 850]);
         // 1100 and 1350 are due before 1600; a call at the end itself is not.
-        assert_eq!(pacer.due_before(1600), 2);
-        assert_eq!(pacer.due_before(1601), 3);
-        assert_eq!(pacer.due_before(0), 0);
+        let ages = |end_ns| pacer.ages_of_unsent(end_ns).collect::<Vec<_>>();
+        assert_eq!(ages(1600), [500, 250]);
+        assert_eq!(ages(1601), [501, 251, 1]);
+        assert!(ages(0).is_empty());
     }
 }

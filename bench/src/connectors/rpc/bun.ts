@@ -3,12 +3,12 @@
 import { join } from "node:path";
 import { packageDirectory } from "../../init/commands";
 import { postgresBacking } from "../../init/postgres_backing";
-import { rpcDefinition } from "../../init/rpc_server";
+import { type RpcDefinitionOptions, rpcDefinition } from "../../init/rpc_server";
+import { readCommitted } from "./read_committed";
 
 const startCommand = "BUN_PG_URL=<address of a PostgreSQL> bun run bun/bun-server.ts";
 
-export const definition = rpcDefinition({
-  key: "bun",
+const options: Omit<RpcDefinitionOptions, "key"> = {
   serverFile: "bun/bun-server.ts",
   urlVariable: "BUN_URL",
   defaultUrl: "http://127.0.0.1:4001",
@@ -31,4 +31,9 @@ export const definition = rpcDefinition({
     checksStatusFirst: true,
     skippedVerifyFails: false,
   },
-});
+};
+
+export const definition = rpcDefinition({ key: "bun", ...options });
+
+/** A further row: READ COMMITTED, which is enough for transfers that lock their rows in one order. */
+export const readCommittedDefinition = rpcDefinition(readCommitted("bun_read_committed", options));

@@ -1,5 +1,6 @@
 // The RPC methods of the servers of the Postgres class (section 9), and how such a server is set up.
 
+import { availableParallelism } from "node:os";
 import type pg from "pg";
 import { postgresDrizzleStore } from "../content/postgres_drizzle_store";
 import { contentMethods } from "../content/store";
@@ -77,7 +78,8 @@ export interface PostgresService {
   counter: RetryCounter;
 }
 
-const defaultPoolMax = 64;
+/** More connections than that only wait for each other. */
+const defaultPoolMax = 2 * availableParallelism();
 
 export function poolMaxOfEnvironment(): number {
   const raw = process.env["MAX_POOL"] || String(defaultPoolMax);
