@@ -12,12 +12,16 @@
 //! | [`specifier`] | which imports resolve, and the texts when they do not (§3) |
 //! | [`texts`] | texts of argument checks, hook lookup and results (§4.1, §6) |
 //! | [`sys`] | the list of the host functions with their versions (§4.2, §10) |
-//! | [`trace`] | stack frames, source maps, the text of an exception (§9) |
+//! | [`trace`] | stack frames, the text of an exception (§9) |
+//! | [`source_map`] | from positions in the bundle to those in the sources (§9) |
 //! | [`program`] | the program's text and its source map (§1) |
 //! | `prelude.js` | the globals that the language does not have (§2) |
 
 mod call;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod program;
+pub mod source_map;
 pub mod specifier;
 pub mod sys;
 pub mod texts;

@@ -2,18 +2,18 @@
 
 use lightcone_host::HostError;
 
-use crate::trace::SourceMap;
+use crate::source_map::SourceMap;
 
 /// A program's text and what maps its positions back to its sources.
 pub struct ProgramText {
-    /// One ES module.
+    /// One ES module, without its source map.
     pub text: String,
     /// From an inline data URL at the end of the text, if there is one.
     pub source_map: Option<SourceMap>,
 }
 
 impl ProgramText {
-    /// Reads a program. A broken source map is none.
+    /// Reads a program. Its source map is read when it is needed; a broken one is none.
     pub fn read(program: &[u8]) -> Result<ProgramText, HostError> {
         let text = std::str::from_utf8(program).map_err(|error| {
             HostError::Compile(format!(
@@ -21,9 +21,10 @@ impl ProgramText {
                 error.valid_up_to()
             ))
         })?;
+        let (text, source_map) = SourceMap::split(text);
         Ok(ProgramText {
             text: text.to_owned(),
-            source_map: SourceMap::of_program(text),
+            source_map,
         })
     }
 }

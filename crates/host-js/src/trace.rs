@@ -1,9 +1,10 @@
-//! Stack traces: frames, source maps, and the text of an exception (spec 04 §9).
+//! Stack traces: frames, and the text of an exception (spec 04 §9).
 
 use std::fmt::Write;
 
 use lightcone_host::ConsoleFrame;
 
+use crate::source_map::SourceMap;
 use crate::texts::END_SHORT_BACKTRACE;
 
 /// One stack frame, innermost first.
@@ -56,7 +57,7 @@ impl Exception {
     pub fn new(message: String, frames: Vec<Frame>, source_map: Option<&SourceMap>) -> Exception {
         let mut frames = cut(frames);
         if let Some(map) = source_map {
-            frames.iter_mut().for_each(|frame| map.apply(frame));
+            map.apply(&mut frames);
         }
         Exception { message, frames }
     }
@@ -119,37 +120,6 @@ pub fn cut(mut frames: Vec<Frame>) -> Vec<Frame> {
     frames
 }
 
-/// Maps positions in a program to positions in the sources that it was built from.
-pub struct SourceMap(sourcemap::SourceMap);
-
-impl SourceMap {
-    /// The map in the `sourceMappingURL` comment of a program, if it is an inline data URL.
-    pub fn of_program(text: &str) -> Option<SourceMap> {
-        const COMMENT: &str = "//# sourceMappingURL=";
-        let at = text.rfind(COMMENT)?;
-        let url = text[at + COMMENT.len()..].lines().next()?.trim();
-        match sourcemap::decode_data_url(url).ok()? {
-            sourcemap::DecodedMap::Regular(map) => Some(SourceMap(map)),
-            _ => None,
-        }
-    }
-
-    /// Replaces script and position by those of the source. Positions that the map does not know stay.
-    pub fn apply(&self, frame: &mut Frame) {
-        if frame.script.as_deref() != Some(crate::texts::RESOURCE_NAME) || frame.line == 0 {
-            return;
-        }
-        let token = self
-            .0
-            .lookup_token(frame.line - 1, frame.column.saturating_sub(1));
-        if let Some((token, source)) = token.and_then(|token| Some((token, token.get_source()?))) {
-            frame.script = Some(source.to_owned());
-            frame.line = token.get_src_line() + 1;
-            frame.column = token.get_src_col() + 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,40 +155,5 @@ mod tests {
             frame("lib", 3, 3),
         ];
         assert_eq!(cut(frames), [frame("mine", 1, 1)]);
-    }
-
-    #[test]
-    fn positions_are_mapped_to_the_sources() {
-        // Line 2, column 1 of the program is line 10, column 5 of src/index.ts.
-        let mut builder = sourcemap::SourceMapBuilder::new(None);
-        builder.add(1, 0, 9, 4, Some("src/index.ts"), None, false);
-        let mut json = Vec::new();
-        builder.into_sourcemap().to_writer(&mut json).unwrap();
-        let url = sourcemap_url(&json);
-        let map = SourceMap::of_program(&format!("a;\nb;\n//# sourceMappingURL={url}\n")).unwrap();
-        let mut mapped = frame("f", 2, 1);
-        map.apply(&mut mapped);
-        assert_eq!(mapped.script.as_deref(), Some("src/index.ts"));
-        assert_eq!((mapped.line, mapped.column), (10, 5));
-        assert!(SourceMap::of_program("a;\n//# sourceMappingURL=x.map").is_none());
-    }
-
-    fn sourcemap_url(json: &[u8]) -> String {
-        const DIGITS: &[u8; 64] =
-            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut text = String::from("data:application/json;charset=utf-8;base64,");
-        for chunk in json.chunks(3) {
-            let bits = chunk
-                .iter()
-                .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
-                << (8 * (3 - chunk.len()));
-            for digit in 0..4 {
-                text.push(match digit <= chunk.len() {
-                    true => DIGITS[(bits >> (18 - 6 * digit)) as usize & 63] as char,
-                    false => '=',
-                });
-            }
-        }
-        text
     }
 }

@@ -3,7 +3,8 @@
 use rquickjs_sys as qjs;
 use rquickjs_sys::JSContext;
 
-use crate::trace::{Exception, Frame, FrameKind, SourceMap};
+use crate::source_map::SourceMap;
+use crate::trace::{Exception, Frame, FrameKind};
 
 use super::state::state;
 use super::value::{forget_exception, to_text, Owned, Thrown};
