@@ -3,6 +3,8 @@
 // TypeError if `fatal` is true and the bytes are not UTF-8.
 (function (encode, decode) {
   'use strict';
+  // A module may replace these, and what is thrown should be what the language throws.
+  const { RangeError, TypeError, String, Boolean } = globalThis;
   const define = (name, value) =>
     Object.defineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
 

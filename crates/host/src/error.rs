@@ -50,6 +50,9 @@ pub enum HostTrap {
     /// The function is part of the ABI, but this version of the host can't do it.
     #[error("`{0}` is not supported yet [LC0310]")]
     NotSupported(&'static str),
+    /// The module got hold of something that modules may not have.
+    #[error("{0} is not available in modules [LC0341]")]
+    Forbidden(&'static str),
     /// One of [`crate::HostLimits`] was passed.
     #[error("{kind}: {name} = {limit} [{code}]", name = kind.name(), code = kind.code())]
     Limit {
@@ -139,6 +142,9 @@ pub enum HostError {
     /// The bytes are not a program of this kind.
     #[error("the module could not be compiled: {0} [LC0321]")]
     Compile(String),
+    /// Compiling the program would take too much.
+    #[error("compiling the module would take {0} [LC0726]")]
+    CompileCost(String),
     /// An import-module name starts with `spacetime_` but no version follows (spec 03 §3.2).
     #[error("import module \"{0}\" has malformed version string")]
     MalformedAbiVersion(String),

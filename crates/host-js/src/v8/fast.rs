@@ -1,9 +1,18 @@
 //! Host functions as compiled code calls them: without leaving it, on plain numbers (V8's "fast API calls").
 //!
 //! V8 checks nothing about numbers but that they are numbers, so they come as `f64` and are checked here. Arguments of other
-//! types make V8 take the general form in `imports`, which says what is wrong. A fast call may throw like any other.
+//! types make V8 take the general form in `imports`, which says what is wrong.
+//!
+//! # Failures
+//!
+//! A fast call that fails throws, and for an errno it runs code of the module, which makes the exception. V8's header says
+//! that fast calls should do neither, but to fall back to the general form, for which its options have no field any more. What
+//! compiled code of this version (15.0) does: it keeps a safepoint, the exception handler and the deoptimization data of the
+//! call, looks for a pending exception when the call returns, and entering JavaScript saves what it needs to walk over the
+//! call. V8's own tests throw in fast calls. The test suite's `fast_calls` shows it, and names the version it was read for.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::v8::fast_api::{CFunction, CFunctionInfo, FastApiCallbackOptions, Int64Representation, Type};
 use ::v8::{Local, Object};
@@ -32,10 +41,19 @@ pub(super) fn fast(function: Sys) -> Option<&'static [CFunction]> {
 /// The fast form of `point_read`.
 pub(super) const POINT_READ: &[CFunction] = &[POINT_READ_FUNCTION];
 
+/// How many fast calls have thrown in this process.
+static FAILURES: AtomicU64 = AtomicU64::new(0);
+
+/// See [`super::fast_failures`].
+pub(super) fn failures() -> u64 {
+    FAILURES.load(Ordering::Relaxed)
+}
+
 /// Throws, in the place of a result.
 #[cold]
 #[inline(never)]
 fn thrown<R: Default>(options: *mut FastApiCallbackOptions<'_>, failure: Failure) -> R {
+    FAILURES.fetch_add(1, Ordering::Relaxed);
     // SAFETY: V8 passes options that live as long as the call.
     let options = unsafe { &*options };
     // SAFETY: the call is the innermost one of its isolate, so its scope is the right one to throw in.

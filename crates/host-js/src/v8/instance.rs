@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use ::v8::{BigInt, DataView, Global, Local, OwnedIsolate, PinScope};
+use ::v8::{BigInt, DataView, Global, Local, MicrotaskQueue, OwnedIsolate, PinScope};
 use lightcone_engine::Datastore;
 use lightcone_host::{
     HandlerResponse, HostConfig, HostEnv, ModuleInstance, ProcedureOutcome, ProcedureScope,
@@ -70,7 +70,7 @@ impl V8Instance {
 
     #[inline]
     fn run(&mut self, mut frame: Frame<'_>, call: &ReducerCall<'_>) -> Ended {
-        if self.poisoned {
+        if self.is_poisoned() {
             return Ended::Fatal("the instance was stopped before and not replaced".to_owned());
         }
         let realm = match self.realm() {
@@ -79,8 +79,9 @@ impl V8Instance {
         };
         frame.begin(&mut realm.state.env, call.name);
         let target = frame.target();
-        let (end, stopped) =
-            realm.call(|isolate, roots, program| invoke(isolate, roots, program, call, target));
+        let (end, stopped) = realm.call(|isolate, roots, jobs, program| {
+            invoke(isolate, roots, jobs, program, call, target)
+        });
         let mut poisoned = false;
         let ended = match (end, stopped) {
             (End::Returned(value), None) => Ended::Returned(value),
@@ -141,8 +142,9 @@ impl ModuleInstance for V8Instance {
         }
     }
 
+    #[inline]
     fn is_poisoned(&self) -> bool {
-        self.poisoned
+        self.poisoned || self.realm.as_ref().is_some_and(Realm::is_tainted)
     }
 }
 
@@ -176,6 +178,7 @@ enum End {
 fn invoke(
     isolate: &mut OwnedIsolate,
     roots: &mut Roots,
+    jobs: &MicrotaskQueue,
     program: &ProgramText,
     call: &ReducerCall<'_>,
     target: Target<'_>,
@@ -224,7 +227,7 @@ fn invoke(
             }
         }
     };
-    scope.perform_microtask_checkpoint();
+    jobs.perform_checkpoint(scope);
     end
 }
 

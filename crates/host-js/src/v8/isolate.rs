@@ -1,4 +1,4 @@
-//! One isolate with its context: how it is made, and what it holds between calls (spec 04 §2, §6.1).
+//! One isolate with its context: how it is entered and left, and what it holds between calls.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use ::v8::{
-    ArrayBuffer, BackingStore, Context, Function, Global, Local, Module, Object, OwnedIsolate,
-    PinScope, SharedRef,
+    ArrayBuffer, BackingStore, Context, Function, Global, IsolateHandle, Local, MicrotaskQueue,
+    MicrotasksPolicy, Module, Object, OwnedIsolate, PinScope, SharedRef, UniqueRef,
+    UseCounterFeature,
 };
 use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind};
 
-use super::exception::{uncaught, FRAMES_MAX};
-use super::imports;
+use super::exception::FRAMES_MAX;
 use super::instance::BigIntCache;
+use super::loading::{build, describe};
 use super::memory::{as_host, BufferBudget, MemoryGuard};
 use super::watchdog::{ticks, Watch};
 use crate::program::ProgramText;
 use crate::specifier::SysVersion;
 use crate::trace::Exception;
-use crate::{sys, texts, PRELUDE};
 
 /// What host functions work on.
 pub(crate) struct State {
@@ -35,6 +35,9 @@ pub(crate) struct State {
     pub(crate) noop: Option<Global<Function>>,
     /// The virtual modules that were imported.
     pub(crate) modules: Vec<(SysVersion, Global<Module>)>,
+    /// The module may hold what it must not have: no further call may run in the isolate.
+    tainted: bool,
+    isolate: IsolateHandle,
 }
 
 thread_local! {
@@ -47,6 +50,27 @@ impl State {
     #[inline]
     pub(crate) fn current() -> *mut State {
         CURRENT.get()
+    }
+}
+
+/// V8 says that code of the module uses a feature. There is no resizable memory in modules (`restrict.js`), as no limit would
+/// see it. V8 asks before it makes any, so a module that got around that gets one small buffer and loses its isolate.
+///
+/// The first argument is not what its type says (V8 passes its own isolate), so it is not used.
+unsafe extern "C" fn count_use(_isolate: &mut ::v8::Isolate, feature: UseCounterFeature) {
+    if !matches!(
+        feature,
+        UseCounterFeature::kResizableArrayBuffer | UseCounterFeature::kGrowableSharedArrayBuffer
+    ) {
+        return;
+    }
+    // SAFETY: null, or the state of the isolate that runs; code of the module runs, so nothing else refers to it.
+    if let Some(state) = unsafe { State::current().as_mut() } {
+        state.tainted = true;
+        state
+            .doomed
+            .get_or_insert(HostTrap::Forbidden("a resizable ArrayBuffer"));
+        state.isolate.terminate_execution();
     }
 }
 
@@ -75,7 +99,7 @@ pub(crate) struct CallBuffer {
 pub(crate) const CALL_BUFFER_BYTES: usize = 4096;
 
 impl CallBuffer {
-    fn new(scope: &mut PinScope<'_, '_>) -> CallBuffer {
+    pub(super) fn new(scope: &mut PinScope<'_, '_>) -> CallBuffer {
         let buffer = as_host(|| ArrayBuffer::new(scope, CALL_BUFFER_BYTES));
         CallBuffer {
             object: Global::new(scope, buffer),
@@ -179,6 +203,8 @@ pub(crate) struct Realm {
     pub(crate) state: Box<State>,
     pub(crate) roots: Option<Roots>,
     pub(crate) program: Arc<ProgramText>,
+    /// The micro-tasks of the context. When a call is stopped, what is left of them is dropped with their queue.
+    jobs: ManuallyDrop<UniqueRef<MicrotaskQueue>>,
     watch: Arc<Watch>,
     memory: Box<MemoryGuard>,
     limits: HostLimits,
@@ -205,9 +231,11 @@ impl Realm {
             .heap_limits(0, limits.memory_bytes_max)
             .array_buffer_allocator(buffers.clone().allocator());
         let mut isolate = ::v8::Isolate::new(params);
-        isolate.set_microtasks_policy(::v8::MicrotasksPolicy::Explicit);
+        isolate.set_microtasks_policy(MicrotasksPolicy::Explicit);
+        let jobs = MicrotaskQueue::new(&mut isolate, MicrotasksPolicy::Explicit);
         isolate.set_capture_stack_trace_for_uncaught_exceptions(true, FRAMES_MAX as i32);
         isolate.set_allow_atomics_wait(false);
+        isolate.set_use_counter_callback(count_use);
         let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max, buffers);
         let watch = Watch::new(isolate.thread_safe_handle());
         let state = Box::new(State {
@@ -217,6 +245,8 @@ impl Realm {
             error_constructor: None,
             noop: None,
             modules: Vec::new(),
+            tainted: false,
+            isolate: isolate.thread_safe_handle(),
         });
         // SAFETY: an isolate is entered when it is made; from here on it is only while it is used.
         unsafe { isolate.exit() };
@@ -225,6 +255,7 @@ impl Realm {
             state,
             roots: None,
             program: program.clone(),
+            jobs: ManuallyDrop::new(jobs),
             watch,
             memory,
             call_ticks: ticks(limits.call_ms_max),
@@ -235,7 +266,9 @@ impl Realm {
         };
         let load_ticks = ticks(realm.limits.load_ms_max);
         let program = program.clone();
-        let (built, stopped) = realm.run(load_ticks, |realm| build(&mut realm.isolate, &program));
+        let (built, stopped) = realm.run(load_ticks, |realm| {
+            build(&mut realm.isolate, &mut realm.jobs, &program)
+        });
         realm.state.env.end_script_call();
         realm.roots = Some(realm.loaded("the module", built, stopped)?);
         Ok(realm)
@@ -258,7 +291,7 @@ impl Realm {
         let program = self.program.clone();
         let (described, stopped) = self.run(load_ticks, |realm| {
             let roots = realm.roots.as_ref().expect("the realm is built");
-            describe(&mut realm.isolate, roots, &program)
+            describe(&mut realm.isolate, roots, &realm.jobs, &program)
         });
         self.state.env.end_script_call();
         self.loaded("__describe_module__", described, stopped)
@@ -304,43 +337,31 @@ impl Realm {
     #[inline]
     pub(crate) fn call<R>(
         &mut self,
-        body: impl FnOnce(&mut OwnedIsolate, &mut Roots, &ProgramText) -> R,
+        body: impl FnOnce(&mut OwnedIsolate, &mut Roots, &MicrotaskQueue, &ProgramText) -> R,
     ) -> (R, Option<Stopped>) {
         self.run(self.call_ticks, |realm| {
             let roots = realm.roots.as_mut().expect("the realm is built");
-            body(&mut realm.isolate, roots, &realm.program)
+            body(&mut realm.isolate, roots, &realm.jobs, &realm.program)
         })
+    }
+
+    /// Whether no further call may run in the isolate, whatever its heap is like.
+    #[inline]
+    pub(crate) fn is_tainted(&self) -> bool {
+        self.state.tainted
     }
 
     #[inline]
     fn run<R>(&mut self, ticks: u64, body: impl FnOnce(&mut Realm) -> R) -> (R, Option<Stopped>) {
-        if self.stays {
-            entered::stay(self.number, &self.isolate);
-        } else {
-            // SAFETY: left again below; a panic of a host function does not come this way but waits in the state.
-            unsafe { self.isolate.enter() };
-        }
-        let previous = CURRENT.replace(&raw mut *self.state);
-        self.watch.begin(ticks);
-        let result = body(self);
-        let timed_out = self.watch.end();
-        CURRENT.set(previous);
-        let stopped = if timed_out || self.state.doomed.is_some() || self.memory.exceeded() {
-            self.stopped(timed_out)
-        } else {
-            None
-        };
-        self.memory.settle(&mut self.isolate);
-        if !self.stays {
-            // SAFETY: entered above.
-            unsafe { self.isolate.exit() };
-        }
-        (result, stopped)
+        let entered = Entered::new(self, ticks);
+        let result = body(&mut *entered.realm);
+        (result, entered.end())
     }
 
     #[cold]
     fn stopped(&mut self, timed_out: bool) -> Option<Stopped> {
         self.isolate.cancel_terminate_execution();
+        self.drop_jobs();
         let doomed = self.state.doomed.take();
         if self.memory.exceeded() {
             return Some(Stopped::Memory);
@@ -349,6 +370,81 @@ impl Realm {
             return Some(Stopped::Time);
         }
         doomed.map(Stopped::Trap)
+    }
+
+    /// Forgets the micro-tasks of the call that was stopped: its transaction is over, and no other may see them.
+    fn drop_jobs(&mut self) {
+        let Some(roots) = &self.roots else {
+            // A realm that could not be built goes as a whole.
+            return;
+        };
+        let isolate: &mut OwnedIsolate = &mut self.isolate;
+        let jobs = MicrotaskQueue::new(isolate, MicrotasksPolicy::Explicit);
+        {
+            ::v8::scope!(let scope, isolate);
+            Local::new(scope, &roots.context).set_microtask_queue(&jobs);
+        }
+        *self.jobs = jobs;
+    }
+}
+
+/// An isolate that is entered; it is left again when this goes, also by a panic.
+struct Entered<'a> {
+    realm: &'a mut Realm,
+    /// The state that was current before.
+    previous: *mut State,
+    ended: bool,
+}
+
+impl<'a> Entered<'a> {
+    #[inline]
+    fn new(realm: &'a mut Realm, ticks: u64) -> Entered<'a> {
+        if realm.stays {
+            entered::stay(realm.number, &realm.isolate);
+        } else {
+            // SAFETY: left again when the result is dropped.
+            unsafe { realm.isolate.enter() };
+        }
+        let previous = CURRENT.replace(&raw mut *realm.state);
+        realm.watch.begin(ticks);
+        Entered {
+            realm,
+            previous,
+            ended: false,
+        }
+    }
+
+    /// The call is over. Says how it was stopped, if it was.
+    #[inline]
+    fn end(mut self) -> Option<Stopped> {
+        self.ended = true;
+        let realm = &mut *self.realm;
+        let timed_out = realm.watch.end();
+        let stopped = if timed_out || realm.state.doomed.is_some() || realm.memory.exceeded() {
+            realm.stopped(timed_out)
+        } else {
+            None
+        };
+        realm.memory.settle(&mut realm.isolate);
+        stopped
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.ended {
+            // A panic of the host. Whatever the isolate is left with, nobody may use it.
+            self.realm.state.tainted = true;
+            if self.realm.watch.end() {
+                self.realm.isolate.cancel_terminate_execution();
+            }
+        }
+        CURRENT.set(self.previous);
+        if !self.realm.stays {
+            // SAFETY: entered by `new`.
+            unsafe { self.realm.isolate.exit() };
+        }
     }
 }
 
@@ -367,6 +463,7 @@ impl Drop for Realm {
             std::mem::forget(self.state.error_constructor.take());
             std::mem::forget(self.state.noop.take());
             std::mem::forget(std::mem::take(&mut self.state.modules));
+            // `jobs` stays with the isolate.
             return;
         }
         entered::leave_if(self.number);
@@ -377,238 +474,93 @@ impl Drop for Realm {
             self.state.error_constructor = None;
             self.state.noop = None;
             self.state.modules.clear();
+            ManuallyDrop::drop(&mut self.jobs);
             ManuallyDrop::drop(&mut self.isolate);
         }
     }
 }
 
-/// Continues with what a step gave, or ends with what it threw.
-macro_rules! step {
-    ($scope:ident, $program:expr, $step:expr) => {
-        match $step {
-            Some(value) => value,
-            None => return Err(caught!($scope, $program)),
-        }
-    };
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lightcone_host::{HostConfig, NullConsole};
+    use lightcone_types::Identity;
+    use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// The pending exception.
-macro_rules! caught {
-    ($scope:ident, $program:expr) => {{
-        match ($scope.exception(), $scope.message()) {
-            (Some(value), message) if !$scope.has_terminated() => {
-                $scope.reset();
-                uncaught($scope, value, message, $program)
+    const PROGRAM: &str = "import { moduleHooks } from 'spacetime:sys@2.0';\n\
+        const none = () => {};\n\
+        export default { [moduleHooks]: () => ({ __describe_module__: none, __get_error_constructor__: none,\n\
+          __sender_error_class__: Error, __call_reducer__: none, __call_view__: none, __call_view_anon__: none,\n\
+          __call_procedure__: none }) };";
+
+    fn realm() -> Realm {
+        crate::engine(crate::JsEngineOptions::default()).expect("the engine");
+        let env = HostEnv::new(HostConfig {
+            database_identity: Identity::ZERO,
+            console: Arc::new(NullConsole),
+            limits: HostLimits::default(),
+        });
+        let program = ProgramText::read(PROGRAM.as_bytes()).expect("a program");
+        Realm::new(&Arc::new(program), env).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Runs a script in a context that nothing was taken away from; gives its value as a number.
+    fn run_unrestricted(realm: &mut Realm, text: &str) -> (Option<f64>, Option<Stopped>) {
+        realm.call(|isolate, _, _, _| {
+            ::v8::scope!(let scope, isolate);
+            let context = Context::new(scope, ::v8::ContextOptions::default());
+            let scope = &mut ::v8::ContextScope::new(scope, context);
+            ::v8::tc_scope!(let scope, scope);
+            let source = ::v8::String::new(scope, text).expect("a string");
+            let script = ::v8::Script::compile(scope, source, None)?;
+            script.run(scope)?.number_value(scope)
+        })
+    }
+
+    /// Whatever way a module may find to a resizable buffer.
+    #[test]
+    fn a_resizable_buffer_ends_the_call_and_the_isolate() {
+        let mut realm = realm();
+        let (fixed, stopped) = run_unrestricted(&mut realm, "new ArrayBuffer(7).byteLength");
+        assert!(fixed == Some(7.0) && stopped.is_none() && !realm.is_tainted());
+        for constructor in ["ArrayBuffer", "SharedArrayBuffer"] {
+            let mut realm = self::realm();
+            let text = format!("{constructor}(0, {{ maxByteLength: 2 ** 30 }}); for (;;);");
+            let (_, stopped) = run_unrestricted(&mut realm, &format!("new {text}"));
+            assert!(
+                matches!(stopped, Some(Stopped::Trap(HostTrap::Forbidden(_)))),
+                "{constructor}"
+            );
+            assert!(realm.is_tainted());
+        }
+    }
+
+    /// A panic inside of an isolate leaves the thread as it was: nobody's state is current and no isolate is entered.
+    #[test]
+    fn a_panic_leaves_the_isolate() {
+        for stays in [false, true] {
+            let (mut first, mut other) = (realm(), realm());
+            if stays {
+                first.stay();
+                other.stay();
             }
-            _ => text("the module was stopped"),
-        }
-    }};
-}
-
-fn text(message: impl Into<String>) -> Exception {
-    Exception {
-        message: message.into(),
-        frames: Vec::new(),
-    }
-}
-
-fn type_error(message: String) -> Exception {
-    text(format!("Uncaught TypeError: {message}"))
-}
-
-/// Makes the context, evaluates the program and finds its hooks.
-fn build(isolate: &mut OwnedIsolate, program: &ProgramText) -> Result<Roots, Exception> {
-    ::v8::scope!(let scope, isolate);
-    let context = Context::new(scope, ::v8::ContextOptions::default());
-    let scope = &mut ::v8::ContextScope::new(scope, context);
-    let direct = CallBuffer::new(scope);
-    globals(scope, &direct, program)?;
-    let namespace = evaluate(scope, program)?;
-    let hooks = find_hooks(scope, namespace, program)?;
-    let args = CallBuffer::new(scope);
-    Ok(Roots {
-        context: Global::new(scope, context),
-        hooks,
-        args,
-        direct,
-        views: Vec::new(),
-        identities: BigIntCache::default(),
-    })
-}
-
-/// What is taken away: memory that no limit would see.
-const RESTRICT: &str = include_str!("restrict.js");
-
-/// The globals that the language does not have (§2), and without those that modules may not use.
-fn globals(
-    scope: &mut PinScope<'_, '_>,
-    direct: &CallBuffer,
-    program: &ProgramText,
-) -> Result<(), Exception> {
-    ::v8::tc_scope!(let scope, scope);
-    let noop = step!(scope, program, imports::noop(scope));
-    let noop = Global::new(scope, noop);
-    // SAFETY: the state of the isolate that is being built; see `with_state`.
-    unsafe { (*State::current()).noop = Some(noop) };
-    let source = step!(scope, program, ::v8::String::new(scope, PRELUDE));
-    let script = step!(scope, program, ::v8::Script::compile(scope, source, None));
-    let prelude = step!(scope, program, script.run(scope));
-    let prelude: Local<'_, Function> = step!(scope, program, prelude.try_cast().ok());
-    let encode = step!(scope, program, imports::encode(scope)).into();
-    let decode = step!(scope, program, imports::decode(scope)).into();
-    let undefined = ::v8::undefined(scope).into();
-    step!(
-        scope,
-        program,
-        prelude.call(scope, undefined, &[encode, decode])
-    );
-    let source = step!(scope, program, ::v8::String::new(scope, RESTRICT));
-    let script = step!(scope, program, ::v8::Script::compile(scope, source, None));
-    step!(scope, program, script.run(scope));
-    step!(scope, program, imports::define_extras(scope, direct));
-    Ok(())
-}
-
-/// Compiles, links and runs the program. Gives its namespace (§1).
-fn evaluate<'s>(
-    scope: &mut PinScope<'s, '_>,
-    program: &ProgramText,
-) -> Result<Local<'s, Object>, Exception> {
-    ::v8::tc_scope!(let scope, scope);
-    let name = step!(
-        scope,
-        program,
-        ::v8::String::new(scope, texts::RESOURCE_NAME)
-    );
-    let text_local = step!(scope, program, ::v8::String::new(scope, &program.text));
-    let origin = ::v8::ScriptOrigin::new(
-        scope,
-        name.into(),
-        0,
-        0,
-        false,
-        0,
-        None,
-        false,
-        false,
-        true,
-        None,
-    );
-    let mut source = ::v8::script_compiler::Source::new(text_local, Some(&origin));
-    let module = ::v8::script_compiler::compile_module(scope, &mut source);
-    let module = step!(scope, program, module);
-    step!(
-        scope,
-        program,
-        module.instantiate_module(scope, imports::resolve)
-    );
-    let result = step!(scope, program, module.evaluate(scope));
-    scope.perform_microtask_checkpoint();
-    if scope.is_execution_terminating() {
-        return Err(text("the module was stopped"));
-    }
-    if module.get_status() == ::v8::ModuleStatus::Errored {
-        let exception = module.get_exception();
-        return Err(uncaught(scope, exception, None, program));
-    }
-    if let Ok(promise) = result.try_cast::<::v8::Promise>() {
-        match promise.state() {
-            ::v8::PromiseState::Fulfilled => {}
-            ::v8::PromiseState::Pending => return Err(type_error(texts::PENDING.to_owned())),
-            ::v8::PromiseState::Rejected => {
-                let reason = promise.result(scope);
-                return Err(uncaught(scope, reason, None, program));
-            }
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                first.call(|isolate, roots, _, _| {
+                    ::v8::scope!(let scope, isolate);
+                    let context = Local::new(scope, &roots.context);
+                    let _scope = &mut ::v8::ContextScope::new(scope, context);
+                    panic!("a bug of the host");
+                })
+            }));
+            assert!(panicked.is_err());
+            assert!(State::current().is_null());
+            assert!(first.is_tainted(), "it is not used again");
+            assert_eq!(first.watch.deadline(), None, "its clock has stopped");
+            let (sum, stopped) = run_unrestricted(&mut other, "1 + 2");
+            assert!(sum == Some(3.0) && stopped.is_none());
+            drop(first);
+            let (sum, _) = run_unrestricted(&mut other, "1 + 3");
+            assert_eq!(sum, Some(4.0));
         }
     }
-    let namespace = module.get_module_namespace();
-    step!(scope, program, namespace.try_cast().ok().map(Some)).ok_or_else(|| text("no namespace"))
-}
-
-/// Asks the program's default export for the hooks (§6.1).
-fn find_hooks(
-    scope: &mut PinScope<'_, '_>,
-    namespace: Local<'_, Object>,
-    program: &ProgramText,
-) -> Result<Hooks, Exception> {
-    ::v8::tc_scope!(let scope, scope);
-    let name = step!(scope, program, ::v8::String::new(scope, "default"));
-    let schema = step!(scope, program, namespace.get(scope, name.into()));
-    if schema.is_null_or_undefined() {
-        return Err(text(texts::NO_DEFAULT_EXPORT));
-    }
-    let Ok(schema) = schema.try_cast::<Object>() else {
-        return Err(text(texts::DEFAULT_EXPORT_NO_OBJECT));
-    };
-    let symbol = step!(scope, program, imports::module_hooks(scope));
-    let function = step!(scope, program, schema.get(scope, symbol.into()));
-    let Ok(function) = function.try_cast::<Function>() else {
-        return Err(type_error(texts::expected_hooks_function(
-            function.type_repr(),
-        )));
-    };
-    let hooks = step!(
-        scope,
-        program,
-        function.call(scope, schema.into(), &[namespace.into()])
-    );
-    let Ok(receiver) = hooks.try_cast::<Object>() else {
-        return Err(type_error(texts::expected_hooks_object(hooks.type_repr())));
-    };
-    let mut found = Vec::with_capacity(sys::HOOKS_REQUIRED.len());
-    for hook in sys::HOOKS_REQUIRED.iter().copied().chain([
-        sys::HOOK_HTTP_HANDLER,
-        sys::HOOK_CALL_REDUCER_DIRECT,
-        sys::HOOK_CALL_PROCEDURE_DIRECT,
-    ]) {
-        let key = step!(scope, program, ::v8::String::new(scope, hook));
-        let value = step!(scope, program, receiver.get(scope, key.into()));
-        let is_optional = !sys::HOOKS_REQUIRED.contains(&hook);
-        match value.try_cast::<Function>() {
-            Ok(function) => found.push(Some(Global::new(scope, function))),
-            Err(_) if is_optional && value.is_null_or_undefined() => found.push(None),
-            Err(_) => return Err(type_error(texts::expected_hook(hook, value.type_repr()))),
-        }
-    }
-    let mut found = found.into_iter();
-    let mut required = || found.next().flatten().ok_or_else(|| text("no hook"));
-    let describe = required()?;
-    let error_constructor = required()?;
-    let sender_error = required()?;
-    let call_reducer = required()?;
-    let _views = (required()?, required()?);
-    let call_procedure = required()?;
-    // SAFETY: the state of the isolate that is being built; see `with_state`.
-    unsafe { (*State::current()).error_constructor = Some(error_constructor) };
-    let sender_error = Local::new(scope, sender_error);
-    Ok(Hooks {
-        receiver: Global::new(scope, receiver),
-        describe,
-        sender_error: Global::new(scope, Local::<Object>::from(sender_error)),
-        call_reducer,
-        call_procedure,
-        call_http_handler: found.next().flatten(),
-        call_reducer_direct: found.next().flatten(),
-        call_procedure_direct: found.next().flatten(),
-    })
-}
-
-fn describe(
-    isolate: &mut OwnedIsolate,
-    roots: &Roots,
-    program: &ProgramText,
-) -> Result<Vec<u8>, Exception> {
-    ::v8::scope!(let scope, isolate);
-    let context = Local::new(scope, &roots.context);
-    let scope = &mut ::v8::ContextScope::new(scope, context);
-    ::v8::tc_scope!(let scope, scope);
-    let receiver = Local::new(scope, &roots.hooks.receiver);
-    let function = Local::new(scope, &roots.hooks.describe);
-    let description = step!(scope, program, function.call(scope, receiver.into(), &[]));
-    super::values::array_bytes(description).ok_or_else(|| {
-        type_error(format!(
-            "Expected `Uint8Array` return from `__describe_module__`, got {}",
-            description.type_repr()
-        ))
-    })
 }

@@ -104,10 +104,16 @@ thread_local! {
 
 /// Makes an array buffer that the budget may not refuse. What it takes counts all the same.
 pub(crate) fn as_host<R>(make: impl FnOnce() -> R) -> R {
+    /// Ends the exception also if making it panics.
+    struct AsHost;
+    impl Drop for AsHost {
+        fn drop(&mut self) {
+            AS_HOST.set(false);
+        }
+    }
     AS_HOST.set(true);
-    let made = make();
-    AS_HOST.set(false);
-    made
+    let _as_host = AsHost;
+    make()
 }
 
 const ALIGNMENT: usize = 16;

@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | [`engine`](self) | the platform, loading |
-//! | `isolate` | one isolate with its context: globals, evaluation, hooks |
+//! | `isolate` | one isolate with its context: entered, left, stopped |
+//! | `loading` | globals, evaluation, hooks |
 //! | `instance` | what the database calls |
 //! | `imports` | the host functions, in their general form |
 //! | `fast` | the same, called by optimized code without leaving it |
@@ -20,6 +21,7 @@
 //! | endless loop | the [watchdog] ends the call; the isolate stays |
 //! | endless recursion | `stack-bytes-max`: a RangeError that the module may catch |
 //! | endless allocation | `memory-bytes-max`: the call ends and the isolate is replaced; array buffers beyond it are a RangeError |
+//! | memory that no limit sees | taken away (`restrict.js`); who gets it all the same loses the call and the isolate |
 //! | use of the host that no errno covers | the call ends; no code of the module runs any more in it (§5.3) |
 //!
 //! # Threads
@@ -33,6 +35,7 @@ mod fast;
 mod imports;
 mod instance;
 mod isolate;
+mod loading;
 mod memory;
 mod text;
 mod values;
@@ -55,6 +58,11 @@ pub fn name() -> String {
     format!("V8 {}", ::v8::V8::get_version())
 }
 
+/// How many host calls of compiled code ended in an exception, in this process.
+pub fn fast_failures() -> u64 {
+    fast::failures()
+}
+
 /// Runs JavaScript modules in V8.
 pub struct V8Engine {
     stack_bytes_max: usize,
@@ -68,7 +76,7 @@ impl V8Engine {
             // As long as an exception is not caught, its frames cost nothing; 1024 are what the reference system keeps.
             let stack_kib = (options.stack_bytes_max + HOST_FRAMES_BYTES) >> 10;
             ::v8::V8::set_flags_from_string(&format!(
-                "--stack-trace-limit=1024 --turbo-fast-api-calls --stack-size={stack_kib}"
+                "--stack-trace-limit=1024 --turbo-fast-api-calls --stack-size={stack_kib} --wasm-max-mem-pages=0"
             ));
             ::v8::icu::set_default_locale("en-001");
             let platform = ::v8::new_unprotected_default_platform(PLATFORM_THREADS, false);

@@ -71,6 +71,12 @@ impl Watch {
         true
     }
 
+    /// The tick at which the running call has to end; `None` if none runs.
+    #[cfg(test)]
+    pub(super) fn deadline(&self) -> Option<u64> {
+        Some(self.deadline.load(Ordering::Acquire)).filter(|deadline| *deadline != IDLE)
+    }
+
     fn check(&self, tick: u64) {
         let deadline = self.deadline.load(Ordering::Relaxed);
         if deadline == IDLE || deadline >= STOPPING || deadline > tick {

@@ -150,7 +150,7 @@ impl Running {
     }
 
     pub fn script_with(definitions: &str, body: &str, limits: HostLimits) -> Running {
-        Running::program(&script(definitions, body), limits)
+        Running::loaded(&script(definitions, body), limits)
     }
 
     /// A module around the body of its procedure hook.
@@ -158,7 +158,7 @@ impl Running {
         let hook =
             format!("__call_procedure__(id, sender, connection, timestamp, args) {{ {body} }}");
         let program = script("", "").replace("__call_procedure__: none", &hook);
-        Running::program(&program, limits)
+        Running::loaded(&program, limits)
     }
 
     /// A module around the body of its hook for HTTP handlers.
@@ -167,7 +167,7 @@ impl Running {
             "__call_procedure__: none, __call_http_handler__(id, timestamp, request, body) {{ {body} }}"
         );
         let program = script("", "").replace("__call_procedure__: none", &hook);
-        Running::program(&program, limits)
+        Running::loaded(&program, limits)
     }
 
     /// A module whose procedures are called in a buffer (docs/js-abi.md) where they fit, and otherwise the standard way.
@@ -178,10 +178,11 @@ impl Running {
         );
         let kept = "const kept = new Uint8Array(8192).map((_, index) => index + 1);";
         let program = script(kept, "").replace("__call_procedure__: none", &hooks);
-        Running::program(&program, limits)
+        Running::loaded(&program, limits)
     }
 
-    fn program(program: &str, limits: HostLimits) -> Running {
+    /// A whole program, in a database with the tables of `person`.
+    pub fn loaded(program: &str, limits: HostLimits) -> Running {
         static PERSON: OnceLock<Vec<u8>> = OnceLock::new();
         let description = PERSON.get_or_init(|| {
             let config = config(HostLimits::default(), Arc::default());

@@ -7,10 +7,14 @@ mod bundles;
 mod calls;
 mod common;
 mod extras;
+#[cfg(feature = "v8")]
+mod fast_calls;
 mod faults;
 mod globals;
+mod hostile;
 mod http_handlers;
 mod imports;
 mod interrupts;
+mod leftovers;
 mod load;
 mod procedures;
