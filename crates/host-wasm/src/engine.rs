@@ -1,29 +1,28 @@
 //! The engine: how programs are compiled, and what all instances share.
 
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::path::PathBuf;
 
 use lightcone_host::{HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine};
-use wasmtime::{Cache, CacheConfig, Config, Engine, Linker, Module, OptLevel, Strategy};
+use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy};
 
+use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
 use crate::instance::{State, WasmModule};
-use crate::{check, imports, ticker};
+use crate::{check, estimate, imports, ticker};
 
 /// How a [`WasmEngine`] is made.
 #[derive(Clone, Debug)]
 pub struct WasmEngineOptions {
     /// Stack for guest code, in bytes (`HostLimits::stack_bytes_max`). The same for all instances of the engine.
     pub stack_bytes_max: usize,
-    /// Where compiled code is kept between runs; `None` compiles a program each time that it is loaded. The directory must
-    /// be absolute and writable by the server only.
-    pub code_cache_directory: Option<PathBuf>,
+    /// Where compiled code is kept between runs; `None` compiles a program each time that it is loaded.
+    pub code_cache: Option<CodeCacheOptions>,
 }
 
 impl Default for WasmEngineOptions {
     fn default() -> Self {
         WasmEngineOptions {
             stack_bytes_max: HostLimits::default().stack_bytes_max,
-            code_cache_directory: None,
+            code_cache: None,
         }
     }
 }
@@ -33,6 +32,7 @@ pub struct WasmEngine {
     engine: Engine,
     linker: Linker<State>,
     stack_bytes_max: usize,
+    code_cache: Option<CodeCache>,
 }
 
 impl WasmEngine {
@@ -56,31 +56,48 @@ impl WasmEngine {
             // A 64-bit memory needs bounds checks, and no host call could be given a pointer into it.
             .wasm_memory64(false)
             .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(64));
-        if let Some(directory) = &options.code_cache_directory {
-            let mut cache = CacheConfig::new();
-            // Code is loaded once per start: compressing it harder in the background would never pay.
-            cache
-                .with_directory(directory)
-                .with_optimized_compression_usage_counter_threshold(u64::MAX);
-            config.cache(Some(Cache::new(cache).map_err(failed)?));
-        }
         let engine = Engine::new(&config).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         imports::define(&mut linker).map_err(failed)?;
         ticker::register(&engine).map_err(|error| {
             HostError::Engine(format!("can't start the ticker thread: {error}"))
         })?;
+        let code_cache = options.code_cache.as_ref().map(CodeCache::open);
         Ok(WasmEngine {
             engine,
             linker,
             stack_bytes_max: options.stack_bytes_max,
+            code_cache: code_cache.transpose()?,
         })
     }
 
+    /// The program's code, from the cache if it is there.
+    fn code(&self, program: &[u8]) -> Result<Module, HostError> {
+        let Some(cache) = &self.code_cache else {
+            return self.compile(program);
+        };
+        let id = CodeId::new(&self.engine, program);
+        if let Some(module) = cache.load(&self.engine, &id) {
+            return Ok(module);
+        }
+        let module = self.compile(program)?;
+        cache.store(&id, &module);
+        Ok(module)
+    }
+
     fn compile(&self, program: &[u8]) -> Result<Module, HostError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        estimate::check(program, threads)?;
+        // Threads of its own: a program that takes long, or was given up, holds up no other one.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .stack_size(COMPILER_STACK_BYTES)
+            .thread_name(|number| format!("lc-compile-{number}"))
+            .build()
+            .map_err(|error| HostError::Engine(format!("can't start threads: {error}")))?;
         // The compiler is not ours and programs are anyone's: should it panic, that is one refused program.
         let compiled = catch_unwind(AssertUnwindSafe(|| {
-            Module::from_binary(&self.engine, program)
+            pool.install(|| Module::from_binary(&self.engine, program))
         }));
         match compiled {
             Ok(Ok(module)) => Ok(module),
@@ -108,7 +125,7 @@ impl ModuleEngine for WasmEngine {
             )));
         }
         let module = on_own_stack(self.stack_bytes_max, || {
-            let module = self.compile(program)?;
+            let module = self.code(program)?;
             check::abi_version(
                 check::function_import_modules(&module)
                     .iter()
@@ -124,6 +141,9 @@ impl ModuleEngine for WasmEngine {
         Ok(Box::new(module))
     }
 }
+
+/// Stack of a thread that compiles, in bytes.
+const COMPILER_STACK_BYTES: usize = 8 << 20;
 
 /// What compiling and the host's side of a call may need besides the guest's stack.
 const HOST_STACK_BYTES: usize = 4 << 20;

@@ -13,22 +13,27 @@
 //! | endless recursion | `stack-bytes-max` |
 //! | endless allocation | `memory-bytes-max`: `memory.grow` answers -1 |
 //! | endless handles, console output | the limits in `HostLimits` |
+//! | a bomb for the compiler | its memory is estimated before it runs; it has threads of its own |
 //!
 //! After a trap the instance is poisoned and must be replaced: its memory may be half changed.
 //!
-//! The crate has no `unsafe` code. Compiled code is kept between runs by Wasmtime's own cache, which trusts the files in
-//! its directory, so that directory must be writable by the server only.
+//! Compiled code is kept between runs and checked before it is used ([`CodeCacheOptions`]); loading it is the only `unsafe`
+//! block of the crate.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod check;
+#[allow(unsafe_code)]
+mod code_cache;
 mod engine;
+mod estimate;
 mod imports;
 mod instance;
 mod memory;
 pub mod ticker;
 mod trap;
 
+pub use code_cache::{CodeCacheOptions, CODE_CACHE_BYTES_MAX};
 pub use engine::{WasmEngine, WasmEngineOptions};
 
 /// The highest ABI version that this host implements (spec 03 §3.2).

@@ -419,26 +419,6 @@ fn the_load_phase_brings_its_own_stack() {
     );
 }
 
-#[test]
-fn compiled_code_is_kept_in_the_cache_directory() {
-    let directory = tempfile::tempdir().unwrap();
-    let options = || WasmEngineOptions {
-        code_cache_directory: Some(directory.path().to_owned()),
-        ..WasmEngineOptions::default()
-    };
-    let program = wat::parse_str(module(&[IDENTITY, MEMORY, DESCRIBE, REDUCER])).unwrap();
-    for _ in 0..2 {
-        let engine = WasmEngine::new(options()).unwrap();
-        let config = config(HostLimits::default(), Arc::default());
-        let module = engine.load(&program, &config).unwrap();
-        module.instantiate(HostEnv::new(config)).unwrap();
-        assert!(std::fs::read_dir(directory.path())
-            .unwrap()
-            .next()
-            .is_some());
-    }
-}
-
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(48))]
 

@@ -1,11 +1,11 @@
 //! `spacetimedb-standalone start` (07 §11.1).
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lightcone_host::ModuleEngine;
-use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
+use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
 use lightcone_server::auth::KeyPaths;
 use lightcone_server::config::{Config, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 use lightcone_server::{Engines, PublishEnvironment, Server, ServerOptions};
@@ -82,8 +82,13 @@ pub fn run(args: Args) -> Result<()> {
     );
     println!("database running in data directory {}", data_dir.display());
 
+    let code_cache = CodeCacheOptions {
+        directory: data_dir.join("cache/wasmtime"),
+        key_file: data_dir.join("code-cache.key"),
+        bytes_max: CODE_CACHE_BYTES_MAX,
+    };
     let wasm: Arc<dyn ModuleEngine> = Arc::new(wasm_engine(
-        Some(&data_dir.join("cache/wasmtime")),
+        Some(code_cache),
         config.limits.stack_bytes_max,
     )?);
     let js = js_engine(config.limits.stack_bytes_max)?;
@@ -124,12 +129,12 @@ fn starting(error: lightcone_server::Error) -> Error {
     Error::plain(error.to_string())
 }
 
-pub(super) fn wasm_engine(code_cache: Option<&Path>, stack_bytes_max: usize) -> Result<WasmEngine> {
-    if let Some(directory) = code_cache {
-        std::fs::create_dir_all(directory).map_err(|e| Error::file("create", directory, e))?;
-    }
+pub(super) fn wasm_engine(
+    code_cache: Option<CodeCacheOptions>,
+    stack_bytes_max: usize,
+) -> Result<WasmEngine> {
     let options = WasmEngineOptions {
-        code_cache_directory: code_cache.map(Path::to_owned),
+        code_cache,
         stack_bytes_max,
     };
     WasmEngine::new(options)

@@ -11,7 +11,7 @@ use lightcone_host::{
     LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
     ReducerOutcome,
 };
-use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
+use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
 /// The example values of spec 03 §16.2.
@@ -22,13 +22,22 @@ pub fn engine() -> &'static WasmEngine {
     static ENGINE: OnceLock<WasmEngine> = OnceLock::new();
     ENGINE.get_or_init(|| {
         // Compiling is the slowest part of these tests, as the compiler itself is hardly optimised in them.
-        let code_cache_directory = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("code-cache"));
-        let options = WasmEngineOptions {
-            code_cache_directory,
-            ..WasmEngineOptions::default()
-        };
-        WasmEngine::new(options).expect("the engine")
+        cached_engine(Path::new(env!("CARGO_TARGET_TMPDIR")), CODE_CACHE_BYTES_MAX)
     })
+}
+
+/// An engine that keeps compiled code in this directory.
+pub fn cached_engine(directory: &Path, bytes_max: u64) -> WasmEngine {
+    let code_cache = CodeCacheOptions {
+        directory: directory.join("code-cache"),
+        key_file: directory.join("code-cache.key"),
+        bytes_max,
+    };
+    WasmEngine::new(WasmEngineOptions {
+        code_cache: Some(code_cache),
+        ..WasmEngineOptions::default()
+    })
+    .expect("the engine")
 }
 
 /// Remembers every record as its line in the module log, without the time.
