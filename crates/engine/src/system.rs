@@ -25,6 +25,8 @@ pub const ST_COLUMN_ACCESSOR_ID: TableId = TableId(20);
 
 /// The last id that belongs to a system table.
 pub const SYSTEM_TABLE_ID_MAX: u32 = 20;
+/// The last id that belongs to an index of a system table.
+pub const SYSTEM_INDEX_ID_MAX: u32 = 29;
 /// The first value a system sequence issues (02 §11.4).
 pub const SYSTEM_SEQUENCE_FIRST: i128 = 4096;
 
@@ -203,4 +205,21 @@ pub fn system_tables() -> Vec<Arc<TableSchema>> {
         })
     };
     specs().into_iter().enumerate().map(build).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_ids_are_those_of_the_last_table_and_index() {
+        let tables = system_tables();
+        let indexes = tables.iter().flat_map(|table| &table.indexes);
+        let last_index = indexes.map(|index| index.id.0).max();
+        assert_eq!(last_index, Some(SYSTEM_INDEX_ID_MAX));
+        assert_eq!(
+            tables.last().map(|table| table.id.0),
+            Some(SYSTEM_TABLE_ID_MAX)
+        );
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use lightcone_engine::{
     Datastore, DatastoreError, RangeBounds, RowBuffer, ST_CONNECTION_CREDENTIALS_ID,
+    SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
 };
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{ConnectionId, Identity, IndexId, TableId, Timestamp};
@@ -191,11 +192,35 @@ impl HostEnv {
 
     // ---- Writes (spec 03 §8.4 to §8.6) ----------------------------------------------------------------------------
 
+    /// The datastore for a write to this table, which must not be a system table: the catalog and the clients are the
+    /// host's to change, and a database without them cannot be opened again.
+    #[inline]
+    fn writable(&mut self, table: TableId) -> Result<(&mut Datastore, &mut Vec<u8>), AbiError> {
+        let (datastore, generated) = self.datastore_mut()?;
+        if table.0 <= SYSTEM_TABLE_ID_MAX {
+            return Err(not_writable(datastore, table));
+        }
+        Ok((datastore, generated))
+    }
+
+    /// The same for the table of an index.
+    #[inline]
+    fn writable_by(&mut self, index: IndexId) -> Result<&mut Datastore, AbiError> {
+        let (datastore, _) = self.datastore_mut()?;
+        if index.0 <= SYSTEM_INDEX_ID_MAX {
+            return Err(match datastore.table_of_index(index) {
+                Some(table) => not_writable(datastore, table),
+                None => Errno::NO_SUCH_INDEX.into(),
+            });
+        }
+        Ok(datastore)
+    }
+
     /// `datastore_insert_bsatn`: overwrites the start of `row` with the generated column values and returns their size.
     #[inline]
     pub fn insert(&mut self, table: TableId, row: &mut [u8]) -> Result<usize, AbiError> {
         self.finish_scans_of(table)?;
-        let (datastore, generated) = self.datastore_mut()?;
+        let (datastore, generated) = self.writable(table)?;
         generated.clear();
         datastore.insert(table, row, generated).map_err(failed)?;
         write_back(generated, row)
@@ -210,7 +235,7 @@ impl HostEnv {
         row: &mut [u8],
     ) -> Result<usize, AbiError> {
         self.finish_scans_of(table)?;
-        let (datastore, generated) = self.datastore_mut()?;
+        let (datastore, generated) = self.writable(table)?;
         generated.clear();
         datastore
             .update(table, index, row, generated)
@@ -221,8 +246,7 @@ impl HostEnv {
     /// `datastore_delete_by_index_scan_point_bsatn`
     pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
         self.finish_scans_by(index)?;
-        self.datastore_mut()?
-            .0
+        self.writable_by(index)?
             .delete_by_index_point(index, point)
             .map_err(failed)
     }
@@ -237,8 +261,7 @@ impl HostEnv {
         rend: &[u8],
     ) -> Result<u32, AbiError> {
         self.finish_scans_by(index)?;
-        let (datastore, _) = self.datastore_mut()?;
-        datastore
+        self.writable_by(index)?
             .delete_by_index_range(index, range_bounds(prefix, prefix_elems, rstart, rend))
             .map_err(failed)
     }
@@ -246,7 +269,7 @@ impl HostEnv {
     /// `datastore_delete_all_by_eq_bsatn`
     pub fn delete_all_by_eq(&mut self, table: TableId, relation: &[u8]) -> Result<u32, AbiError> {
         self.finish_scans_of(table)?;
-        self.datastore_mut()?
+        self.writable(table)?
             .0
             .delete_all_by_eq(table, relation)
             .map_err(failed)
@@ -255,7 +278,7 @@ impl HostEnv {
     /// `datastore_clear`
     pub fn clear(&mut self, table: TableId) -> Result<u64, AbiError> {
         self.finish_scans_of(table)?;
-        self.datastore_mut()?.0.clear(table).map_err(failed)
+        self.writable(table)?.0.clear(table).map_err(failed)
     }
 
     // ---- Byte sources and sinks (spec 03 §7.1 to §7.3) ------------------------------------------------------------
@@ -474,6 +497,14 @@ fn lossy(text: &[u8], bytes_max: usize) -> Cow<'_, str> {
         String::from_utf8_lossy(&text[..end]),
         text.len()
     ))
+}
+
+#[cold]
+fn not_writable(datastore: &Datastore, table: TableId) -> AbiError {
+    match datastore.schema(table) {
+        Some(schema) => HostTrap::SystemTable(schema.name.as_str().into()).into(),
+        None => Errno::NO_SUCH_TABLE.into(),
+    }
 }
 
 #[cold]

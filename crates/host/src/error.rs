@@ -61,6 +61,9 @@ pub enum HostTrap {
         /// Its value.
         limit: u64,
     },
+    /// A write to a system table, which is the host's alone.
+    #[error("a module may read the system table `{0}`, but not write to it [LC0326]")]
+    SystemTable(Box<str>),
     /// The datastore refused in a way that no errno expresses; the text is its own.
     #[error("{0}")]
     Datastore(Box<str>),
