@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Server, until, wasm } from "../../../tests/e2e/src/server";
-import type { ReconnectingInfo } from "../../src/client";
+import type { ClientError, ReconnectingInfo } from "../../src/client";
 import { OrderedSocket, openWebSocket } from "../../src/client/socket";
 import { Bank, connected, subscribed } from "./support";
 
@@ -70,6 +70,59 @@ test("a one-off query", async () => {
 test("a refused token is not tried again", async () => {
   const refused = connected(builder().withToken("nonsense").withReconnect());
   await expect(refused).rejects.toMatchObject({ code: "LC0832" });
+});
+
+test("a refused token is replaced where the application has another, or wants none", async () => {
+  const first = await connected(builder());
+  const token = first.token!;
+  const other = await connected(
+    builder()
+      .withToken("nonsense")
+      .onUnauthorized(() => token),
+  );
+  expect(other.identity!.toHexString()).toBe(first.identity!.toHexString());
+  const anonymous = await connected(
+    builder()
+      .withToken("nonsense")
+      .onUnauthorized(() => undefined),
+  );
+  expect(anonymous.identity!.toHexString()).not.toBe(first.identity!.toHexString());
+  for (const connection of [first, other, anonymous]) connection.disconnect();
+});
+
+test("a server that hangs: the silence is noticed, attempts have their time, and it is back when the server is", async () => {
+  const reasons: unknown[] = [];
+  let probes = 0;
+  const connection = await connected(
+    builder()
+      .withKeepAlive({ idleMs: 150, timeoutMs: 1500 })
+      .withConnectTimeout(1000)
+      .withReconnect({ baseDelayMs: 20, maxDelayMs: 200 })
+      .withWSFn(async (args) => {
+        const socket = await OrderedSocket.open(args);
+        const { send } = socket;
+        // An unsubscribe is the question after a silence.
+        socket.send = (bytes) => {
+          if (bytes[0] === 1) probes += 1;
+          send.call(socket, bytes);
+        };
+        return socket;
+      })
+      .onReconnecting((_, { error }) => reasons.push((error as ClientError).code)),
+  );
+  // An idle connection is asked again and again, and stays.
+  await until("questions", () => probes > 3);
+  expect(connection.isActive).toBe(true);
+  expect(reasons).toEqual([]);
+  process.kill(server.pid, "SIGSTOP");
+  try {
+    await until("the silence is noticed", () => reasons.includes("LC0856"));
+    await until("an attempt ends", () => reasons.includes("LC0853"));
+  } finally {
+    process.kill(server.pid, "SIGCONT");
+  }
+  await until("restored", () => connection.isActive);
+  connection.disconnect();
 });
 
 test("a database that is not there", async () => {

@@ -1,8 +1,9 @@
 import { DbConnection } from './module_bindings';
+import { databaseName, forgetRefusedToken, host, storedToken, storeToken } from './token';
 
-const host = import.meta.env.VITE_SPACETIMEDB_HOST ?? 'http://127.0.0.1:3000';
-const databaseName = import.meta.env.VITE_SPACETIMEDB_DB_NAME ?? '{{database}}';
-const TOKEN_KEY = `${host}/${databaseName}/token`;
+/** The wait before the first attempt to connect again; it doubles with each failure. */
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 30_000;
 
 const status = document.querySelector<HTMLParagraphElement>('#status')!;
 const form = document.querySelector<HTMLFormElement>('#add')!;
@@ -18,31 +19,44 @@ function enable(enabled: boolean): void {
   for (const element of form.elements) (element as HTMLInputElement).disabled = !enabled;
 }
 
-const connection = DbConnection.builder()
-  .withUri(host)
-  .withDatabaseName(databaseName)
-  .withToken(localStorage.getItem(TOKEN_KEY) ?? undefined)
-  .onConnect((connection, identity, token) => {
-    localStorage.setItem(TOKEN_KEY, token);
-    show(`Connected to ${databaseName} as ${identity.toHexString().slice(0, 8)}`);
-    connection
-      .subscriptionBuilder()
-      .onApplied(() => {
-        render();
-        enable(true);
-      })
-      .onError(ctx => show(`The subscription failed: ${ctx.event?.message}`, true))
-      .subscribe('SELECT * FROM person');
-  })
-  .onConnectError((_ctx, error) => show(`Cannot connect to ${host}: ${error.message}`, true))
-  .onDisconnect(() => {
-    show('Disconnected. Reload the page to connect again.', true);
+function connect(waitMs = FIRST_WAIT_MS): DbConnection {
+  let isOver = false;
+  // A failed connection may report its end twice.
+  async function connectAgain(message: string): Promise<void> {
+    if (isOver) return;
+    isOver = true;
     enable(false);
-  })
-  .build();
+    show(message, true);
+    const isRefused = await forgetRefusedToken();
+    setTimeout(() => (connection = connect(Math.min(waitMs * 2, LONGEST_WAIT_MS))), isRefused ? 0 : waitMs);
+  }
 
-connection.db.person.onInsert(render);
-connection.db.person.onDelete(render);
+  const next = DbConnection.builder()
+    .withUri(host)
+    .withDatabaseName(databaseName)
+    .withToken(storedToken())
+    .onConnect((connected, identity, token) => {
+      waitMs = FIRST_WAIT_MS;
+      storeToken(token);
+      show(`Connected to ${databaseName} as ${identity.toHexString().slice(0, 8)}`);
+      connected
+        .subscriptionBuilder()
+        .onApplied(() => {
+          render();
+          enable(true);
+        })
+        .onError(ctx => show(`The subscription failed: ${ctx.event?.message}`, true))
+        .subscribe('SELECT * FROM person');
+    })
+    .onConnectError((_ctx, error) => connectAgain(`Cannot connect to ${host}: ${error.message}`))
+    .onDisconnect(() => connectAgain('The connection was lost. Connecting again…'))
+    .build();
+  next.db.person.onInsert(render);
+  next.db.person.onDelete(render);
+  return next;
+}
+
+let connection = connect();
 
 function render(): void {
   const names = [...connection.db.person.iter()].map(person => person.name).sort();
@@ -58,8 +72,10 @@ function render(): void {
 form.addEventListener('submit', async event => {
   event.preventDefault();
   try {
-    await connection.reducers.add({ name: input.value });
-    input.value = '';
+    const name = input.value;
+    await connection.reducers.add({ name });
+    // What was typed meanwhile stays.
+    if (input.value === name) input.value = '';
   } catch (error) {
     show(error instanceof Error ? error.message : String(error), true);
   }

@@ -10,33 +10,48 @@ export function Chat() {
   const { isActive, identity, connectionError } = useSpacetimeDB();
   const [users, usersReady] = useTable(tables.user);
   const [messages] = useTable(tables.message);
-  const me = identity?.toHexString();
+  const me = useLast(identity?.toHexString());
+  // Once the chat is there it stays, also without a connection: what is being typed must not get lost.
+  const isShown = useOnce(isActive && usersReady);
 
   const byIdentity = useMemo(
     () => new Map(users.map(user => [user.identity.toHexString(), user])),
     [users]
   );
 
-  if (!isActive || !me) {
+  if (!isShown || !me) {
+    const problem = connectionError ? `Cannot connect: ${connectionError.message}` : 'Connecting…';
     return (
       <p className="notice" role="status">
-        {connectionError ? `Cannot connect: ${connectionError.message}` : 'Connecting…'}
+        {isActive ? 'Loading…' : problem}
       </p>
     );
   }
-  if (!usersReady) return <p className="notice">Loading…</p>;
   return (
     <div className="chat">
       <aside>
+        {!isActive && <p role="status">Connection lost. Trying to get it back…</p>}
         <NameForm name={nameOf(byIdentity.get(me), me)} />
         <People users={users} me={me} />
       </aside>
       <main>
         <Messages messages={messages} byIdentity={byIdentity} me={me} />
-        <MessageForm />
+        <MessageForm canSend={isActive} />
       </main>
     </div>
   );
+}
+
+/** The last value that there was. */
+function useLast<T>(value: T | undefined): T | undefined {
+  const [last, setLast] = useState(value);
+  if (value !== undefined && value !== last) setLast(value);
+  return value ?? last;
+}
+
+/** Whether the condition has been true. */
+function useOnce(condition: boolean): boolean {
+  return useLast(condition || undefined) ?? false;
 }
 
 function NameForm({ name }: { name: string }) {
@@ -49,7 +64,8 @@ function NameForm({ name }: { name: string }) {
     if (draft === undefined) return;
     const problem = await outcome(setName({ name: draft }));
     setError(problem);
-    if (!problem) setDraft(undefined);
+    // Unless it was changed meanwhile.
+    if (!problem) setDraft(current => (current === draft ? undefined : current));
   }
 
   return (
@@ -129,18 +145,20 @@ function Messages({
   );
 }
 
-function MessageForm() {
+function MessageForm({ canSend }: { canSend: boolean }) {
   const sendMessage = useReducer(reducers.sendMessage);
   const [text, setText] = useState('');
   const [error, setError] = useState<string>();
 
   async function submit(event: FormEvent) {
     event.preventDefault();
+    if (!canSend) return;
     const sent = text;
     setText('');
     const problem = await outcome(sendMessage({ text: sent }));
     setError(problem);
-    if (problem) setText(sent);
+    // What was typed meanwhile stays.
+    if (problem) setText(current => (current === '' ? sent : `${sent} ${current}`));
   }
 
   return (
@@ -153,7 +171,7 @@ function MessageForm() {
         value={text}
         onChange={event => setText(event.target.value)}
       />
-      <button disabled={text.trim() === ''}>Send</button>
+      <button disabled={!canSend || text.trim() === ''}>Send</button>
     </form>
   );
 }

@@ -3,11 +3,13 @@ import { createRoot } from 'react-dom/client';
 import { SpacetimeDBProvider } from 'spacetimedb/react';
 import { Chat } from './Chat';
 import { DbConnection } from './module_bindings';
+import { databaseName, forgetRefusedToken, host, storedToken, storeToken } from './token';
 import './style.css';
 
-const host = import.meta.env.VITE_SPACETIMEDB_HOST ?? 'http://127.0.0.1:3000';
-const databaseName = import.meta.env.VITE_SPACETIMEDB_DB_NAME ?? '{{database}}';
-const TOKEN_KEY = `${host}/${databaseName}/token`;
+/** A server that was set up anew does not know who we were: we come back as somebody new. */
+async function recover() {
+  if (await forgetRefusedToken()) location.reload();
+}
 
 function App() {
   const builder = useMemo(
@@ -15,9 +17,9 @@ function App() {
       DbConnection.builder()
         .withUri(host)
         .withDatabaseName(databaseName)
-        .withToken(localStorage.getItem(TOKEN_KEY) ?? undefined)
-        // The token is who we are: with it, the next visit is by the same user.
-        .onConnect((_connection, _identity, token) => localStorage.setItem(TOKEN_KEY, token)),
+        .withToken(storedToken())
+        .onConnect((_connection, _identity, token) => storeToken(token))
+        .onConnectError(() => void recover()),
     []
   );
   return (

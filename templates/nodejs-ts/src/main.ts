@@ -1,6 +1,6 @@
 // A small program on the command line: it keeps its identity, shows changes as they come, and takes commands.
 import './websocket';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { DbConnection } from './module_bindings';
 import { databaseName, host } from './settings';
@@ -27,11 +27,23 @@ const connection = DbConnection.builder()
       .onError(ctx => stop(`The subscription failed: ${ctx.event?.message}`))
       .subscribe('SELECT * FROM person');
   })
-  .onConnectError((_ctx, error) => stop(`Cannot connect to ${host}: ${error.message}`))
+  .onConnectError(async (_ctx, error) => {
+    const isRefused = token !== undefined && (await refuses(token));
+    if (isRefused) rmSync(TOKEN_FILE, { force: true });
+    const advice = isRefused ? '\nThe stored identity is of no use any more and was removed; start again as a new one.' : '';
+    stop(`Cannot connect to ${host}: ${error.message}${advice}`);
+  })
   .onDisconnect((_ctx, error) => {
     if (error) stop(`Disconnected: ${error.message}`);
   })
   .build();
+
+/** Whether the server refuses a token, rather than being away for a while. */
+async function refuses(token: string): Promise<boolean> {
+  const url = new URL('v1/identity/websocket-token', `${host.replace(/^ws/, 'http').replace(/\/$/, '')}/`);
+  const answer = await fetch(url, { method: 'POST', headers: { Authorization: `Bearer ${token}` } }).catch(() => undefined);
+  return answer?.status === 401;
+}
 
 function stop(message: string): void {
   console.error(message);

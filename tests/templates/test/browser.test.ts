@@ -89,3 +89,71 @@ test('chat-react-ts: two pages see each other, their names and messages', async 
   await other.close();
   page.stop();
 });
+
+/** Where the pages keep who they are. */
+const TOKENS = `Object.keys(localStorage).filter(key => key.endsWith('/token'))`;
+
+test('chat-react-ts: a lost connection takes nothing of what is being typed', async () => {
+  const page = await serve(await Project.create(server, 'chat-react-ts'));
+  const view = await browser.context.newPage();
+  await view.goto(page.url);
+  await view.getByLabel('Message', { exact: true }).fill('a long thought');
+  await view.getByLabel('Your name').fill('Half a na');
+  const { port } = new URL(server.url);
+  await server.kill();
+  await view.getByText('Connection lost').waitFor();
+  expect(await view.getByLabel('Message', { exact: true }).inputValue()).toBe('a long thought');
+  expect(await view.getByLabel('Your name').inputValue()).toBe('Half a na');
+  expect(await view.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+  await server.launch('--listen-addr', `127.0.0.1:${port}`);
+  await view.getByText('Connection lost').waitFor({ state: 'detached', timeout: 60_000 });
+  await view.getByRole('button', { name: 'Send' }).click();
+  await view.locator('.messages .mine').filter({ hasText: 'a long thought' }).waitFor();
+  expect(await view.getByLabel('Your name').inputValue()).toBe('Half a na');
+  await view.close();
+  page.stop();
+});
+
+test.each(['chat-react-ts', 'browser-ts'])('%s: a token that nobody knows is replaced', async template => {
+  const page = await serve(await Project.create(server, template));
+  const context = await openBrowser();
+  const view = await context.context.newPage();
+  const isThere = () =>
+    template === 'browser-ts' ? view.getByText(/Connected to/).waitFor() : view.getByLabel('Your name').waitFor();
+  await view.goto(page.url);
+  await isThere();
+  const first = await view.evaluate(`localStorage.getItem(${TOKENS}[0])`);
+  await view.evaluate(`localStorage.setItem(${TOKENS}[0], 'of another server')`);
+  await view.goto(page.url);
+  await isThere();
+  const second = await view.evaluate(`localStorage.getItem(${TOKENS}[0])`);
+  expect(second).toMatch(/^ey/);
+  expect(second).not.toBe(first);
+  // An identity is not given up because the server is away for a moment.
+  const { port } = new URL(server.url);
+  await server.kill();
+  await view.goto(page.url);
+  await view.getByText('Cannot connect').waitFor();
+  await server.launch('--listen-addr', `127.0.0.1:${port}`);
+  if (template === 'browser-ts') await isThere();
+  expect(await view.evaluate(`localStorage.getItem(${TOKENS}[0])`)).toBe(second);
+  await context.close();
+  page.stop();
+});
+
+test('browser-ts: a page comes back by itself, with what was typed', async () => {
+  const page = await serve(await Project.create(server, 'browser-ts'));
+  const view = await browser.context.newPage();
+  await view.goto(page.url);
+  await view.getByText(/Connected to/).waitFor();
+  await view.getByLabel('Name').fill('Half a na');
+  const { port } = new URL(server.url);
+  await server.kill();
+  await view.getByText(/lost|Cannot connect/).waitFor();
+  await server.launch('--listen-addr', `127.0.0.1:${port}`);
+  await view.getByText(/Connected to/).waitFor();
+  await view.getByRole('button', { name: 'Add' }).click();
+  await view.getByRole('listitem').filter({ hasText: 'Half a na' }).waitFor();
+  await view.close();
+  page.stop();
+});
