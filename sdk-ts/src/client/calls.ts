@@ -119,6 +119,12 @@ export class PendingRequests {
     this.#requests.set(requestId, request);
   }
 
+  /** Whether rows are awaited, which may be many. */
+  get isAwaitingRows(): boolean {
+    for (const { kind } of this.#requests.values()) if (kind === "query") return true;
+    return false;
+  }
+
   /** The request with this id; it is forgotten. */
   take(requestId: number): PendingRequest | undefined {
     const request = this.#requests.get(requestId);

@@ -30,7 +30,7 @@ export class Credentials {
 
   constructor(token: string | TokenSource | undefined, onUnauthorized: UnauthorizedHandler | undefined) {
     if (typeof token === "function") this.#source = token;
-    else this.current = token;
+    else this.current = token || undefined;
     this.#onUnauthorized = onUnauthorized;
   }
 
@@ -39,8 +39,8 @@ export class Credentials {
     const refusal = this.#refusal;
     const refusedToken = refusal && this.current;
     try {
-      if (this.#source) this.current = (await this.#source({ refusedToken })) ?? undefined;
-      else if (refusal) this.current = (await this.#onUnauthorized?.(refusal)) ?? undefined;
+      if (this.#source) this.current = (await this.#source({ refusedToken })) || undefined;
+      else if (refusal) this.current = (await this.#onUnauthorized?.(refusal)) || undefined;
     } catch (error) {
       throw new ClientError("LC0855", `the application has no token: ${toError(error).message}`, {
         cause: error,

@@ -60,7 +60,8 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
    * at each attempt to connect, for tokens that do not live as long as a connection is wanted.
    */
   withToken(token?: string | TokenSource): this {
-    this.#token = token;
+    // What is read from a storage may be null or empty.
+    this.#token = token || undefined;
     return this;
   }
 

@@ -146,7 +146,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
     if (config.keepAlive !== false) {
       this.#silence = new SilenceWatch(config.keepAlive ?? {}, {
         probe: () => this.#subscriptions.probe(),
-        isAwaiting: () => this.#requests.pending.size > 0 || this.#subscriptions.isAwaiting,
+        isAwaiting: () => this.#requests.pending.isAwaitingRows || this.#subscriptions.isAwaiting,
         onSilent: (silentMs) => this.#loseSilent(silentMs),
       });
     }
@@ -232,9 +232,18 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   withOptions(options: CallOptions): LimitedCalls<RemoteModule> {
     checkDuration("timeoutMs", options.timeoutMs);
     const { remoteModule } = this.#config;
+    const connection = this;
+    let reducers: object | undefined;
+    let procedures: object | undefined;
     return {
-      reducers: makeReducersView(this, remoteModule, options) as ReducersView<RemoteModule>,
-      procedures: makeProceduresView(this, remoteModule, options) as ProceduresView<RemoteModule>,
+      get reducers() {
+        reducers ??= makeReducersView(connection, remoteModule, options);
+        return reducers as ReducersView<RemoteModule>;
+      },
+      get procedures() {
+        procedures ??= makeProceduresView(connection, remoteModule, options);
+        return procedures as ProceduresView<RemoteModule>;
+      },
       oneOffQuery: (query: string | RowTypedQuery<any, any>) => this.#queryOnce(query, options),
     };
   }
@@ -425,6 +434,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   }
 
   readonly #onPageResumed = (): void => {
+    if (document.visibilityState === "hidden") return;
     if (this.#retryTimer !== undefined) {
       clearTimeout(this.#retryTimer);
       this.#retryTimer = undefined;

@@ -25,6 +25,9 @@ const NO_ROWS: readonly never[] = Object.freeze([]) as readonly never[];
 /** A result is put together anew when this part of its places is empty. */
 const EMPTY_PLACES_MAX = 0.5;
 
+/** So many views look at all rows of a table, before the next one has these put into groups. */
+const SEARCHES_MAX = 4;
+
 /** After a commit of more rows, groups are made anew when they are needed. */
 const GROUPED_CHANGES_MAX = 8192;
 
@@ -155,16 +158,25 @@ export interface ViewChanges {
   readonly lastNumber: number;
 }
 
-/** Views whose conditions want one value of a column each. */
-class ColumnViews {
-  readonly views = new Map<unknown, Set<RowView>>();
-  /** Rows by the column's value; kept while there are views, once the second one has to look at all rows. */
-  groups: Map<unknown, Set<Row>> | undefined;
-  searches = 0;
+/** Rows by the value of a column, for views that come and look for one value. */
+class ColumnGroups {
+  #searches = 0;
+  #groups: Map<unknown, Set<Row>> | undefined;
 
-  forgetGroups(): void {
-    this.groups = undefined;
-    this.searches = 0;
+  /** Rows among which all with this key are. */
+  find(equality: Equality, source: RowSource): Iterable<Row> {
+    this.#searches += 1;
+    if (this.#searches > SEARCHES_MAX) this.#groups ??= groupRows(source.rows(), equality.column);
+    return this.#groups ? (this.#groups.get(equality.key) ?? []) : source.rows();
+  }
+
+  follow(column: string, changes: Changes): void {
+    if (changes.size > GROUPED_CHANGES_MAX) {
+      this.#groups = undefined;
+      this.#searches = 0;
+    } else if (this.#groups) {
+      followInGroups(this.#groups, column, changes);
+    }
   }
 }
 
@@ -173,7 +185,9 @@ export class TableViews {
   /** In the order of their arrival, numbered. */
   readonly #all = new Map<RowView, number>();
   readonly #others = new Set<RowView>();
-  readonly #byColumn = new Map<string, ColumnViews>();
+  /** Views whose condition wants one value of a column, by column and value. */
+  readonly #byColumn = new Map<string, Map<unknown, Set<RowView>>>();
+  readonly #groups = new Map<string, ColumnGroups>();
   #lastNumber = 0;
 
   add(view: RowView): void {
@@ -183,11 +197,11 @@ export class TableViews {
       return;
     }
     const { column, key } = view.equality;
-    let entry = this.#byColumn.get(column);
-    if (!entry) this.#byColumn.set(column, (entry = new ColumnViews()));
-    const views = entry.views.get(key);
+    let byKey = this.#byColumn.get(column);
+    if (!byKey) this.#byColumn.set(column, (byKey = new Map()));
+    const views = byKey.get(key);
     if (views) views.add(view);
-    else entry.views.set(key, new Set([view]));
+    else byKey.set(key, new Set([view]));
   }
 
   remove(view: RowView): void {
@@ -195,21 +209,22 @@ export class TableViews {
     this.#others.delete(view);
     if (!view.equality) return;
     const { column, key } = view.equality;
-    const entry = this.#byColumn.get(column);
-    const views = entry?.views.get(key);
-    if (!entry || !views) return;
+    const byKey = this.#byColumn.get(column);
+    const views = byKey?.get(key);
+    if (!byKey || !views) return;
     views.delete(view);
-    if (views.size === 0) entry.views.delete(key);
-    if (entry.views.size === 0) this.#byColumn.delete(column);
+    if (views.size === 0) byKey.delete(key);
+    if (byKey.size > 0) return;
+    this.#byColumn.delete(column);
+    this.#groups.delete(column);
   }
 
   /** Rows among which all with this equality are. */
   candidates(equality: Equality | undefined, source: RowSource): Iterable<Row> {
-    const entry = equality && this.#byColumn.get(equality.column);
-    if (!equality || !entry) return source.rows();
-    entry.searches += 1;
-    if (entry.searches > 1) entry.groups ??= groupRows(source.rows(), equality.column);
-    return entry.groups ? (entry.groups.get(equality.key) ?? []) : source.rows();
+    if (!equality) return source.rows();
+    let groups = this.#groups.get(equality.column);
+    if (!groups) this.#groups.set(equality.column, (groups = new ColumnGroups()));
+    return groups.find(equality, source);
   }
 
   /** Finds out which views the changes of a commit concern. */
@@ -249,8 +264,8 @@ export class TableViews {
   /** Views whose condition the row fulfils. */
   *#concerned(row: Row): Generator<RowView, void> {
     for (const view of this.#others) if (view.matches(row)) yield view;
-    for (const [column, { views }] of this.#byColumn) {
-      const found = views.get(equalityKey(row[column]));
+    for (const [column, byKey] of this.#byColumn) {
+      const found = byKey.get(equalityKey(row[column]));
       if (found) for (const view of found) if (view.matches(row)) yield view;
     }
   }
@@ -264,10 +279,10 @@ export class TableViews {
       // A view that came while the commit was prepared looks at all rows when it is asked next.
       if (own || number > lastNumber) changed.push(view);
     }
-    for (const [column, entry] of this.#byColumn) {
-      if (!entry.groups) continue;
-      if (changes.size <= GROUPED_CHANGES_MAX) followInGroups(entry.groups, column, changes);
-      else entry.forgetGroups();
+    for (const [column, groups] of this.#groups) {
+      // Views look for their rows while they are rendered, and stay afterwards or do not.
+      if (this.#byColumn.has(column)) groups.follow(column, changes);
+      else this.#groups.delete(column);
     }
   }
 }

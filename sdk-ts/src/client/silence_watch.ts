@@ -8,7 +8,7 @@ export interface KeepAliveOptions {
   timeoutMs?: number;
 }
 
-/** While an answer is awaited that may be large, it may be on its way for so many times `timeoutMs`. */
+/** While rows are awaited, which may be many, they may be on their way for so many times `timeoutMs`. */
 const AWAITING_FACTOR = 5;
 
 /** The shortest time between two looks. */
@@ -20,7 +20,7 @@ const WAKE_UP_PART = 1 / 6;
 interface Handlers {
   /** Sends something that the server answers at once. */
   probe(): void;
-  /** Whether the server owes an answer. */
+  /** Whether the server owes rows. */
   isAwaiting(): boolean;
   onSilent(silentMs: number): void;
 }

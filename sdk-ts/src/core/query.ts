@@ -360,7 +360,7 @@ export function getQueryAccessorName(query: any): string {
   return tableOf(query).accessorName;
 }
 
-/** The condition of a query, if it concerns the rows it returns only. */
+/** The condition of a query on the rows that it returns; of a semijoin, without that on the other table. */
 export function getQueryWhereClause(query: any): BooleanExpr<any> | undefined {
-  return query instanceof FromBuilder ? query.whereClause : undefined;
+  return query instanceof JoinBuilder ? query.condition : (query as FromBuilder).whereClause;
 }

@@ -2,7 +2,9 @@
 
 import * as React from "react";
 import type {
+  CallOptions,
   DbConnectionImpl,
+  LimitedCalls,
   ParamsType,
   ProcedureParamsType,
   ProcedureReturnType,
@@ -30,26 +32,46 @@ function useWithConnection(): <T>(work: (connection: DbConnectionImpl<any>) => P
   }, []);
 }
 
-/** A function that calls a reducer; its promise settles with the outcome. */
-export function useReducer<ReducerDef extends UntypedReducerDef>(
-  reducerDef: ReducerDef,
-): (...params: ParamsType<ReducerDef>) => Promise<void> {
-  const withConnection = useWithConnection();
-  const { accessorName } = reducerDef;
+/** The calls of a connection, with the limits of the latest rendering. */
+function useLimits(
+  options: CallOptions | undefined,
+): (connection: DbConnectionImpl<any>) => LimitedCalls<any> {
+  const latest = React.useRef(options);
+  React.useEffect(() => {
+    latest.current = options;
+  });
   return React.useCallback(
-    (...params: any[]) => withConnection(({ reducers }) => reducers[accessorName]!(params[0])),
-    [withConnection, accessorName],
+    (connection) => (latest.current ? connection.withOptions(latest.current) : connection),
+    [],
   );
 }
 
-/** A function that calls a procedure; its promise has the result. */
+/** A function that calls a reducer; its promise settles with the outcome. `options` are limits of the calls. */
+export function useReducer<ReducerDef extends UntypedReducerDef>(
+  reducerDef: ReducerDef,
+  options?: CallOptions,
+): (...params: ParamsType<ReducerDef>) => Promise<void> {
+  const withConnection = useWithConnection();
+  const limited = useLimits(options);
+  const { accessorName } = reducerDef;
+  return React.useCallback(
+    (...params: any[]) =>
+      withConnection((connection) => limited(connection).reducers[accessorName]!(params[0])),
+    [withConnection, limited, accessorName],
+  );
+}
+
+/** A function that calls a procedure; its promise has the result. `options` are limits of the calls. */
 export function useProcedure<ProcedureDef extends UntypedProcedureDef>(
   procedureDef: ProcedureDef,
+  options?: CallOptions,
 ): (...params: ProcedureParamsType<ProcedureDef>) => Promise<ProcedureReturnType<ProcedureDef>> {
   const withConnection = useWithConnection();
+  const limited = useLimits(options);
   const { accessorName } = procedureDef;
   return React.useCallback(
-    (...params: any[]) => withConnection(({ procedures }) => procedures[accessorName]!(params[0])),
-    [withConnection, accessorName],
+    (...params: any[]) =>
+      withConnection((connection) => limited(connection).procedures[accessorName]!(params[0])),
+    [withConnection, limited, accessorName],
   );
 }

@@ -84,6 +84,17 @@ describe("a function for tokens", () => {
   });
 });
 
+test.each([null, ""])("%j, as storages have it, is no token", async (token) => {
+  const connection = builder()
+    .withToken(token as never)
+    .build();
+  await settle();
+  greet();
+  expect(tokens()).toEqual([undefined]);
+  expect(connection.token).toBe("the server's");
+  connection.disconnect();
+});
+
 describe("a refused token", () => {
   test("ends the connection without onUnauthorized", async () => {
     server.refusal = refusal;

@@ -290,6 +290,33 @@ test("useReducer and useProcedure: calls wait for the connection", async () => {
   expect(results).toEqual(["added", "no", 8n]);
 });
 
+test("useReducer with limits", async () => {
+  const errors: unknown[] = [];
+  const abort = new AbortController();
+  let call!: () => Promise<void>;
+  await render(() => {
+    const tick = useReducer(reducers.tick, { signal: abort.signal });
+    call = () => tick().catch((error) => void errors.push(error));
+    return null;
+  });
+  await act(greet);
+  await act(() => void call());
+  await act(() => abort.abort());
+  expect(errors).toEqual([abort.signal.reason]);
+});
+
+test("useTable: a semijoin has no rows that fail the condition on its own table", async () => {
+  const people = tables.person.where((person) => person.name.eq("a")) as any;
+  const query = people.leftSemijoin(tables.mark, (person: any, mark: any) => person.id.eq(mark.id));
+  await render(() => {
+    const [rows] = useTable(query as typeof tables.person);
+    return h("p", null, rows.map(({ name }) => name).join());
+  });
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a"), row(2, "b")]));
+  expect(container.textContent).toBe("a");
+});
+
 test("a connection that fails is an error of the state, and works later", async () => {
   server.refusal = new Error("no server");
   await render(() => {

@@ -14,7 +14,8 @@ export async function forgetRefusedToken(): Promise<boolean> {
   if (token === undefined) return false;
   const url = new URL('v1/identity/websocket-token', `${host.replace(/^ws/, 'http').replace(/\/$/, '')}/`);
   const answer = await fetch(url, { method: 'POST', headers: { Authorization: `Bearer ${token}` } }).catch(() => undefined);
-  if (answer?.status !== 401) return false;
+  // 400: it is no token at all.
+  if (answer?.status !== 400 && answer?.status !== 401) return false;
   localStorage.removeItem(KEY);
   return true;
 }

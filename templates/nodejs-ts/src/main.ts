@@ -42,7 +42,8 @@ const connection = DbConnection.builder()
 async function refuses(token: string): Promise<boolean> {
   const url = new URL('v1/identity/websocket-token', `${host.replace(/^ws/, 'http').replace(/\/$/, '')}/`);
   const answer = await fetch(url, { method: 'POST', headers: { Authorization: `Bearer ${token}` } }).catch(() => undefined);
-  return answer?.status === 401;
+  // 400: it is no token at all.
+  return answer?.status === 400 || answer?.status === 401;
 }
 
 function stop(message: string): void {

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Server } from '../../e2e/src/server';
 import { Project } from '../src/project';
@@ -41,4 +42,13 @@ test('nodejs-ts: commands come from the terminal, and the identity stays', async
   second.type('list');
   await second.says('  Ada Lovelace');
   second.stop();
+
+  // A server that was set up anew does not know the identity: the program says so, and starts anew the next time.
+  writeFileSync(project.path('.token.local'), 'of another server');
+  const third = project.start('npx tsx src/main.ts');
+  await third.says('was removed; start again');
+  const fourth = project.start('npx tsx src/main.ts');
+  await fourth.says('Commands:');
+  expect(fourth.output()).not.toContain(identity);
+  fourth.stop();
 });

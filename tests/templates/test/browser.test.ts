@@ -15,11 +15,12 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await browser?.close();
+  for (const page of pages.values()) (await page.catch(() => undefined))?.stop();
   await server.stop();
 });
 
 /** Builds the page, serves it, and returns where. */
-async function serve(project: Project): Promise<{ url: string; stop(): void }> {
+async function serve(project: Project): Promise<Page> {
   await project.publish();
   await project.generate('typescript');
   await project.shell('npm run build');
@@ -29,8 +30,22 @@ async function serve(project: Project): Promise<{ url: string; stop(): void }> {
   return { url, stop: () => preview.stop() };
 }
 
+interface Page {
+  url: string;
+  stop(): void;
+}
+
+const pages = new Map<string, Promise<Page>>();
+
+/** The page of a template, made once. */
+function pageOf(template: string): Promise<Page> {
+  let page = pages.get(template);
+  if (!page) pages.set(template, (page = Project.create(server, template).then(serve)));
+  return page;
+}
+
 test('browser-ts: two pages show the same people', async () => {
-  const page = await serve(await Project.create(server, 'browser-ts'));
+  const page = await pageOf('browser-ts');
   const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
   await Promise.all([ann.goto(page.url), bob.goto(page.url)]);
   await ann.getByLabel('Name').fill('Ann');
@@ -38,11 +53,10 @@ test('browser-ts: two pages show the same people', async () => {
   for (const view of [ann, bob]) await view.getByRole('listitem').filter({ hasText: 'Ann' }).waitFor();
   await bob.screenshot({ path: join(screenshots, 'browser-ts.png') });
   await Promise.all([ann.close(), bob.close()]);
-  page.stop();
 });
 
 test('chat-react-ts: two pages see each other, their names and messages', async () => {
-  const page = await serve(await Project.create(server, 'chat-react-ts'));
+  const page = await pageOf('chat-react-ts');
   // Two users: two browsers, because the token is kept per browser.
   const other = await openBrowser();
   const [ann, bob] = [await browser.context.newPage(), await other.context.newPage()];
@@ -87,14 +101,13 @@ test('chat-react-ts: two pages see each other, their names and messages', async 
   await again.locator('.messages .mine').filter({ hasText: 'Hello Ann' }).waitFor();
   expect(problems).toEqual([]);
   await other.close();
-  page.stop();
 });
 
 /** Where the pages keep who they are. */
 const TOKENS = `Object.keys(localStorage).filter(key => key.endsWith('/token'))`;
 
 test('chat-react-ts: a lost connection takes nothing of what is being typed', async () => {
-  const page = await serve(await Project.create(server, 'chat-react-ts'));
+  const page = await pageOf('chat-react-ts');
   const view = await browser.context.newPage();
   await view.goto(page.url);
   await view.getByLabel('Message', { exact: true }).fill('a long thought');
@@ -111,19 +124,22 @@ test('chat-react-ts: a lost connection takes nothing of what is being typed', as
   await view.locator('.messages .mine').filter({ hasText: 'a long thought' }).waitFor();
   expect(await view.getByLabel('Your name').inputValue()).toBe('Half a na');
   await view.close();
-  page.stop();
 });
 
-test.each(['chat-react-ts', 'browser-ts'])('%s: a token that nobody knows is replaced', async template => {
-  const page = await serve(await Project.create(server, template));
+test.each([
+  ['chat-react-ts', 'of another server', (token: string) => `${token.slice(0, -20)}${'x'.repeat(20)}`],
+  ['browser-ts', 'of another server', (token: string) => `${token.slice(0, -20)}${'x'.repeat(20)}`],
+  ['browser-ts', 'that is none', () => 'no token at all'],
+])('%s: a token %s is replaced', async (template, _, spoil) => {
+  const page = await pageOf(template);
   const context = await openBrowser();
   const view = await context.context.newPage();
   const isThere = () =>
     template === 'browser-ts' ? view.getByText(/Connected to/).waitFor() : view.getByLabel('Your name').waitFor();
   await view.goto(page.url);
   await isThere();
-  const first = await view.evaluate(`localStorage.getItem(${TOKENS}[0])`);
-  await view.evaluate(`localStorage.setItem(${TOKENS}[0], 'of another server')`);
+  const first = await view.evaluate<string>(`localStorage.getItem(${TOKENS}[0])`);
+  await view.evaluate(`localStorage.setItem(${TOKENS}[0], ${JSON.stringify(spoil(first))})`);
   await view.goto(page.url);
   await isThere();
   const second = await view.evaluate(`localStorage.getItem(${TOKENS}[0])`);
@@ -138,11 +154,10 @@ test.each(['chat-react-ts', 'browser-ts'])('%s: a token that nobody knows is rep
   if (template === 'browser-ts') await isThere();
   expect(await view.evaluate(`localStorage.getItem(${TOKENS}[0])`)).toBe(second);
   await context.close();
-  page.stop();
 });
 
 test('browser-ts: a page comes back by itself, with what was typed', async () => {
-  const page = await serve(await Project.create(server, 'browser-ts'));
+  const page = await pageOf('browser-ts');
   const view = await browser.context.newPage();
   await view.goto(page.url);
   await view.getByText(/Connected to/).waitFor();
@@ -155,5 +170,4 @@ test('browser-ts: a page comes back by itself, with what was typed', async () =>
   await view.getByRole('button', { name: 'Add' }).click();
   await view.getByRole('listitem').filter({ hasText: 'Half a na' }).waitFor();
   await view.close();
-  page.stop();
 });
