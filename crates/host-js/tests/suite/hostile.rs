@@ -214,7 +214,9 @@ fn no_module_gets_memory_without_a_limit() {
             "{what}: {outcome:?} {messages:?}"
         );
         if what.starts_with("all that") {
-            assert_eq!(messages, ["Info: looked everywhere"], "{what}");
+            assert_eq!(messages.last().unwrap(), "Info: looked everywhere");
+            // QuickJS has resizable buffers, and counts their memory.
+            assert!(messages.len() == 1 || !cfg!(feature = "v8"), "{messages:?}");
         }
         // Each attempt begins with built-ins that nobody has changed.
         module.replace();
