@@ -7,7 +7,9 @@
 //! long as the last one took, but at most [`CommitterOptions::gather_us_max`]: syncing all the time would take the processor
 //! from those who could fill the batch. Alone, a transaction never waits.
 
+use std::any::Any;
 use std::mem;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -55,7 +57,8 @@ pub enum CommitEvent {
         /// The first transaction that is not durable yet.
         next_offset: u64,
     },
-    /// The log failed and takes no more. Comes at most once, and no `Durable` comes after it.
+    /// The log failed and takes no more, be it that the disk refused or that the thread panicked. Comes at most once, and
+    /// no `Durable` comes after it. A thread that ends without having been asked to has always said this.
     Poisoned {
         /// The first failure.
         error: Arc<LogError>,
@@ -128,6 +131,8 @@ struct Queue {
     closing: bool,
     /// The thread has ended.
     ended: bool,
+    /// What the thread wrote to, once it has ended.
+    log: Option<Box<dyn Log>>,
     /// The thread waits for work.
     idle: bool,
     /// Callers that wait for space or for durability.
@@ -178,7 +183,7 @@ impl Shared {
 pub struct Committer {
     shared: Arc<Shared>,
     options: CommitterOptions,
-    thread: Option<JoinHandle<Box<dyn Log>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Committer {
@@ -305,8 +310,9 @@ impl Committer {
 
     /// Writes what is queued, closes the log properly, ends the thread, and gives the log back.
     pub fn shutdown(mut self) -> Result<Box<dyn Log>, SubmitError> {
-        let log = self.stop();
-        let queue = self.shared.queue();
+        self.stop();
+        let mut queue = self.shared.queue();
+        let log = queue.log.take();
         match (&queue.poison, log) {
             (Some(error), _) => Err(SubmitError::Poisoned(error.clone())),
             (None, Some(log)) => Ok(log),
@@ -314,14 +320,28 @@ impl Committer {
         }
     }
 
-    fn stop(&mut self) -> Option<Box<dyn Log>> {
-        let thread = self.thread.take()?;
+    /// The log after it has failed, for reading what of it is durable. Waits for the thread, which ends then. None if the
+    /// log works, or if somebody has taken it.
+    pub fn failed_log(&self) -> Option<Box<dyn Log>> {
+        let mut queue = self.shared.queue();
+        queue.poison.as_ref()?;
+        while !queue.ended {
+            queue = self.shared.wait(queue);
+        }
+        queue.log.take()
+    }
+
+    fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
         {
             let mut queue = self.shared.queue();
             queue.closing = true;
             self.shared.wake_thread(&mut queue);
         }
-        thread.join().ok()
+        // It catches its own panics and tells of them.
+        let _ = thread.join();
     }
 }
 
@@ -353,8 +373,24 @@ impl Drop for EndMark {
 }
 
 impl Worker {
-    fn run(mut self) -> Box<dyn Log> {
+    fn run(mut self) {
         let _end = EndMark(self.shared.clone());
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            if let Err(error) = self.work() {
+                self.poison(error);
+            }
+        }));
+        if let Err(panic) = ended {
+            let text = panic_text(&panic).to_owned();
+            // The listener may be what panics.
+            let tell = AssertUnwindSafe(|| self.poison(LogError::Panicked { text }));
+            let _ = catch_unwind(tell);
+        }
+        self.shared.queue().log = Some(self.log);
+    }
+
+    /// Writes what is submitted until the end, or until the first failure.
+    fn work(&mut self) -> Result<(), LogError> {
         let mut batch: Vec<Submission> = Vec::new();
         let mut last_sync = Duration::ZERO;
         loop {
@@ -372,10 +408,7 @@ impl Worker {
                 while queue.submissions.is_empty() && queue.trim_before <= queue.trimmed_before {
                     if queue.closing {
                         drop(queue);
-                        if let Err(error) = self.log.close() {
-                            self.poison(error);
-                        }
-                        return self.log;
+                        return self.log.close();
                     }
                     queue.idle = true;
                     queue = self
@@ -394,13 +427,7 @@ impl Worker {
                 let started = Instant::now();
                 let committed = self.commit(&batch);
                 last_sync = started.elapsed();
-                match committed {
-                    Ok(frames) => self.publish(&mut batch, frames),
-                    Err(error) => {
-                        self.poison(error);
-                        return self.log;
-                    }
-                }
+                self.publish(&mut batch, committed?);
             }
             if let Some(before) = trim_before {
                 if let Err(error) = self.log.trim(before) {
@@ -474,6 +501,9 @@ impl Worker {
     }
 
     fn poison(&mut self, error: LogError) {
+        if self.shared.queue().poison.is_some() {
+            return;
+        }
         let error = match error {
             LogError::Poisoned { cause } => cause,
             error => Arc::new(error),
@@ -487,4 +517,10 @@ impl Worker {
         }
         (self.on_event)(CommitEvent::Poisoned { error });
     }
+}
+
+fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no text")
 }

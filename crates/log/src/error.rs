@@ -82,6 +82,15 @@ pub enum LogError {
         next: u64,
     },
 
+    /// The thread that writes the log panicked.
+    #[error(
+        "the thread that writes the log failed: {text}. This is a bug; please report it. [LC0538]"
+    )]
+    Panicked {
+        /// What the panic said.
+        text: String,
+    },
+
     /// A frame that the log cannot take. Nothing was written, and the log goes on.
     #[error("the log cannot take this frame: {reason} [LC0509]")]
     BadFrame {
@@ -91,6 +100,35 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// The failure that came first.
+    pub fn root(&self) -> &LogError {
+        match self {
+            LogError::Poisoned { cause } => cause.root(),
+            error => error,
+        }
+    }
+
+    /// Whether the first failure goes away by itself when something is given back: disk space or file descriptors. The
+    /// log that had it stays closed, but one that is opened anew may work.
+    pub fn is_passing(&self) -> bool {
+        use rustix::io::Errno;
+        let LogError::Io { source, .. } = self.root() else {
+            return false;
+        };
+        let passing = [Errno::MFILE, Errno::NFILE, Errno::NOSPC, Errno::DQUOT];
+        match source.raw_os_error() {
+            Some(number) => passing.iter().any(|errno| errno.raw_os_error() == number),
+            None => matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            ),
+        }
+    }
+
+    /// Whether a bug ended the log, and not the disk.
+    pub fn is_bug(&self) -> bool {
+        matches!(self.root(), LogError::Panicked { .. })
+    }
     pub(crate) fn io<'a>(
         action: &'static str,
         path: &'a Path,

@@ -286,9 +286,101 @@ fn a_panicking_listener_does_not_hang_anybody() {
     );
     committer.submit(0, 1, vec![]).unwrap();
     assert!(committer.wait_durable(2).is_err());
-    assert!(matches!(
-        committer.submit(1, 1, vec![]),
-        Err(SubmitError::Closed)
-    ));
+    assert!(committer.submit(1, 1, vec![]).is_err());
     assert!(committer.shutdown().is_err());
+}
+
+/// A log whose syncs panic.
+struct Panicking(MemoryLog);
+
+impl Log for Panicking {
+    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+        self.0.append(epoch, frame)
+    }
+    fn sync(&mut self) -> Result<(), LogError> {
+        panic!("the sync panicked on purpose")
+    }
+    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+        self.0.read(from_offset)
+    }
+    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+        self.0.seal(epoch)
+    }
+    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+        self.0.trim(before_offset)
+    }
+    fn tail(&self) -> Tail {
+        self.0.tail()
+    }
+    fn close(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panicking_log_is_an_event_like_any_other_failure() {
+    let (receiver, on_event) = events();
+    let log = Box::new(Panicking(MemoryLog::new()));
+    let committer = Committer::spawn(log, CommitterOptions::default(), on_event);
+    committer.submit(0, 1, vec![1; 50]).unwrap();
+    let event = receiver.recv_timeout(Duration::from_secs(20));
+    let Ok(CommitEvent::Poisoned { error }) = event else {
+        panic!("the listener hears nothing: {event:?}");
+    };
+    assert!(error.to_string().contains("the sync panicked on purpose"));
+    assert!(error.to_string().contains("[LC0538]"));
+    assert!(committer.wait_durable(1).is_err());
+    assert!(committer.submit(1, 1, vec![]).is_err());
+    assert!(committer.shutdown().is_err());
+}
+
+#[test]
+fn a_failed_log_can_be_read_by_one() {
+    let storage = SimStorage::new(4);
+    let log = open(&storage, LogOptions::default(), 0).0;
+    let (receiver, on_event) = events();
+    let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
+    committer.submit(0, 2, vec![1; 50]).unwrap();
+    assert_eq!(durable(receiver.recv().unwrap()), 2);
+    assert!(committer.failed_log().is_none(), "it works");
+    storage.set_faults(Faults {
+        fail_sync: Some(storage.counts().syncs + 1),
+        ..Faults::default()
+    });
+    committer.submit(2, 1, vec![2; 50]).unwrap();
+    assert!(matches!(
+        receiver.recv().unwrap(),
+        CommitEvent::Poisoned { .. }
+    ));
+    let failed = committer.failed_log().expect("it failed");
+    assert!(read_all(&*failed).len() >= 2);
+    assert!(committer.failed_log().is_none(), "one has it");
+}
+
+#[test]
+fn only_what_is_given_back_passes() {
+    let error = |raw| {
+        let cause = LogError::Io {
+            action: "write",
+            path: "segment".into(),
+            source: std::io::Error::from_raw_os_error(raw),
+        };
+        LogError::Poisoned {
+            cause: Arc::new(cause),
+        }
+    };
+    for errno in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE] {
+        assert!(error(errno.raw_os_error()).is_passing());
+    }
+    for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT] {
+        assert!(error(errno.raw_os_error()).is_passing());
+    }
+    for errno in [rustix::io::Errno::IO, rustix::io::Errno::ROFS] {
+        assert!(!error(errno.raw_os_error()).is_passing());
+    }
+    let fenced = LogError::Fenced {
+        epoch: 1,
+        current: 2,
+    };
+    assert!(!fenced.is_passing() && !fenced.is_bug());
 }
