@@ -44,6 +44,9 @@ pub enum ConnectError {
     /// The module's connect reducer refused; the text is its error.
     #[error("{0}")]
     Rejected(String),
+    /// The same identity has a connection with this id already; it goes on.
+    #[error("{0}")]
+    InUse(String),
     /// The database is stopping.
     #[error("no such module")]
     Closed,

@@ -445,9 +445,13 @@ impl Fanout {
         }
     }
 
-    /// What waits will never be durable: it is never sent, and its connections end (05 §12).
+    /// What waits will never be durable: it is never sent, and its connections end (05 §12). So do those that asked for
+    /// results before these are durable: they may have seen what is taken back now.
     fn poisoned(&mut self, error: Arc<LogError>) {
         tracing::error!(%error, "the log failed; the database is read-only from now on");
+        for state in self.connections.values().filter(|state| !state.confirmed) {
+            state.queue.push([poison_close(&error)]);
+        }
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             match waiting {
                 Waiting::Deliver { connection, .. } => {

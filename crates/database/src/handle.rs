@@ -1,10 +1,10 @@
 //! The handle by which the server uses a database.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use lightcone_host::{ConsoleLevel, HostConfig, NullConsole};
-use lightcone_log::Committer;
+use lightcone_log::{Committer, LogError};
 use lightcone_schema::{diff, ModuleDef, RawVersion};
 use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
@@ -44,7 +44,18 @@ pub(crate) struct Shared {
     pub log_stats: Mutex<Option<LogStats>>,
     module: RwLock<Arc<Module>>,
     next_connection: AtomicU64,
-    read_only: OnceLock<String>,
+    read_only: OnceLock<ReadOnly>,
+    /// A running snapshot is to be given up.
+    pub snapshot_cancelled: AtomicBool,
+    /// Held while a snapshot is written.
+    pub snapshot_busy: Mutex<()>,
+}
+
+/// Why a database takes no more writes.
+struct ReadOnly {
+    reason: String,
+    /// Opened anew, it may work again.
+    is_passing: bool,
 }
 
 /// What snapshot threads may do with the log.
@@ -94,6 +105,8 @@ impl Shared {
             module: RwLock::new(module),
             next_connection: AtomicU64::new(1),
             read_only: OnceLock::new(),
+            snapshot_cancelled: AtomicBool::new(false),
+            snapshot_busy: Mutex::new(()),
             options,
         }
     }
@@ -162,13 +175,25 @@ impl Shared {
 
     /// Why the database takes no more writes, if so.
     pub fn read_only(&self) -> Option<String> {
-        self.read_only.get().cloned()
+        self.read_only.get().map(|state| state.reason.clone())
     }
 
-    pub fn set_read_only(&self, error: &str) {
-        let _ = self.read_only.set(format!(
-            "the database is read-only because its log failed: {error} [LC0537]"
-        ));
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.get().is_some()
+    }
+
+    pub fn set_read_only(&self, error: &LogError) {
+        let _ = self.read_only.set(ReadOnly {
+            reason: format!("the database is read-only because its log failed: {error} [LC0537]"),
+            is_passing: error.is_passing(),
+        });
+    }
+
+    /// Nothing more is let in.
+    pub fn close_inbox(&self) {
+        self.inbox_messages.close();
+        self.inbox_bytes.close();
+        self.reads.close();
     }
 
     /// Lets go of the log, which is about to end.
@@ -243,6 +268,18 @@ pub struct UpdatePlan {
 pub enum ShutdownReason {
     Deleted,
     ServerStop,
+    /// It is read-only, and what made it so may be over: see [`DatabaseHandle::may_work_again`].
+    Reopen,
+}
+
+impl ShutdownReason {
+    /// What its clients are told with Close 1001.
+    fn text(self) -> &'static str {
+        match self {
+            ShutdownReason::Deleted | ShutdownReason::ServerStop => "module exited",
+            ShutdownReason::Reopen => "the database is opened anew after its log failed [LC0537]",
+        }
+    }
 }
 
 /// Counters since the database was opened.
@@ -441,13 +478,31 @@ impl DatabaseHandle {
         self.shared.read_only()
     }
 
+    /// Whether the database is read-only because something ran out that may be given back, like disk space or file
+    /// descriptors. Opened anew from its log, it may work again.
+    pub fn may_work_again(&self) -> bool {
+        self.shared
+            .read_only
+            .get()
+            .is_some_and(|state| state.is_passing)
+    }
+
+    /// Tries whether the disk takes what a log needs, without touching the log. Blocks.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn try_disk(&self) -> std::io::Result<()> {
+        let options = &self.shared.options;
+        crate::probe::try_disk(&*options.storage, &options.directory.join("log"))
+    }
+
     /// Stops the database: everything committed is made durable, clients get Close 1001 `module exited`.
     pub async fn shutdown(self, reason: ShutdownReason) {
         tracing::info!(database = %self.shared.options.identity, ?reason, "the database stops");
         let (done, wait) = oneshot::channel();
         let item = Item::Stop {
             code: 1001,
-            reason: "module exited".to_owned(),
+            reason: reason.text().to_owned(),
             done,
         };
         if self.shared.send(item).is_ok() {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::sync::Arc;
 
@@ -13,7 +14,10 @@ use lightcone_host::{
     ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome,
     FATAL_ERROR_TEXT,
 };
-use lightcone_log::{Committer, CommitterOptions, Frame, LocalLog, Log, LogOptions, MemoryLog};
+use lightcone_log::{
+    CommitEvent, Committer, CommitterOptions, Frame, LocalLog, Log, LogError, LogOptions,
+    MemoryLog, Recovery,
+};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{ConnectionId, Identity, Reader, Timestamp};
@@ -27,7 +31,7 @@ use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind};
 use crate::rules;
-use crate::writer::{Writer, WriterState};
+use crate::writer::{Item, Writer, WriterState, FAILED_TEXT};
 
 /// The writer's and the log's epoch on a single machine.
 const EPOCH: u64 = 1;
@@ -57,9 +61,7 @@ impl DatabaseHandle {
         let (datastore, instance, records) = initialize(&options, &program, &config, Some(&log))?;
         let mut durable: Box<dyn Log> = match options.in_memory {
             true => Box::new(MemoryLog::new()),
-            false => Box::new(
-                LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?.0,
-            ),
+            false => Box::new(open_log(&options)?.0),
         };
         durable.append(
             EPOCH,
@@ -70,6 +72,7 @@ impl DatabaseHandle {
             },
         )?;
         durable.sync()?;
+        mark_planned(&options, &datastore)?;
         log.info("Database initialized");
         warn_unsupported(&log, &program.def);
         Ok(start(
@@ -84,13 +87,15 @@ impl DatabaseHandle {
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
         let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
-        let (durable, recovery) =
-            LocalLog::open(&options.directory.join("log"), log_options(&options), EPOCH)?;
+        let (durable, recovery) = open_log(&options)?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
         }
         let started = std::time::Instant::now();
-        let mut snapshots = SnapshotStore::open(&options.directory.join("snapshots"))?;
+        let mut snapshots = SnapshotStore::open_on(
+            options.storage.clone(),
+            &options.directory.join("snapshots"),
+        )?;
         let (mut datastore, report) =
             Datastore::recover(&options.directory, &mut snapshots, &durable)?;
         for problem in snapshots.problems() {
@@ -98,6 +103,7 @@ impl DatabaseHandle {
         }
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = started.elapsed().as_millis() as u64, "recovered");
         datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+        mark_planned(&options, &datastore)?;
         let record = datastore
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
@@ -161,6 +167,26 @@ fn log_options(options: &DatabaseOptions) -> LogOptions {
         preallocate: options.limits.log_preallocate,
         ..LogOptions::default()
     }
+}
+
+fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError> {
+    LocalLog::open_on(
+        options.storage.clone(),
+        &options.directory.join("log"),
+        log_options(options),
+        EPOCH,
+    )
+}
+
+/// While a database that may plan calls is open, nothing says that it plans none.
+fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
+    let directory = &options.directory;
+    let nothing_planned = !datastore.has_schedule_tables();
+    crate::planned::set(&*options.storage, directory, nothing_planned).map_err(|source| Error::Io {
+        action: "cannot note whether calls are planned in",
+        path: directory.clone(),
+        source,
+    })
 }
 
 type Initialized = (Box<Datastore>, Box<dyn ModuleInstance>, Vec<u8>);
@@ -276,6 +302,7 @@ fn start(
     let (fanout_sender, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     let fanout = Fanout::new(fanout_inbox, used_sender, next_offset, stats);
+    let waiting_writer = Arc::downgrade(&shared);
     spawn("fan-out", 2 << 20, move || {
         let mut fanout = fanout;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) {
@@ -284,15 +311,22 @@ fn start(
                 "fan-out failed; the database stops [LC0308]"
             );
             fanout.cut_all();
+            // It may wait for requests, and would take some more before it noticed.
+            if let Some(shared) = waiting_writer.upgrade() {
+                let _ = shared.send(Item::Failed);
+            }
         }
     });
 
     let (events, poisoned) = (fanout_sender.clone(), Arc::downgrade(&shared));
-    let on_event = move |event: lightcone_log::CommitEvent| {
-        if let (lightcone_log::CommitEvent::Poisoned { error }, Some(shared)) =
-            (&event, poisoned.upgrade())
-        {
-            shared.set_read_only(&error.to_string());
+    let on_event = move |event: CommitEvent| {
+        if let (CommitEvent::Poisoned { error }, Some(shared)) = (&event, poisoned.upgrade()) {
+            if error.is_bug() {
+                tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
+                let _ = shared.send(Item::Failed);
+            } else {
+                shared.set_read_only(error);
+            }
         }
         // Fan-out ends after the log.
         let _ = events.send(Message::Log(event));
@@ -327,17 +361,20 @@ fn start(
                 left_over_clients(writer.datastore.as_deref_mut().expect("just put there"))
             {
                 writer.disconnect(identity, connection_id);
+                writer.end_full_round();
             }
             writer.run();
         };
         // A bug must not take the other databases with it: this one stops, and opens again from its log.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
             tracing::error!(database = %failure.options.identity, panic = panic_text(&panic), "the writer failed; the database stops [LC0308]");
+            failure.close_inbox();
             failure.forget_log();
+            failure.snapshot_cancelled.store(true, Ordering::Relaxed);
             let (done, _) = tokio::sync::oneshot::channel();
             let _ = stop.send(Message::Stop {
                 code: 1011,
-                reason: "the database failed and restarts [LC0308]".to_owned(),
+                reason: FAILED_TEXT.to_owned(),
                 done,
             });
         }

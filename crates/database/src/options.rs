@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_host::{HostLimits, ModuleEngine};
+use lightcone_storage::Storage;
 use lightcone_types::Identity;
 
 use crate::budget::MemoryBudget;
@@ -144,4 +145,6 @@ pub struct DatabaseOptions {
     pub limits: Limits,
     pub engines: Engines,
     pub commons: Arc<Commons>,
+    /// The disk that log and snapshots are on.
+    pub storage: Arc<dyn Storage>,
 }

@@ -81,11 +81,6 @@ impl DatabaseHandle {
             shared.read(&budget, Box::new(job));
             plan.await.map_err(|_| SqlError::ModuleGone)?
         };
-        if let Some(reason) = shared.read_only().filter(|_| confirmed) {
-            return Err(SqlError::Database(format!(
-                "{reason}; unconfirmed reads (confirmed=false) still work"
-            )));
-        }
         let closed = |_| SqlError::ModuleGone;
         // Statements of all clients take turns; a client over HTTP has one.
         let ticket = shared.reads.clone().acquire_owned().await.map_err(closed)?;

@@ -6,9 +6,10 @@ mod lifecycle;
 mod maintenance;
 mod procedures;
 mod queries;
+mod recovery;
+mod rounds;
 mod schedule;
 
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ use crate::http::{HandlerReply, HandlerRequest};
 use crate::module::{Module, Program};
 use crate::outgoing::OutgoingQueue;
 use crate::request::{CompiledSet, Decoded, Sender};
+
+pub(crate) use maintenance::FAILED_TEXT;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -98,6 +101,8 @@ pub(crate) enum Item {
     SnapshotDone {
         durable_bytes: u64,
     },
+    /// Another thread of the database ended because of a bug.
+    Failed,
     Stop {
         code: u16,
         reason: String,
@@ -137,6 +142,8 @@ pub(crate) struct WriterState {
     batch: Box<Batch>,
     /// Transactions in `output.records`.
     records: u32,
+    /// Where each of them ends there.
+    record_ends: Vec<usize>,
     clients: FxHashMap<u64, Client>,
     /// Live queries per table.
     watchers: FxHashMap<lightcone_types::TableId, usize>,
@@ -145,6 +152,9 @@ pub(crate) struct WriterState {
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
     schedules: schedule::Schedules,
+    /// The log failed, and what of the tables was not durable is taken back.
+    is_reverted: bool,
+    /// A thread of the database ended because of a bug: this one is to end too.
     failed: bool,
     stop: Option<(u16, String, oneshot::Sender<()>)>,
 }
@@ -161,7 +171,12 @@ impl Writer {
                 .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX)
                 > 0
         {
+            self.notice_failed_log();
             for item in items.drain(..) {
+                // Who waits for what is dropped hears that the database is gone.
+                if self.state.failed {
+                    continue;
+                }
                 self.item(item);
                 if self.round_is_full() {
                     self.end_round();
@@ -224,8 +239,7 @@ impl Writer {
                     receiver
                 });
                 // A caller who went away dropped his connection, whose disconnect follows.
-                let _ =
-                    reply.send(result.map_err(|refused| ConnectError::Rejected(refused.text())));
+                let _ = reply.send(result.map_err(ConnectError::from));
                 drop(permit);
             }
             Item::Disconnect { connection } => self.disconnect_client(connection),
@@ -291,6 +305,7 @@ impl Writer {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = durable_bytes;
             }
+            Item::Failed => self.state.failed = true,
             Item::Stop { code, reason, done } => self.state.stop = Some((code, reason, done)),
         }
     }
@@ -314,69 +329,6 @@ impl Writer {
         self.datastore
             .as_mut()
             .expect("the module gave the datastore back")
-    }
-
-    // ---- rounds -----------------------------------------------------------------------------------------------------
-
-    fn round_is_full(&self) -> bool {
-        let state = &self.state;
-        state.output.records.len() >= ROUND_RECORD_BYTES_MAX
-            || state.output.deltas.bytes_len() >= ROUND_DELTA_BYTES_MAX
-            || state.batch.events.len() >= ROUND_EVENTS_MAX
-    }
-
-    /// Gives the round's records to the log and its events to fan-out.
-    fn end_round(&mut self) {
-        if self.answer_directly() {
-            return;
-        }
-        let state = &mut self.state;
-        if state.records > 0 {
-            let payload =
-                std::mem::replace(&mut state.output.records, self.committer.take_buffer());
-            state.output.records.clear();
-            let first_offset = self.next_offset - u64::from(state.records);
-            if let Err(error) = self.committer.submit(first_offset, state.records, payload) {
-                // Fan-out hears of the failure from the log itself and never releases these results.
-                self.shared.set_read_only(&error.to_string());
-            }
-            self.shared
-                .transactions
-                .fetch_add(u64::from(state.records), Ordering::Relaxed);
-            state.records = 0;
-        }
-        if !state.batch.events.is_empty() {
-            let mut batch = std::mem::replace(
-                &mut state.batch,
-                self.used_batches.try_recv().unwrap_or_default(),
-            );
-            std::mem::swap(&mut batch.deltas, &mut state.output.deltas);
-            state.output.deltas.clear();
-            batch.required_offset = self.next_offset;
-            state.sent_batches += 1;
-            // Fan-out ends after the writer, unless it failed: then nobody would be answered any more.
-            if self.fanout.send(Message::Batch(batch)).is_err() {
-                self.state.failed = true;
-            }
-        }
-    }
-
-    /// Commits the open transaction. Returns the changes for fan-out.
-    fn commit(&mut self) -> std::ops::Range<usize> {
-        let output = &mut self.state.output;
-        if output.records.is_empty() {
-            lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
-        }
-        let start = output.deltas.position();
-        let datastore = self
-            .datastore
-            .as_mut()
-            .expect("the module gave the datastore back");
-        if datastore.commit(output) {
-            self.state.records += 1;
-            self.next_offset += 1;
-        }
-        start..self.state.output.deltas.position()
     }
 }
 

@@ -109,6 +109,11 @@ impl Datastore {
         self.transaction_bytes_max = bytes_max.min(TRANSACTION_BYTES_MAX);
     }
 
+    /// Whether rows of some table call functions at their times, or did when that table was there.
+    pub fn has_schedule_tables(&self) -> bool {
+        self.has_schedules
+    }
+
     /// Registers a table under its ids and names.
     pub(crate) fn add_table(&mut self, state: TableState) -> Slot {
         let slot = self.tables.len() as Slot;

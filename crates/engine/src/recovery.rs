@@ -35,6 +35,20 @@ impl Datastore {
         snapshots: &mut SnapshotStore,
         log: &dyn Log,
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
+        Datastore::recover_until(directory, snapshots, log, u64::MAX)
+    }
+
+    /// [`recover`](Datastore::recover) without the transactions from `end` on, which must begin a frame if the log has it:
+    /// what follows is not durable in a log that failed.
+    ///
+    /// # Errors
+    /// As [`recover`](Datastore::recover).
+    pub fn recover_until(
+        directory: &Path,
+        snapshots: &mut SnapshotStore,
+        log: &dyn Log,
+        end: u64,
+    ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
         let mut report = RecoveryReport::default();
         let datastore = match load_newest(snapshots)? {
             Some((datastore, offset)) => {
@@ -62,9 +76,12 @@ impl Datastore {
             });
         }
         let mut replayer = Replayer::new(datastore, report.next_offset);
-        if tail.next_offset > report.next_offset {
+        if tail.next_offset.min(end) > report.next_offset {
             let mut frames = log.read(report.next_offset)?;
-            while let Some(frame) = frames.next()? {
+            while replayer.next_offset < end {
+                let Some(frame) = frames.next()? else {
+                    break;
+                };
                 report.replayed_bytes += frame.payload.len() as u64;
                 replayer.apply(frame.first_offset, frame.payload)?;
             }

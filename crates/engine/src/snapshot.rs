@@ -1,5 +1,7 @@
 //! Frozen copies of the whole database: for reads beside the writer, and for snapshots on disk.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
 use lightcone_table::TableSnapshot;
 use lightcone_types::bsatn::{Encode, Reader};
@@ -106,6 +108,21 @@ impl DatastoreSnapshot {
         store: &SnapshotStore,
         next_offset: u64,
     ) -> Result<SnapshotStats, SnapshotError> {
+        let written = self.write_unless(store, next_offset, &AtomicBool::new(false))?;
+        Ok(written.expect("nobody cancelled it"))
+    }
+
+    /// [`write_to`](Self::write_to), given up when `cancelled` becomes true: asked before every page. None if it was;
+    /// nothing is left behind then.
+    ///
+    /// # Errors
+    /// As [`write_to`](Self::write_to).
+    pub fn write_unless(
+        &self,
+        store: &SnapshotStore,
+        next_offset: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<SnapshotStats>, SnapshotError> {
         let mut writer = store.begin(next_offset)?;
         let mut manifest = MANIFEST_VERSION.to_vec();
         (self.tables.len() as u32).encode(&mut manifest);
@@ -114,10 +131,13 @@ impl DatastoreSnapshot {
             let pages = table.rows.pages();
             (pages.len() as u32).encode(&mut manifest);
             for page in pages {
+                if cancelled.load(Ordering::Relaxed) {
+                    return Ok(None);
+                }
                 manifest.extend_from_slice(&writer.put(page.bytes())?.0);
             }
         }
-        writer.finish(&manifest)
+        writer.finish(&manifest).map(Some)
     }
 }
 

@@ -27,6 +27,8 @@ pub struct CommittedTransaction {
     pub changes: Range<usize>,
     /// Whether it has a record: it changed something.
     pub has_record: bool,
+    /// Where its record ends in [`CommitOutput::records`].
+    pub record_end: usize,
 }
 
 impl ProcedureScope {
@@ -80,6 +82,7 @@ impl ProcedureScope {
             self.committed.push(CommittedTransaction {
                 changes,
                 has_record,
+                record_end: self.output.records.len(),
             });
         }
         self.datastore = Some(datastore);

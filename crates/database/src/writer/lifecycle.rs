@@ -5,6 +5,7 @@ use lightcone_host::ReducerOutcome;
 use lightcone_types::{ConnectionId, Encode, Identity, Timestamp};
 
 use super::Writer;
+use crate::error::ConnectError;
 use crate::fanout::{CallResult, Event};
 
 impl Writer {
@@ -14,7 +15,7 @@ impl Writer {
         identity: Identity,
         connection_id: ConnectionId,
         jwt_payload: &str,
-    ) -> Result<(), CallResultText> {
+    ) -> Result<(), Refused> {
         if let Some(reason) = self.shared.read_only() {
             // Reads go on; there is just no row about this client.
             tracing::debug!(%reason, "a client connects to a read-only database");
@@ -22,6 +23,12 @@ impl Writer {
         }
         let datastore = self.datastore();
         datastore.begin();
+        // Equal rows would be one row, which the first of the two to leave would take away from the other.
+        if let Some(refused) = self.connection_in_use(identity, connection_id) {
+            self.datastore().rollback();
+            return Err(refused);
+        }
+        let datastore = self.datastore();
         let mut credentials = connection_id.to_vec();
         jwt_payload.encode(&mut credentials);
         let rows = datastore
@@ -35,8 +42,8 @@ impl Writer {
             });
         if let Err(error) = rows {
             datastore.rollback();
-            return Err(CallResultText(format!(
-                "the connection id is in use: {error}"
+            return Err(Refused::Rejected(format!(
+                "the client cannot be registered: {error}"
             )));
         }
         let Some(reducer) = self.module.def().on_connect else {
@@ -55,7 +62,7 @@ impl Writer {
                 self.datastore().rollback();
                 match self.failed(reducer as u32, outcome, timestamp) {
                     CallResult::UserError(text) | CallResult::InternalError(text) => {
-                        Err(CallResultText(text))
+                        Err(Refused::Rejected(text))
                     }
                     CallResult::Committed => unreachable!("only failed outcomes get here"),
                 }
@@ -109,6 +116,33 @@ impl Writer {
         }
     }
 
+    /// Why a connection with this id cannot be let in, if there is one.
+    fn connection_in_use(
+        &mut self,
+        identity: Identity,
+        connection_id: ConnectionId,
+    ) -> Option<Refused> {
+        let table = self
+            .datastore()
+            .table(ST_CONNECTION_CREDENTIALS_ID)
+            .expect("system tables exist");
+        let mut found = false;
+        let index = &table.indexes()[0];
+        let point = connection_id.to_vec();
+        let looked_up = index.for_point(table.rows(), table.layout(), &point, |_| found = true);
+        if looked_up.is_ok() && !found {
+            return None;
+        }
+        let text = format!(
+            "connection id {} is in use by another connection [LC0327]",
+            connection_id.to_hex()
+        );
+        Some(match self.has_client_row(identity, connection_id) {
+            true => Refused::InUse(text),
+            false => Refused::Rejected(text),
+        })
+    }
+
     fn has_client_row(&mut self, identity: Identity, connection_id: ConnectionId) -> bool {
         let table = self
             .datastore()
@@ -138,12 +172,27 @@ impl Writer {
     }
 }
 
-/// The text of a refused connect.
-pub(super) struct CallResultText(String);
+/// Why a client was not let in.
+pub(super) enum Refused {
+    /// The module does not want the client, or somebody else has its connection id.
+    Rejected(String),
+    /// The client itself has a connection with this id.
+    InUse(String),
+}
 
-impl CallResultText {
+impl Refused {
     pub(super) fn text(self) -> String {
-        self.0
+        let (Refused::Rejected(text) | Refused::InUse(text)) = self;
+        text
+    }
+}
+
+impl From<Refused> for ConnectError {
+    fn from(refused: Refused) -> ConnectError {
+        match refused {
+            Refused::Rejected(text) => ConnectError::Rejected(text),
+            Refused::InUse(text) => ConnectError::InUse(text),
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What happens to a whole database: a new program, snapshots, its end.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use lightcone_engine::DatastoreSnapshot;
+use lightcone_engine::{Datastore, DatastoreSnapshot};
 use lightcone_host::HostEnv;
 use lightcone_log::Committer;
 use tokio::sync::oneshot;
@@ -67,28 +68,36 @@ impl Writer {
         let snapshot = self.datastore().snapshot();
         let (shared, next_offset) = (self.shared.clone(), self.next_offset);
         let committer = self.shared.committer_view(&self.committer);
+        let done = SnapshotDone {
+            shared: shared.clone(),
+            log_bytes,
+        };
         self.shared.runtime.spawn_blocking(move || {
+            let _done = done;
             write_snapshot(&shared, &snapshot, next_offset, &committer);
-            let _ = shared.send(Item::SnapshotDone {
-                durable_bytes: log_bytes,
-            });
         });
     }
 
     pub(super) fn stop(mut self) {
+        self.shared
+            .snapshot_cancelled
+            .store(true, Ordering::Relaxed);
         self.inbox.close();
-        self.shared.inbox_messages.close();
-        self.shared.inbox_bytes.close();
-        self.shared.reads.close();
+        self.shared.close_inbox();
         let (code, reason, done) = match self.state.stop.take() {
             Some((code, reason, done)) => (code, reason, Some(done)),
+            None if self.state.failed => (1011, FAILED_TEXT.to_owned(), None),
             None => (1001, "module exited".to_owned(), None),
         };
         self.end_round();
         self.shared.forget_log();
         let committer = sole_owner(self.committer);
-        if let Err(error) = committer.shutdown() {
-            tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly");
+        match committer.shutdown() {
+            Ok(_) if !self.state.failed => mark_planned(&self.shared, self.datastore.as_deref()),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly")
+            }
         }
         let (fanout_done, wait) = oneshot::channel();
         let _ = self.fanout.send(Message::Stop {
@@ -100,6 +109,37 @@ impl Writer {
         if let Some(done) = done {
             let _ = done.send(());
         }
+    }
+}
+
+/// What clients of a database are told that ends because of a bug.
+pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
+
+/// Tells the writer that a snapshot has ended, however it did: written, refused by the disk, panicked, or never begun.
+struct SnapshotDone {
+    shared: Arc<Shared>,
+    log_bytes: u64,
+}
+
+impl Drop for SnapshotDone {
+    fn drop(&mut self) {
+        // A writer that has stopped takes no more snapshots.
+        let _ = self.shared.send(Item::SnapshotDone {
+            durable_bytes: self.log_bytes,
+        });
+    }
+}
+
+/// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
+fn mark_planned(shared: &Shared, datastore: Option<&Datastore>) {
+    let nothing_planned = datastore.is_some_and(|datastore| datastore.schedules().is_empty());
+    if !nothing_planned {
+        return;
+    }
+    let options = &shared.options;
+    if let Err(error) = crate::planned::set(&*options.storage, &options.directory, true) {
+        // It is opened once for nothing, no more.
+        tracing::debug!(database = %options.identity, %error, "the mark of a database without plans cannot be set");
     }
 }
 
@@ -121,13 +161,23 @@ fn write_snapshot(
     next_offset: u64,
     committer: &crate::handle::CommitterView,
 ) {
+    let _busy = shared
+        .snapshot_busy
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let result = committer.wait_durable(next_offset).and_then(|()| {
-        let store =
-            lightcone_snapshot::SnapshotStore::open(&shared.options.directory.join("snapshots"))
-                .map_err(|error| error.to_string())?;
-        snapshot
-            .write_to(&store, next_offset)
+        let store = lightcone_snapshot::SnapshotStore::open_on(
+            shared.options.storage.clone(),
+            &shared.options.directory.join("snapshots"),
+        )
+        .map_err(|error| error.to_string())?;
+        let written = snapshot
+            .write_unless(&store, next_offset, &shared.snapshot_cancelled)
             .map_err(|error| error.to_string())?;
+        if written.is_none() {
+            tracing::info!(database = %shared.options.identity, "a snapshot was given up, because the database stops");
+            return Ok(());
+        }
         store
             .prune(shared.options.limits.snapshots_kept)
             .map_err(|error| error.to_string())?;

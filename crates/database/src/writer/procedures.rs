@@ -217,8 +217,7 @@ impl Writer {
         self.state.output = output;
         for transaction in committed {
             if transaction.has_record {
-                self.state.records += 1;
-                self.next_offset += 1;
+                self.count_record(transaction.record_end);
             }
             self.event(Event::Committed {
                 ops: transaction.changes,

@@ -61,7 +61,7 @@ impl Writer {
         if self.state.schedules.queue.is_empty() && self.state.output.schedules.is_empty() {
             return;
         }
-        if self.state.stop.is_some() || self.shared.read_only().is_some() {
+        if self.state.stop.is_some() || self.state.failed || self.shared.is_read_only() {
             self.state.schedules.alarm = None;
             return;
         }

@@ -67,6 +67,7 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
             js: None,
         },
         commons: Commons::new(1 << 30, 2),
+        storage: lightcone_database::disk(),
     }
 }
 

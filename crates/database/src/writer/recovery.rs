@@ -1,0 +1,60 @@
+//! What a failed log leaves: a database that is read-only, in its last durable state.
+
+use std::sync::atomic::Ordering;
+
+use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_snapshot::SnapshotStore;
+
+use super::Writer;
+
+impl Writer {
+    /// After the log has failed: takes back what is not durable, so that reads go on and see what a restart would.
+    pub(super) fn notice_failed_log(&mut self) {
+        let state = &mut self.state;
+        if state.is_reverted || state.failed || !self.shared.is_read_only() {
+            return;
+        }
+        state.is_reverted = true;
+        if let Err(error) = self.revert() {
+            tracing::error!(database = %self.shared.options.identity, error, "the durable state cannot be read; the database stops");
+            self.state.failed = true;
+        }
+    }
+
+    fn revert(&mut self) -> Result<(), String> {
+        let durable_offset = self.committer.durable_offset();
+        if self.next_offset == durable_offset {
+            return Ok(());
+        }
+        let shared = self.shared.clone();
+        let options = &shared.options;
+        let log = self
+            .committer
+            .failed_log()
+            .ok_or("the log was taken by somebody else")?;
+        // It removes files, and this reads them.
+        shared.snapshot_cancelled.store(true, Ordering::Relaxed);
+        let _no_snapshot = shared
+            .snapshot_busy
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Both states at once may be more than the memory takes.
+        self.datastore = None;
+        let directory = options.directory.join("snapshots");
+        let mut snapshots = SnapshotStore::open_on(options.storage.clone(), &directory)
+            .map_err(|error| error.to_string())?;
+        let (mut datastore, _) =
+            Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)
+                .map_err(|error| error.to_string())?;
+        datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+        for (table, count) in &self.state.watchers {
+            datastore.set_watched(*table, *count > 0);
+        }
+        self.datastore = Some(Box::new(datastore));
+        let taken_back = self.next_offset - durable_offset;
+        self.next_offset = durable_offset;
+        self.state.output = CommitOutput::default();
+        tracing::warn!(database = %options.identity, taken_back, "transactions that were not durable when the log failed are taken back");
+        Ok(())
+    }
+}

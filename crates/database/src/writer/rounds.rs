@@ -1,0 +1,171 @@
+//! The end of a round: its records go to the log, its events to fan-out.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use lightcone_log::{SubmitError, PAYLOAD_BYTES_MAX};
+use lightcone_types::Timestamp;
+
+use super::{Writer, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
+use crate::fanout::Message;
+
+impl Writer {
+    pub(super) fn round_is_full(&self) -> bool {
+        let state = &self.state;
+        state.output.records.len() >= ROUND_RECORD_BYTES_MAX
+            || state.output.deltas.bytes_len() >= ROUND_DELTA_BYTES_MAX
+            || state.batch.events.len() >= ROUND_EVENTS_MAX
+    }
+
+    /// Gives the round's records to the log and its events to fan-out.
+    pub(crate) fn end_round(&mut self) {
+        if self.answer_directly() {
+            return;
+        }
+        if self.state.records > 0 {
+            self.submit_records();
+        }
+        let state = &mut self.state;
+        if !state.batch.events.is_empty() {
+            let mut batch = std::mem::replace(
+                &mut state.batch,
+                self.used_batches.try_recv().unwrap_or_default(),
+            );
+            std::mem::swap(&mut batch.deltas, &mut state.output.deltas);
+            state.output.deltas.clear();
+            batch.required_offset = self.next_offset;
+            state.sent_batches += 1;
+            // Fan-out ends after the writer, unless it failed: then nobody would be answered any more.
+            if self.fanout.send(Message::Batch(batch)).is_err() {
+                self.state.failed = true;
+            }
+        }
+    }
+
+    pub(crate) fn end_full_round(&mut self) {
+        if self.round_is_full() {
+            self.end_round();
+        }
+    }
+
+    fn submit_records(&mut self) {
+        let state = &mut self.state;
+        let payload = std::mem::replace(&mut state.output.records, self.committer.take_buffer());
+        state.output.records.clear();
+        let transactions = u64::from(std::mem::take(&mut state.records));
+        let mut ends = std::mem::take(&mut state.record_ends);
+        let mut first_offset = self.next_offset - transactions;
+        if payload.len() <= PAYLOAD_BYTES_MAX {
+            self.submit(first_offset, transactions as u32, payload);
+        } else {
+            // The transactions of one item can be so large together: a connect, a call and a disconnect.
+            for (bytes, count) in pieces(&ends, PAYLOAD_BYTES_MAX) {
+                self.submit(first_offset, count, payload[bytes].to_vec());
+                first_offset += u64::from(count);
+            }
+        }
+        ends.clear();
+        self.state.record_ends = ends;
+        self.shared
+            .transactions
+            .fetch_add(transactions, Ordering::Relaxed);
+    }
+
+    fn submit(&mut self, first_offset: u64, count: u32, payload: Vec<u8>) {
+        match self.committer.submit(first_offset, count, payload) {
+            Ok(()) => {}
+            // Fan-out hears of it from the log itself and never releases these results.
+            Err(SubmitError::Poisoned(error)) if !error.is_bug() => {
+                self.shared.set_read_only(&error);
+            }
+            // Nothing will ever say that these results are durable, so the database ends, and with it all who wait.
+            Err(error) => {
+                if !self.state.failed {
+                    tracing::error!(database = %self.shared.options.identity, %error, "the log takes no transactions; the database stops [LC0308]");
+                }
+                self.state.failed = true;
+            }
+        }
+    }
+
+    /// Commits the open transaction. Returns the changes for fan-out.
+    pub(super) fn commit(&mut self) -> Range<usize> {
+        let output = &mut self.state.output;
+        if output.records.is_empty() {
+            lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
+        }
+        let start = output.deltas.position();
+        let datastore = self
+            .datastore
+            .as_mut()
+            .expect("the module gave the datastore back");
+        if datastore.commit(output) {
+            let end = output.records.len();
+            self.count_record(end);
+        }
+        start..self.state.output.deltas.position()
+    }
+
+    /// One more transaction is in the round's records.
+    pub(super) fn count_record(&mut self, end: usize) {
+        self.state.records += 1;
+        self.state.record_ends.push(end);
+        self.next_offset += 1;
+    }
+}
+
+/// Divides records that end at `ends` into runs of at most `bytes_max`, or of one record: byte ranges and counts.
+fn pieces(ends: &[usize], bytes_max: usize) -> Vec<(Range<usize>, u32)> {
+    let mut pieces = Vec::new();
+    let (mut start, mut end, mut count) = (0, 0, 0);
+    for &next in ends {
+        if count > 0 && next - start > bytes_max {
+            pieces.push((start..end, count));
+            (start, count) = (end, 0);
+        }
+        end = next;
+        count += 1;
+    }
+    if count > 0 {
+        pieces.push((start..end, count));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_connect_and_a_call_that_do_not_fit_together_go_one_after_the_other() {
+        assert_eq!(pieces(&[60, 150, 160], 100), [(0..60, 1), (60..160, 2)]);
+        assert_eq!(pieces(&[60, 100], 100), [(0..100, 2)]);
+        assert_eq!(pieces(&[], 100), []);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_hold_all_records_once_and_fit(
+            lengths in prop::collection::vec(1_usize..50, 0..40),
+            bytes_max in 50_usize..120,
+        ) {
+            let ends: Vec<usize> = lengths
+                .iter()
+                .scan(0, |end, length| {
+                    *end += length;
+                    Some(*end)
+                })
+                .collect();
+            let (mut position, mut records) = (0, 0);
+            for (bytes, count) in pieces(&ends, bytes_max) {
+                prop_assert_eq!(bytes.start, position);
+                prop_assert!(bytes.len() <= bytes_max);
+                records += count as usize;
+                position = bytes.end;
+                prop_assert_eq!(ends[records - 1], position);
+            }
+            prop_assert_eq!(records, ends.len());
+        }
+    }
+}
