@@ -233,6 +233,12 @@ impl ControlDb {
         Ok(id)
     }
 
+    /// The newest number that [`ControlDb::next_replica_id`] has given; 0 if none.
+    pub fn last_replica_id(&self) -> Result<u64> {
+        let table = self.db.begin_read()?.open_table(COUNTERS)?;
+        Ok(table.get("replica")?.map_or(0, |value| value.value()))
+    }
+
     /// Adds the record of a new database, with the next id.
     pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
         let write = self.db.begin_write()?;
@@ -489,7 +495,9 @@ mod tests {
         assert_eq!(control.database(&identity(1)).expect("get"), None);
         assert_eq!(control.resolve("a").expect("resolve"), Some(identity(1)));
         assert!(control.is_locked(&identity(1)).expect("lock"));
+        assert_eq!(control.last_replica_id().expect("id"), 0);
         let replica = control.next_replica_id().expect("id");
         assert!(control.next_replica_id().expect("id") > replica);
+        assert_eq!(control.last_replica_id().expect("id"), replica + 1);
     }
 }

@@ -23,7 +23,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 const LOCKS: usize = 256;
 /// Most of a stored log that is read.
 const STORED_LOG_BYTES_MAX: u64 = 16 << 20;
-const PROGRAM_FILE: &str = "program";
+pub(crate) const PROGRAM_FILE: &str = "program";
 
 /// A running database and what the server counts about it.
 #[derive(Clone)]
@@ -167,6 +167,11 @@ impl Databases {
             DatabaseHandle::open(options)
         });
         match opened.await {
+            // Whoever stops the server waits for those who are here.
+            Ok(handle) if read(&self.running).closed => {
+                end(&record.identity, handle, ShutdownReason::ServerStop).await;
+                Err(OpenError::Gone)
+            }
             Ok(handle) => Ok(self.insert(record.identity, handle)),
             Err(reason) => {
                 tracing::error!(database = %record.identity, reason, "a database cannot be opened");
@@ -257,6 +262,64 @@ impl Databases {
         running
     }
 
+    /// The databases that may have scheduled calls, whether or not they are open. Reads the disk.
+    pub(crate) fn scheduled(&self) -> Result<Vec<DatabaseRecord>, crate::control::ControlError> {
+        let mut records = self.control.databases()?;
+        records.retain(|record| self.may_be_scheduled(record));
+        Ok(records)
+    }
+
+    /// False if the database was closed with nothing planned, or can plan nothing.
+    pub(crate) fn may_be_scheduled(&self, record: &DatabaseRecord) -> bool {
+        let directory = self.data_dir.replica(record.replica_id);
+        !directory
+            .join(lightcone_database::NO_SCHEDULES_FILE)
+            .exists()
+    }
+
+    pub(crate) fn is_open(&self, identity: &Identity) -> bool {
+        self.running(identity).is_some()
+    }
+
+    /// Databases that ended without being asked to, because of a bug.
+    pub(crate) fn ended(&self) -> Vec<Identity> {
+        self.identities_of(|running| !running.handle.is_running())
+    }
+
+    /// Databases that take no writes for a reason that may pass.
+    pub(crate) fn read_only_for_now(&self) -> Vec<Identity> {
+        self.identities_of(|running| running.handle.may_work_again())
+    }
+
+    fn identities_of(&self, are: impl Fn(&Running) -> bool) -> Vec<Identity> {
+        let open = read(&self.running);
+        let found = open.databases.iter().filter(|(_, running)| are(running));
+        found.map(|(identity, _)| *identity).collect()
+    }
+
+    /// Opens a database anew from its log that is read-only for a reason that has passed: the disk takes data again.
+    pub(crate) async fn reopen(&self, identity: &Identity) {
+        let _lock = self.lock(identity).await;
+        let Ok(Some(record)) = self.control.database(identity) else {
+            return;
+        };
+        let Some(running) = self.running(identity) else {
+            return;
+        };
+        if !running.handle.may_work_again() {
+            return;
+        }
+        let tried = running.handle.clone();
+        if let Err(reason) = blocking(move || tried.try_disk()).await {
+            tracing::debug!(database = %identity, reason, "a read-only database stays so");
+            return;
+        }
+        tracing::info!(database = %identity, "the disk takes data again; a read-only database is opened anew");
+        end(identity, running.handle, ShutdownReason::Reopen).await;
+        // Why it does not open is logged there; the next request tries again.
+        let _ = self.get_locked(&record).await;
+    }
+
     /// Ends a database and removes the files of its replica.
     pub(crate) async fn remove(&self, record: &DatabaseRecord) {
         let running = write(&self.running).databases.remove(&record.identity);
@@ -292,6 +355,7 @@ impl Databases {
             limits: self.limits.clone(),
             engines: self.engines.clone(),
             commons: self.commons.clone(),
+            storage: lightcone_database::disk(),
         }
     }
 }

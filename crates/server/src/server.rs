@@ -24,6 +24,7 @@ use crate::control::ControlDb;
 use crate::data_dir::DataDir;
 use crate::database::Engines;
 use crate::databases::Databases;
+use crate::descriptors::Descriptors;
 use crate::error::Error;
 use crate::io::StallGuard;
 use crate::metrics::{add, ServerCounters};
@@ -31,6 +32,9 @@ use crate::state::ServerState;
 
 /// How long open connections may take to end after the databases have ended, and then what is left of their tasks.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
+/// Pauses after a connection could not be accepted; they double.
+const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HTTP2_STREAMS_MAX: u32 = 128;
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -144,6 +148,11 @@ impl Server {
             None => None,
         };
         let router = crate::http::router(state.clone());
+        let mut running = stopping.clone();
+        let stopped = async move {
+            let _ = running.wait_for(|stage| *stage != Stage::Running).await;
+        };
+        tokio::spawn(crate::keeper::run(state.clone(), stopped));
         let accepting = tokio::spawn(accept(listener, router, state.clone(), stopping));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
         Ok(ServerHandle {
@@ -226,6 +235,13 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         .ok_or(Error::NoKeyPair)?;
     let keys = KeyPair::load_or_create(&key_paths)?;
     let control = Arc::new(ControlDb::open(&data_dir.control_directory())?);
+    let orphans = crate::orphans::find(&data_dir, &control)?;
+    if !orphans.is_empty() {
+        // Large ones take their time, and nobody waits for them.
+        let _ = std::thread::Builder::new()
+            .name("lc-remove".to_owned())
+            .spawn(move || crate::orphans::remove(orphans));
+    }
     let limits = crate::database::limits(&config);
     let commons = crate::database::commons(&config);
     Ok(ServerState {
@@ -242,6 +258,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         control,
         issuer_required_to_publish,
         counters: ServerCounters::default(),
+        descriptors: Descriptors::raise(),
         buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
         compiling: tokio::sync::Semaphore::new(
             std::thread::available_parallelism().map_or(1, |count| count.get()),
@@ -286,6 +303,7 @@ async fn accept(
     let on_loopback = listener
         .local_addr()
         .is_ok_and(|address| address.ip().to_canonical().is_loopback());
+    let mut pause = ACCEPT_PAUSE_MIN;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -295,15 +313,27 @@ async fn accept(
             Ok(accepted) => accepted,
             Err(error) => {
                 // Usually out of file descriptors: wait for some to be closed.
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                if pause == ACCEPT_PAUSE_MIN {
+                    tracing::warn!(%error, "cannot accept a connection; trying again, more and more slowly");
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(ACCEPT_PAUSE_MAX);
                 continue;
             }
         };
+        pause = ACCEPT_PAUSE_MIN;
+        if !state.descriptors.permit(&stream) {
+            add(&state.counters.connections_refused, 1);
+            refuse(&stream, "the server has no file descriptors left for connections: raise its limit (ulimit -n) [LC0329]");
+            continue;
+        }
         if state.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
             state.counters.connections_open.fetch_sub(1, Relaxed);
             add(&state.counters.connections_refused, 1);
-            refuse(&stream);
+            refuse(
+                &stream,
+                "the server has as many connections as limits.connections-max allows [LC0116]",
+            );
             continue;
         }
         add(&state.counters.connections_accepted, 1);
@@ -325,8 +355,7 @@ async fn accept(
 }
 
 /// Never waits: the answer fits into the socket's buffer or is lost.
-fn refuse(stream: &TcpStream) {
-    let body = "the server has as many connections as limits.connections-max allows [LC0116]";
+fn refuse(stream: &TcpStream, body: &str) {
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -9,6 +9,7 @@ use crate::budget::ByteBudget;
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
 use crate::databases::Databases;
+use crate::descriptors::Descriptors;
 use crate::http::body::Buffered;
 use crate::http::Failure;
 use crate::metrics::ServerCounters;
@@ -22,6 +23,7 @@ pub(crate) struct ServerState {
     /// From the environment; see 06 §3.7.
     pub issuer_required_to_publish: Option<String>,
     pub counters: ServerCounters,
+    pub descriptors: Descriptors,
     pub buffered_bytes: Arc<ByteBudget>,
     /// Modules are compiled by so many requests at once as there are CPUs.
     pub compiling: tokio::sync::Semaphore,

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use lightcone_types::ConnectionId;
 use lightcone_wire::payload::{body_ranges, encode_payload};
 use lightcone_wire::{Compression, CompressionPolicy, Protocol};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
@@ -124,6 +124,17 @@ impl Shared {
     }
 }
 
+/// Tells a client that was not let in why, and waits until it has gone: what it sent meanwhile is thrown away.
+async fn say_close(stream: &mut tokio::net::TcpStream, reason: String) -> std::io::Result<()> {
+    let mut close = Vec::new();
+    frame::put_close(&mut close, &ClosePayload::Reason(1008, reason));
+    stream.write_all(&close).await?;
+    stream.shutdown().await?;
+    let mut ignored = [0; 1024];
+    while stream.read(&mut ignored).await? > 0 {}
+    Ok(())
+}
+
 /// Waits for the upgrade, connects to the database and serves the client to its end.
 pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUpgrade) {
     let Ok(Ok(upgraded)) = tokio::time::timeout(state.config.limits.header_timeout, upgrade).await
@@ -151,10 +162,15 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         Ok(connection) => connection,
         Err(error) => {
             // Dropped without a Close and without any message (05 §2.7).
-            if matches!(error, ConnectError::Rejected(_)) {
+            if !matches!(error, ConnectError::Closed) {
                 add(&counters.clients_rejected, 1);
             }
             tracing::debug!(%error, "client refused");
+            if let ConnectError::InUse(reason) = error {
+                // The client is at fault and can mend it, so it hears why; the chapter leaves this case to us.
+                let timeout = state.config.websocket.close_handshake_timeout;
+                let _ = tokio::time::timeout(timeout, say_close(&mut stream, reason)).await;
+            }
             return;
         }
     };

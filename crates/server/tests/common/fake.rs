@@ -2,7 +2,7 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. Any other word only makes the program a different one.
+//! table. `timer`: a schedule table with one row. Any other word only makes the program a different one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use lightcone_host::{
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
     RawHttpRouteDefV10, RawIndexAlgorithm, RawIndexDefV10, RawLifeCycleReducerDefV10,
-    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef,
+    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
     RawTableDefV10, RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
@@ -146,6 +146,29 @@ impl ModuleInstance for FakeInstance {
     ) -> ReducerOutcome {
         let has = |word: &str| self.words.iter().any(|each| each == word);
         match &**call.name {
+            "init" if has("timer") => {
+                let datastore = datastore.as_mut().expect("a call has the datastore");
+                let table = datastore.table_id_from_name("timer").expect("table");
+                let mut row = 1_u64.to_vec();
+                // An interval of 10 ms.
+                row.push(0);
+                10_000_i64.encode(&mut row);
+                match datastore.insert(table, &row, &mut Vec::new()) {
+                    Ok(()) => ReducerOutcome::Ok,
+                    Err(error) => ReducerOutcome::UserError(error.to_string()),
+                }
+            }
+            "tick" => {
+                let datastore = datastore.as_mut().expect("a call has the datastore");
+                let table = datastore.table_id_from_name("person").expect("table");
+                let people = datastore.row_count(table).expect("table") as u32;
+                let mut row = (people + 1000).to_vec();
+                "tick".encode(&mut row);
+                match datastore.insert(table, &row, &mut Vec::new()) {
+                    Ok(()) => ReducerOutcome::Ok,
+                    Err(error) => ReducerOutcome::UserError(error.to_string()),
+                }
+            }
             "init" if has("fail-init") => ReducerOutcome::UserError("init does not want to".into()),
             "on_connect" if has("refuse") => ReducerOutcome::UserError("nobody may enter".into()),
             "add" => {
@@ -242,23 +265,40 @@ fn definition(words: &[String]) -> Vec<u8> {
     let rules = rules.map(|sql| RawRowLevelSecurityDef {
         sql: sql.replace('+', " "),
     });
-    let sections = vec![
+    let has_timer = words.iter().any(|word| word == "timer");
+    let mut ticks = Vec::new();
+    if has_timer {
+        let type_ref = types.len() as u32;
+        types.push(AlgebraicType::product([
+            ("scheduled_id", AlgebraicType::U64),
+            ("scheduled_at", AlgebraicType::schedule_at()),
+        ]));
+        tables.push(table("timer", type_ref));
+        let row = AlgebraicType::Ref(TypeRef(type_ref));
+        ticks.push(reducer("tick", product(&[("timer", row)]), private));
+    }
+    let mut sections = vec![
         Section::RowLevelSecurity(rules.collect()),
         Section::Typespace(Typespace { types }),
         Section::Tables(tables),
-        Section::Reducers(vec![
-            reducer("init", product(&[]), private),
-            reducer("on_connect", product(&[]), private),
-            reducer(
-                "add",
-                product(&[("id", AlgebraicType::U32), ("name", AlgebraicType::String)]),
-                open,
-            ),
-            reducer("fail", product(&[("message", AlgebraicType::String)]), open),
-            reducer("panic", product(&[]), open),
-            reducer("slow", product(&[]), open),
-            reducer("hidden", product(&[]), private),
-        ]),
+        Section::Reducers(
+            ticks
+                .into_iter()
+                .chain([
+                    reducer("init", product(&[]), private),
+                    reducer("on_connect", product(&[]), private),
+                    reducer(
+                        "add",
+                        product(&[("id", AlgebraicType::U32), ("name", AlgebraicType::String)]),
+                        open,
+                    ),
+                    reducer("fail", product(&[("message", AlgebraicType::String)]), open),
+                    reducer("panic", product(&[]), open),
+                    reducer("slow", product(&[]), open),
+                    reducer("hidden", product(&[]), private),
+                ])
+                .collect(),
+        ),
         Section::HttpHandlers(
             ["show", "answer", "broken"]
                 .map(|name| RawHttpHandlerDefV10 {
@@ -279,5 +319,13 @@ fn definition(words: &[String]) -> Vec<u8> {
             lifecycle(Lifecycle::OnConnect, "on_connect"),
         ]),
     ];
+    if has_timer {
+        sections.push(Section::Schedules(vec![RawScheduleDefV10 {
+            source_name: None,
+            table_name: "timer".into(),
+            schedule_at_col: ColId(1),
+            function_name: "tick".into(),
+        }]));
+    }
     RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
 }

@@ -1,0 +1,88 @@
+//! What the server does with databases that nobody asks for: at its start, and after a failure.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{answer, config, TestServer, User};
+
+async fn publish(server: &TestServer, user: &User, name: &str, program: &'static str) -> String {
+    let request = server.request("PUT", &format!("/v1/database/{name}"));
+    let (status, body) = answer(request.bearer_auth(&user.token).body(program)).await;
+    assert_eq!(status, 200, "{body}");
+    let identity = server.ask("GET", &format!("/v1/database/{name}/identity"));
+    identity.await.1
+}
+
+/// Whether a database is open, without asking it for anything.
+async fn is_open(server: &TestServer, identity: &str) -> bool {
+    server.ask("GET", "/v1/metrics").await.1.contains(identity)
+}
+
+async fn until_open(server: &TestServer, identity: &str) {
+    for _ in 0..3000 {
+        if is_open(server, identity).await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{identity} is not opened");
+}
+
+fn replicas(data: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(data.join("replicas")).expect("directory");
+    let mut names: Vec<_> = entries
+        .map(|entry| {
+            entry
+                .expect("entry")
+                .file_name()
+                .into_string()
+                .expect("name")
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_with_schedules_are_opened_at_the_start() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    let planned = publish(&server, &user, "planned", "module timer").await;
+    let quiet = publish(&server, &user, "quiet", "module").await;
+    let dir = server.stop().await;
+    let server = TestServer::start_in(dir, config("")).await;
+    until_open(&server, &planned).await;
+    // Both would have been opened by now, as the older one comes first.
+    assert!(!is_open(&server, &quiet).await);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_publish_left_is_removed_at_the_start() {
+    let server = TestServer::start().await;
+    let user = server.user().await;
+    for name in ["first", "second", "third"] {
+        publish(&server, &user, name, "module").await;
+    }
+    let delete = server.request("DELETE", "/v1/database/second");
+    assert_eq!(answer(delete.bearer_auth(&user.token)).await.0, 200);
+    let data = server.dir.path().join("data");
+    assert_eq!(replicas(&data), ["1", "3"]);
+    let dir = server.stop().await;
+    // As a delete leaves it that was killed when the control database had forgotten the replica.
+    std::fs::create_dir_all(data.join("replicas/2/log")).expect("directory");
+    std::fs::write(data.join("replicas/2/log/segment"), "left").expect("file");
+    let server = TestServer::start_in(dir, config("")).await;
+    for _ in 0..3000 {
+        if replicas(&data) == ["1", "3"] {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(replicas(&data), ["1", "3"]);
+    let (status, _) = server.ask("GET", "/v1/database/third").await;
+    assert_eq!(status, 200);
+    server.stop().await;
+}
