@@ -20,7 +20,7 @@ use crate::outgoing::OutgoingQueue;
 use crate::reads::{Job, Owner};
 use crate::request::{find_procedure, find_reducer, Sender};
 use crate::rules;
-use crate::writer::Item;
+use crate::writer::{Item, FAILED_TEXT};
 
 /// Reads the log's statistics; dropped when the log ends.
 pub(crate) type LogStats = Arc<dyn Fn() -> lightcone_log::CommitterStats + Send + Sync>;
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub snapshot_cancelled: AtomicBool,
     /// Held while a snapshot is written.
     pub snapshot_busy: Mutex<()>,
+    /// The database ends because it was asked to.
+    pub stopping: AtomicBool,
 }
 
 /// Why a database takes no more writes.
@@ -107,6 +109,7 @@ impl Shared {
             read_only: OnceLock::new(),
             snapshot_cancelled: AtomicBool::new(false),
             snapshot_busy: Mutex::new(()),
+            stopping: AtomicBool::new(false),
             options,
         }
     }
@@ -187,6 +190,20 @@ impl Shared {
             reason: format!("the database is read-only because its log failed: {error} [LC0537]"),
             is_passing: error.is_passing(),
         });
+    }
+
+    /// A thread of the database ended because of a bug: the writer is to end too.
+    pub fn fail(&self) {
+        // A writer that has ended need not be told.
+        let _ = self.send(Item::Failed);
+    }
+
+    /// What a caller gets whom nobody answered.
+    pub fn gone(&self) -> CallError {
+        match self.stopping.load(Ordering::Acquire) {
+            true => CallError::ModuleGone,
+            false => CallError::Database(FAILED_TEXT.to_owned()),
+        }
     }
 
     /// Nothing more is let in.
@@ -368,8 +385,8 @@ impl DatabaseHandle {
             timestamp: Timestamp::now(),
             reply,
         };
-        shared.send(item).map_err(|()| CallError::ModuleGone)?;
-        result.await.map_err(|_| CallError::ModuleGone)?
+        shared.send(item).map_err(|()| shared.gone())?;
+        result.await.map_err(|_| shared.gone())?
     }
 
     /// Counts an answer as a client's until it is dropped: when the socket has taken it.

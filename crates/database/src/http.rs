@@ -62,8 +62,8 @@ impl DatabaseHandle {
             request: Box::new(request),
             reply,
         };
-        self.shared.send(item).map_err(|()| CallError::ModuleGone)?;
-        let mut reply = result.await.map_err(|_| CallError::ModuleGone)??;
+        self.shared.send(item).map_err(|()| self.shared.gone())?;
+        let mut reply = result.await.map_err(|_| self.shared.gone())??;
         let body = self.hold(reply.body.into()).map_err(CallError::Busy)?;
         reply.body = Bytes::from_owner(body);
         Ok(reply)

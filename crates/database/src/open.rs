@@ -31,7 +31,7 @@ use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind};
 use crate::rules;
-use crate::writer::{Item, Writer, WriterState, FAILED_TEXT};
+use crate::writer::{Writer, WriterState, FAILED_TEXT};
 
 /// The writer's and the log's epoch on a single machine.
 const EPOCH: u64 = 1;
@@ -180,10 +180,14 @@ fn open_log(options: &DatabaseOptions) -> Result<(LocalLog, Recovery), LogError>
 
 /// While a database that may plan calls is open, nothing says that it plans none.
 fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), Error> {
-    let directory = &options.directory;
-    let nothing_planned = !datastore.has_schedule_tables();
-    crate::planned::set(&*options.storage, directory, nothing_planned).map_err(|source| Error::Io {
-        action: "cannot note whether calls are planned in",
+    let (storage, directory) = (&*options.storage, &options.directory);
+    if !datastore.has_schedule_tables() {
+        // Without the mark, which a full disk may refuse, it is opened at a start for nothing.
+        let _ = crate::planned::set(storage, directory, true);
+        return Ok(());
+    }
+    crate::planned::set(storage, directory, false).map_err(|source| Error::Io {
+        action: "cannot note that calls may be planned in",
         path: directory.clone(),
         source,
     })
@@ -313,7 +317,7 @@ fn start(
             fanout.cut_all();
             // It may wait for requests, and would take some more before it noticed.
             if let Some(shared) = waiting_writer.upgrade() {
-                let _ = shared.send(Item::Failed);
+                shared.fail();
             }
         }
     });
@@ -323,7 +327,7 @@ fn start(
         if let (CommitEvent::Poisoned { error }, Some(shared)) = (&event, poisoned.upgrade()) {
             if error.is_bug() {
                 tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
-                let _ = shared.send(Item::Failed);
+                shared.fail();
             } else {
                 shared.set_read_only(error);
             }

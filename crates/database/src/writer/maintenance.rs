@@ -80,6 +80,9 @@ impl Writer {
 
     pub(super) fn stop(mut self) {
         self.shared
+            .stopping
+            .store(!self.state.failed, Ordering::Release);
+        self.shared
             .snapshot_cancelled
             .store(true, Ordering::Relaxed);
         self.inbox.close();

@@ -37,6 +37,7 @@ impl Writer {
             state.sent_batches += 1;
             // Fan-out ends after the writer, unless it failed: then nobody would be answered any more.
             if self.fanout.send(Message::Batch(batch)).is_err() {
+                self.shared.fail();
                 self.state.failed = true;
             }
         }

@@ -15,8 +15,9 @@ use lightcone_host::{
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
     RawHttpRouteDefV10, RawIndexAlgorithm, RawIndexDefV10, RawLifeCycleReducerDefV10,
-    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10,
-    RawTableDefV10, RawUniqueConstraintData,
+    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef,
+    RawScheduleDefV10, RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10,
+    RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
@@ -267,14 +268,14 @@ fn definition(words: &[String]) -> Vec<u8> {
     });
     let has_timer = words.iter().any(|word| word == "timer");
     let mut ticks = Vec::new();
+    let timer_type = TypeRef(types.len() as u32);
     if has_timer {
-        let type_ref = types.len() as u32;
         types.push(AlgebraicType::product([
             ("scheduled_id", AlgebraicType::U64),
             ("scheduled_at", AlgebraicType::schedule_at()),
         ]));
-        tables.push(table("timer", type_ref));
-        let row = AlgebraicType::Ref(TypeRef(type_ref));
+        tables.push(table("timer", timer_type.0));
+        let row = AlgebraicType::Ref(timer_type);
         ticks.push(reducer("tick", product(&[("timer", row)]), private));
     }
     let mut sections = vec![
@@ -320,6 +321,14 @@ fn definition(words: &[String]) -> Vec<u8> {
         ]),
     ];
     if has_timer {
+        sections.push(Section::Types(vec![RawTypeDefV10 {
+            source_name: RawScopedTypeNameV10 {
+                scope: vec![],
+                source_name: "Timer".into(),
+            },
+            ty: timer_type,
+            custom_ordering: false,
+        }]));
         sections.push(Section::Schedules(vec![RawScheduleDefV10 {
             source_name: None,
             table_name: "timer".into(),
