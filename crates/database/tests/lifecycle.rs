@@ -3,11 +3,7 @@
 mod common;
 
 use common::{caller, create, options, OWNER, STRANGER};
-use lightcone_database::{
-    CallArgs, CallError, ConnectError, ConnectRequest, DatabaseHandle, Protocol, ShutdownReason,
-    SqlError,
-};
-use lightcone_types::{ConnectionId, Identity};
+use lightcone_database::{CallArgs, CallError, DatabaseHandle, ShutdownReason, SqlError};
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
     let args = CallArgs::Json(args.to_owned());
@@ -34,43 +30,6 @@ async fn events(database: &DatabaseHandle) -> Vec<String> {
 async fn sql_error(database: &DatabaseHandle, query: &str) -> SqlError {
     let result = database.sql(caller(STRANGER), query.to_owned(), true).await;
     result.map(|_| ()).expect_err("the query is refused")
-}
-
-fn connect_request(identity: Identity, id: u128) -> ConnectRequest {
-    ConnectRequest {
-        identity,
-        connection_id: ConnectionId(id),
-        jwt_payload: "{}".into(),
-        confirmed: true,
-        protocol: Protocol::V3,
-        token: "token".into(),
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_connection_id_is_one_connections() {
-    let directory = tempfile::tempdir().unwrap();
-    let database = create(options(directory.path()), "coverage").await;
-    let first = database.connect(connect_request(STRANGER, 5)).await;
-    let first = first.expect("nobody has the id");
-    let again = database.connect(connect_request(STRANGER, 5)).await;
-    assert!(
-        matches!(&again, Err(ConnectError::InUse(text)) if text.contains("LC0327")),
-        "{:?}",
-        again.err()
-    );
-    let other = database.connect(connect_request(OWNER, 5)).await;
-    assert!(matches!(&other, Err(ConnectError::Rejected(_))));
-    drop((again, other));
-    // The row of the first is there, and the module saw one connect.
-    let count = "SELECT COUNT(*) AS n FROM st_client WHERE connection_id = 0x05";
-    let rows = database.sql(caller(OWNER), count.to_owned(), true).await;
-    assert_eq!(rows.expect("rows").rows_json, "[[1]]");
-    assert_eq!(events(&database).await, ["connected"]);
-    drop(first);
-    let once_more = database.connect(connect_request(STRANGER, 5)).await;
-    once_more.expect("the first has left");
-    database.shutdown(ShutdownReason::ServerStop).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -43,36 +43,6 @@ async fn start(directory: &tempfile::TempDir) -> DatabaseHandle {
     database
 }
 
-/// Whether the directory says that nothing is planned.
-fn is_marked(directory: &std::path::Path) -> bool {
-    directory
-        .join(lightcone_database::NO_SCHEDULES_FILE)
-        .exists()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_closed_database_says_whether_it_has_plans() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path();
-    let database = start(&directory).await;
-    assert!(!is_marked(path), "it may plan something at any time");
-    call(&database, "clear_timers", json!([]))
-        .await
-        .expect("cleared");
-    database.shutdown(ShutdownReason::ServerStop).await;
-    assert!(is_marked(path));
-    let database = open(options(path)).await;
-    assert!(!is_marked(path));
-    set(&database, "set_timer", "far", every(3_600_000_000)).await;
-    database.shutdown(ShutdownReason::ServerStop).await;
-    assert!(!is_marked(path));
-
-    let without = tempfile::tempdir().unwrap();
-    let database = create(options(without.path()), "transfer").await;
-    assert!(is_marked(without.path()), "it has no schedule tables");
-    database.shutdown(ShutdownReason::ServerStop).await;
-}
-
 async fn call(database: &DatabaseHandle, function: &str, args: Value) -> Result<(), CallError> {
     let args = CallArgs::Json(args.to_string());
     let called = database.call(caller(OWNER), function, args).await;

@@ -52,6 +52,12 @@ async fn databases_with_schedules_are_opened_at_the_start() {
     let planned = publish(&server, &user, "planned", "module timer").await;
     let quiet = publish(&server, &user, "quiet", "module").await;
     let dir = server.stop().await;
+    let mark = |replica: &str| {
+        let path = dir.path().join("data/replicas").join(replica);
+        path.join("no-schedules").exists()
+    };
+    assert!(!mark("1"), "a call is planned in the first");
+    assert!(mark("2"), "the second cannot plan any");
     let server = TestServer::start_in(dir, config("")).await;
     until_open(&server, &planned).await;
     // Both would have been opened by now, as the older one comes first.

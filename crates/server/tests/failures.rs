@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{caller, create, open, options, Client, OWNER, STRANGER};
+use bytes::Bytes;
 use lightcone_database::{
-    disk, CallArgs, CallError, DatabaseHandle, DatabaseOptions, Outgoing, ShutdownReason, Storage,
+    disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
+    DatabaseHandle, DatabaseOptions, HostKind, Limits, Outgoing, Protocol, ShutdownReason, Storage,
 };
 use lightcone_storage::{File, OpenMode};
+use lightcone_types::bsatn::Encode as _;
+use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::{ClientMessage, ServerMessage};
 
 const ENOSPC: i32 = 28;
@@ -28,6 +31,7 @@ struct Faults {
     log_sync_panics: AtomicBool,
     /// Files of snapshots cannot be made without a panic.
     snapshot_panics: AtomicBool,
+    snapshots_panicked: AtomicI32,
     /// Whoever makes a file of a snapshot waits.
     snapshot_waits: AtomicBool,
 }
@@ -54,6 +58,7 @@ impl Storage for FaultyDisk {
                 std::thread::sleep(Duration::from_millis(2));
             }
             if self.1.snapshot_panics.load(Ordering::SeqCst) {
+                self.1.snapshots_panicked.fetch_add(1, Ordering::SeqCst);
                 panic!("the snapshot panicked on purpose");
             }
         }
@@ -107,28 +112,88 @@ impl File for FaultyFile {
     }
 }
 
+const OWNER: Identity = Identity::from_le_bytes([7; 32]);
+
 fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
-    let mut options = options(directory);
-    options.storage = Arc::new(FaultyDisk(disk(), faults.clone()));
+    let options = DatabaseOptions {
+        directory: directory.to_owned(),
+        identity: Identity::from_le_bytes([1; 32]),
+        owner: OWNER,
+        in_memory: false,
+        limits: Limits::default(),
+        engines: common::fake::engines(),
+        commons: Commons::new(1 << 30, 2),
+        storage: Arc::new(FaultyDisk(disk(), faults.clone())),
+    };
     (options, faults)
 }
 
-async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
-    let args = CallArgs::Json(args.to_owned());
-    let called = database.call(caller(OWNER), function, args);
+fn caller() -> Caller {
+    Caller {
+        identity: OWNER,
+        jwt_payload: "{}".into(),
+    }
+}
+
+async fn create(options: DatabaseOptions) -> DatabaseHandle {
+    let program = Arc::from(&b"module"[..]);
+    let created = tokio::task::spawn_blocking(move || {
+        DatabaseHandle::create(options, program, HostKind::Wasm)
+    });
+    created.await.expect("no panic").expect("it is created")
+}
+
+async fn open(options: DatabaseOptions) -> DatabaseHandle {
+    let opened = tokio::task::spawn_blocking(move || DatabaseHandle::open(options));
+    opened.await.expect("no panic").expect("it opens")
+}
+
+async fn connect(database: &DatabaseHandle, id: u128, confirmed: bool) -> Connection {
+    let request = ConnectRequest {
+        identity: OWNER,
+        connection_id: ConnectionId(id),
+        jwt_payload: "{}".into(),
+        confirmed,
+        protocol: Protocol::V2,
+        token: "token".into(),
+    };
+    let mut connection = database.connect(request).await.expect("accepted");
+    let first = next(&mut connection).await;
+    assert!(matches!(first, ServerMessage::InitialConnection { .. }));
+    connection
+}
+
+async fn next(connection: &mut Connection) -> ServerMessage {
+    let next = tokio::time::timeout(Duration::from_secs(60), connection.outgoing.recv());
+    match next.await.expect("in time") {
+        Some(Outgoing::Messages(batch)) => {
+            let decoded = lightcone_wire::payload::decode_messages(
+                Protocol::V2,
+                &batch.bytes[..batch.ends[0]],
+            );
+            decoded.expect("a message").remove(0)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn add(database: &DatabaseHandle, id: u32) -> Result<(), CallError> {
+    let args = CallArgs::Json(format!("[{id}, \"somebody\"]"));
+    let called = database.call(caller(), "add", args);
     let outcome = tokio::time::timeout(Duration::from_secs(60), called).await;
     outcome.expect("nobody waits for ever").map(drop)
 }
 
-async fn balance(database: &DatabaseHandle, account: u32) -> String {
-    let text = format!("SELECT balance FROM accounts WHERE id = {account}");
-    let answered = database.sql(caller(STRANGER), text, true);
+/// The ids of all rows, by a confirmed read.
+async fn people(database: &DatabaseHandle) -> String {
+    let text = "SELECT id FROM person".to_owned();
+    let answered = database.sql(caller(), text, true);
     let outcome = tokio::time::timeout(Duration::from_secs(60), answered).await;
-    let outcome = outcome.expect("nobody waits for ever");
-    outcome
-        .unwrap_or_else(|error| panic!("{error:?}"))
-        .rows_json
+    match outcome.expect("nobody waits for ever") {
+        Ok(outcome) => outcome.rows_json(),
+        Err(error) => panic!("{error:?}"),
+    }
 }
 
 /// Waits for something that other threads do.
@@ -156,20 +221,17 @@ fn manifests(directory: &Path) -> usize {
 async fn a_panic_of_the_log_is_heard_by_all_who_wait() {
     let directory = tempfile::tempdir().unwrap();
     let (options, faults) = faulty(directory.path());
-    let database = create(options.clone(), "transfer").await;
-    call(&database, "seed", "[10, 1000]").await.expect("seeded");
+    let database = create(options.clone()).await;
+    add(&database, 1).await.expect("works");
     faults.log_sync_panics.store(true, Ordering::SeqCst);
-    call(&database, "transfer", "[1, 2, 5]")
-        .await
-        .expect_err("it is not durable");
+    add(&database, 2).await.expect_err("it is not durable");
     until("the database has stopped", || !database.is_running()).await;
     drop(database);
     // Whoever comes next opens it, as after any other failure of a thread.
     faults.log_sync_panics.store(false, Ordering::SeqCst);
     let database = open(options).await;
-    call(&database, "transfer", "[1, 2, 5]")
-        .await
-        .expect("works");
+    add(&database, 3).await.expect("works");
+    assert!(people(&database).await.contains("[1]"));
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
@@ -177,40 +239,40 @@ async fn a_panic_of_the_log_is_heard_by_all_who_wait() {
 async fn a_full_disk_leaves_the_durable_state_to_read_and_passes() {
     let directory = tempfile::tempdir().unwrap();
     let (options, faults) = faulty(directory.path());
-    let database = create(options.clone(), "transfer").await;
-    call(&database, "seed", "[10, 1000]").await.expect("seeded");
-    call(&database, "transfer", "[1, 2, 5]")
-        .await
-        .expect("works");
-    let mut unconfirmed = Client::connect_with(&database, STRANGER, 7, false).await;
-    let mut confirmed = Client::connect(&database, STRANGER, 8).await;
+    let database = create(options.clone()).await;
+    add(&database, 1).await.expect("works");
+    let mut unconfirmed = connect(&database, 7, false).await;
+    let mut confirmed = connect(&database, 8, true).await;
+    // So that the rows of the clients are durable.
+    add(&database, 2).await.expect("works");
 
     faults.log_write.store(ENOSPC, Ordering::SeqCst);
-    let refused = call(&database, "transfer", "[1, 2, 100]").await;
+    let refused = add(&database, 3).await;
     assert!(
         matches!(&refused, Err(CallError::Database(text)) if text.contains("LC0502")),
         "{refused:?}"
     );
-    // The failed transfer is not seen, also by those who read what is confirmed only.
-    assert_eq!(balance(&database, 1).await, "[[995]]");
-    confirmed
-        .send(&[ClientMessage::Subscribe {
-            request_id: 1,
-            query_set_id: 1,
-            query_strings: vec!["SELECT * FROM accounts WHERE id = 1"],
-        }])
-        .await;
-    let ServerMessage::SubscribeApplied { rows, .. } = confirmed.next().await else {
+    // What failed is not seen, also by those who read what is confirmed only.
+    assert_eq!(people(&database).await, "[[1],[2]]");
+    let subscribe = ClientMessage::Subscribe {
+        request_id: 1,
+        query_set_id: 1,
+        query_strings: vec!["SELECT * FROM person"],
+    };
+    let mut payload = Vec::new();
+    subscribe.encode(&mut payload);
+    let sent = confirmed.sender.submit(Bytes::from(payload)).await;
+    sent.expect("the connection lives");
+    let ServerMessage::SubscribeApplied { rows, .. } = next(&mut confirmed).await else {
         panic!("applied")
     };
-    assert_eq!(rows.tables[0].rows.len(), 1);
-    let closed = unconfirmed.connection.outgoing.recv().await;
+    assert_eq!(rows.tables[0].rows.len(), 2);
+    let closed = unconfirmed.outgoing.recv().await;
     assert!(
         matches!(&closed, Some(Outgoing::Close { code: 1001, reason }) if reason.contains("read-only")),
         "{closed:?}"
     );
-    let refused = call(&database, "transfer", "[1, 2, 100]").await;
-    assert!(refused.is_err());
+    add(&database, 4).await.expect_err("it is read-only");
     assert!(database.read_only().expect("it is").contains("LC0537"));
     assert!(database.may_work_again());
     assert!(database.try_disk().is_err(), "the disk is still full");
@@ -219,11 +281,9 @@ async fn a_full_disk_leaves_the_durable_state_to_read_and_passes() {
     database.try_disk().expect("the disk takes data");
     database.shutdown(ShutdownReason::Reopen).await;
     let database = open(options).await;
-    assert_eq!(balance(&database, 1).await, "[[995]]");
-    call(&database, "transfer", "[1, 2, 100]")
-        .await
-        .expect("works");
-    assert_eq!(balance(&database, 1).await, "[[895]]");
+    assert_eq!(people(&database).await, "[[1],[2]]");
+    add(&database, 5).await.expect("works");
+    assert_eq!(people(&database).await, "[[1],[2],[5]]");
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
@@ -231,14 +291,14 @@ async fn a_full_disk_leaves_the_durable_state_to_read_and_passes() {
 async fn an_input_output_error_does_not_pass() {
     let directory = tempfile::tempdir().unwrap();
     let (options, faults) = faulty(directory.path());
-    let database = create(options, "transfer").await;
-    call(&database, "seed", "[10, 1000]").await.expect("seeded");
+    let database = create(options).await;
+    add(&database, 1).await.expect("works");
     faults.log_write.store(EIO, Ordering::SeqCst);
-    assert!(call(&database, "transfer", "[1, 2, 100]").await.is_err());
+    add(&database, 2).await.expect_err("it is not durable");
     faults.log_write.store(0, Ordering::SeqCst);
     assert!(!database.may_work_again());
-    assert!(call(&database, "transfer", "[1, 2, 100]").await.is_err());
-    assert_eq!(balance(&database, 1).await, "[[1000]]");
+    add(&database, 3).await.expect_err("it is read-only");
+    assert_eq!(people(&database).await, "[[1]]");
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
@@ -248,17 +308,16 @@ async fn after_a_snapshot_that_panicked_others_are_written() {
     let (mut options, faults) = faulty(directory.path());
     options.limits.snapshot_log_bytes = 1;
     faults.snapshot_panics.store(true, Ordering::SeqCst);
-    let database = create(options, "transfer").await;
-    call(&database, "seed", "[10, 1000]").await.expect("seeded");
-    call(&database, "transfer", "[1, 2, 5]")
-        .await
-        .expect("works");
+    let database = create(options).await;
+    add(&database, 1).await.expect("works");
     assert_eq!(manifests(directory.path()), 0);
+    until("a snapshot panicked", || {
+        faults.snapshots_panicked.load(Ordering::SeqCst) > 0
+    })
+    .await;
     faults.snapshot_panics.store(false, Ordering::SeqCst);
-    for _ in 0..3000 {
-        call(&database, "transfer", "[1, 2, 1]")
-            .await
-            .expect("works");
+    for id in 2..3000 {
+        add(&database, id).await.expect("works");
         if manifests(directory.path()) > 0 {
             break;
         }
@@ -274,10 +333,8 @@ async fn a_stop_gives_up_a_running_snapshot() {
     let (mut options, faults) = faulty(directory.path());
     options.limits.snapshot_log_bytes = 1;
     faults.snapshot_waits.store(true, Ordering::SeqCst);
-    let database = create(options, "transfer").await;
-    call(&database, "seed", "[1000, 1000]")
-        .await
-        .expect("seeded");
+    let database = create(options).await;
+    add(&database, 1).await.expect("works");
     let stopped = database.clone();
     let stop = tokio::spawn(async move { stopped.shutdown(ShutdownReason::ServerStop).await });
     until("the database stops", || !database.is_running()).await;
@@ -285,4 +342,36 @@ async fn a_stop_gives_up_a_running_snapshot() {
     let ended = tokio::time::timeout(Duration::from_secs(60), stop).await;
     ended.expect("the stop ends").expect("no panic");
     assert_eq!(manifests(directory.path()), 0, "it was written to its end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_id_is_one_connections() {
+    let directory = tempfile::tempdir().unwrap();
+    let (options, _) = faulty(directory.path());
+    let database = create(options).await;
+    let first = connect(&database, 5, true).await;
+    let request = |identity| ConnectRequest {
+        identity,
+        connection_id: ConnectionId(5),
+        jwt_payload: "{}".into(),
+        confirmed: true,
+        protocol: Protocol::V2,
+        token: "token".into(),
+    };
+    let again = database.connect(request(OWNER)).await.err();
+    assert!(
+        matches!(&again, Some(ConnectError::InUse(text)) if text.contains("LC0327")),
+        "{again:?}"
+    );
+    let other = database.connect(request(Identity::ZERO)).await.err();
+    assert!(
+        matches!(&other, Some(ConnectError::Rejected(_))),
+        "{other:?}"
+    );
+    // The refused ones did not take the row of the first with them: the id is still in use.
+    let again = database.connect(request(OWNER)).await.err();
+    assert!(matches!(&again, Some(ConnectError::InUse(_))), "{again:?}");
+    drop(first);
+    connect(&database, 5, true).await;
+    database.shutdown(ShutdownReason::ServerStop).await;
 }
