@@ -327,7 +327,7 @@ fn definition(words: &[String]) -> Vec<u8> {
                 source_name: "Timer".into(),
             },
             ty: timer_type,
-            custom_ordering: false,
+            custom_ordering: true,
         }]));
         sections.push(Section::Schedules(vec![RawScheduleDefV10 {
             source_name: None,
