@@ -34,22 +34,26 @@ export class Credentials {
     this.#onUnauthorized = onUnauthorized;
   }
 
-  /** The token of the next attempt. */
-  async next(): Promise<string | undefined> {
+  /** The token of the next attempt, which `signal` ends. */
+  async next(signal: AbortSignal): Promise<string | undefined> {
     const refusal = this.#refusal;
     const refusedToken = refusal && this.current;
+    let token: Token = this.current;
     try {
-      if (this.#source) this.current = (await this.#source({ refusedToken })) || undefined;
-      else if (refusal) this.current = (await this.#onUnauthorized?.(refusal)) || undefined;
+      if (this.#source) token = await this.#source({ refusedToken });
+      else if (refusal) token = await this.#onUnauthorized?.(refusal);
     } catch (error) {
       throw new ClientError("LC0855", `the application has no token: ${toError(error).message}`, {
         cause: error,
       });
     }
-    if (this.current !== undefined && typeof this.current !== "string") {
-      throw new ClientError("LC0855", `the application's token is not a string but ${typeof this.current}`);
+    if (token && typeof token !== "string") {
+      throw new ClientError("LC0855", `the application's token is not a string but ${typeof token}`);
     }
+    // An answer that comes too late is not that of the attempt which runs now.
+    if (signal.aborted) throw new ClientError("LC0831", "nobody waits for this token any more");
     this.#refusal = undefined;
+    this.current = token || undefined;
     return this.current;
   }
 

@@ -29,7 +29,7 @@ import { callSafely, type EventEmitter } from "./event_emitter";
 import { Link } from "./link";
 import { stdbLogger } from "./logger";
 import { makeProceduresView, type ProceduresView } from "./procedures";
-import { type ReconnectingInfo, type ReconnectOptions, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
+import { type ReconnectingInfo, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
 import { makeReducersView, type ReducerEventInfo, type ReducersView } from "./reducers";
 import { INTERNAL_REMOTE_MODULE, type UntypedRemoteModule, type UntypedSchemaDef } from "./remote_module";
 import { Requests } from "./requests";
@@ -40,12 +40,10 @@ import { PROBE_QUERY_SET_ID, SubscriptionRegistry } from "./subscription_registr
 import { type SubscribeEvent, SubscriptionBuilderImpl, type SubscriptionHandleImpl } from "./subscriptions";
 import { cacheOf } from "./table_cache";
 import {
-  encodeMessage,
   type ReducerOutcome,
   readServerMessage,
   type ServerMessage,
   type TableRows,
-  writeCall,
   writeOneOffQuery,
 } from "./wire";
 
@@ -342,7 +340,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
 
   async #openSocket(signal: AbortSignal): ReturnType<WebSocketFactory> {
     const { uri, nameOrAddress, createWSFn, compression, lightMode, confirmedReads } = this.#config;
-    const authToken = await this.#credentials.next();
+    const authToken = await this.#credentials.next(signal);
     return createWSFn({
       url: uri,
       wsProtocol: [...PREFERRED_WS_PROTOCOLS],

@@ -62,6 +62,24 @@ describe("a function for tokens", () => {
     connection.disconnect();
   });
 
+  test("that answers too late does not change the token of a later attempt", async () => {
+    const answers: ((token: string) => void)[] = [];
+    const connection = builder()
+      .withToken(() => new Promise<string>((resolve) => answers.push(resolve)))
+      .withConnectTimeout(500)
+      .withReconnect({ baseDelayMs: 0 })
+      .build();
+    await until("another attempt", () => answers.length > 1);
+    answers.at(-1)!("second");
+    await until("a socket", () => server.sockets.length === 1);
+    greet();
+    answers[0]!("first");
+    await settle();
+    expect(connection.token).toBe("second");
+    expect(tokens()).toEqual(["second"]);
+    connection.disconnect();
+  });
+
   test("is told which token was refused, and asked a few times only", async () => {
     const requests: TokenRequest[] = [];
     server.refusal = refusal;
