@@ -266,7 +266,7 @@ impl Project {
                 )));
             }
             let text = |key: &str| self.text(&entry, key);
-            let path = |key: &str| Ok::<_, Error>(text(key)?.map(|p| self.directory.join(p)));
+            let path = |key: &str| Ok::<_, Error>(text(key)?.map(|p| self.join(&p)));
             parsed.push(GenerateEntry {
                 language: text("language")?
                     .ok_or_else(|| self.bad("a `generate` entry needs the key `language`"))?,
@@ -301,7 +301,7 @@ impl Project {
     fn target(&self, settings: &Map<String, Value>) -> Result<Target> {
         let text = |key: &str| self.text(settings, key);
         let flag = |key: &str| self.flag(settings, key);
-        let path = |key: &str| Ok(text(key)?.map(|p| self.directory.join(p)));
+        let path = |key: &str| Ok(text(key)?.map(|p| self.join(&p)));
         if let Some(version) = text("dotnet_version")? {
             if !matches!(version.as_str(), "8" | "10") {
                 return Err(self.wrong_type("dotnet_version", "\"8\" or \"10\""));
@@ -331,6 +331,11 @@ impl Project {
             organization: text("organization")?,
             generate: Vec::new(),
         })
+    }
+
+    /// A path of the file as one that can be shown: `./module` leaves no `/./` behind.
+    fn join(&self, path: &str) -> PathBuf {
+        self.directory.join(path).components().collect()
     }
 
     fn wrong_type(&self, key: &str, want: &str) -> Error {
