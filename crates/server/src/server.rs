@@ -373,8 +373,15 @@ async fn serve_connection(
     addresses: ConnectionAddresses,
 ) {
     let header_timeout = state.config.limits.header_timeout;
-    let Ok(Ok(is_http2)) = tokio::time::timeout(header_timeout, speaks_http2(&stream)).await else {
-        return;
+    let mut stopping = slot.stopping.clone();
+    let first_bytes = tokio::time::timeout(header_timeout, speaks_http2(&stream));
+    let is_http2 = tokio::select! {
+        found = first_bytes => match found {
+            Ok(Ok(is_http2)) => is_http2,
+            _ => return,
+        },
+        // Clients open connections that they may use later.
+        _ = stopping.wait_for(|stage| *stage != Stage::Running) => return,
     };
     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     builder
@@ -394,7 +401,6 @@ async fn serve_connection(
     } else {
         builder.http1_only()
     };
-    let mut stopping = slot.stopping.clone();
     let mut stopped = slot.clone();
     let router = router
         .layer(axum::Extension(slot))

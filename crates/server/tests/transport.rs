@@ -320,3 +320,23 @@ async fn the_default_configuration_is_written() {
     without_keys.jwt_key_dir = None;
     assert!(lightcone_server::Server::bind(without_keys).await.is_err());
 }
+
+/// Clients open connections that they may use later, and a stop does not wait for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_a_request_does_not_hold_the_server() {
+    let server = TestServer::start().await;
+    let mut unused = Vec::new();
+    for _ in 0..3 {
+        unused.push(
+            tokio::net::TcpStream::connect(server.address)
+                .await
+                .expect("socket"),
+        );
+    }
+    // So that they are accepted.
+    server.user().await;
+    let directory = server.stop().await;
+    let server = TestServer::start_in(directory, config("")).await;
+    server.user().await;
+    drop(unused);
+}

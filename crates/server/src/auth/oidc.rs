@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,9 @@ pub struct OidcClient {
 }
 
 struct Inner {
+    /// Two of them, as each has its own bound on look-ups of names.
     http: OutgoingHttp,
+    http_of_strangers: OutgoingHttp,
     /// Those of the configuration, which never go.
     listed: HashMap<String, Arc<Issuer>>,
     /// All others, if they are accepted.
@@ -47,6 +50,8 @@ struct Inner {
 pub(super) struct Issuer {
     url: Url,
     named_by: NamedBy,
+    /// Listed, or a token of it was good.
+    is_known_good: AtomicBool,
     keys: Mutex<Keys>,
     /// One request at a time; all others wait for what it finds.
     turn: Arc<Semaphore>,
@@ -73,6 +78,7 @@ impl OidcClient {
         Ok(OidcClient {
             inner: Arc::new(Inner {
                 http: OutgoingHttp::new()?,
+                http_of_strangers: OutgoingHttp::new()?,
                 listed: listed.collect(),
                 strangers: accepted.any().then(Mutex::default),
             }),
@@ -86,7 +92,7 @@ impl OidcClient {
         client: IpAddr,
     ) -> Result<Arc<JwkSet>, TokenError> {
         if let Some(listed) = self.inner.listed.get(issuer) {
-            return self.keys(issuer, listed.clone(), None).await;
+            return self.keys(issuer, listed.clone(), client).await;
         }
         let Some(strangers) = &self.inner.strangers else {
             return Err(TokenError::IssuerNotAccepted(issuer.to_owned()));
@@ -104,7 +110,7 @@ impl OidcClient {
                 lock(strangers).add(issuer, Issuer::new(url, NamedBy::Token))
             }
         };
-        self.keys(issuer, stranger, Some(client)).await
+        self.keys(issuer, stranger, client).await
     }
 
     /// A token of this issuer was good: from now on it is not among those that anybody can name.
@@ -114,12 +120,11 @@ impl OidcClient {
         }
     }
 
-    /// `client` is given for issuers that are not listed.
     async fn keys(
         &self,
         name: &str,
         issuer: Arc<Issuer>,
-        client: Option<IpAddr>,
+        client: IpAddr,
     ) -> Result<Arc<JwkSet>, TokenError> {
         let no_keys = || TokenError::IssuerKey(name.to_owned());
         if let Some(known) = self.remembered(&issuer) {
@@ -131,9 +136,9 @@ impl OidcClient {
         if let Some(known) = self.remembered(&issuer) {
             return known.ok_or_else(no_keys);
         }
-        let _room = match (client, &self.inner.strangers) {
-            (Some(client), Some(strangers)) => {
-                let room = lock(strangers).room(name, issuer.host(), client);
+        let _room = match &self.inner.strangers {
+            Some(strangers) if !issuer.is_known_good() => {
+                let room = lock(strangers).room(issuer.host(), client);
                 Some(room.ok_or_else(|| TokenError::IssuersBusy(name.to_owned()))?)
             }
             _ => None,
@@ -152,7 +157,12 @@ impl OidcClient {
         let Some((set, fetched_at)) = usable else {
             return failed.then_some(None);
         };
-        if fetched_at.elapsed() >= REFRESH_AFTER && !failed {
+        let is_old = fetched_at.elapsed() >= REFRESH_AFTER;
+        if is_old && !issuer.is_known_good() {
+            // Nobody asks strangers in the background, where there is no room to take.
+            return failed.then_some(None);
+        }
+        if is_old && !failed {
             if let Ok(turn) = issuer.turn.clone().try_acquire_owned() {
                 let (inner, issuer) = (self.inner.clone(), issuer.clone());
                 tokio::spawn(async move {
@@ -193,11 +203,15 @@ impl Inner {
         let base = issuer.url.as_str().trim_end_matches('/');
         let address = format!("{base}/.well-known/openid-configuration");
         let url = Url::parse(&address).map_err(|error| error.to_string())?;
-        let discovery = self.get(url, issuer.reach()).await?;
+        let http = match issuer.is_known_good() {
+            true => &self.http,
+            false => &self.http_of_strangers,
+        };
+        let discovery = get(http, url, issuer.reach()).await?;
         let discovery: Discovery =
             serde_json::from_slice(&discovery).map_err(|error| error.to_string())?;
         let (url, reach) = issuer.keys_address(&discovery.jwks_uri)?;
-        let key_set = self.get(url, reach).await?;
+        let key_set = get(http, url, reach).await?;
         let key_set: JwkSet =
             serde_json::from_slice(&key_set).map_err(|error| error.to_string())?;
         if key_set.keys.len() > KEYS_MAX {
@@ -208,12 +222,12 @@ impl Inner {
         }
         Ok(key_set)
     }
+}
 
-    async fn get(&self, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
-        let shown = url.to_string();
-        let body = self.http.get(url, reach, RESPONSE_BYTES_MAX).await;
-        body.map_err(|error| format!("{shown}: {error}"))
-    }
+async fn get(http: &OutgoingHttp, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
+    let shown = url.to_string();
+    let body = http.get(url, reach, RESPONSE_BYTES_MAX).await;
+    body.map_err(|error| format!("{shown}: {error}"))
 }
 
 impl Issuer {
@@ -221,6 +235,7 @@ impl Issuer {
         Arc::new(Issuer {
             url,
             named_by,
+            is_known_good: AtomicBool::new(named_by == NamedBy::Operator),
             keys: Mutex::default(),
             turn: Arc::new(Semaphore::new(1)),
         })
@@ -228,6 +243,14 @@ impl Issuer {
 
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
+    }
+
+    pub(super) fn is_known_good(&self) -> bool {
+        self.is_known_good.load(Relaxed)
+    }
+
+    pub(super) fn set_known_good(&self) {
+        self.is_known_good.store(true, Relaxed);
     }
 
     fn keys(&self) -> MutexGuard<'_, Keys> {

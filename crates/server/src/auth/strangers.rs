@@ -44,9 +44,7 @@ struct Fetches {
 }
 
 /// Leave to ask an issuer, as long as it lives.
-pub(super) struct Room(#[allow(dead_code)] Option<Held>);
-
-struct Held {
+pub(super) struct Room {
     fetches: Arc<Mutex<Fetches>>,
     client: IpAddr,
     host: String,
@@ -84,6 +82,7 @@ impl Strangers {
             return;
         };
         known.is_verified = true;
+        known.issuer.set_known_good();
         self.verified += 1;
         if self.verified > VERIFIED_ISSUERS_MAX {
             self.forget_oldest(true);
@@ -102,12 +101,8 @@ impl Strangers {
         }
     }
 
-    /// Room for a request to an issuer that a token of `client` names; `None` when there is none. Issuers with a good token
-    /// need none: each is asked once at a time.
-    pub(super) fn room(&self, name: &str, host: &str, client: IpAddr) -> Option<Room> {
-        if self.known.get(name).is_some_and(|known| known.is_verified) {
-            return Some(Room(None));
-        }
+    /// Room for a request to a host that a token of `client` names; `None` when there is none.
+    pub(super) fn room(&self, host: &str, client: IpAddr) -> Option<Room> {
         let client = bounded_as(client);
         let mut fetches = lock(&self.fetches);
         let has_room = fetches.all < PARALLEL_FETCHES_MAX
@@ -119,15 +114,15 @@ impl Strangers {
         fetches.all += 1;
         *fetches.of_client.entry(client).or_default() += 1;
         *fetches.to_host.entry(host.to_owned()).or_default() += 1;
-        Some(Room(Some(Held {
+        Some(Room {
             fetches: self.fetches.clone(),
             client,
             host: host.to_owned(),
-        })))
+        })
     }
 }
 
-impl Drop for Held {
+impl Drop for Room {
     fn drop(&mut self) {
         let mut fetches = lock(&self.fetches);
         fetches.all -= 1;
@@ -202,23 +197,23 @@ mod tests {
         for number in 0..CLIENT_FETCHES_MAX {
             held.push(
                 strangers
-                    .room("", &format!("{number}.example"), client(0))
+                    .room(&format!("{number}.example"), client(0))
                     .expect("room"),
             );
         }
         assert!(
-            strangers.room("", "other.example", client(0)).is_none(),
+            strangers.room("other.example", client(0)).is_none(),
             "per client"
         );
         for number in 0..HOST_FETCHES_MAX {
             held.push(
                 strangers
-                    .room("", "one.example", client(1 + number))
+                    .room("one.example", client(1 + number))
                     .expect("room"),
             );
         }
         assert!(
-            strangers.room("", "one.example", client(99)).is_none(),
+            strangers.room("one.example", client(99)).is_none(),
             "per host"
         );
         let mut number = 100;
@@ -226,19 +221,18 @@ mod tests {
             number += 1;
             held.push(
                 strangers
-                    .room("", &format!("{number}.example"), client(number))
+                    .room(&format!("{number}.example"), client(number))
                     .expect("room"),
             );
         }
         assert!(
-            strangers.room("", "last.example", client(999)).is_none(),
+            strangers.room("last.example", client(999)).is_none(),
             "together"
         );
-        let good = strangers.room("https://good.example", "good.example", client(0));
-        assert!(good.is_some(), "a good one is asked in any case");
+        let good = strangers.find("https://good.example").expect("known");
+        assert!(good.is_known_good(), "it needs no room");
         held.clear();
-        assert!(strangers.room("", "one.example", client(0)).is_some());
-        drop(good);
+        assert!(strangers.room("one.example", client(0)).is_some());
         let fetches = lock(&strangers.fetches);
         assert_eq!(
             (fetches.all, fetches.of_client.len(), fetches.to_host.len()),

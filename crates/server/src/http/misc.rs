@@ -57,11 +57,16 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 
 /// The metrics for whoever asks: on the listener `metrics.listen`.
 pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
-    Ok(reply::text(crate::metrics::render(
-        &state.counters,
-        state.databases.clients_bytes(),
-        &state.databases.all_running(),
-    )))
+    // Looks at every database.
+    let render = move || {
+        crate::metrics::render(
+            &state.counters,
+            state.databases.clients_bytes(),
+            &state.databases.all_running(),
+        )
+    };
+    let text = tokio::task::spawn_blocking(render).await;
+    Ok(reply::text(text.map_err(|_| super::publish::stopped())?))
 }
 
 pub(super) async fn prometheus_discovery() -> Reply {

@@ -6,18 +6,22 @@
 
 mod address;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{redirect, Client, StatusCode, Url};
+use tokio::sync::Semaphore;
 
 use crate::error::Error;
 
 /// For one request, from the look-up of the name to the last byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Names that are looked up at once.
+const LOOKUPS_MAX: usize = 32;
 
 /// Where a request may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,10 @@ impl OutgoingHttp {
                 .no_proxy()
                 // A kept connection would go on to an address that was checked long ago.
                 .pool_max_idle_per_host(0)
-                .dns_resolver(Resolver { reach })
+                .dns_resolver(Resolver {
+                    reach,
+                    lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+                })
                 .user_agent(concat!("lightcone/", env!("CARGO_PKG_VERSION")))
                 .build()
                 .map_err(|error| Error::HttpClient(error.to_string()))
@@ -125,17 +132,23 @@ pub(crate) fn literal_address(url: &Url) -> Result<Option<IpAddr>, OutgoingError
 /// Looks names up and leaves out what is not to be reached.
 struct Resolver {
     reach: Reach,
+    /// A look-up occupies a thread until the system gives up, which may be long after the request.
+    lookups: Arc<Semaphore>,
 }
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = self.reach;
+        let (reach, lookups) = (self.reach, self.lookups.clone());
         Box::pin(async move {
-            let host = name.as_str();
-            let found = tokio::net::lookup_host((host, 0)).await?;
-            let addresses = reachable(found, reach);
+            let host = name.as_str().to_owned();
+            let permit = lookups.acquire_owned().await?;
+            let found = tokio::task::spawn_blocking(move || {
+                let found = (name.as_str(), 0).to_socket_addrs();
+                drop(permit);
+                found
+            });
+            let addresses = reachable(found.await??, reach);
             if addresses.is_empty() {
-                let host = host.to_owned();
                 return Err(Box::new(OutgoingError::NoPublicAddress { host }).into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
