@@ -280,3 +280,22 @@ async fn strangers_do_not_publish_unless_they_may() {
     let server = TestServer::start_in(dir, config("[publish]\nallowed = \"anyone\"")).await;
     assert_eq!(put(&server, &stranger, "/v1/database/f").await.0, 200);
 }
+
+/// What the container image sets: not even programs inside of the container publish before somebody is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_image_lets_nobody_publish() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let dockerfile = std::fs::read_to_string(root.join("Dockerfile")).expect("the file");
+    let allowed = dockerfile
+        .lines()
+        .find_map(|line| line.strip_prefix("ENV LIGHTCONE_PUBLISH_ALLOWED="))
+        .expect("it says who may publish");
+    let mut config = config("");
+    let publish = &mut config.publish;
+    publish.complete(Some(allowed), None).expect("understood");
+    let server = TestServer::start_with(config).await;
+    let user = server.user().await;
+    let request = server.request("PUT", "/v1/database/d");
+    let request = request.bearer_auth(&user.token).body("module");
+    assert_eq!(answer(request).await.0, 403);
+}
