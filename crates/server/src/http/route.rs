@@ -262,7 +262,7 @@ mod tests {
             headers.extend((0..repeated).map(|number| HttpHeader { name: format!("x-{number}"), value: Vec::new() }));
             let count = headers.len();
             let head = HttpResponse { headers, version: HttpVersion::Http11, code };
-            if let Ok(mut response) = response(HandlerReply { head, body: vec![0; 9] }, is_head) {
+            if let Ok(mut response) = response(HandlerReply { head, body: vec![0; 9].into() }, is_head) {
                 prop_assert!(count <= HANDLER_HEADERS_MAX);
                 confine(&mut response, &Routes::default());
                 let bodiless = [204, 205, 304].contains(&code);
