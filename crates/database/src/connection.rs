@@ -80,7 +80,7 @@ impl RequestSender {
     ///
     /// # Errors
     /// A message does not decode (those before it are executed), or the database is gone.
-    pub async fn submit(&self, payload: Bytes) -> Result<(), SubmitError> {
+    pub async fn submit(&self, mut payload: Bytes) -> Result<(), SubmitError> {
         let shared = &self.shared;
         let timestamp = Timestamp::now();
         let (mut start, mut spare_ticket) = (0, None);
@@ -95,10 +95,14 @@ impl RequestSender {
             let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
             let (requests, mut end, why) = decoder.piece(&payload, start, ticket);
             if !requests.is_empty() {
+                let is_last = matches!(why, End::Payload | End::Malformed(_));
                 let piece = Decoded {
                     version: module.version,
                     timestamp,
-                    payload: payload.clone(),
+                    payload: match is_last {
+                        true => std::mem::take(&mut payload),
+                        false => payload.clone(),
+                    },
                     messages: start..end,
                     requests,
                 };
