@@ -92,3 +92,17 @@ async fn what_a_killed_publish_left_is_removed_at_the_start() {
     assert_eq!(status, 200);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_says_nothing_does_not_hold_up_a_stop() {
+    let server = TestServer::start().await;
+    let silent = tokio::net::TcpStream::connect(server.address).await;
+    let silent = silent.expect("a connection");
+    // Answered, so the silent one has been accepted as well.
+    server.user().await;
+    let dir = server.stop().await;
+    // Otherwise the first server still has the directory.
+    let server = TestServer::start_in(dir, config("")).await;
+    drop(silent);
+    server.stop().await;
+}

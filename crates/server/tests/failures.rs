@@ -1,0 +1,379 @@
+//! What clients and callers of a database see when its disk or one of its threads fails.
+
+mod common;
+
+use std::any::Any;
+use std::io::{self, IoSlice};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use lightcone_database::{
+    disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
+    DatabaseHandle, DatabaseOptions, HostKind, Limits, Outgoing, Protocol, ShutdownReason, Storage,
+};
+use lightcone_storage::{File, OpenMode};
+use lightcone_types::bsatn::Encode as _;
+use lightcone_types::{ConnectionId, Identity};
+use lightcone_wire::{ClientMessage, ServerMessage};
+
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+/// What is wrong with the disk at present.
+#[derive(Default)]
+struct Faults {
+    /// Writes to the log fail with this number.
+    log_write: AtomicI32,
+    /// Syncs of the log panic.
+    log_sync_panics: AtomicBool,
+    /// Files of snapshots cannot be made without a panic.
+    snapshot_panics: AtomicBool,
+    snapshots_panicked: AtomicI32,
+    /// Whoever makes a file of a snapshot waits.
+    snapshot_waits: AtomicBool,
+}
+
+struct FaultyDisk(Arc<dyn Storage>, Arc<Faults>);
+
+struct FaultyFile {
+    file: Box<dyn File>,
+    faults: Arc<Faults>,
+    is_log: bool,
+}
+
+impl Storage for FaultyDisk {
+    fn create_directory(&self, directory: &Path) -> io::Result<()> {
+        self.0.create_directory(directory)
+    }
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        self.0.list(directory)
+    }
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
+        let is_in = |name| path.parent().is_some_and(|parent| parent.ends_with(name));
+        if is_in("snapshots") && mode == OpenMode::CreateNew {
+            while self.1.snapshot_waits.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            if self.1.snapshot_panics.load(Ordering::SeqCst) {
+                self.1.snapshots_panicked.fetch_add(1, Ordering::SeqCst);
+                panic!("the snapshot panicked on purpose");
+            }
+        }
+        Ok(Box::new(FaultyFile {
+            file: self.0.open(path, mode)?,
+            faults: self.1.clone(),
+            is_log: is_in("log"),
+        }))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        self.0.sync_directory(directory)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.0.lock(path)
+    }
+    fn run_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        self.0.run_in_background(name, task)
+    }
+    fn random_u64(&self) -> u64 {
+        self.0.random_u64()
+    }
+}
+
+impl File for FaultyFile {
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, position)
+    }
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize> {
+        match self.faults.log_write.load(Ordering::SeqCst) {
+            number if number != 0 && self.is_log => Err(io::Error::from_raw_os_error(number)),
+            _ => self.file.write_vectored_at(parts, position),
+        }
+    }
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.file.set_length(length)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        if self.is_log && self.faults.log_sync_panics.load(Ordering::SeqCst) {
+            panic!("the sync panicked on purpose");
+        }
+        self.file.sync_data()
+    }
+}
+
+const OWNER: Identity = Identity::from_le_bytes([7; 32]);
+
+fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
+    let faults = Arc::new(Faults::default());
+    let options = DatabaseOptions {
+        directory: directory.to_owned(),
+        identity: Identity::from_le_bytes([1; 32]),
+        owner: OWNER,
+        in_memory: false,
+        limits: Limits::default(),
+        engines: common::fake::engines(),
+        commons: Commons::new(1 << 30, 2),
+        storage: Arc::new(FaultyDisk(disk(), faults.clone())),
+    };
+    (options, faults)
+}
+
+fn caller() -> Caller {
+    Caller {
+        identity: OWNER,
+        jwt_payload: "{}".into(),
+    }
+}
+
+async fn create(options: DatabaseOptions) -> DatabaseHandle {
+    let program = Arc::from(&b"module"[..]);
+    let created = tokio::task::spawn_blocking(move || {
+        DatabaseHandle::create(options, program, HostKind::Wasm)
+    });
+    created.await.expect("no panic").expect("it is created")
+}
+
+async fn open(options: DatabaseOptions) -> DatabaseHandle {
+    let opened = tokio::task::spawn_blocking(move || DatabaseHandle::open(options));
+    opened.await.expect("no panic").expect("it opens")
+}
+
+async fn connect(database: &DatabaseHandle, id: u128, confirmed: bool) -> Connection {
+    let request = ConnectRequest {
+        identity: OWNER,
+        connection_id: ConnectionId(id),
+        jwt_payload: "{}".into(),
+        confirmed,
+        protocol: Protocol::V2,
+        token: "token".into(),
+    };
+    let mut connection = database.connect(request).await.expect("accepted");
+    let first = next(&mut connection).await;
+    assert!(matches!(first, ServerMessage::InitialConnection { .. }));
+    connection
+}
+
+async fn next(connection: &mut Connection) -> ServerMessage {
+    let next = tokio::time::timeout(Duration::from_secs(60), connection.outgoing.recv());
+    match next.await.expect("in time") {
+        Some(Outgoing::Messages(batch)) => {
+            let decoded = lightcone_wire::payload::decode_messages(
+                Protocol::V2,
+                &batch.bytes[..batch.ends[0]],
+            );
+            decoded.expect("a message").remove(0)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn add(database: &DatabaseHandle, id: u32) -> Result<(), CallError> {
+    let args = CallArgs::Json(format!("[{id}, \"somebody\"]"));
+    let called = database.call(caller(), "add", args);
+    let outcome = tokio::time::timeout(Duration::from_secs(60), called).await;
+    outcome.expect("nobody waits for ever").map(drop)
+}
+
+/// The ids of all rows, by a confirmed read.
+async fn people(database: &DatabaseHandle) -> String {
+    let text = "SELECT id FROM person".to_owned();
+    let answered = database.sql(caller(), text, true);
+    let outcome = tokio::time::timeout(Duration::from_secs(60), answered).await;
+    match outcome.expect("nobody waits for ever") {
+        Ok(outcome) => outcome.rows_json(),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Waits for something that other threads do.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..30_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("never: {what}");
+}
+
+fn manifests(directory: &Path) -> usize {
+    let names = disk()
+        .list(&directory.join("snapshots"))
+        .unwrap_or_default();
+    names
+        .iter()
+        .filter(|name| name.ends_with(".manifest"))
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_the_log_is_heard_by_all_who_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let (options, faults) = faulty(directory.path());
+    let database = create(options.clone()).await;
+    add(&database, 1).await.expect("works");
+    faults.log_sync_panics.store(true, Ordering::SeqCst);
+    add(&database, 2).await.expect_err("it is not durable");
+    until("the database has stopped", || !database.is_running()).await;
+    drop(database);
+    // Whoever comes next opens it, as after any other failure of a thread.
+    faults.log_sync_panics.store(false, Ordering::SeqCst);
+    let database = open(options).await;
+    add(&database, 3).await.expect("works");
+    assert!(people(&database).await.contains("[1]"));
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_leaves_the_durable_state_to_read_and_passes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (options, faults) = faulty(directory.path());
+    let database = create(options.clone()).await;
+    add(&database, 1).await.expect("works");
+    let mut unconfirmed = connect(&database, 7, false).await;
+    let mut confirmed = connect(&database, 8, true).await;
+    // So that the rows of the clients are durable.
+    add(&database, 2).await.expect("works");
+
+    faults.log_write.store(ENOSPC, Ordering::SeqCst);
+    let refused = add(&database, 3).await;
+    assert!(
+        matches!(&refused, Err(CallError::Database(text)) if text.contains("LC0502")),
+        "{refused:?}"
+    );
+    // What failed is not seen, also by those who read what is confirmed only.
+    assert_eq!(people(&database).await, "[[1],[2]]");
+    let subscribe = ClientMessage::Subscribe {
+        request_id: 1,
+        query_set_id: 1,
+        query_strings: vec!["SELECT * FROM person"],
+    };
+    let mut payload = Vec::new();
+    subscribe.encode(&mut payload);
+    let sent = confirmed.sender.submit(Bytes::from(payload)).await;
+    sent.expect("the connection lives");
+    let ServerMessage::SubscribeApplied { rows, .. } = next(&mut confirmed).await else {
+        panic!("applied")
+    };
+    assert_eq!(rows.tables[0].rows.len(), 2);
+    let closed = unconfirmed.outgoing.recv().await;
+    assert!(
+        matches!(&closed, Some(Outgoing::Close { code: 1001, reason }) if reason.contains("read-only")),
+        "{closed:?}"
+    );
+    add(&database, 4).await.expect_err("it is read-only");
+    assert!(database.read_only().expect("it is").contains("LC0537"));
+    assert!(database.may_work_again());
+    assert!(database.try_disk().is_err(), "the disk is still full");
+
+    faults.log_write.store(0, Ordering::SeqCst);
+    database.try_disk().expect("the disk takes data");
+    database.shutdown(ShutdownReason::Reopen).await;
+    let database = open(options).await;
+    assert_eq!(people(&database).await, "[[1],[2]]");
+    add(&database, 5).await.expect("works");
+    assert_eq!(people(&database).await, "[[1],[2],[5]]");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_output_error_does_not_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let (options, faults) = faulty(directory.path());
+    let database = create(options).await;
+    add(&database, 1).await.expect("works");
+    faults.log_write.store(EIO, Ordering::SeqCst);
+    add(&database, 2).await.expect_err("it is not durable");
+    faults.log_write.store(0, Ordering::SeqCst);
+    assert!(!database.may_work_again());
+    add(&database, 3).await.expect_err("it is read-only");
+    assert_eq!(people(&database).await, "[[1]]");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_snapshot_that_panicked_others_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut options, faults) = faulty(directory.path());
+    options.limits.snapshot_log_bytes = 1;
+    faults.snapshot_panics.store(true, Ordering::SeqCst);
+    let database = create(options).await;
+    let mut id = 0;
+    while faults.snapshots_panicked.load(Ordering::SeqCst) == 0 {
+        id += 1;
+        add(&database, id).await.expect("works");
+        assert!(id < 3000, "no snapshot is begun");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(manifests(directory.path()), 0);
+    faults.snapshot_panics.store(false, Ordering::SeqCst);
+    for id in 3001..6000 {
+        add(&database, id).await.expect("works");
+        if manifests(directory.path()) > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(manifests(directory.path()) > 0, "no snapshot is written");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_gives_up_a_running_snapshot() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut options, faults) = faulty(directory.path());
+    options.limits.snapshot_log_bytes = 1;
+    faults.snapshot_waits.store(true, Ordering::SeqCst);
+    let database = create(options).await;
+    add(&database, 1).await.expect("works");
+    let stopped = database.clone();
+    let stop = tokio::spawn(async move { stopped.shutdown(ShutdownReason::ServerStop).await });
+    until("the database stops", || !database.is_running()).await;
+    faults.snapshot_waits.store(false, Ordering::SeqCst);
+    let ended = tokio::time::timeout(Duration::from_secs(60), stop).await;
+    ended.expect("the stop ends").expect("no panic");
+    assert_eq!(manifests(directory.path()), 0, "it was written to its end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_id_is_one_connections() {
+    let directory = tempfile::tempdir().unwrap();
+    let (options, _) = faulty(directory.path());
+    let database = create(options).await;
+    let first = connect(&database, 5, true).await;
+    let request = |identity| ConnectRequest {
+        identity,
+        connection_id: ConnectionId(5),
+        jwt_payload: "{}".into(),
+        confirmed: true,
+        protocol: Protocol::V2,
+        token: "token".into(),
+    };
+    let again = database.connect(request(OWNER)).await.err();
+    assert!(
+        matches!(&again, Some(ConnectError::InUse(text)) if text.contains("LC0327")),
+        "{again:?}"
+    );
+    let other = database.connect(request(Identity::ZERO)).await.err();
+    assert!(
+        matches!(&other, Some(ConnectError::Rejected(_))),
+        "{other:?}"
+    );
+    // The refused ones did not take the row of the first with them: the id is still in use.
+    let again = database.connect(request(OWNER)).await.err();
+    assert!(matches!(&again, Some(ConnectError::InUse(_))), "{again:?}");
+    drop(first);
+    connect(&database, 5, true).await;
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
