@@ -26,8 +26,10 @@ import { Credentials } from "./credentials";
 import { checkDuration } from "./durations";
 import { type ContextEvent, type Event, EventContext } from "./event_context";
 import { callSafely, type EventEmitter } from "./event_emitter";
+import { type LimitedCalls, makeLimitedCalls } from "./limited_calls";
 import { Link } from "./link";
 import { stdbLogger } from "./logger";
+import { onPageResumed } from "./page_events";
 import { makeProceduresView, type ProceduresView } from "./procedures";
 import { type ReconnectingInfo, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
 import { makeReducersView, type ReducerEventInfo, type ReducersView } from "./reducers";
@@ -48,14 +50,6 @@ import {
 } from "./wire";
 
 preferCompiledScript();
-
-/** Calls with limits, made by `withOptions`. */
-export interface LimitedCalls<RemoteModule extends UntypedRemoteModule> {
-  readonly reducers: ReducersView<RemoteModule>;
-  readonly procedures: ProceduresView<RemoteModule>;
-  oneOffQuery<Row>(query: RowTypedQuery<Row, any>): Promise<Row[]>;
-  oneOffQuery(query: string): Promise<Record<string, any>[]>;
-}
 
 export type RemoteModuleOf<C> = C extends DbConnectionImpl<infer RM> ? RM : never;
 
@@ -104,6 +98,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   #greetedAt = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #connectTimer: ReturnType<typeof setTimeout> | undefined;
+  #stopListening: (() => void) | undefined;
   readonly #credentials: Credentials;
   readonly #silence: SilenceWatch | undefined;
   readonly #clientCache = new ClientCache<RemoteModule>();
@@ -148,7 +143,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
         onSilent: (silentMs) => this.#loseSilent(silentMs),
       });
     }
-    this.#listenToPage("add");
+    if (config.reconnect) this.#stopListening = onPageResumed(this.#onPageResumed);
     this.#start();
   }
 
@@ -230,20 +225,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   withOptions(options: CallOptions): LimitedCalls<RemoteModule> {
     checkDuration("timeoutMs", options.timeoutMs);
     const { remoteModule } = this.#config;
-    const connection = this;
-    let reducers: object | undefined;
-    let procedures: object | undefined;
-    return {
-      get reducers() {
-        reducers ??= makeReducersView(connection, remoteModule, options);
-        return reducers as ReducersView<RemoteModule>;
-      },
-      get procedures() {
-        procedures ??= makeProceduresView(connection, remoteModule, options);
-        return procedures as ProceduresView<RemoteModule>;
-      },
-      oneOffQuery: (query: string | RowTypedQuery<any, any>) => this.#queryOnce(query, options),
-    };
+    return makeLimitedCalls(this, remoteModule, options, (query) => this.#queryOnce(query, options));
   }
 
   /** Calls a reducer with encoded arguments; `reducerArgs` are for the event of the reducer. */
@@ -407,7 +389,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   #finish(error: Error | undefined): void {
     this.#isOver = true;
     this.#link.queued = [];
-    this.#listenToPage("remove");
+    this.#stopListening?.();
     this.#requests.pending.rejectAll();
     this.#endSubscriptions();
     this.#stateChanged();
@@ -425,14 +407,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   }
 
   /** Pages sleep and networks change: then a dead socket is noticed, and an attempt does not wait. */
-  #listenToPage(action: "add" | "remove"): void {
-    if (!this.#config.reconnect || typeof document === "undefined") return;
-    const listen = action === "add" ? addEventListener : removeEventListener;
-    for (const type of ["online", "pageshow", "visibilitychange"]) listen(type, this.#onPageResumed, true);
-  }
-
   readonly #onPageResumed = (): void => {
-    if (document.visibilityState === "hidden") return;
     if (this.#retryTimer !== undefined) {
       clearTimeout(this.#retryTimer);
       this.#retryTimer = undefined;

@@ -11,7 +11,6 @@ export type { TokenRequest, TokenSource, UnauthorizedHandler } from "./credentia
 export { DbConnectionBuilder } from "./db_connection_builder";
 export {
   DbConnectionImpl,
-  type LimitedCalls,
   type RemoteModuleOf,
 } from "./db_connection_impl";
 export type {
@@ -24,6 +23,7 @@ export type {
   ReducerEventContextInterface,
   SubscriptionEventContextInterface,
 } from "./event_context";
+export type { LimitedCalls } from "./limited_calls";
 export { getGlobalLogLevel, type LogLevel, setGlobalLogLevel, stdbLogger, stringify } from "./logger";
 export {
   type CoerceParams,
