@@ -33,7 +33,7 @@
     defineProperty(globalThis, name, attributes);
   }
 
-  // The frames of a stack trace would hand out the functions behind these.
+  // Frames of stack traces show functions of sloppy code. Those behind these constructors must not be among them in any version.
   Error.prepareStackTrace = (_error, sites) => sites;
   const sites = getPrototypeOf(new Error().stack[0]);
   deleteProperty(Error, 'prepareStackTrace');
