@@ -4,8 +4,10 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { SubscriptionHandleImpl } from "../../src/client";
-import { DbConnection } from "./bindings";
+import { getQueryWhereClause, type SubscriptionHandleImpl } from "../../src/client";
+import { RowView } from "../../src/client/row_views";
+import { cacheOf } from "../../src/client/table_cache";
+import { DbConnection, tables } from "./bindings";
 import { FakeServer, type PersonRow, personBytes, type SetDelta, serverMessage, settle } from "./fake_server";
 
 type TableName = "person" | "mark";
@@ -107,6 +109,18 @@ function applyOperation(rows: Record<TableName, PersonRow[]>, operation: Operati
   rows[table].push({ id, name: operation.name });
 }
 
+/** Results that follow the cache, with what they must be. */
+const VIEWS = TABLES.flatMap((table) => {
+  // Both tables have the same columns.
+  const rows = tables[table] as typeof tables.mark;
+  const views: { query: unknown; table: TableName; holds: (row: PersonRow) => boolean }[] = [
+    { query: rows, table, holds: () => true },
+    { query: rows.where(({ name }) => name.eq("a")), table, holds: ({ name }) => name === "a" },
+    { query: rows.where(({ id }) => id.gt(3)), table, holds: ({ id }) => id > 3 },
+  ];
+  return views;
+});
+
 /** Runs steps against one client. */
 class Simulation {
   readonly server = new FakeServer();
@@ -114,6 +128,8 @@ class Simulation {
   readonly handles: SubscriptionHandleImpl<any>[] = [];
   readonly changes: Record<TableName, string[]> = { person: [], mark: [] };
   readonly connection: DbConnection;
+  /** Attached, with what they had when they last told of a change. */
+  readonly views: { view: RowView; told: readonly unknown[] }[];
 
   constructor() {
     this.connection = DbConnection.builder()
@@ -122,6 +138,12 @@ class Simulation {
       .withWSFn(this.server.factory)
       .withReconnect({ baseDelayMs: 0 })
       .build();
+    this.views = VIEWS.map(({ query, table }) => {
+      const view = new RowView(cacheOf(this.connection.db[table])!, getQueryWhereClause(query));
+      const entry = { view, told: view.rows };
+      view.attach(() => (entry.told = view.rows));
+      return entry;
+    });
     for (const table of TABLES) {
       const cache = this.connection.db[table];
       cache.onInsert((_, row) => this.changes[table].push(`+${keyOf(row)}`));
@@ -205,6 +227,13 @@ class Simulation {
       }
       expect(this.changes[table].splice(0).sort()).toEqual(expected.sort());
     }
+    this.views.forEach(({ view, told }, i) => {
+      const { table, holds } = VIEWS[i]!;
+      const expected = [...this.connection.db[table].iter()].filter(holds);
+      expect(view.rows).toHaveLength(expected.length);
+      expect(new Set(view.rows)).toEqual(new Set(expected));
+      expect(told).toBe(view.rows);
+    });
     for (const row of this.connection.db.person.iter()) {
       expect(this.connection.db.person.id.find(row.id)).toBe(row);
       expect([...this.connection.db.person.byName.filter(row.name)]).toContain(row);
