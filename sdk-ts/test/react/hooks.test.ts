@@ -2,7 +2,7 @@
 // The hooks in React, in strict mode, on a server in memory.
 
 import * as React from "react";
-import { createRoot, type Root } from "react-dom/client";
+import { createRoot, hydrateRoot, type Root } from "react-dom/client";
 import { renderToString } from "react-dom/server";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { setGlobalLogLevel } from "../../src/client";
@@ -343,6 +343,29 @@ test("on a server, nothing is connected", () => {
   );
   expect(html).toBe("<p>false 0</p>");
   expect(server.attempts).toHaveLength(0);
+});
+
+test("a page of a server is hydrated without a complaint, and connects then", async () => {
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  const component = () => {
+    const [rows, isReady] = useTable(tables.person);
+    const [, isOffReady] = useTable(tables.mark, { enabled: false });
+    return h("p", null, `${isReady} ${isOffReady} ${rows.length}`);
+  };
+  const connectionBuilder = builder();
+  const tree = h(SpacetimeDBProvider<DbConnection>, { connectionBuilder }, h(component));
+  container = document.createElement("div");
+  container.innerHTML = renderToString(tree);
+  expect(container.textContent).toBe("false true 0");
+  await React.act(async () => {
+    root = hydrateRoot(container, tree);
+    await settle();
+  });
+  await act(greet);
+  await act(() => answerSubscriptions([row(1, "a")]));
+  expect(container.textContent).toBe("true true 1");
+  expect(complaints.mock.calls).toEqual([]);
+  complaints.mockRestore();
 });
 
 test("a hook outside of a provider says so", () => {
