@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub snapshot_busy: Mutex<()>,
     /// The database ends because it was asked to.
     pub stopping: AtomicBool,
+    /// Closed when the writer has ended and the log is given back. Has no permits.
+    pub ended: Semaphore,
 }
 
 /// Why a database takes no more writes.
@@ -110,6 +112,7 @@ impl Shared {
             snapshot_cancelled: AtomicBool::new(false),
             snapshot_busy: Mutex::new(()),
             stopping: AtomicBool::new(false),
+            ended: Semaphore::new(0),
             options,
         }
     }
@@ -484,6 +487,12 @@ impl DatabaseHandle {
     /// False once the database was stopped or failed; it can be opened again then.
     pub fn is_running(&self) -> bool {
         !self.shared.inbox.is_closed()
+    }
+
+    /// Waits until a database that was stopped or failed has given its log back, so that it can be opened again.
+    pub async fn ended(&self) {
+        // Fails when it is closed, which is what this waits for.
+        let _ = self.shared.ended.acquire().await;
     }
 
     pub fn logs(&self) -> &ModuleLog {

@@ -382,6 +382,7 @@ fn start(
                 done,
             });
         }
+        failure.ended.close();
     });
     DatabaseHandle { shared }
 }

@@ -152,6 +152,14 @@ impl Databases {
                 return Err(OpenError::Failed(reason.clone()));
             }
         }
+        // One that failed may still hold its log.
+        let failed = read(&self.running)
+            .databases
+            .get(&record.identity)
+            .map(|running| running.handle.clone());
+        if let Some(failed) = failed {
+            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, failed.ended()).await;
+        }
         let options = self.options(record);
         let kind = record.host_type.kind();
         let opened = blocking(move || {

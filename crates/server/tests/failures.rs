@@ -226,6 +226,7 @@ async fn a_panic_of_the_log_is_heard_by_all_who_wait() {
     faults.log_sync_panics.store(true, Ordering::SeqCst);
     add(&database, 2).await.expect_err("it is not durable");
     until("the database has stopped", || !database.is_running()).await;
+    database.ended().await;
     drop(database);
     // Whoever comes next opens it, as after any other failure of a thread.
     faults.log_sync_panics.store(false, Ordering::SeqCst);
