@@ -16,6 +16,9 @@ use tokio::sync::oneshot;
 const SLICE: Duration = Duration::from_millis(20);
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(5);
+/// Added to the niceness of the threads: a scan takes what calls leave of the processors.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
 /// Jobs recurse no deeper than values do.
 const STACK_BYTES: usize = 2 << 20;
 
@@ -180,6 +183,7 @@ impl ReadPool {
     }
 
     fn serve(self: Arc<Self>) {
+        give_way();
         loop {
             if self.run_one() {
                 continue;
@@ -222,6 +226,20 @@ impl ReadPool {
         true
     }
 }
+
+/// Lets other threads go first. On Linux niceness is a thread's own.
+#[cfg(target_os = "linux")]
+fn give_way() {
+    use rustix::process::{getpriority_process, setpriority_process};
+    let lowered = getpriority_process(None)
+        .and_then(|niceness| setpriority_process(None, (niceness + NICENESS).min(19)));
+    if let Err(error) = lowered {
+        tracing::debug!(%error, "threads for reads have the priority of all others");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_way() {}
 
 #[cfg(test)]
 mod tests {
