@@ -344,7 +344,7 @@ fn a_failed_log_can_be_read_by_one() {
     assert_eq!(durable(receiver.recv().unwrap()), 2);
     assert!(committer.failed_log().is_none(), "it works");
     storage.set_faults(Faults {
-        fail_sync: Some(storage.counts().syncs + 1),
+        fail_sync: Some(storage.counts().syncs),
         ..Faults::default()
     });
     committer.submit(2, 1, vec![2; 50]).unwrap();
