@@ -141,12 +141,14 @@ impl ConsoleSink for ModuleLog {
 
 fn open_file(directory: &Path, ts: Timestamp) -> Option<File> {
     let date = ts.to_rfc3339().chars().take(10).collect::<String>();
-    let opened = std::fs::create_dir_all(directory).and_then(|()| {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(directory.join(format!("{date}.log")))
-    });
+    let opened = lightcone_storage::disk()
+        .create_directory(directory)
+        .and_then(|()| {
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(directory.join(format!("{date}.log")))
+        });
     match opened {
         Ok(file) => Some(file),
         Err(error) => {

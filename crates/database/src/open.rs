@@ -51,12 +51,12 @@ impl DatabaseHandle {
         program: Arc<[u8]>,
         kind: HostKind,
     ) -> Result<DatabaseHandle, Error> {
-        let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
         let silent = host_config(&options, None);
         let program = Program::load(&options, &silent, program, kind)?;
         initialize(&options, &program, &silent, None)?;
 
         make_directory(&options.directory)?;
+        let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
         let config = host_config(&options, Some(&log));
         let (datastore, instance, records) = initialize(&options, &program, &config, Some(&log))?;
         let mut durable: Box<dyn Log> = match options.in_memory {
@@ -99,7 +99,7 @@ impl DatabaseHandle {
         let (mut datastore, report) =
             Datastore::recover(&options.directory, &mut snapshots, &durable)?;
         for problem in snapshots.problems() {
-            tracing::warn!(database = %options.identity, %problem, "a damaged snapshot was set aside");
+            tracing::warn!(database = %options.identity, %problem, "an older snapshot was used, and the log since then");
         }
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = started.elapsed().as_millis() as u64, "recovered");
         datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
@@ -142,7 +142,8 @@ pub(crate) fn warn_unsupported(log: &ModuleLog, def: &ModuleDef) {
 }
 
 fn make_directory(directory: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(directory).map_err(|source| Error::Io {
+    let created = lightcone_storage::disk().create_directory(directory);
+    created.map_err(|source| Error::Io {
         action: "cannot create",
         path: PathBuf::from(directory),
         source,

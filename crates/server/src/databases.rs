@@ -216,7 +216,7 @@ impl Databases {
         }
         let directory = self.data_dir.replica(record.replica_id);
         let kept = blocking(move || {
-            std::fs::create_dir_all(&directory)?;
+            lightcone_storage::disk().create_directory(&directory)?;
             std::fs::write(directory.join(PROGRAM_FILE), &program)
         });
         if let Err(reason) = kept.await {

@@ -4,12 +4,11 @@
 //! user is mended with a warning; what cannot be mended and lets strangers in is refused.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::error::Error;
 
-const DIRECTORY_MODE: u32 = 0o700;
 pub(crate) const SECRET_MODE: u32 = 0o600;
 /// Nothing for others, and no writing for the group: its members may make backups.
 const DIRECTORY_TOO_WIDE: u32 = 0o027;
@@ -24,12 +23,10 @@ pub fn keep_new_files_private() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
 
-/// Makes a directory and those above it that are missing.
+/// Makes a directory and those above it that are missing, durably and for the server alone.
 pub fn create_directory(path: &Path) -> Result<(), Error> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(DIRECTORY_MODE)
-        .create(path)
+    lightcone_storage::disk()
+        .create_directory(path)
         .map_err(Error::io("create", path))
 }
 

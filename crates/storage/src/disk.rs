@@ -5,7 +5,7 @@ use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::BuildHasher;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 
 use crate::{File, OpenMode, Storage};
@@ -15,24 +15,22 @@ use crate::{File, OpenMode, Storage};
 pub struct DiskStorage;
 
 impl Storage for DiskStorage {
-    fn create_directory(&self, directory: &Path) -> io::Result<()> {
-        if directory.is_dir() {
-            return Ok(());
+    fn is_directory(&self, path: &Path) -> io::Result<bool> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Ok(true),
+            Ok(_) => Err(io::ErrorKind::NotADirectory.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
-        if let Some(parent) = directory
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
-            self.create_directory(parent)?;
-        }
-        match fs::create_dir(directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        match directory.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => self.sync_directory(parent),
-            _ => self.sync_directory(Path::new(".")),
-        }
+    }
+
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        // Whatever the umask: what is kept here is nobody else's business.
+        fs::DirBuilder::new().mode(0o700).create(directory)
+    }
+
+    fn remove_directory(&self, directory: &Path) -> io::Result<()> {
+        fs::remove_dir(directory)
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
@@ -124,5 +122,10 @@ impl File for DiskFile {
 
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    fn forget_cached(&self) {
+        // Only advice: a file system that cannot follow it serves the cache.
+        let _ = rustix::fs::fadvise(&self.0, 0, None, rustix::fs::Advice::DontNeed);
     }
 }

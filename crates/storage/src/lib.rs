@@ -30,9 +30,47 @@ pub enum OpenMode {
 
 /// Files and directories, background work and randomness, as the engine needs them.
 pub trait Storage: Send + Sync + 'static {
-    /// Creates `directory` and its parents where missing, durably.
-    fn create_directory(&self, directory: &Path) -> io::Result<()>;
-    /// Names of the files in `directory`, in no particular order.
+    /// Creates `directory` and its parents where missing, durably: on return a power failure cannot take any of them away.
+    ///
+    /// Each name is synced before anything is made below it. So of directories that are there already only the last
+    /// one may have been left behind unsynced, by a process that died; its name is synced again.
+    fn create_directory(&self, directory: &Path) -> io::Result<()> {
+        let parent = parent_of(directory);
+        if self.is_directory(directory)? {
+            return match self.sync_directory(parent) {
+                // Nobody who may not even look into the parent has made this directory; a mount point has no name to sync.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::PermissionDenied
+                            | io::ErrorKind::InvalidInput
+                            | io::ErrorKind::Unsupported
+                    ) =>
+                {
+                    Ok(())
+                }
+                synced => synced,
+            };
+        }
+        self.create_directory(parent)?;
+        match self.make_directory(directory) {
+            // Somebody else was quicker.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.sync_directory(parent).inspect_err(|_| {
+            // The next sync might report success without writing this name; a new directory is a new name.
+            let _ = self.remove_directory(directory);
+        })
+    }
+
+    /// Whether there is a directory at `path`. Something else there is [`io::ErrorKind::NotADirectory`].
+    fn is_directory(&self, path: &Path) -> io::Result<bool>;
+    /// Makes one directory. For [`Storage::create_directory`].
+    fn make_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Removes an empty directory. Durable after [`Storage::sync_directory`] of its parent.
+    fn remove_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Names of what is in `directory`, in no particular order.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>>;
@@ -63,6 +101,18 @@ pub trait File: Send + Sync {
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Makes the contents, and the metadata needed to read them back, durable (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
+    /// A wish: the next reads of what is synced come from the disk and not from the cache.
+    fn forget_cached(&self) {}
+}
+
+/// The directory that holds the name of `path`.
+pub fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        // The root, which nobody makes.
+        None => path,
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+    }
 }
 
 /// The storage everybody uses unless a test says otherwise.
