@@ -5,7 +5,7 @@ use crc32c::crc32c_append;
 /// Every segment begins with a header block of this size, so that frames never share a disk block with it.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
 /// The part of the header block that is used; the rest is zero.
-const SEGMENT_HEADER_USED: usize = 88;
+const SEGMENT_HEADER_USED: usize = 96;
 const SEGMENT_MAGIC: [u8; 8] = *b"LCLOGSEG";
 /// The version this code writes, and the only one it reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -32,6 +32,9 @@ pub(crate) struct SegmentHeader {
     /// Mixed into every frame checksum of the segment: a client who puts bytes that look like a frame
     /// into his rows cannot know it, so they are never taken for one.
     pub salt: u64,
+    /// The frames before this place were there when the file got its name. A frame at or behind it was written
+    /// after the name had become durable. 0 in files of servers that did not say.
+    pub named_end: u64,
 }
 
 pub(crate) enum SegmentHeaderError {
@@ -50,6 +53,7 @@ impl SegmentHeader {
         block[64..72].copy_from_slice(&self.epoch.to_le_bytes());
         block[72..80].copy_from_slice(&self.previous_hash.to_le_bytes());
         block[80..88].copy_from_slice(&self.salt.to_le_bytes());
+        block[88..96].copy_from_slice(&self.named_end.to_le_bytes());
         let checksum = Self::checksum(&block);
         block[12..16].copy_from_slice(&checksum.to_le_bytes());
         block
@@ -84,6 +88,7 @@ impl SegmentHeader {
             epoch: u64_at(block, 64),
             previous_hash: u64_at(block, 72),
             salt: u64_at(block, 80),
+            named_end: u64_at(block, 88),
         })
     }
 
@@ -254,15 +259,16 @@ mod tests {
             epoch: 3,
             previous_hash: 4,
             salt: 5,
+            named_end: 6,
         };
         let bytes = header.encode();
         assert_eq!(bytes.len(), 4096);
         assert_eq!(bytes[0..12], *b"LCLOGSEG\x01\0\0\0");
         assert_eq!(bytes[16..48], [7; 32]);
-        for (field, at) in (1u8..=5).zip((48..).step_by(8)) {
+        for (field, at) in (1u8..=6).zip((48..).step_by(8)) {
             assert_eq!(bytes[at..at + 8], [field, 0, 0, 0, 0, 0, 0, 0]);
         }
-        assert!(bytes[88..].iter().all(|byte| *byte == 0));
+        assert!(bytes[96..].iter().all(|byte| *byte == 0));
         assert!(matches!(SegmentHeader::decode(&bytes), Ok(decoded) if decoded == header));
     }
 

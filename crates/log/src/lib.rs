@@ -11,6 +11,7 @@
 //!
 //! Rules that hold everywhere here:
 //! - The first failed write or sync poisons the log for good; a sync is never retried.
+//! - Opening takes nothing for durable because it can be read: what no later sync proves is written once more.
 //! - A torn tail is cut on opening. Damage anywhere else is refused with file, byte and advice;
 //!   [`repair`] is called on purpose only.
 //! - A writer with an older epoch than the log's is [`Fenced`](LogError::Fenced).
@@ -23,6 +24,7 @@ mod format;
 pub mod fuzzing;
 mod local;
 mod memory;
+mod prove;
 mod reader;
 mod recovery;
 mod repair;

@@ -12,6 +12,7 @@ use crate::format::{
     payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAME_HEADER_BYTES,
     PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
 };
+use crate::prove::COPY_NAME;
 use crate::reader::{FrameReader, LocalSource};
 use crate::recovery::{recover, Found, Recovery};
 use crate::segment::{Chain, Segment};
@@ -82,7 +83,8 @@ pub struct LocalLog {
 
 impl LocalLog {
     /// Opens the log in `directory` as the writer of `epoch`, or begins one. A torn tail is cut; any other
-    /// damage is an error. An epoch older than the log's is [`LogError::Fenced`]; a newer one is persisted.
+    /// damage is an error. What is not proven to be on the disk is written once more, because the reads may have
+    /// come from the cache of the operating system, after a sync that failed. An epoch older than the log's is [`LogError::Fenced`]; a newer one is persisted.
     pub fn open(
         directory: &Path,
         options: LogOptions,
@@ -102,7 +104,7 @@ impl LocalLog {
             .create_directory(directory)
             .map_err(LogError::io("create", directory))?;
         let lock = take_lock(&*storage, directory)?;
-        for name in [NEW_NAME, SPARE_NAME] {
+        for name in [NEW_NAME, SPARE_NAME, COPY_NAME] {
             let path = directory.join(name);
             match storage.remove(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -125,6 +127,7 @@ impl LocalLog {
                     epoch,
                     previous_hash: 0,
                     salt: storage.random_u64(),
+                    named_end: SEGMENT_HEADER_BYTES,
                 };
                 let (segment, _, _) =
                     begin_segment(&*storage, directory, header, None, first_zeros(&options))?;
@@ -134,6 +137,7 @@ impl LocalLog {
                     end_position: SEGMENT_HEADER_BYTES,
                     chain,
                     torn_bytes_cut: 0,
+                    rewritten_bytes: 0,
                 }
             }
         };
@@ -162,14 +166,11 @@ impl LocalLog {
             segments: found.segments.into(),
             _lock: lock,
         };
-        // What a crashed process wrote but never synced may be readable now and gone after a power failure.
-        log.file
-            .sync_data()
-            .map_err(LogError::io("sync", directory))?;
         log.seal(epoch)?;
         let recovery = Recovery {
             tail: log.tail(),
             torn_bytes_cut: found.torn_bytes_cut,
+            rewritten_bytes: found.rewritten_bytes,
             segments: log.segments.len(),
         };
         Ok((log, recovery))
@@ -293,6 +294,7 @@ impl LocalLog {
             epoch: epoch.max(self.chain.epoch),
             previous_hash: self.chain.previous_hash,
             salt: self.storage.random_u64(),
+            named_end: SEGMENT_HEADER_BYTES,
         };
         let zeros = first_zeros(&self.options);
         let (segment, file, file_end) =

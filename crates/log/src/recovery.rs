@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lightcone_storage::{write_zeros, OpenMode, Storage};
+use lightcone_storage::Storage;
 
 use crate::error::LogError;
-use crate::segment::{list_segments, read_header, Chain, Segment, SegmentReader, Step};
+use crate::prove::{prove, ReadEnd};
+use crate::segment::{
+    list_segments, read_header, Chain, Segment, SegmentPlace, SegmentReader, Step,
+};
 use crate::Tail;
 
 /// What opening a log found and did.
@@ -16,14 +19,15 @@ pub struct Recovery {
     pub tail: Tail,
     /// Bytes of an unfinished write that were cut from the end; none of them had been acknowledged.
     pub torn_bytes_cut: u64,
+    /// Bytes of frames that were written once more, because nothing proves that they are on the disk.
+    pub rewritten_bytes: u64,
     /// How many segments there are.
     pub segments: usize,
 }
 
 /// Where the frames of a segment end, and how.
 pub(crate) struct SegmentEnd {
-    pub position: u64,
-    pub chain: Chain,
+    pub read: ReadEnd,
     pub state: EndState,
 }
 
@@ -38,9 +42,23 @@ pub(crate) enum EndState {
 
 /// Goes through the frames of the last segment and judges its end.
 pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogError> {
+    let mut read = ReadEnd {
+        unproven: reader.place(),
+        last_frame: None,
+        end: reader.place(),
+    };
     let state = loop {
+        let place = reader.place();
         let (found, certain) = match reader.step(0)? {
-            Step::Frame(_) => continue,
+            Step::Frame(header) => {
+                // It was written after everything before it had been synced.
+                if header.unsynced_bytes == 0 {
+                    read.unproven = place;
+                }
+                read.last_frame = Some(place.position);
+                read.end = reader.place();
+                continue;
+            }
             Step::End => (None, false),
             Step::Bad { found, certain } => (Some(found), certain),
         };
@@ -66,11 +84,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
             }
         };
     };
-    Ok(SegmentEnd {
-        position: reader.position,
-        chain: reader.chain,
-        state,
-    })
+    Ok(SegmentEnd { read, state })
 }
 
 /// The segments of a log with their headers, all checked, and where the frames end.
@@ -79,9 +93,11 @@ pub(crate) struct Found {
     pub end_position: u64,
     pub chain: Chain,
     pub torn_bytes_cut: u64,
+    pub rewritten_bytes: u64,
 }
 
-/// Finds the log in `directory`; `None` if there is none yet. A torn tail is cut.
+/// Finds the log in `directory`; `None` if there is none yet. A torn tail is cut, and what is not
+/// proven to be on the disk is written once more.
 pub(crate) fn recover(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -97,39 +113,28 @@ pub(crate) fn recover(
     };
     let mut reader = SegmentReader::open(&**storage, last, None)?;
     let end = find_end(&mut reader)?;
-    let mut torn_bytes_cut = 0;
-    match end.state {
-        EndState::Clean => {}
+    let written_end = match end.state {
+        EndState::Clean => end.read.end.position,
+        EndState::Torn { written_end } => written_end,
         EndState::Damaged { found, .. } => {
             return Err(LogError::Damaged {
                 file: last.path.clone(),
-                byte_offset: end.position,
+                byte_offset: end.read.end.position,
                 found,
             })
         }
-        EndState::Torn { written_end } => {
-            torn_bytes_cut = written_end - end.position;
-            clear(&**storage, &last.path, end.position, written_end)?;
-        }
+    };
+    drop(reader);
+    let SegmentPlace { position, chain } = end.read.end;
+    let (last, rewritten_bytes) = prove(&**storage, directory, last, &end.read, written_end)?;
+    if let Some(place) = segments.last_mut() {
+        *place = last;
     }
     Ok(Some(Found {
-        end_position: end.position,
-        chain: end.chain,
-        torn_bytes_cut,
+        end_position: position,
+        chain,
+        torn_bytes_cut: written_end - position,
+        rewritten_bytes,
         segments,
     }))
-}
-
-/// Overwrites a part of a segment with zeros, durably.
-pub(crate) fn clear(
-    storage: &dyn Storage,
-    path: &Path,
-    from: u64,
-    to: u64,
-) -> Result<(), LogError> {
-    let file = storage
-        .open(path, OpenMode::ReadWrite)
-        .map_err(LogError::io("open for writing", path))?;
-    write_zeros(&*file, from, to).map_err(LogError::io("cut the torn tail of", path))?;
-    file.sync_data().map_err(LogError::io("sync", path))
 }

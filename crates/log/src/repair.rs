@@ -8,8 +8,9 @@ use lightcone_storage::{disk, read_full_at, write_all_at, OpenMode, Storage};
 use crate::error::LogError;
 use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
 use crate::local::{take_lock, LogOptions};
+use crate::prove::replace;
 use crate::reader::check_joint;
-use crate::recovery::{clear, find_end, EndState};
+use crate::recovery::{find_end, EndState};
 use crate::segment::{list_segments, read_header, Segment, SegmentReader};
 
 /// How much is copied at once.
@@ -66,15 +67,14 @@ pub fn repair_on(
 ) -> Result<RepairReport, LogError> {
     let _lock = take_lock(&*storage, directory)?;
     let files = list_segments(&*storage, directory)?;
-    let mut good: Option<SegmentReader> = None;
-    let mut before: Option<Segment> = None;
+    let mut good: Option<(Segment, SegmentReader)> = None;
     for (index, (first_offset, path)) in files.iter().enumerate() {
         let segment = match read_header(
             &*storage,
             path,
             *first_offset,
             &options.database,
-            before.as_ref(),
+            good.as_ref().map(|(segment, _)| segment),
         ) {
             Ok(segment) => segment,
             // The segment is not at fault, and another key or version may read it.
@@ -90,7 +90,7 @@ pub fn repair_on(
                 )
             }
         };
-        if let Some(reader) = &good {
+        if let Some((_, reader)) = &good {
             if let Err(error) = check_joint(reader, &segment) {
                 return cut(
                     &*storage,
@@ -106,8 +106,7 @@ pub fn repair_on(
         let end = find_end(&mut reader)?;
         let (found, written_end) = match end.state {
             EndState::Clean => {
-                good = Some(reader);
-                before = Some(segment);
+                good = Some((segment, reader));
                 continue;
             }
             EndState::Torn { written_end } => {
@@ -117,7 +116,7 @@ pub fn repair_on(
         };
         let damage = LogError::Damaged {
             file: path.clone(),
-            byte_offset: end.position,
+            byte_offset: end.read.end.position,
             found,
         }
         .to_string();
@@ -125,12 +124,12 @@ pub fn repair_on(
             &*storage,
             directory,
             &files[index + 1..],
-            Some(reader),
+            Some((segment, reader)),
             Some(written_end),
             damage,
         );
     }
-    let next_offset = good.map(|reader| reader.chain.next_offset);
+    let next_offset = good.map(|(_, reader)| reader.chain.next_offset);
     Ok(RepairReport {
         damage: None,
         cut: None,
@@ -145,7 +144,7 @@ fn cut(
     storage: &dyn Storage,
     directory: &Path,
     files: &[(u64, PathBuf)],
-    last: Option<SegmentReader>,
+    last: Option<(Segment, SegmentReader)>,
     written_end: Option<u64>,
     damage: String,
 ) -> Result<RepairReport, LogError> {
@@ -173,7 +172,7 @@ fn cut(
     storage
         .sync_directory(directory)
         .map_err(LogError::io("sync", directory))?;
-    if let Some(last) = last {
+    if let Some((segment, last)) = last {
         let position = last.position;
         if let Some(written_end) = written_end {
             let to = free_name(
@@ -185,7 +184,8 @@ fn cut(
             storage
                 .sync_directory(directory)
                 .map_err(LogError::io("sync", directory))?;
-            clear(storage, &last.path, position, written_end)?;
+            // Not zeros over the old bytes: some of these might stay, and would prove the damage again.
+            replace(storage, directory, &segment, last.place())?;
             report.removed_bytes += written_end - position;
             report.saved.push(to);
         }

@@ -114,6 +114,13 @@ pub(crate) fn read_header(
     })
 }
 
+/// A place between two frames of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentPlace {
+    pub position: u64,
+    pub chain: Chain,
+}
+
 /// What stands at the place where the next frame is expected.
 pub(crate) enum Step {
     /// A good frame; [`SegmentReader::payload`] has its payload unless it was skipped.
@@ -132,7 +139,7 @@ pub(crate) enum Step {
 pub(crate) struct SegmentReader {
     pub path: PathBuf,
     file: Box<dyn File>,
-    salt: u64,
+    pub salt: u64,
     /// The place of the next frame.
     pub position: u64,
     /// Nothing is read from here on.
@@ -151,6 +158,20 @@ impl SegmentReader {
         segment: &Segment,
         limit: Option<u64>,
     ) -> Result<SegmentReader, LogError> {
+        let start = SegmentPlace {
+            position: SEGMENT_HEADER_BYTES,
+            chain: Chain::at_start_of(&segment.header),
+        };
+        SegmentReader::open_at(storage, segment, start, limit)
+    }
+
+    /// Opens a segment at a place between two frames. Reading ends at `limit`, or else at the end of the file.
+    pub fn open_at(
+        storage: &dyn Storage,
+        segment: &Segment,
+        start: SegmentPlace,
+        limit: Option<u64>,
+    ) -> Result<SegmentReader, LogError> {
         let path = segment.path.clone();
         let file = storage
             .open(&path, OpenMode::Read)
@@ -162,13 +183,21 @@ impl SegmentReader {
             path,
             file,
             salt: segment.header.salt,
-            position: SEGMENT_HEADER_BYTES,
+            position: start.position,
             end: limit.map_or(length, |limit| limit.min(length)),
-            chain: Chain::at_start_of(&segment.header),
+            chain: start.chain,
             buffer: Vec::new(),
             buffer_position: 0,
             payload: 0..0,
         })
+    }
+
+    /// Where the reader is.
+    pub fn place(&self) -> SegmentPlace {
+        SegmentPlace {
+            position: self.position,
+            chain: self.chain,
+        }
     }
 
     /// The payload of the frame that [`SegmentReader::step`] returned last.
@@ -235,7 +264,8 @@ impl SegmentReader {
         };
         let chain = self.chain;
         if header.previous_hash != chain.previous_hash {
-            return certain(format!(
+            // The rest of a torn tail may look like this, if its cut did not reach the disk everywhere.
+            return bad(format!(
                 "the frame does not follow the one before it (hash {:016x}, expected {:016x})",
                 header.previous_hash, chain.previous_hash
             ));

@@ -191,9 +191,9 @@ fn crash_while_cutting_the_tail() {
         }
         let mut storage = storage.crash(seed);
         for again in 0..4 {
-            // Fails at the sync after the cut, or not at all.
+            // Fails at one of the syncs of the opening, or not at all.
             storage.set_faults(Faults {
-                fail_sync: Some(0),
+                fail_sync: Some(again),
                 ..Faults::default()
             });
             let _ = LocalLog::open_on(
