@@ -55,7 +55,7 @@ impl DatabaseHandle {
         let program = Program::load(&options, &silent, program, kind)?;
         initialize(&options, &program, &silent, None)?;
 
-        make_directory(&options.directory)?;
+        make_directory(&options)?;
         let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
         let config = host_config(&options, Some(&log));
         let (datastore, instance, records) = initialize(&options, &program, &config, Some(&log))?;
@@ -141,11 +141,11 @@ pub(crate) fn warn_unsupported(log: &ModuleLog, def: &ModuleDef) {
     }
 }
 
-fn make_directory(directory: &Path) -> Result<(), Error> {
-    let created = lightcone_storage::disk().create_directory(directory);
+fn make_directory(options: &DatabaseOptions) -> Result<(), Error> {
+    let created = options.storage.create_directory(&options.directory);
     created.map_err(|source| Error::Io {
         action: "cannot create",
-        path: PathBuf::from(directory),
+        path: options.directory.clone(),
         source,
     })
 }

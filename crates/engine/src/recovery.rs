@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lightcone_log::Log;
-use lightcone_snapshot::SnapshotStore;
+use lightcone_snapshot::{Problem, SnapshotStore};
 use lightcone_table::Inserted;
 use lightcone_types::TableId;
 
@@ -29,7 +29,8 @@ impl Datastore {
     /// Rebuilds the database of `directory` (named in errors) from its snapshots and its log.
     ///
     /// # Errors
-    /// Damage, missing records, or records that do not make sense. Nothing on disk is changed.
+    /// Damage, missing records, or records that do not make sense. Nothing on disk is changed then. If there is none,
+    /// damaged snapshots that were not needed are renamed.
     pub fn recover(
         directory: &Path,
         snapshots: &mut SnapshotStore,
@@ -58,48 +59,85 @@ impl Datastore {
             }
             None => Datastore::new(),
         };
-        let tail = log.tail();
-        // A snapshot is published only after its transactions are durable in the log, so the log lost its end: going on
-        // would give their offsets to other transactions, which the next recovery would skip.
-        if tail.next_offset < report.next_offset {
-            return Err(RecoveryError::LogEndsEarly {
-                directory: directory.to_owned(),
-                log_end: tail.next_offset,
-                snapshot_end: report.next_offset,
-            });
-        }
-        if tail.oldest_offset > report.next_offset {
-            return Err(RecoveryError::Gap {
-                directory: directory.to_owned(),
-                log_start: tail.oldest_offset,
-                snapshot_end: report.next_offset,
-            });
-        }
-        let mut replayer = Replayer::new(datastore, report.next_offset);
-        if tail.next_offset.min(end) > report.next_offset {
-            let mut frames = log.read(report.next_offset)?;
-            while replayer.next_offset < end {
-                let Some(frame) = frames.next()? else {
-                    break;
-                };
-                report.replayed_bytes += frame.payload.len() as u64;
-                replayer.apply(frame.first_offset, frame.payload)?;
-            }
-        }
-        report.replayed = replayer.next_offset - report.next_offset;
-        report.next_offset = replayer.next_offset;
-        Ok((replayer.finish()?, report))
+        let recovered =
+            replay(directory, datastore, log, report, end).map_err(|error| match &error {
+                RecoveryError::Log(_) if !snapshots.problems().is_empty() => {
+                    RecoveryError::OldLogNeeded {
+                        problems: list(snapshots.problems()),
+                        error: Box::new(error),
+                    }
+                }
+                RecoveryError::Gap {
+                    log_start,
+                    snapshot_end,
+                    ..
+                } if !snapshots.problems().is_empty() => RecoveryError::SnapshotDamaged {
+                    directory: directory.to_owned(),
+                    problems: list(snapshots.problems()),
+                    log_start: *log_start,
+                    snapshot_end: *snapshot_end,
+                },
+                _ => error,
+            })?;
+        snapshots.rename_damaged()?;
+        Ok(recovered)
     }
 }
 
-/// The newest snapshot that is intact down to its last page; damaged ones are set aside.
+fn list(problems: &[Problem]) -> String {
+    let texts: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    texts.join("; and ")
+}
+
+/// Replays what the log has behind the snapshot, up to `end`.
+fn replay(
+    directory: &Path,
+    datastore: Datastore,
+    log: &dyn Log,
+    mut report: RecoveryReport,
+    end: u64,
+) -> Result<(Datastore, RecoveryReport), RecoveryError> {
+    let tail = log.tail();
+    // A snapshot is published only after its transactions are durable in the log, so the log lost its end: going on
+    // would give their offsets to other transactions, which the next recovery would skip.
+    if tail.next_offset < report.next_offset {
+        return Err(RecoveryError::LogEndsEarly {
+            directory: directory.to_owned(),
+            log_end: tail.next_offset,
+            snapshot_end: report.next_offset,
+        });
+    }
+    if tail.oldest_offset > report.next_offset {
+        return Err(RecoveryError::Gap {
+            directory: directory.to_owned(),
+            log_start: tail.oldest_offset,
+            snapshot_end: report.next_offset,
+        });
+    }
+    let mut replayer = Replayer::new(datastore, report.next_offset);
+    if tail.next_offset.min(end) > report.next_offset {
+        let mut frames = log.read(report.next_offset)?;
+        while replayer.next_offset < end {
+            let Some(frame) = frames.next()? else {
+                break;
+            };
+            report.replayed_bytes += frame.payload.len() as u64;
+            replayer.apply(frame.first_offset, frame.payload)?;
+        }
+    }
+    report.replayed = replayer.next_offset - report.next_offset;
+    report.next_offset = replayer.next_offset;
+    Ok((replayer.finish()?, report))
+}
+
+/// The newest snapshot that is intact down to its last page; others are set aside.
 fn load_newest(snapshots: &mut SnapshotStore) -> Result<Option<(Datastore, u64)>, RecoveryError> {
     while let Some(snapshot) = snapshots.latest()? {
         let mut datastore = Datastore::new();
         match datastore.load_snapshot(&snapshot) {
             Ok(()) => return Ok(Some((datastore, snapshot.offset))),
-            Err(RecoveryError::Snapshot(error)) if error.is_damage() => {
-                snapshots.set_aside(snapshot, error)?
+            Err(RecoveryError::Snapshot(error)) if error.is_unreadable() => {
+                snapshots.set_aside(snapshot, error)
             }
             Err(error) => return Err(error),
         }

@@ -20,7 +20,7 @@ pub enum SnapshotError {
     },
 
     /// Bytes on the disk are not what was written there.
-    #[error("snapshot file {} is damaged at byte {byte_offset}: {found}. An older snapshot is used if there is one and the log reaches back to it; otherwise restore the database from a backup. [LC0521]", file.display())]
+    #[error("snapshot file {} is damaged at byte {byte_offset}: {found}. If you have an undamaged copy of this file, put it there. [LC0521]", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -58,6 +58,16 @@ pub enum SnapshotError {
     },
 }
 
+/// A snapshot that cannot be used, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("the snapshot at transaction {offset} cannot be used: {error}")]
+pub struct Problem {
+    /// The snapshot: it has all transactions before this one.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub error: SnapshotError,
+}
+
 impl SnapshotError {
     pub(crate) fn io<'a>(
         action: &'static str,
@@ -73,5 +83,14 @@ impl SnapshotError {
     /// Whether the stored bytes are at fault, rather than the moment or the machine.
     pub fn is_damage(&self) -> bool {
         matches!(self, SnapshotError::Damaged { .. })
+    }
+
+    /// Whether the snapshot that was being read is of no use now, so that an older one is needed: its bytes are damaged,
+    /// or the disk does not give them out.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            SnapshotError::Damaged { .. } | SnapshotError::Io { .. }
+        )
     }
 }

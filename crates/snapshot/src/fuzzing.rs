@@ -39,9 +39,7 @@ pub fn fuzz_snapshot_manifest(data: &[u8]) {
         let mut store = SnapshotStore::open_on(storage, directory).expect("nothing fails here");
         if let Ok(Some(snapshot)) = store.latest() {
             if let Err(problem) = snapshot.verify() {
-                store
-                    .set_aside(snapshot, problem)
-                    .expect("nothing fails here");
+                store.set_aside(snapshot, problem);
                 assert!(store.latest().expect("nothing fails here").is_none());
             }
         }

@@ -1,10 +1,12 @@
 //! Snapshots of a database: sets of content-addressed objects (page images), plus what the engine says
 //! about them.
 //!
-//! A snapshot writes only the objects that the newest one does not hold already, so one of an almost
-//! unchanged database costs almost nothing. What is new goes into one *pack* file; the *manifest* lists
-//! every object with its place, carries the engine's own bytes, and is published by a rename, so that a
-//! snapshot is there as a whole or not at all. Byte layouts: `docs/on-disk-formats.md`.
+//! A snapshot writes only the objects that the last but one does not hold already, so one of an almost
+//! unchanged database writes almost nothing, and two snapshots in a row have no pack in common: one that rots
+//! cannot spoil both. What is taken over is read back from the disk and compared first. What is new goes into
+//! one *pack* file; the *manifest* lists every object with its place, carries the engine's own bytes, and is
+//! published by a rename, so that a snapshot is there as a whole or not at all. Byte layouts:
+//! `docs/on-disk-formats.md`.
 //!
 //! The store knows neither rows nor tables. It is used by one process at a time (the log's lock sees to
 //! that), from any thread.
@@ -20,7 +22,7 @@ mod writer;
 
 use std::fmt;
 
-pub use error::SnapshotError;
+pub use error::{Problem, SnapshotError};
 pub use format::OBJECT_BYTES_MAX;
 pub use reader::Snapshot;
 pub use store::{PruneReport, SnapshotStore};

@@ -19,7 +19,6 @@ pub struct Snapshot {
     pub offset: u64,
     /// The bytes that the engine gave to [`crate::SnapshotWriter::finish`].
     pub manifest: Vec<u8>,
-    pub(crate) manifest_path: PathBuf,
     packs: Vec<Pack>,
     objects: HashMap<ObjectHash, Place>,
     order: Vec<ObjectHash>,
@@ -139,7 +138,6 @@ impl Snapshot {
         Ok(Snapshot {
             offset,
             manifest: manifest.engine,
-            manifest_path: directory.join(manifest_name(offset)),
             packs,
             objects: manifest
                 .objects

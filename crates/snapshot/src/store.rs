@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use lightcone_storage::{disk, OpenMode, Storage};
+use lightcone_storage::{disk, File, OpenMode, Storage};
 
-use crate::error::SnapshotError;
-use crate::format::{manifest_name, pack_name, parse_name, Manifest};
+use crate::error::{Problem, SnapshotError};
+use crate::format::{manifest_name, pack_name, parse_name, Manifest, PackEntry};
 use crate::reader::{load_manifest, Snapshot};
 use crate::writer::{SnapshotWriter, Stored};
 use crate::ObjectHash;
@@ -19,10 +19,21 @@ const PACK_LIVE_PART_MIN: u64 = 2;
 /// The next snapshot relies on at most this many packs; the smallest ones are written again.
 const PACKS_KEPT_MAX: usize = 32;
 
+/// How many snapshots are kept unless [`SnapshotStore::keeping`] says otherwise.
+const SNAPSHOTS_KEPT: usize = 2;
+
 /// The snapshots of one database.
 pub struct SnapshotStore {
     shared: Arc<Shared>,
-    problems: Vec<SnapshotError>,
+    kept: usize,
+    problems: Vec<Problem>,
+}
+
+/// Stored objects that a new snapshot may take over.
+#[derive(Default)]
+pub(crate) struct Reusable {
+    pub objects: HashMap<ObjectHash, Stored>,
+    pub packs: HashMap<u64, Box<dyn File>>,
 }
 
 pub(crate) struct Shared {
@@ -58,6 +69,9 @@ pub struct PruneReport {
     pub snapshots: u64,
     /// Packs that no kept snapshot needs.
     pub packs: u64,
+    /// The oldest of the kept snapshots: no log before this one is needed. `None` while there are fewer than asked for,
+    /// so that the log stands in for the ones that are missing.
+    pub log_needed_from: Option<u64>,
 }
 
 impl SnapshotStore {
@@ -92,8 +106,15 @@ impl SnapshotStore {
         };
         Ok(SnapshotStore {
             shared: Arc::new(shared),
+            kept: SNAPSHOTS_KEPT,
             problems: Vec::new(),
         })
+    }
+
+    /// Says how many snapshots will be kept. Two that follow one another have no pack in common; if only one is kept, each
+    /// takes over what it can.
+    pub fn keeping(self, kept: usize) -> SnapshotStore {
+        SnapshotStore { kept, ..self }
     }
 
     /// The numbers in the names with this extension, ascending.
@@ -127,13 +148,13 @@ impl SnapshotStore {
             });
         }
         // An unreadable snapshot is no reason not to take a new one.
-        let newest = offsets
-            .iter()
-            .rev()
-            .find_map(|offset| self.load(*offset).ok());
-        let stored = match newest {
-            Some(manifest) => self.reusable(&manifest)?,
-            None => HashMap::new(),
+        let readable = offsets.iter().rev();
+        let mut readable = readable.filter_map(|offset| self.load(*offset).ok());
+        let reusable = match (readable.next(), readable.next()) {
+            (Some(newest), _) if self.kept == 1 => self.reusable(&newest, &[]),
+            // Nothing that the newest one needs: a pack that rots must not spoil both.
+            (Some(newest), Some(older)) => self.reusable(&older, &newest.packs),
+            _ => Reusable::default(),
         };
         let pack_number = self.numbers("pack")?.last().map_or(0, |last| last + 1);
         Ok(SnapshotWriter::new(
@@ -141,7 +162,7 @@ impl SnapshotStore {
             busy,
             offset,
             pack_number,
-            stored,
+            reusable,
         ))
     }
 
@@ -149,34 +170,35 @@ impl SnapshotStore {
         load_manifest(&*self.shared.storage, &self.shared.directory, offset)
     }
 
-    /// The objects of a snapshot that the next one need not write again.
-    fn reusable(&self, manifest: &Manifest) -> Result<HashMap<ObjectHash, Stored>, SnapshotError> {
+    /// The objects of a snapshot that the next one may take over, except those in certain packs.
+    fn reusable(&self, manifest: &Manifest, except: &[PackEntry]) -> Reusable {
         let mut live = vec![0u64; manifest.packs.len()];
         for object in &manifest.objects {
             live[object.pack as usize] += u64::from(object.bytes);
         }
-        let mut kept: Vec<usize> = Vec::new();
+        let mut candidates: Vec<(usize, Box<dyn File>)> = Vec::new();
         for (index, pack) in manifest.packs.iter().enumerate() {
+            if except.iter().any(|other| other.number == pack.number) {
+                continue;
+            }
             let path = self.shared.directory.join(pack_name(pack.number));
-            // A pack that is missing or too short is not relied on again.
-            let length = self
-                .shared
-                .storage
-                .open(&path, OpenMode::Read)
-                .and_then(|file| file.length())
-                .unwrap_or(0);
+            // A pack that is missing or too short, or cannot be opened, is not relied on again.
+            let opened = self.shared.storage.open(&path, OpenMode::Read);
+            let Ok((length, file)) = opened.and_then(|file| Ok((file.length()?, file))) else {
+                continue;
+            };
             if length >= pack.bytes && live[index] >= length / PACK_LIVE_PART_MIN {
-                kept.push(index);
+                candidates.push((index, file));
             }
         }
-        kept.sort_by_key(|index| std::cmp::Reverse(live[*index]));
-        kept.truncate(PACKS_KEPT_MAX);
-        let kept: HashSet<u32> = kept.into_iter().map(|index| index as u32).collect();
+        candidates.sort_by_key(|(index, _)| std::cmp::Reverse(live[*index]));
+        candidates.truncate(PACKS_KEPT_MAX);
+        let kept: HashSet<u32> = candidates.iter().map(|(index, _)| *index as u32).collect();
         let objects = manifest
             .objects
             .iter()
             .filter(|object| kept.contains(&object.pack));
-        let stored = objects.map(|object| {
+        let objects = objects.map(|object| {
             let pack = manifest.packs[object.pack as usize].number;
             (
                 object.hash,
@@ -187,19 +209,29 @@ impl SnapshotStore {
                 },
             )
         });
-        Ok(stored.collect())
+        let packs = candidates.into_iter().map(|(index, file)| {
+            // What the cache shows need not be what is on the disk any more.
+            file.forget_cached();
+            (manifest.packs[index].number, file)
+        });
+        Reusable {
+            objects: objects.collect(),
+            packs: packs.collect(),
+        }
     }
 
-    /// Opens the newest snapshot whose manifest and packs are in order. Damaged ones are renamed to
-    /// `*.damaged` and listed in [`SnapshotStore::problems`]. Objects are checked when they are read: if one
-    /// fails then, [set the snapshot aside](SnapshotStore::set_aside) and ask again.
+    /// Opens the newest snapshot whose manifest and packs are in order and that was not set aside. Others are listed in
+    /// [`SnapshotStore::problems`]. Objects are checked when they are read: if one fails then,
+    /// [set the snapshot aside](SnapshotStore::set_aside) and ask again. Nothing is changed on the disk.
     pub fn latest(&mut self) -> Result<Option<Snapshot>, SnapshotError> {
         for offset in self.offsets()?.into_iter().rev() {
+            if self.problems.iter().any(|problem| problem.offset == offset) {
+                continue;
+            }
             match Snapshot::open(&*self.shared.storage, &self.shared.directory, offset) {
                 Ok(snapshot) => return Ok(Some(snapshot)),
-                Err(error) if error.is_damage() => {
-                    self.rename_damaged(&self.shared.directory.join(manifest_name(offset)))?;
-                    self.problems.push(error);
+                Err(error) if error.is_unreadable() => {
+                    self.problems.push(Problem { offset, error })
                 }
                 Err(error) => return Err(error),
             }
@@ -207,35 +239,45 @@ impl SnapshotStore {
         Ok(None)
     }
 
-    /// Sets a snapshot aside because of `problem`: [`SnapshotStore::latest`] finds the one before it from now on.
-    pub fn set_aside(
-        &mut self,
-        snapshot: Snapshot,
-        problem: SnapshotError,
-    ) -> Result<(), SnapshotError> {
-        self.rename_damaged(&snapshot.manifest_path)?;
-        self.problems.push(problem);
-        Ok(())
+    /// Sets a snapshot aside because of `error`: [`SnapshotStore::latest`] finds the one before it from now on.
+    pub fn set_aside(&mut self, snapshot: Snapshot, error: SnapshotError) {
+        let offset = snapshot.offset;
+        self.problems.push(Problem { offset, error });
     }
 
-    /// What was wrong with the snapshots that were set aside since the store was opened.
-    pub fn problems(&self) -> &[SnapshotError] {
+    /// The snapshots that were set aside since the store was opened.
+    pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    fn rename_damaged(&self, path: &Path) -> Result<(), SnapshotError> {
-        let directory = &self.shared.directory;
-        let name = path
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let to = directory.join(format!("{name}.damaged"));
-        self.shared
-            .storage
-            .rename(path, &to)
-            .map_err(SnapshotError::io("set aside", path))?;
-        self.shared
-            .storage
+    /// Renames the manifests of damaged snapshots to `*.damaged`, for good. To be called when the database has been
+    /// brought back without them: until then, putting a good copy of a damaged file back mends everything. Snapshots that
+    /// the disk did not give out stay, as it may do so tomorrow.
+    pub fn rename_damaged(&mut self) -> Result<(), SnapshotError> {
+        let Shared {
+            storage, directory, ..
+        } = &*self.shared;
+        let mut damaged = self
+            .problems
+            .iter()
+            .filter(|problem| problem.error.is_damage())
+            .peekable();
+        if damaged.peek().is_none() {
+            return Ok(());
+        }
+        for problem in damaged {
+            let name = manifest_name(problem.offset);
+            let (path, to) = (
+                directory.join(&name),
+                directory.join(format!("{name}.damaged")),
+            );
+            match storage.rename(&path, &to) {
+                // Done before.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                renamed => renamed.map_err(SnapshotError::io("set aside", &path))?,
+            }
+        }
+        storage
             .sync_directory(directory)
             .map_err(SnapshotError::io("sync", directory))
     }
@@ -248,16 +290,24 @@ impl SnapshotStore {
         } = &*self.shared;
         let mut report = PruneReport::default();
         let mut needed: HashSet<u64> = HashSet::new();
+        let mut are_needs_known = true;
         let mut kept = 0;
         for offset in self.offsets()?.into_iter().rev() {
             if kept < keep.max(1) {
-                match self.load(offset) {
+                // One whose packs are gone must not count as kept either.
+                let opened = Snapshot::open(&**storage, directory, offset);
+                match opened.and_then(|_| self.load(offset)) {
                     Ok(manifest) => {
                         needed.extend(manifest.packs.iter().map(|pack| pack.number));
                         kept += 1;
+                        if kept == keep.max(1) {
+                            report.log_needed_from = Some(offset);
+                        }
                     }
-                    // Left for `latest` to set aside; it must not count as kept.
+                    // Left for recovery to set aside; it must not count as kept.
                     Err(error) if error.is_damage() => {}
+                    // Perhaps it can be read tomorrow: until then nobody knows which packs it needs.
+                    Err(error) if error.is_unreadable() => are_needs_known = false,
                     Err(error) => return Err(error),
                 }
                 continue;
@@ -272,6 +322,9 @@ impl SnapshotStore {
         storage
             .sync_directory(directory)
             .map_err(SnapshotError::io("sync", directory))?;
+        if !are_needs_known {
+            return Ok(report);
+        }
         for number in self
             .numbers("pack")?
             .into_iter()

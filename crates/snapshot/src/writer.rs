@@ -1,23 +1,28 @@
 //! Writing a snapshot.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use lightcone_storage::{write_all_at, File, OpenMode};
+use lightcone_storage::{read_exact_at, write_all_at, File, OpenMode, Storage};
 
 use crate::error::SnapshotError;
 use crate::format::{
     manifest_name, pack_header, pack_name, Manifest, ObjectEntry, PackEntry, OBJECT_BYTES_MAX,
     PACK_HEADER_BYTES,
 };
-use crate::store::{Busy, Shared};
+use crate::store::{Busy, Reusable, Shared};
 use crate::ObjectHash;
 
 /// Small objects are gathered up to this size before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 /// A long pack is synced in pieces, so that the log's syncs never wait for all of it.
 const SYNC_BYTES: u64 = 8 << 20;
+/// Stored objects are read back at most this fast, so that the log and others get at the disk as well.
+const READ_BACK_BYTES_PER_SECOND: u64 = 256 << 20;
+/// After so many bytes the rate is looked at.
+const READ_BACK_BURST_BYTES: u64 = 4 << 20;
 
 /// What a snapshot consists of, and what of it was new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,14 +35,17 @@ pub struct SnapshotStats {
     pub new_objects: u64,
     /// Their bytes.
     pub new_object_bytes: u64,
+    /// Objects that were stored already, but could not be read back as they were written: they were written again.
+    pub mended_objects: u64,
 }
 
 /// A snapshot being written. Nothing of it counts before [`SnapshotWriter::finish`]; dropped, it leaves nothing.
 pub struct SnapshotWriter {
     shared: Arc<Shared>,
     offset: u64,
-    /// Objects that need not be written again.
-    stored: HashMap<ObjectHash, Stored>,
+    /// Objects that need not be written again if they can be read back.
+    reusable: Reusable,
+    read_back: ReadBack,
     /// Index into `objects` of every object of this snapshot.
     index: HashMap<ObjectHash, u32>,
     /// `pack` is a pack number here until the end.
@@ -45,8 +53,35 @@ pub struct SnapshotWriter {
     pack_number: u64,
     pack: Option<PackFile>,
     stats: SnapshotStats,
+    /// The manifest has its name.
+    named: bool,
     finished: bool,
     _busy: Busy,
+}
+
+/// Reading stored objects back, at a bounded rate.
+struct ReadBack {
+    buffer: Vec<u8>,
+    bytes: u64,
+    started: Instant,
+    looked_at_bytes: u64,
+}
+
+impl ReadBack {
+    fn read(&mut self, file: &dyn File, stored: &Stored) -> std::io::Result<&[u8]> {
+        self.bytes += u64::from(stored.bytes);
+        if self.bytes - self.looked_at_bytes >= READ_BACK_BURST_BYTES {
+            self.looked_at_bytes = self.bytes;
+            let due = self.bytes as f64 / READ_BACK_BYTES_PER_SECOND as f64;
+            let early = Duration::from_secs_f64(due).saturating_sub(self.started.elapsed());
+            if !early.is_zero() {
+                std::thread::sleep(early);
+            }
+        }
+        self.buffer.resize(stored.bytes as usize, 0);
+        read_exact_at(file, &mut self.buffer, stored.position)?;
+        Ok(&self.buffer)
+    }
 }
 
 /// Where an object is stored.
@@ -93,23 +128,30 @@ impl SnapshotWriter {
         busy: Busy,
         offset: u64,
         pack_number: u64,
-        stored: HashMap<ObjectHash, Stored>,
+        reusable: Reusable,
     ) -> SnapshotWriter {
         SnapshotWriter {
             shared,
             offset,
-            stored,
+            reusable,
+            read_back: ReadBack {
+                buffer: Vec::new(),
+                bytes: 0,
+                started: Instant::now(),
+                looked_at_bytes: 0,
+            },
             index: HashMap::new(),
             objects: Vec::new(),
             pack_number,
             pack: None,
             stats: SnapshotStats::default(),
+            named: false,
             finished: false,
             _busy: busy,
         }
     }
 
-    /// Adds an object, and writes it unless it is stored already.
+    /// Adds an object, and writes it unless it is stored already, intact.
     pub fn put(&mut self, object: &[u8]) -> Result<ObjectHash, SnapshotError> {
         if object.len() > OBJECT_BYTES_MAX {
             let reason = format!(
@@ -119,7 +161,7 @@ impl SnapshotWriter {
             return Err(SnapshotError::Misuse { reason });
         }
         let hash = ObjectHash::of(object);
-        if self.reuse(&hash) {
+        if self.take_over(&hash, |stored| stored == object) {
             return Ok(hash);
         }
         let pack = self.open_pack()?;
@@ -142,19 +184,30 @@ impl SnapshotWriter {
         Ok(hash)
     }
 
-    /// Adds an object by its name if it is stored already; otherwise false, and the object has to be [put](Self::put).
-    /// For callers who still know the hash of an unchanged page and need not read or hash it again.
+    /// Adds an object by its name if it is stored already, intact; otherwise false, and the object has to be
+    /// [put](Self::put). For callers who still know the hash of an unchanged page.
     pub fn reuse(&mut self, hash: &ObjectHash) -> bool {
+        self.take_over(hash, |stored| ObjectHash::of(stored) == *hash)
+    }
+
+    /// Adds an object if it is part of this snapshot already, or stored and `is_intact` when it is read back.
+    fn take_over(&mut self, hash: &ObjectHash, is_intact: impl FnOnce(&[u8]) -> bool) -> bool {
         if self.index.contains_key(hash) {
             return true;
         }
-        match self.stored.get(hash) {
-            Some(stored) => {
-                self.add(*hash, *stored);
-                true
-            }
-            None => false,
+        let Some(stored) = self.reusable.objects.get(hash).copied() else {
+            return false;
+        };
+        let Some(pack) = self.reusable.packs.get(&stored.pack) else {
+            return false;
+        };
+        let read = self.read_back.read(&**pack, &stored);
+        if !read.is_ok_and(is_intact) {
+            self.stats.mended_objects += 1;
+            return false;
         }
+        self.add(*hash, stored);
+        true
     }
 
     fn add(&mut self, hash: ObjectHash, stored: Stored) {
@@ -170,11 +223,7 @@ impl SnapshotWriter {
                 .shared
                 .directory
                 .join(format!("{}.tmp", pack_name(self.pack_number)));
-            let file = self
-                .shared
-                .storage
-                .open(&path, OpenMode::CreateNew)
-                .map_err(SnapshotError::io("create", &path))?;
+            let file = create(&*self.shared.storage, &path)?;
             let buffer = pack_header(self.pack_number).to_vec();
             self.pack = Some(PackFile {
                 file,
@@ -208,15 +257,14 @@ impl SnapshotWriter {
         let bytes = self.contents(pack_bytes, manifest).encode();
         let path = directory.join(manifest_name(self.offset));
         let temporary = directory.join(format!("{}.tmp", manifest_name(self.offset)));
-        let file = storage
-            .open(&temporary, OpenMode::CreateNew)
-            .map_err(SnapshotError::io("create", &temporary))?;
+        let file = create(&*storage, &temporary)?;
         write_all_at(&*file, &[&bytes], 0).map_err(SnapshotError::io("write", &temporary))?;
         file.sync_data()
             .map_err(SnapshotError::io("sync", &temporary))?;
         storage
             .rename(&temporary, &path)
             .map_err(SnapshotError::io("name", &path))?;
+        self.named = true;
         storage
             .sync_directory(&directory)
             .map_err(SnapshotError::io("sync", &directory))?;
@@ -258,10 +306,32 @@ impl SnapshotWriter {
     }
 }
 
+/// Makes a file in place of one that an earlier snapshot could neither finish nor remove.
+fn create(storage: &dyn Storage, path: &Path) -> Result<Box<dyn File>, SnapshotError> {
+    match storage.remove(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(SnapshotError::io("remove", path)(error))
+        }
+        _ => {}
+    }
+    storage
+        .open(path, OpenMode::CreateNew)
+        .map_err(SnapshotError::io("create", path))
+}
+
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
+        // What was read back is not needed soon, and others need the memory.
+        for pack in self.reusable.packs.values() {
+            pack.forget_cached();
+        }
         if self.finished {
             return;
+        }
+        if self.named {
+            // Whether the name is on the disk is unknown: nobody may rely on this snapshot.
+            let path = self.shared.directory.join(manifest_name(self.offset));
+            let _ = self.shared.storage.remove(&path);
         }
         // Best effort: what stays is removed when the store is opened or pruned.
         if let Some(pack) = &self.pack {

@@ -173,23 +173,22 @@ fn write_snapshot(
             shared.options.storage.clone(),
             &shared.options.directory.join("snapshots"),
         )
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| error.to_string())?
+        .keeping(shared.options.limits.snapshots_kept);
         let written = snapshot
             .write_unless(&store, next_offset, &shared.snapshot_cancelled)
             .map_err(|error| error.to_string())?;
-        if written.is_none() {
+        let Some(stats) = written else {
             tracing::info!(database = %shared.options.identity, "a snapshot was given up, because the database stops");
             return Ok(());
+        };
+        if stats.mended_objects > 0 {
+            tracing::error!(database = %shared.options.identity, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
         }
-        store
+        let pruned = store
             .prune(shared.options.limits.snapshots_kept)
             .map_err(|error| error.to_string())?;
-        let oldest = store
-            .offsets()
-            .map_err(|error| error.to_string())?
-            .first()
-            .copied();
-        if let Some(oldest) = oldest {
+        if let Some(oldest) = pruned.log_needed_from {
             committer.trim(oldest);
         }
         Ok(())
