@@ -231,7 +231,7 @@ fn snapshot_files(storage: &SimStorage) -> Vec<PathBuf> {
 }
 
 proptest! {
-    #![proptest_config(config(250))]
+    #![proptest_config(config(120))]
 
     #[test]
     fn failures_restarts_and_power_failures(lives in lives(), seed: u64) {

@@ -345,7 +345,7 @@ fn live(log: &mut LocalLog, steps: &[Step], model: &mut Model) -> Result<(), Log
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_acknowledged_is_there(

@@ -186,7 +186,7 @@ fn a_rotten_pack_never_spoils_both_snapshots() {
         assert_eq!(readable(&sample()), [true, true]);
         for pack in files(&sample(), "pack") {
             let length = sample().file(&pack).unwrap().len() as u64;
-            for position in (0..length).step_by(97) {
+            for position in (0..length).step_by(397) {
                 let storage = sample();
                 storage.rot(&pack, position, (position % 8) as u8);
                 let [newest, older] = readable(&storage);
@@ -196,7 +196,7 @@ fn a_rotten_pack_never_spoils_both_snapshots() {
             }
         }
     }
-    assert!(found[0] > 100 && found[1] > 100, "{found:?}");
+    assert!(found[0] > 10 && found[1] > 10, "{found:?}");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn is_injected(error: &SnapshotError) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     /// Whatever fails, however often the process is started again, and whenever the power goes: the newest snapshot is one
     /// that was finished, or one that was being finished later.
