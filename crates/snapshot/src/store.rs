@@ -147,10 +147,11 @@ impl SnapshotStore {
                 reason: format!("there is a snapshot at transaction {offset} already"),
             });
         }
-        // An unreadable snapshot is no reason not to take a new one.
-        let readable = offsets.iter().rev();
-        let mut readable = readable.filter_map(|offset| self.load(*offset).ok());
-        let reusable = match (readable.next(), readable.next()) {
+        // A snapshot that cannot be read is no reason not to take a new one, but it says nothing about what it needs.
+        let load = |offset: &u64| self.load(*offset).ok();
+        let newest = offsets.last().and_then(load);
+        let older = offsets.iter().rev().nth(1).and_then(load);
+        let reusable = match (newest, older) {
             (Some(newest), _) if self.kept == 1 => self.reusable(&newest, &[]),
             // Nothing that the newest one needs: a pack that rots must not spoil both.
             (Some(newest), Some(older)) => self.reusable(&older, &newest.packs),
