@@ -23,11 +23,11 @@ bundle() {
     shift 2
     [ "$target" -nt "$source" ] && [ "$target" -nt "$tools/package.json" ] && return 0
     say "bundling $name"
-    # Written aside, so that nobody reads half of it.
+    # Written aside, so that nobody reads half of it; tests may run this at the same time.
     NODE_PATH=$tools/node_modules "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser \
         --target=esnext --sourcemap=inline --external:'spacetime:sys*' --conditions=production,import \
-        --define:process.env.NODE_ENV='"production"' --log-level=warning "$@" --outfile="$target.new"
-    mv "$target.new" "$target"
+        --define:process.env.NODE_ENV='"production"' --log-level=warning "$@" --outfile="$target.$$"
+    mv "$target.$$" "$target"
 }
 
 for source in crates/host-js/tests/modules/*.ts; do

@@ -248,7 +248,7 @@ fn init_writes_a_project() {
         (&"my-app".into(), &"2.10.*".into())
     );
     assert!(
-        read("src/main.tsx").contains(&database) && read(".gitignore").contains("node_modules")
+        read("src/token.ts").contains(&database) && read(".gitignore").contains("node_modules")
     );
     assert_eq!(read("AGENTS.md"), read("CLAUDE.md"));
     for name in [

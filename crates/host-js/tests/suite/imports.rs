@@ -299,13 +299,18 @@ fn odd_arguments_do_no_harm() {
          let state = 1; const random = (n) => { state = (Math.imul(state, 1664525) + 1013904223) >>> 0; return (state >>> 8) % n; };",
         "const all = { ...sys, ...sys21, ...globalThis[Symbol.for('lightcone.sys.1')] };\n\
          const functions = Object.keys(all).filter((name) => typeof all[name] === 'function' && !name.startsWith('volatile'));\n\
+         // A write to a system table ends the call (LC0326), which is another test's subject.\n\
+         const isWrite = (name) => /insert|update|delete|clear/.test(name);\n\
+         const isSystem = (value) => typeof value === 'number' && value < 4096;\n\
          let calls = 0, thrown = 0, asked = 0;\n\
          for (let round = 0; round < 500; round++) {\n\
            const values = odd();\n\
            for (let i = 0; i < 40; i++) {\n\
              const args = Array.from({ length: random(8) }, () => values[random(values.length)]);\n\
+             const name = functions[random(functions.length)];\n\
+             if (isWrite(name) && isSystem(args[0])) continue;\n\
              calls++;\n\
-             try { Reflect.apply(all[functions[random(functions.length)]], undefined, args); }\n\
+             try { Reflect.apply(all[name], undefined, args); }\n\
              catch (e) { thrown++; if (e.message === 'asked') asked++; }\n\
            }\n\
          }\n\
@@ -321,6 +326,6 @@ fn odd_arguments_do_no_harm() {
     );
     assert_eq!(
         module.console.messages().last().unwrap(),
-        "Trace: 20000 true true 0"
+        "Trace: 19000 true true 0"
     );
 }
