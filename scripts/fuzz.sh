@@ -38,7 +38,7 @@ fi
 targets=${*:-$all}
 # The server's dependencies take minutes to build with instrumentation: too long for a run of seconds, in which the
 # crate's property tests, which call the same functions, do as well.
-server_targets="frames text"
+server_targets="frames text control_record"
 if [ $# = 0 ] && [ "$seconds" -lt 30 ]; then
     targets=$(grep -vxE "${server_targets// /|}" <<<"$all")
     echo "not in runs of less than 30 seconds: $server_targets"

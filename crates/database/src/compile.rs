@@ -56,7 +56,7 @@ impl SetCompiler {
     /// Adds a text of the message.
     pub fn add(&mut self, catalog: &CatalogView, text: &str) -> Result<(), String> {
         let read = read_subscribe_text(text)
-            .map_err(|error| format!("{error}, executing: `{}`", text.trim()))?;
+            .map_err(|error| executing(&error.to_string(), text.trim()))?;
         match read {
             SubscribeText::Query(text) => self.add_query(catalog, text, true),
             SubscribeText::AllTables => {
@@ -87,7 +87,7 @@ impl SetCompiler {
         });
         match plan {
             Ok(plan) => self.plans.push(Arc::new(plan)),
-            Err(error) if suffix => return Err(format!("{error}, executing: `{text}`")),
+            Err(error) if suffix => return Err(executing(&error.to_string(), text)),
             Err(error) => return Err(error.to_string()),
         }
         Ok(())
@@ -196,4 +196,12 @@ impl Job for CompileJob {
             None => Progress::Done,
         }
     }
+}
+
+/// The most of a query that its error repeats.
+const SHOWN_QUERY_BYTES_MAX: usize = 4096;
+
+fn executing(error: &str, text: &str) -> String {
+    let text = lightcone_types::cut(text, SHOWN_QUERY_BYTES_MAX);
+    format!("{error}, executing: `{text}`")
 }

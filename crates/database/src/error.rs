@@ -6,6 +6,7 @@ use lightcone_log::LogError;
 use lightcone_snapshot::SnapshotError;
 
 use crate::handle::CallOutcome;
+use crate::loads::LoadError;
 
 /// Why a database could not be created or opened.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,9 @@ pub enum Error {
     Init(String),
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The module did not get to its load phase, or not to its end.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     #[error("{action} {}: {source}", path.display())]
     Io {
         action: &'static str,
@@ -106,5 +110,7 @@ pub enum UpdateError {
     Rejected(String),
     /// The new program is no module.
     Module(String),
+    /// No more modules are loaded now.
+    Busy(String),
     Database(String),
 }

@@ -13,6 +13,7 @@ use crate::budget::{ClientBudget, HeldBytes};
 use crate::connection::{ConnectRequest, Connection, INBOX_PERMIT_BYTES};
 use crate::error::{CallError, ConnectError, Error, UpdateError};
 use crate::fanout::FanoutStats;
+use crate::loads::{LoadError, Purpose};
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind, CLIENT_BYTES_CEILING};
@@ -283,6 +284,9 @@ pub struct UpdatePlan {
     pub major_version_upgrade: bool,
 }
 
+/// A program that was loaded to take the place of the running one.
+pub struct PreparedUpdate(Box<Program>);
+
 /// Why a database is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownReason {
@@ -427,7 +431,13 @@ impl DatabaseHandle {
             console: Arc::new(NullConsole),
             ..self.shared.host_config()
         };
-        let program = Program::load(&self.shared.options, &config, program.into(), kind)?;
+        let program = Program::load(
+            &self.shared.options,
+            &config,
+            program.into(),
+            kind,
+            Purpose::Publish,
+        )?;
         let current = self.shared.module();
         Ok(UpdatePlan {
             differences: differences(current.def(), &program.def),
@@ -448,20 +458,47 @@ impl DatabaseHandle {
         if Hash::keccak256(&program) == self.program_hash() {
             return Ok(UpdateOutcome::Unchanged);
         }
+        let prepared = self.prepare_update(program, kind).await?;
+        self.replace(prepared).await
+    }
+
+    /// The first half of [`DatabaseHandle::update`]: compiles and loads the program, which changes nothing yet.
+    ///
+    /// # Errors
+    /// The program is no module, or does not end loading.
+    pub async fn prepare_update(
+        &self,
+        program: Arc<[u8]>,
+        kind: HostKind,
+    ) -> Result<PreparedUpdate, UpdateError> {
         let shared = self.shared.clone();
         let loaded = tokio::task::spawn_blocking(move || {
-            Program::load(&shared.options, &shared.host_config(), program, kind)
-        })
-        .await;
-        let program = match loaded {
-            Ok(Ok(program)) => program,
-            Ok(Err(error)) => return Err(UpdateError::Module(error.to_string())),
-            Err(error) => {
-                return Err(UpdateError::Database(format!(
-                    "loading the module failed: {error}"
-                )))
-            }
-        };
+            Program::load(
+                &shared.options,
+                &shared.host_config(),
+                program,
+                kind,
+                Purpose::Publish,
+            )
+        });
+        match loaded.await {
+            Ok(Ok(program)) => Ok(PreparedUpdate(Box::new(program))),
+            Ok(Err(Error::Load(
+                error @ (LoadError::TooMany(_) | LoadError::Stopping | LoadError::NoThread(_)),
+            ))) => Err(UpdateError::Busy(error.to_string())),
+            Ok(Err(error)) => Err(UpdateError::Module(error.to_string())),
+            Err(error) => Err(UpdateError::Database(format!(
+                "loading the module failed: {error}"
+            ))),
+        }
+    }
+
+    /// The second half of [`DatabaseHandle::update`]. An update that is given up before the writer came to it is not made.
+    ///
+    /// # Errors
+    /// The schema differs, or the log failed. The old program keeps running.
+    pub async fn replace(&self, prepared: PreparedUpdate) -> Result<UpdateOutcome, UpdateError> {
+        let program = prepared.0;
         let current = self.shared.module();
         if let Some(mut text) = differences(current.def(), &program.def) {
             // Rules that stay as they are were checked when they came, or came before anybody checked them.
@@ -475,10 +512,7 @@ impl DatabaseHandle {
         let (reply, result) = oneshot::channel();
         let gone = || UpdateError::Database("no such module".to_owned());
         self.shared
-            .send(Item::Replace {
-                program: Box::new(program),
-                reply,
-            })
+            .send(Item::Replace { program, reply })
             .map_err(|()| gone())?;
         result.await.map_err(|_| gone())??;
         Ok(UpdateOutcome::Updated)

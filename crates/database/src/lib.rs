@@ -23,6 +23,7 @@ mod evaluate;
 mod fanout;
 mod handle;
 mod http;
+mod loads;
 mod module;
 mod module_log;
 mod open;
@@ -42,13 +43,14 @@ pub use budget::HeldBytes;
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use error::{CallError, ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{
-    CallArgs, CallOutcome, Caller, DatabaseHandle, DatabaseStats, ShutdownReason, UpdateOutcome,
-    UpdatePlan,
+    CallArgs, CallOutcome, Caller, DatabaseHandle, DatabaseStats, PreparedUpdate, ShutdownReason,
+    UpdateOutcome, UpdatePlan,
 };
 pub use http::HandlerReply;
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
+pub use loads::{LoadError, Loads};
 pub use module_log::ModuleLog;
 pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use lightcone_host::{InstanceOptions, LoadedModule};
+use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
 use lightcone_schema::ModuleDef;
 use lightcone_types::Hash;
 
 use crate::catalog::CatalogView;
+use crate::loads::{Purpose, Task};
 use crate::options::{DatabaseOptions, HostKind};
 use crate::Error;
 
@@ -20,27 +21,61 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Compiles, loads and validates. Runs module code, under limits; takes as long as compiling takes.
+    /// Compiles, loads and validates. Runs module code, under limits, on a thread that is given up if it does not end.
     pub fn load(
         options: &DatabaseOptions,
         instance: &InstanceOptions,
         bytes: Arc<[u8]>,
         kind: HostKind,
+        purpose: Purpose,
     ) -> Result<Program, Error> {
-        let engine = match kind {
-            HostKind::Wasm => &options.engines.wasm,
-            HostKind::Js => options.engines.js.as_ref().ok_or(Error::NoJavaScript)?,
-        };
-        let loaded = engine.load(&bytes, instance)?;
-        let def = ModuleDef::from_bsatn(loaded.describe())
-            .map_err(|error| Error::Module(error.to_string()))?;
-        Ok(Program {
-            hash: Hash::keccak256(&bytes),
-            bytes,
-            kind,
-            loaded,
-            def: Arc::new(def),
+        let loaded = Self::load_and(options, instance, bytes, kind, purpose, |_| Ok(()))?;
+        Ok(loaded.0)
+    }
+
+    /// The same, and an instance.
+    pub fn load_with_instance(
+        options: &DatabaseOptions,
+        instance: &InstanceOptions,
+        bytes: Arc<[u8]>,
+        kind: HostKind,
+        purpose: Purpose,
+    ) -> Result<(Program, Box<dyn ModuleInstance>), Error> {
+        let env = HostEnv::new(instance.clone());
+        Self::load_and(options, instance, bytes, kind, purpose, |loaded| {
+            Ok(loaded.instantiate(env)?)
         })
+    }
+
+    fn load_and<T: Send + 'static>(
+        options: &DatabaseOptions,
+        instance: &InstanceOptions,
+        bytes: Arc<[u8]>,
+        kind: HostKind,
+        purpose: Purpose,
+        then: impl FnOnce(&dyn LoadedModule) -> Result<T, Error> + Send + 'static,
+    ) -> Result<(Program, T), Error> {
+        let engine = match kind {
+            HostKind::Wasm => options.engines.wasm.clone(),
+            HostKind::Js => options.engines.js.clone().ok_or(Error::NoJavaScript)?,
+        };
+        let hash = Hash::keccak256(&bytes);
+        let task = Task::load(options, purpose, hash, kind, bytes.len());
+        let instance = instance.clone();
+        options.loads.run(task, move || {
+            let loaded = engine.load(&bytes, &instance)?;
+            let def = ModuleDef::from_bsatn(loaded.describe())
+                .map_err(|error| Error::Module(error.to_string()))?;
+            let made = then(loaded.as_ref())?;
+            let program = Program {
+                hash,
+                bytes,
+                kind,
+                loaded,
+                def: Arc::new(def),
+            };
+            Ok((program, made))
+        })?
     }
 }
 

@@ -26,9 +26,10 @@ use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::fanout::{Fanout, FanoutStats, Message, QUEUE_BATCHES_MAX};
 use crate::handle::{DatabaseHandle, Shared};
+use crate::loads::{Purpose, Task};
 use crate::module::{Module, Program};
-use crate::module_log::ModuleLog;
-use crate::options::{DatabaseOptions, HostKind};
+use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
+use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
 use crate::rules;
 use crate::writer::{Writer, WriterState, FAILED_TEXT};
 
@@ -36,8 +37,6 @@ use crate::writer::{Writer, WriterState, FAILED_TEXT};
 const EPOCH: u64 = 1;
 /// Batches kept for reuse between the writer and fan-out.
 const SPARE_BATCHES: usize = 8;
-/// Stack of the writer beyond what module code may use, in bytes.
-const WRITER_STACK_EXTRA_BYTES: usize = 4 << 20;
 
 impl DatabaseHandle {
     /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
@@ -50,14 +49,15 @@ impl DatabaseHandle {
         program: Arc<[u8]>,
         kind: HostKind,
     ) -> Result<DatabaseHandle, Error> {
+        let log = module_log(&options);
         let silent = host_config(&options, None);
-        let program = Program::load(&options, &silent, program, kind)?;
-        initialize(&options, &program, &silent, None)?;
+        let program = Program::load(&options, &silent, program, kind, Purpose::Publish)?;
+        let (program, _) = initialize_bounded(&options, program, silent, None)?;
 
         make_directory(&options)?;
-        let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
         let config = host_config(&options, Some(&log));
-        let (datastore, instance, records) = initialize(&options, &program, &config, Some(&log))?;
+        let (program, (datastore, instance, records)) =
+            initialize_bounded(&options, program, config, Some(log.clone()))?;
         let mut durable: Box<dyn Log> = match options.in_memory {
             true => Box::new(MemoryLog::new()),
             false => Box::new(open_log(&options)?.0),
@@ -85,7 +85,7 @@ impl DatabaseHandle {
     /// # Errors
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
-        let log = Arc::new(ModuleLog::new(options.directory.join("module_logs")));
+        let log = module_log(&options);
         let (durable, recovery) = open_log(&options)?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
@@ -107,13 +107,13 @@ impl DatabaseHandle {
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
         let config = host_config(&options, Some(&log));
-        let program = Program::load(
+        let (program, instance) = Program::load_with_instance(
             &options,
             &config,
             record.program.into(),
             HostKind::from_u8(record.program_kind),
+            Purpose::Open,
         )?;
-        let instance = program.loaded.instantiate(HostEnv::new(config))?;
         Ok(start(
             options,
             log,
@@ -124,6 +124,15 @@ impl DatabaseHandle {
             report.replayed_bytes,
         ))
     }
+}
+
+fn module_log(options: &DatabaseOptions) -> Arc<ModuleLog> {
+    let bounds = Bounds {
+        bytes_max: options.limits.module_log_bytes_max,
+        bytes_per_second: options.limits.module_log_bytes_per_second,
+    };
+    let directory = options.directory.join(MODULE_LOGS);
+    Arc::new(ModuleLog::new(directory, bounds, options.disk.clone()))
 }
 
 /// Says in the module's log what of the module this version does not run.
@@ -194,6 +203,21 @@ fn mark_planned(options: &DatabaseOptions, datastore: &Datastore) -> Result<(), 
 }
 
 type Initialized = (Box<Datastore>, Box<dyn ModuleInstance>, Vec<u8>);
+
+/// [`initialize`] on a thread that is given up if `init` does not end.
+fn initialize_bounded(
+    options: &DatabaseOptions,
+    program: Program,
+    config: HostConfig,
+    log: Option<Arc<ModuleLog>>,
+) -> Result<(Program, Initialized), Error> {
+    let task = Task::init(options, program.hash);
+    let kept = options.clone();
+    options.loads.run(task, move || {
+        let initialized = initialize(&kept, &program, &config, log.as_deref())?;
+        Ok((program, initialized))
+    })?
+}
 
 /// The creating transaction: catalog, tables, program, `init`. Returns its log record.
 fn initialize(

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_host::{HostLimits, ModuleEngine};
-use lightcone_storage::Storage;
+use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 
 use crate::budget::MemoryBudget;
+use crate::loads::Loads;
 use crate::reads::ReadPool;
+
+/// Stack of a thread that runs module code, beyond what the code may use, in bytes.
+pub(crate) const WRITER_STACK_EXTRA_BYTES: usize = 4 << 20;
 
 /// How a program is interpreted (03 §1). The numbers are those of `st_module.program_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,10 @@ pub struct Limits {
     pub snapshot_log_bytes: u64,
     /// Snapshots kept; older ones and the log before the oldest go.
     pub snapshots_kept: usize,
+    /// Bytes of all files of the module's log; the oldest go.
+    pub module_log_bytes_max: u64,
+    /// What a module may log on average. What is more is left out and counted.
+    pub module_log_bytes_per_second: u64,
 }
 
 impl Default for Limits {
@@ -96,6 +104,8 @@ impl Default for Limits {
             log_preallocate: true,
             snapshot_log_bytes: 256 << 20,
             snapshots_kept: 2,
+            module_log_bytes_max: 64 << 20,
+            module_log_bytes_per_second: 1 << 20,
         }
     }
 }
@@ -147,4 +157,8 @@ pub struct DatabaseOptions {
     pub commons: Arc<Commons>,
     /// The disk that log and snapshots are on.
     pub storage: Arc<dyn Storage>,
+    /// Shared by all databases of a server.
+    pub loads: Arc<Loads>,
+    /// What module logs and snapshots leave free of the disk.
+    pub disk: Arc<DiskReserve>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lightcone_query::SelectPlan;
 use lightcone_schema::{ProcedureDef, ReducerDef, Visibility};
-use lightcone_types::{Identity, Timestamp};
+use lightcone_types::{cut_name, Identity, Timestamp};
 use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
 
 use crate::budget::{Charge, ClientBudget};
@@ -281,7 +281,7 @@ fn resolved_call(
             request_id,
             message,
             log,
-            function: name.to_owned(),
+            function: cut_name(name).into_owned(),
         },
     }
 }
@@ -304,7 +304,7 @@ fn resolved_procedure(
             request_id,
             message,
             log,
-            function: name.to_owned(),
+            function: cut_name(name).into_owned(),
         },
     }
 }
@@ -358,7 +358,7 @@ pub(crate) fn find_reducer<'m>(
         Some((id, reducer)) if is_owner || reducer.visibility != Visibility::Private => Ok((id, reducer)),
         _ => Err(CallRefusal {
             message: "no such reducer".to_owned(),
-            log: format!("External attempt to call nonexistent reducer \"{name}\" failed. Have you run `spacetime generate` recently?"),
+            log: format!("External attempt to call nonexistent reducer \"{}\" failed. Have you run `spacetime generate` recently?", cut_name(name)),
         }),
     }
 }
@@ -373,7 +373,7 @@ fn resolve_procedure(
     let Some((id, procedure)) = find_procedure(module, is_owner, name) else {
         return Err(CallRefusal {
             message: "No such procedure".to_owned(),
-            log: format!("External attempt to call nonexistent procedure \"{name}\" failed. Have you run `spacetime generate` recently?"),
+            log: format!("External attempt to call nonexistent procedure \"{}\" failed. Have you run `spacetime generate` recently?", cut_name(name)),
         });
     };
     match procedure.validate_args(args) {

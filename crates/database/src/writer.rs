@@ -294,6 +294,10 @@ impl Writer {
                 query_set_id,
             } => self.drop_subscription(connection, query_set_id),
             Item::Replace { program, reply } => {
+                // Whoever publishes has given up waiting, and was told that nothing changed.
+                if reply.is_closed() {
+                    return;
+                }
                 let result = self.replace(*program);
                 self.reply_when_durable(true, move |durable| {
                     let result = durable.map_err(UpdateError::Database).and(result);

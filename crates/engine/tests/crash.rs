@@ -181,8 +181,8 @@ fn run(seed: u64, lives: &[Life]) -> (SimStorage, Model) {
     for (kind, at, steps, end) in lives {
         let done = storage.counts();
         let mut faults = Faults {
-            short_reads: seed % 2 == 0,
-            short_writes: seed % 3 == 0,
+            short_reads: seed.is_multiple_of(2),
+            short_writes: seed.is_multiple_of(3),
             ..Faults::default()
         };
         match kind {

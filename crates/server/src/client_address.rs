@@ -72,6 +72,11 @@ impl ConnectionAddresses {
         }
     }
 
+    /// The other end of the connection.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
     /// Do the `x-forwarded-*` headers of this connection count?
     pub(crate) fn is_trusted_proxy(&self, trusted: &TrustedProxies) -> bool {
         trusted.contains(self.peer)
@@ -112,7 +117,6 @@ impl ConnectionAddresses {
 }
 
 /// What is counted as one client where something is bounded per address: an IPv6 client has a whole /64 network.
-#[allow(dead_code)] // The bounds per address use it.
 pub(crate) fn bounded_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -271,10 +271,20 @@ pub struct Limits {
     pub snapshot_log_bytes: u64,
     /// Snapshots that are kept; older ones are removed, with the log before them.
     pub snapshots_kept: usize,
+    /// Most bytes of one database's module logs; the oldest files go.
+    pub module_log_bytes_max: u64,
+    /// What one module may log on average; what is more is left out and counted.
+    pub module_log_bytes_per_second: u64,
+    /// All files of the server's own log; the oldest go.
+    pub server_log_bytes_max: u64,
+    /// What logs, publishes and snapshots leave free of the disk. `None`: 256 MiB, or an eighth of a disk of less than 2 GiB.
+    pub disk_reserve_bytes: Option<u64>,
     /// Largest WebSocket message a client may send, in bytes.
     pub message_bytes_max: usize,
     /// Most open TCP connections; more are answered 503.
     pub connections_max: usize,
+    /// Most open TCP connections of one address, other than this machine and trusted proxies; more are answered 503.
+    pub connections_per_address_max: usize,
     /// Most messages waiting for one slow client; one more ends its connection.
     pub outgoing_queue_length: usize,
     /// Largest module that may be published, in bytes.
@@ -283,12 +293,23 @@ pub struct Limits {
     pub buffered_bytes_max: usize,
     /// Most databases; creating one more is refused.
     pub databases_max: usize,
+    /// Most bytes that modules which are received, or wait for their turn to be published, may hold together.
+    pub upload_bytes_max: usize,
+    /// Most publishes that wait for their turn; more are answered 503.
+    pub publishes_waiting_max: usize,
+    /// The same of one owner; twice as many of one address.
+    pub publishes_waiting_per_owner_max: usize,
+    /// Modules that cannot be stopped and still run; while there are so many, publishes are answered 503.
+    pub loads_given_up_max: usize,
     /// Time a client has to send the head of a request, and to start the next one on a kept-alive connection.
     #[serde(deserialize_with = "crate::duration::deserialize")]
     pub header_timeout: Duration,
     /// Longest pause inside a request body, and of a client in taking its answer.
     #[serde(deserialize_with = "crate::duration::deserialize")]
     pub body_timeout: Duration,
+    /// Longest time of a whole request body that comes more slowly than 16 KiB a second.
+    #[serde(deserialize_with = "crate::duration::deserialize")]
+    pub body_total_timeout: Duration,
     /// Longest time one `call` or `sql` request waits for its answer.
     #[serde(deserialize_with = "crate::duration::deserialize")]
     pub request_timeout: Duration,
@@ -427,16 +448,26 @@ impl Default for Limits {
             log_queue_bytes_max: database.log_queue_bytes_max,
             snapshot_log_bytes: database.snapshot_log_bytes,
             snapshots_kept: database.snapshots_kept,
+            module_log_bytes_max: database.module_log_bytes_max,
+            module_log_bytes_per_second: database.module_log_bytes_per_second,
+            server_log_bytes_max: 256 << 20,
+            disk_reserve_bytes: None,
             call_ms_max: 10_000,
             memory_bytes_max: 1 << 30,
             message_bytes_max: 32 * 1024 * 1024,
             connections_max: 20_000,
+            connections_per_address_max: 1024,
             outgoing_queue_length: 16_384,
             program_bytes_max: 256 * 1024 * 1024,
             buffered_bytes_max: 1 << 30,
             databases_max: 10_000,
+            upload_bytes_max: 1 << 30,
+            publishes_waiting_max: 128,
+            publishes_waiting_per_owner_max: 16,
+            loads_given_up_max: lightcone_database::Loads::GIVEN_UP_MAX_DEFAULT,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
+            body_total_timeout: Duration::from_secs(60),
             request_timeout: Duration::from_secs(300),
         }
     }
@@ -552,6 +583,18 @@ impl Config {
                 config.limits.snapshot_log_bytes,
             ),
             ("limits.snapshots-kept", config.limits.snapshots_kept as u64),
+            (
+                "limits.module-log-bytes-max",
+                config.limits.module_log_bytes_max,
+            ),
+            (
+                "limits.module-log-bytes-per-second",
+                config.limits.module_log_bytes_per_second,
+            ),
+            (
+                "limits.server-log-bytes-max",
+                config.limits.server_log_bytes_max,
+            ),
             ("limits.memory-bytes-max", config.limits.memory_bytes_max),
             (
                 "limits.message-bytes-max",
@@ -560,6 +603,10 @@ impl Config {
             (
                 "limits.connections-max",
                 config.limits.connections_max as u64,
+            ),
+            (
+                "limits.connections-per-address-max",
+                config.limits.connections_per_address_max as u64,
             ),
             (
                 "limits.outgoing-queue-length",
@@ -574,6 +621,22 @@ impl Config {
                 config.limits.buffered_bytes_max as u64,
             ),
             ("limits.databases-max", config.limits.databases_max as u64),
+            (
+                "limits.upload-bytes-max",
+                config.limits.upload_bytes_max as u64,
+            ),
+            (
+                "limits.publishes-waiting-max",
+                config.limits.publishes_waiting_max as u64,
+            ),
+            (
+                "limits.publishes-waiting-per-owner-max",
+                config.limits.publishes_waiting_per_owner_max as u64,
+            ),
+            (
+                "limits.loads-given-up-max",
+                config.limits.loads_given_up_max as u64,
+            ),
             (
                 "websocket.incoming-queue-length",
                 config.websocket.incoming_queue_length as u64,
@@ -799,6 +862,7 @@ mod tests {
         assert!(full.wasm.procedure_instance_pool_size.take().is_some());
         assert!(full.v8.procedure_instance_pool_size.take().is_some());
         assert!(full.network.threads.take().is_some());
+        assert!(full.limits.disk_reserve_bytes.take().is_some());
         full.publish.owners.clear();
         assert_eq!(full.publish.allowed.take(), Some(PublishAllowed::Local));
         assert!(full.metrics.listen.take().is_some());

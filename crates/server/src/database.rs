@@ -5,9 +5,10 @@ use std::sync::Arc;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
-    DatabaseHandle, DatabaseOptions, DatabaseStats, HandlerReply, HostKind, HttpHeader, HttpMethod,
-    HttpRequest, HttpVersion, Limits, MessageBatch, Outgoing, OutgoingReceiver, RequestSender,
-    ShutdownReason, SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
+    DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply, HostKind,
+    HttpHeader, HttpMethod, HttpRequest, HttpVersion, Limits, LoadError, Loads, MessageBatch,
+    Outgoing, OutgoingReceiver, PreparedUpdate, RequestSender, ShutdownReason, SqlError,
+    SubmitError, UpdateError, CLIENT_BYTES_CEILING,
 };
 
 use crate::config::Config;
@@ -42,6 +43,8 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.log_preallocate = config.commitlog.preallocate_segments;
     limits.snapshot_log_bytes = config.limits.snapshot_log_bytes;
     limits.snapshots_kept = config.limits.snapshots_kept;
+    limits.module_log_bytes_max = config.limits.module_log_bytes_max;
+    limits.module_log_bytes_per_second = config.limits.module_log_bytes_per_second;
     limits.inbox_messages_max = config.websocket.incoming_queue_length;
     limits.outgoing_messages_max = config.limits.outgoing_queue_length;
     limits

@@ -1,28 +1,26 @@
 //! The databases that are running in this process: opened at their first use, each in its replica directory.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher as _;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::convert::Infallible;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
+use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
-use tokio::sync::{Mutex, MutexGuard};
 
 use crate::control::{ControlDb, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{
-    Commons, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, ShutdownReason,
+    Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, LoadError,
+    Loads, ShutdownReason,
 };
 use crate::metrics::DatabaseCounters;
+use crate::name_locks::{NameLock, NameLocks};
 
 /// A database that would not open is not tried again sooner.
 const RETRY_AFTER: Duration = Duration::from_secs(3);
 /// How long an ending database may take before its clients are left alone (06 §5.7).
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-const LOCKS: usize = 256;
-/// Most of a stored log that is read.
-const STORED_LOG_BYTES_MAX: u64 = 16 << 20;
 pub(crate) const PROGRAM_FILE: &str = "program";
 
 /// A running database and what the server counts about it.
@@ -30,6 +28,14 @@ pub(crate) const PROGRAM_FILE: &str = "program";
 pub(crate) struct Running {
     pub handle: DatabaseHandle,
     pub counters: Arc<DatabaseCounters>,
+}
+
+/// Why a database was not created.
+#[derive(Debug)]
+pub(crate) enum CreateError {
+    /// No more modules are loaded now.
+    Busy(String),
+    Failed(String),
 }
 
 /// Why a database does not run.
@@ -47,6 +53,13 @@ struct Open {
     databases: HashMap<Identity, Running>,
 }
 
+/// What all databases of a server share.
+pub(crate) struct ServerWide {
+    pub commons: Arc<Commons>,
+    pub loads: Arc<Loads>,
+    pub disk: Arc<DiskReserve>,
+}
+
 pub(crate) struct Databases {
     data_dir: DataDir,
     control: Arc<ControlDb>,
@@ -56,9 +69,12 @@ pub(crate) struct Databases {
     commons: Arc<Commons>,
     running: RwLock<Open>,
     failed: RwLock<HashMap<Identity, (Instant, String)>>,
-    /// Opening, publishing, resetting and deleting one database exclude each other. Databases share a lock by chance.
-    locks: Vec<Mutex<()>>,
-    hasher: std::collections::hash_map::RandomState,
+    /// Opening, deleting and putting a database into place exclude each other. Nobody loads a new program under this lock.
+    locks: NameLocks,
+    /// Updates of one database exclude each other.
+    update_locks: NameLocks,
+    loads: Arc<Loads>,
+    disk: Arc<DiskReserve>,
 }
 
 impl HostType {
@@ -77,7 +93,11 @@ impl Databases {
         in_memory: bool,
         engines: Engines,
         limits: Limits,
-        commons: Arc<Commons>,
+        ServerWide {
+            commons,
+            loads,
+            disk,
+        }: ServerWide,
     ) -> Databases {
         Databases {
             data_dir,
@@ -88,8 +108,10 @@ impl Databases {
             commons,
             running: RwLock::default(),
             failed: RwLock::default(),
-            locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
-            hasher: std::collections::hash_map::RandomState::new(),
+            locks: NameLocks::default(),
+            update_locks: NameLocks::default(),
+            loads,
+            disk,
         }
     }
 
@@ -98,10 +120,24 @@ impl Databases {
         self.commons.clients_bytes()
     }
 
-    /// Keeps every other change of this database out.
-    pub(crate) async fn lock(&self, identity: &Identity) -> MutexGuard<'_, ()> {
-        let index = self.hasher.hash_one(identity) as usize % LOCKS;
-        self.locks[index].lock().await
+    /// Keeps every other change of this database out. Hold it shortly: module code that is not stored yet never runs under it.
+    pub(crate) async fn lock(&self, identity: &Identity) -> NameLock {
+        self.locks.lock(identity).await
+    }
+
+    /// Keeps other updates of this database out, and nothing else.
+    pub(crate) async fn lock_updates(&self, identity: &Identity) -> NameLock {
+        self.update_locks.lock(identity).await
+    }
+
+    /// What publishes leave free of the disk.
+    pub(crate) fn disk(&self) -> &DiskReserve {
+        &self.disk
+    }
+
+    /// The threads that load modules.
+    pub(crate) fn loads(&self) -> &Arc<Loads> {
+        &self.loads
     }
 
     /// The database, unless it is not open or failed; a failed one is opened again from its log.
@@ -194,12 +230,24 @@ impl Databases {
         &self,
         record: &DatabaseRecord,
         program: Arc<[u8]>,
-    ) -> Result<DatabaseHandle, String> {
+    ) -> Result<DatabaseHandle, CreateError> {
         let options = self.options(record);
         let kind = record.host_type.kind();
         let directory = options.directory.clone();
         let kept = self.in_memory.then(|| program.clone());
-        let created = blocking(move || DatabaseHandle::create(options, program, kind)).await;
+        let created = blocking(move || {
+            Ok::<_, Infallible>(match DatabaseHandle::create(options, program, kind) {
+                Ok(handle) => Ok(handle),
+                Err(DatabaseError::Load(
+                    error @ (LoadError::TooMany(_) | LoadError::Stopping | LoadError::NoThread(_)),
+                )) => Err(CreateError::Busy(error.to_string())),
+                Err(error) => Err(CreateError::Failed(crate::http::error_chain(&error))),
+            })
+        });
+        let created = created
+            .await
+            .map_err(CreateError::Failed)
+            .and_then(|made| made);
         if let (Ok(_), Some(program)) = (&created, kept) {
             self.keep_program(record, program).await;
         }
@@ -233,23 +281,11 @@ impl Databases {
         record: &DatabaseRecord,
         num_lines: Option<u32>,
     ) -> Option<Vec<u8>> {
-        let directory = self.data_dir.replica(record.replica_id).join("module_logs");
-        let read = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<u8>> {
-            let files = std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
-            let newest = files
-                .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-                .max();
-            let mut file = std::fs::File::open(newest.ok_or(std::io::ErrorKind::NotFound)?)?;
-            let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(STORED_LOG_BYTES_MAX)))?;
-            let mut text = Vec::new();
-            file.take(STORED_LOG_BYTES_MAX).read_to_end(&mut text)?;
-            Ok(text)
+        let directory = self.data_dir.replica(record.replica_id);
+        let read = tokio::task::spawn_blocking(move || {
+            lightcone_database::ModuleLog::stored_tail(&directory, num_lines)
         });
-        let text = read.await.ok()?.ok()?;
-        let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
-        let count = num_lines.map_or(lines.len(), |count| count.max(1) as usize);
-        Some(lines[lines.len().saturating_sub(count)..].concat())
+        read.await.ok()?
     }
 
     /// Makes a created database the running one.
@@ -328,6 +364,12 @@ impl Databases {
         let _ = self.get_locked(&record).await;
     }
 
+    /// Ends a created database that did not become the running one, and removes its files.
+    pub(crate) async fn discard(&self, record: &DatabaseRecord, handle: DatabaseHandle) {
+        end(&record.identity, handle, ShutdownReason::Deleted).await;
+        remove_directory(self.data_dir.replica(record.replica_id)).await;
+    }
+
     /// Ends a database and removes the files of its replica.
     pub(crate) async fn remove(&self, record: &DatabaseRecord) {
         let running = write(&self.running).databases.remove(&record.identity);
@@ -340,6 +382,7 @@ impl Databases {
 
     /// Ends every database, all at once.
     pub(crate) async fn shutdown(&self) {
+        self.loads.stop();
         let open = Open {
             closed: true,
             databases: HashMap::new(),
@@ -364,6 +407,8 @@ impl Databases {
             engines: self.engines.clone(),
             commons: self.commons.clone(),
             storage: lightcone_database::disk(),
+            loads: self.loads.clone(),
+            disk: self.disk.clone(),
         }
     }
 }

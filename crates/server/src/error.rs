@@ -80,7 +80,7 @@ pub enum Error {
     )]
     PrivateKeyMode { path: PathBuf, mode: u32 },
 
-    #[error("control database: {0} [LC0106]")]
+    #[error("{0}")]
     Control(#[from] crate::control::ControlError),
 
     #[error("cannot listen on {address}: {source} [LC0107]")]

@@ -30,6 +30,11 @@ pub fn fuzz_text(text: &str) {
     let _ = crate::auth::inspect_unverified(text);
 }
 
+/// A record of the control database's journal: a state, or refused; never a panic.
+pub fn fuzz_control_record(data: &[u8]) {
+    crate::control::check_record_for_fuzzing(data);
+}
+
 #[cfg(test)]
 mod tests {
     proptest::proptest! {

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address_counts;
 pub mod auth;
 mod budget;
 mod client_address;
@@ -27,10 +28,12 @@ mod io;
 mod keeper;
 mod memory;
 mod metrics;
+mod name_locks;
 mod names;
 mod orphans;
 mod outgoing_http;
 mod private_files;
+mod publishing;
 mod server;
 mod state;
 mod ws;

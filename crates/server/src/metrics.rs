@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lightcone_types::Identity;
 
 use crate::database::DatabaseStats;
-use crate::databases::Running;
+use crate::databases::Databases;
 
 /// What the server counts about one database.
 #[derive(Default)]
@@ -88,11 +88,9 @@ impl Text {
 }
 
 /// The exposition of everything.
-pub(crate) fn render(
-    server: &ServerCounters,
-    clients_bytes: usize,
-    databases: &[(Identity, Running)],
-) -> String {
+pub(crate) fn render(server: &ServerCounters, all: &Databases) -> String {
+    let databases = &all.all_running();
+    let clients_bytes = all.clients_bytes();
     use Kind::{Counter, Gauge};
     let mut text = Text(String::new());
     let one = |value: &AtomicU64| std::iter::once((String::new(), value.load(Relaxed)));
@@ -114,6 +112,33 @@ pub(crate) fn render(
         "TCP connections answered 503 because there were too many.",
         one(&server.connections_refused),
     );
+    let single = |value: u64| std::iter::once((String::new(), value));
+    text.family(
+        Gauge,
+        "lightcone_loads_given_up",
+        "Modules that cannot be stopped and still run.",
+        single(all.loads().given_up() as u64),
+    );
+    text.family(
+        Counter,
+        "lightcone_loads_given_up_total",
+        "Modules that could not be stopped.",
+        single(all.loads().given_up_total()),
+    );
+    if let Some((free, kept)) = all.disk().space() {
+        text.family(
+            Gauge,
+            "lightcone_disk_free_bytes",
+            "Free bytes of the disk of the data directory.",
+            single(free),
+        );
+        text.family(
+            Gauge,
+            "lightcone_disk_reserve_bytes",
+            "What logs, publishes and snapshots leave free.",
+            single(kept),
+        );
+    }
 
     text.family(
         Gauge,

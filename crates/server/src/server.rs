@@ -12,22 +12,25 @@ use axum::Router;
 use hyper::service::{service_fn, Service as _};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use lightcone_storage::DiskReserve;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::address_counts::{self, AddressCounts};
 use crate::auth::{Authority, KeyPair, KeyPaths};
 use crate::budget::ByteBudget;
 use crate::client_address::ConnectionAddresses;
 use crate::config::{Config, PublishAllowed};
 use crate::control::ControlDb;
 use crate::data_dir::DataDir;
-use crate::database::Engines;
-use crate::databases::Databases;
+use crate::database::{Engines, Loads};
+use crate::databases::{Databases, ServerWide};
 use crate::descriptors::Descriptors;
 use crate::error::Error;
 use crate::io::StallGuard;
 use crate::metrics::{add, ServerCounters};
+use crate::publishing::{Publishing, WaitingMax};
 use crate::state::ServerState;
 
 /// How long open connections may take to end after the databases have ended, and then what is left of their tasks.
@@ -180,6 +183,9 @@ impl ServerHandle {
         self.stop.send_replace(Stage::Stopping);
         let _ = self.accepting.await;
         self.state.databases.shutdown().await;
+        // It syncs, which may take long on a busy disk: not while others wait for closed files.
+        let control = self.state.control.clone();
+        let _ = tokio::task::spawn_blocking(move || control.close()).await;
         let drained = async {
             while self.state.counters.connections_open.load(Relaxed) > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -243,7 +249,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             .spawn(move || crate::orphans::remove(orphans));
     }
     let limits = crate::database::limits(&config);
-    let commons = crate::database::commons(&config);
+    let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
     Ok(ServerState {
         authority: Authority::new(keys, &config.auth)?,
         databases: Databases::new(
@@ -252,7 +258,11 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             options.in_memory,
             options.engines,
             limits,
-            commons,
+            ServerWide {
+                commons: crate::database::commons(&config),
+                loads: Arc::new(Loads::new(config.limits.loads_given_up_max)),
+                disk: Arc::new(disk),
+            },
         ),
         open: control.open_token(),
         control,
@@ -260,8 +270,13 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
         counters: ServerCounters::default(),
         descriptors: Descriptors::raise(),
         buffered_bytes: ByteBudget::new(config.limits.buffered_bytes_max),
-        compiling: tokio::sync::Semaphore::new(
-            std::thread::available_parallelism().map_or(1, |count| count.get()),
+        upload_bytes: ByteBudget::new(config.limits.upload_bytes_max),
+        publishing: Publishing::new(
+            std::thread::available_parallelism().map_or(1, usize::from),
+            WaitingMax {
+                all: config.limits.publishes_waiting_max,
+                per_owner: config.limits.publishes_waiting_per_owner_max,
+            },
         ),
         config,
     })
@@ -270,7 +285,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
 /// Counts a TCP connection from its acceptance to its end, upgraded or not.
 #[derive(Clone)]
 pub(crate) struct ConnectionSlot {
-    _counted: Arc<Counted>,
+    _counted: Arc<(Counted, address_counts::Counted)>,
     /// Tells when the server has stopped waiting.
     stopping: watch::Receiver<Stage>,
 }
@@ -304,6 +319,7 @@ async fn accept(
         .local_addr()
         .is_ok_and(|address| address.ip().to_canonical().is_loopback());
     let mut pause = ACCEPT_PAUSE_MIN;
+    let addresses = AddressCounts::new(state.config.limits.connections_per_address_max);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -330,15 +346,20 @@ async fn accept(
         if state.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
             state.counters.connections_open.fetch_sub(1, Relaxed);
             add(&state.counters.connections_refused, 1);
-            refuse(
-                &stream,
-                "the server has as many connections as limits.connections-max allows [LC0116]",
-            );
+            refuse(&stream, TOO_MANY_CONNECTIONS);
             continue;
         }
+        let counted = Counted(state.clone());
+        let peer = ConnectionAddresses::new(peer.ip(), on_loopback);
+        let is_proxy = peer.is_trusted_proxy(&state.config.network.trusted_proxies);
+        let Some(of_address) = addresses.enter(peer.peer(), is_proxy) else {
+            add(&state.counters.connections_refused, 1);
+            refuse(&stream, TOO_MANY_OF_ADDRESS);
+            continue;
+        };
         add(&state.counters.connections_accepted, 1);
         let slot = ConnectionSlot {
-            _counted: Arc::new(Counted(state.clone())),
+            _counted: Arc::new((counted, of_address)),
             stopping: stopping.clone(),
         };
         if let Err(error) = stream.set_nodelay(true) {
@@ -349,10 +370,15 @@ async fn accept(
             router.clone(),
             state.clone(),
             slot,
-            ConnectionAddresses::new(peer.ip(), on_loopback),
+            peer,
         ));
     }
 }
+
+const TOO_MANY_CONNECTIONS: &str =
+    "the server has as many connections as limits.connections-max allows [LC0116]";
+const TOO_MANY_OF_ADDRESS: &str =
+    "your address has as many connections as limits.connections-per-address-max allows; close some [LC0126]";
 
 /// Never waits: the answer fits into the socket's buffer or is lost.
 fn refuse(stream: &TcpStream, body: &str) {

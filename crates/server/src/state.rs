@@ -5,15 +5,27 @@ use std::sync::Arc;
 use lightcone_types::Identity;
 
 use crate::auth::Authority;
-use crate::budget::ByteBudget;
+use crate::budget::{ByteBudget, Charge};
 use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
 use crate::databases::Databases;
 use crate::descriptors::Descriptors;
-use crate::http::body::Buffered;
+use crate::http::body::{Buffered, Pace};
 use crate::http::Failure;
 use crate::metrics::ServerCounters;
 use crate::names::NameOrIdentity;
+use crate::publishing::{Publisher, Publishing, Turn};
+
+/// When what a full disk refused may be tried again.
+const DISK_RETRY_SECONDS: u64 = 60;
+/// When a refused publish may be tried again.
+const PUBLISH_RETRY_SECONDS: u64 = 10;
+
+/// An uploaded module. It counts against `limits.upload-bytes-max` until it is published: many may wait for their turn.
+pub(crate) struct Upload {
+    pub program: Arc<[u8]>,
+    _charge: Charge,
+}
 
 pub(crate) struct ServerState {
     pub authority: Authority,
@@ -25,8 +37,10 @@ pub(crate) struct ServerState {
     pub counters: ServerCounters,
     pub descriptors: Descriptors,
     pub buffered_bytes: Arc<ByteBudget>,
-    /// Modules are compiled by so many requests at once as there are CPUs.
-    pub compiling: tokio::sync::Semaphore,
+    /// Apart from the others: modules are large, and wait.
+    pub upload_bytes: Arc<ByteBudget>,
+    /// Whose turn it is to publish.
+    pub publishing: Arc<Publishing>,
     /// The last field, so that it goes when all files are closed.
     pub open: Arc<()>,
 }
@@ -60,32 +74,55 @@ impl ServerState {
     ) -> Result<(DatabaseRecord, Buffered), Failure> {
         let limits = &self.config.limits;
         let record = self.record(path)?;
+        let budget = match bytes_max {
+            Some(_) => &self.buffered_bytes,
+            None => &self.upload_bytes,
+        };
         let body = crate::http::body::read(
             body,
             bytes_max.unwrap_or(limits.program_bytes_max),
-            limits.body_timeout,
-            &self.buffered_bytes,
+            Pace::of(limits),
+            budget,
         );
         Ok((record, body.await?))
     }
 
     /// The body of a request that uploads a module.
-    pub(crate) async fn read_program(&self, body: axum::body::Body) -> Result<Arc<[u8]>, Failure> {
+    pub(crate) async fn read_program(&self, body: axum::body::Body) -> Result<Upload, Failure> {
         let limits = &self.config.limits;
         let program = crate::http::body::read(
             body,
             limits.program_bytes_max,
-            limits.body_timeout,
-            &self.buffered_bytes,
+            Pace::of(limits),
+            &self.upload_bytes,
         );
-        let program = program.await?;
-        Ok(Arc::from(&program[..]))
+        let (program, charge) = program.await?.into_parts();
+        Ok(Upload {
+            program: Arc::from(&program[..]),
+            _charge: charge,
+        })
     }
 
-    /// Waits for the turn to compile a module.
-    pub(crate) async fn compile_permit(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        // Never closed, so there always is one.
-        self.compiling.acquire().await.ok()
+    /// Refuses what can wait while the disk has only its reserve left.
+    pub(crate) fn check_disk(&self, bytes: u64) -> Result<(), Failure> {
+        if self.databases.disk().has_room_for(bytes) {
+            return Ok(());
+        }
+        let text = "the disk is nearly full, and what is left is kept for running databases; free some space and try again [LC0125]";
+        Err(Failure::busy_for(DISK_RETRY_SECONDS, text))
+    }
+
+    /// Waits for the turn to load a module.
+    pub(crate) async fn publish_turn(&self, publisher: Publisher) -> Result<Turn, Failure> {
+        let busy = |text: String| Failure::busy_for(PUBLISH_RETRY_SECONDS, text);
+        let check = || self.databases.loads().check();
+        check().map_err(|error| busy(error.to_string()))?;
+        self.check_disk(0)?;
+        let turn = self.publishing.turn(publisher).await;
+        let turn = turn.map_err(|full| busy(full.to_string()))?;
+        // Others may have been given up while this one waited.
+        check().map_err(|error| busy(error.to_string()))?;
+        Ok(turn)
     }
 
     /// Runs a change of the control database, which waits for the disk, outside the async threads.

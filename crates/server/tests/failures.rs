@@ -45,8 +45,14 @@ struct FaultyFile {
 }
 
 impl Storage for FaultyDisk {
-    fn create_directory(&self, directory: &Path) -> io::Result<()> {
-        self.0.create_directory(directory)
+    fn is_directory(&self, path: &Path) -> io::Result<bool> {
+        self.0.is_directory(path)
+    }
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        self.0.make_directory(directory)
+    }
+    fn remove_directory(&self, directory: &Path) -> io::Result<()> {
+        self.0.remove_directory(directory)
     }
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
         self.0.list(directory)
@@ -125,6 +131,8 @@ fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
         engines: common::fake::engines(),
         commons: Commons::new(1 << 30, 2),
         storage: Arc::new(FaultyDisk(disk(), faults.clone())),
+        loads: Arc::default(),
+        disk: Arc::default(),
     };
     (options, faults)
 }

@@ -222,6 +222,41 @@ async fn slow_clients_are_cut_off() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
+/// A byte now and then is not for ever; a body that comes fast enough may take its time.
+#[tokio::test]
+async fn slow_bodies_have_a_deadline() {
+    let text = "[limits]\nbody-timeout = \"10s\"\nbody-total-timeout = \"300ms\"";
+    let server = TestServer::start_with(config(text)).await;
+    let send = |part: &'static [u8], pause_ms| {
+        let address = server.address;
+        async move {
+            let mut stream = tokio::net::TcpStream::connect(address)
+                .await
+                .expect("connect");
+            let length = 40 * part.len();
+            let start = format!(
+                "POST /v1/database HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            );
+            stream.write_all(start.as_bytes()).await.expect("write");
+            for _ in 0..40 {
+                // The server may have answered and closed already.
+                let _ = stream.write_all(part).await;
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            }
+            let mut answer = String::new();
+            let end = stream.read_to_string(&mut answer);
+            let ended = tokio::time::timeout(Duration::from_secs(30), end).await;
+            let _ = ended.expect("the server answers");
+            answer
+        }
+    };
+    let answer = send(b"x", 20).await;
+    assert!(answer.is_empty() || answer.contains("LC0110"), "{answer}");
+    static PART: [u8; 64 << 10] = [0; 64 << 10];
+    let answer = send(&PART, 20).await;
+    assert!(!answer.is_empty() && !answer.contains("LC0110"), "{answer}");
+}
+
 /// Sends a body of 1 MB in parts, and returns the answer. Fails if the server ends the connection before.
 async fn answer_to_a_long_body(server: &TestServer, request_line: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(server.address)

@@ -8,9 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod disk;
+mod log_files;
+mod reserve;
 pub mod sim;
 
 pub use disk::DiskStorage;
+pub use log_files::{has_log_files, log_tail, LogFiles, NotWritten};
+pub use reserve::DiskReserve;
 
 use std::any::Any;
 use std::io::{self, IoSlice};

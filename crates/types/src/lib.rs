@@ -11,6 +11,7 @@ mod algebraic_type;
 mod algebraic_value;
 pub mod bsatn;
 mod connection_id;
+mod cut;
 pub mod fuzzing;
 mod hash;
 mod hex;
@@ -30,6 +31,7 @@ pub use algebraic_type::{
 pub use algebraic_value::AlgebraicValue;
 pub use bsatn::{Decode, DecodeError, Encode, Reader};
 pub use connection_id::ConnectionId;
+pub use cut::{cut, cut_name, SHOWN_NAME_BYTES_MAX};
 pub use ethnum::{I256, U256};
 pub use hash::{view_args_hash, Hash};
 pub use hex::{encode as hex_encode, HexError};

@@ -1,6 +1,7 @@
 //! The server program `spacetimedb-standalone` (07 §11): its command line.
 
 mod extract_schema;
+mod log_rate;
 mod logging;
 mod ports;
 mod repair;

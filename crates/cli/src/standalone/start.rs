@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_host::ModuleEngine;
 use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
@@ -16,6 +17,8 @@ use super::scheduling;
 use crate::error::{Error, Result};
 use crate::prompt;
 
+/// How long threads that still work may take after everything is on the disk.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Where the server listens unless told otherwise: on this machine only.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:3000";
 
@@ -115,13 +118,16 @@ pub fn run(args: Args) -> Result<()> {
         .thread_name("network")
         .build()
         .map_err(|e| Error::caused("LC0620", "cannot start the asynchronous runtime", e))?;
-    runtime.block_on(async {
+    let result: Result<()> = runtime.block_on(async {
         let handle = Server::bind(options).await.map_err(starting)?;
         stop_signal().await;
         tracing::info!("stopping");
         handle.shutdown().await;
         Ok(())
-    })
+    });
+    // Databases are on the disk. Whatever still blocks a thread, like a module that cannot be stopped, is not waited for.
+    runtime.shutdown_timeout(STOP_TIMEOUT);
+    result
 }
 
 /// The server's errors carry their own code and advice.

@@ -14,6 +14,9 @@ use crate::fanout::{Event, Message};
 use crate::handle::Shared;
 use crate::module::{Module, Program};
 
+/// A snapshot for which the disk has no room is tried again after this share of the log that makes one due.
+const SNAPSHOT_DELAY_SHARE: u64 = 16;
+
 impl Writer {
     /// Swaps the program for one with the same schema. Clients and subscriptions stay (02 §14.1).
     pub(super) fn replace(&mut self, program: Program) -> Result<(), UpdateError> {
@@ -64,6 +67,12 @@ impl Writer {
         if log_bytes.saturating_sub(self.state.log_bytes_at_snapshot) < limits.snapshot_log_bytes {
             return;
         }
+        // A snapshot can wait; the log needs what is left of the disk.
+        if !self.shared.options.disk.has_room_for(0) {
+            self.state.log_bytes_at_snapshot += limits.snapshot_log_bytes / SNAPSHOT_DELAY_SHARE;
+            tracing::warn!(database = %self.shared.options.identity, "no snapshot is written: the disk has only its reserve left [LC0125]");
+            return;
+        }
         self.state.snapshot_running = true;
         let snapshot = self.datastore().snapshot();
         let (shared, next_offset) = (self.shared.clone(), self.next_offset);
@@ -93,6 +102,7 @@ impl Writer {
             None => (1001, "module exited".to_owned(), None),
         };
         self.end_round();
+        self.shared.log.flush();
         self.shared.forget_log();
         let committer = sole_owner(self.committer);
         match committer.shutdown() {

@@ -68,6 +68,8 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
         },
         commons: Commons::new(1 << 30, 2),
         storage: lightcone_database::disk(),
+        loads: Arc::default(),
+        disk: Arc::default(),
     }
 }
 

@@ -13,13 +13,18 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
+use tokio::time::{timeout_at, Instant};
 
 use super::reply::Failure;
 use crate::budget::{ByteBudget, Charge};
+use crate::config::Limits;
 use crate::state::ServerState;
 
 /// Limit for every body but a module.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// A body that comes at least so fast may take as long as it takes.
+const BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
 /// So much of a refused body is still taken: a client that is cut off while it sends does not see the answer.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -28,13 +33,18 @@ const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Buffered {
     bytes: Bytes,
-    _charge: Charge,
+    charge: Charge,
 }
 
 impl Buffered {
     /// The same bytes, for somebody who keeps this beside them.
     pub(crate) fn shared(&self) -> Bytes {
         self.bytes.clone()
+    }
+
+    /// The bytes, and what they count against.
+    pub(crate) fn into_parts(self) -> (Bytes, Charge) {
+        (self.bytes, self.charge)
     }
 }
 
@@ -46,18 +56,48 @@ impl std::ops::Deref for Buffered {
     }
 }
 
+/// How slowly a body may come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Longest pause.
+    pub pause_max: Duration,
+    /// Longest time in all, for a body that comes more slowly than [`BYTES_PER_SECOND_MIN`].
+    pub total_max: Duration,
+}
+
+impl Pace {
+    pub(crate) fn of(limits: &Limits) -> Pace {
+        Pace {
+            pause_max: limits.body_timeout,
+            total_max: limits.body_total_timeout,
+        }
+    }
+
+    /// When the next part must be there.
+    fn deadline(&self, started: Instant, received: usize) -> Instant {
+        let earned = Duration::from_secs(received as u64 / BYTES_PER_SECOND_MIN);
+        let total = started.checked_add(self.total_max.saturating_add(earned));
+        let pause = Instant::now().checked_add(self.pause_max);
+        // A configured time beyond all clocks is none.
+        let never = || Instant::now() + Duration::from_secs(365 * 86_400);
+        let nearest = [total, pause].into_iter().flatten().min();
+        nearest.unwrap_or_else(never)
+    }
+}
+
 /// Reads a whole body.
 pub(crate) async fn read(
     mut body: Body,
     bytes_max: usize,
-    pause_max: Duration,
+    pace: Pace,
     budget: &Arc<ByteBudget>,
 ) -> Result<Buffered, Failure> {
+    let started = Instant::now();
     let mut charge = Charge::none(budget);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     let mut length = 0;
-    while let Some(frame) = tokio::time::timeout(pause_max, body.frame())
+    while let Some(frame) = timeout_at(pace.deadline(started, length), body.frame())
         .await
         .map_err(|_| stalled())?
     {
@@ -95,10 +135,7 @@ pub(crate) async fn read(
     } else {
         rest.freeze()
     };
-    Ok(Buffered {
-        bytes,
-        _charge: charge,
-    })
+    Ok(Buffered { bytes, charge })
 }
 
 /// Reads what is left of a body before the answer goes out: a connection that is closed while the client sends may cost the
@@ -121,14 +158,15 @@ pub(crate) async fn drain_rest(
     let body = Body::new(rest.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
     if !asks_first || rest.received().is_begun {
-        drain(rest, DRAIN_BYTES_MAX, state.config.limits.body_timeout).await;
+        drain(rest, DRAIN_BYTES_MAX, Pace::of(&state.config.limits)).await;
     }
     response
 }
 
-async fn drain(mut body: Rest, bytes_max: usize, pause_max: Duration) {
+async fn drain(mut body: Rest, bytes_max: usize, pace: Pace) {
+    let started = Instant::now();
     let mut length = 0;
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(pause_max, body.frame()).await {
+    while let Ok(Some(Ok(frame))) = timeout_at(pace.deadline(started, length), body.frame()).await {
         length += frame.data_ref().map_or(0, Bytes::len);
         if length > bytes_max {
             return;
@@ -177,6 +215,6 @@ impl HttpBody for Rest {
 fn stalled() -> Failure {
     Failure::text(
         StatusCode::REQUEST_TIMEOUT,
-        "Failed to buffer the request body: the client stopped sending [LC0110]",
+        "Failed to buffer the request body: the client stopped sending, or sends too slowly [LC0110]",
     )
 }

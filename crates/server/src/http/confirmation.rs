@@ -6,9 +6,8 @@ use std::time::Duration;
 
 pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(300);
-/// Loading a program is bounded by `limits.load-ms-max`, compiling it only by its size: this bounds both, and the wait
-/// for a writer that has much to do.
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(300);
+/// The wait for a writer that has much to do, or never comes to it.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look whether the new program is in place; small next to any time that a client may ask for.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 

@@ -58,13 +58,7 @@ fn presents(headers: &axum::http::HeaderMap, token: &str) -> bool {
 /// The metrics for whoever asks: on the listener `metrics.listen`.
 pub(super) async fn open_metrics(State(state): State<Arc<ServerState>>) -> Reply {
     // Looks at every database.
-    let render = move || {
-        crate::metrics::render(
-            &state.counters,
-            state.databases.clients_bytes(),
-            &state.databases.all_running(),
-        )
-    };
+    let render = move || crate::metrics::render(&state.counters, &state.databases);
     let text = tokio::task::spawn_blocking(render).await;
     Ok(reply::text(text.map_err(|_| super::publish::stopped())?))
 }

@@ -18,15 +18,20 @@ use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
+use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{DatabaseRecord, HostType, Registration};
-use crate::database::UpdateError;
+use crate::database::{PreparedUpdate, UpdateError};
+use crate::databases::{CreateError, Running};
 use crate::duration::parse_duration;
 use crate::names::{DatabaseName, NameOrIdentity};
-use crate::state::ServerState;
+use crate::publishing::{Publisher, Turn};
+use crate::state::{ServerState, Upload};
 
 const REPLICAS_MAX: u64 = 255;
+/// How often a publish begins anew because the database came or went meanwhile.
+const RACES_MAX: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
@@ -169,7 +174,7 @@ pub(super) async fn create(
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
-    let program = state.read_program(request_body).await?;
+    let upload = state.read_program(request_body).await?;
     if parameters.clear {
         return Err(Failure::bad_request(
             "Clear database requires database name or identity",
@@ -177,7 +182,9 @@ pub(super) async fn create(
     }
     creation_guard(&state, &caller, &client)?;
     let identity = state.authority.mint_anonymous()?.identity;
-    create_or_update(state, caller, client, parameters, None, identity, program).await
+    let turn = state.publish_turn(publisher(&caller, &client)).await?;
+    let by = (caller, client);
+    create_or_update(state, by, parameters, None, identity, upload, turn).await
 }
 
 /// PUT `/v1/database/:n`.
@@ -190,7 +197,7 @@ pub(super) async fn publish(
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
-    let program = state.read_program(request_body).await?;
+    let upload = state.read_program(request_body).await?;
     let known = match &path {
         NameOrIdentity::Identity(identity) => Some(*identity),
         NameOrIdentity::Name(name) => state.control.resolve(name.as_str())?,
@@ -210,20 +217,32 @@ pub(super) async fn publish(
             own_publish_guard(&state, &caller)?;
             let identity = reset_database(
                 &state,
-                &caller,
+                (&caller, &client),
                 record.identity,
                 parameters.host_type,
-                program,
+                upload.program.clone(),
             )
             .await?;
             return Ok(success(path.name(), &identity, "updated"));
         }
     }
+    // First of all: a publish that finds no place takes no name and no lock.
+    let record = known
+        .map(|identity| state.control.database(&identity))
+        .transpose()?
+        .flatten();
+    match &record {
+        Some(record) => {
+            require_owner(record, &caller, Action::Update)?;
+            own_publish_guard(&state, &caller)?;
+        }
+        None => creation_guard(&state, &caller, &client)?,
+    }
+    let turn = state.publish_turn(publisher(&caller, &client)).await?;
     let identity = match (known, &path) {
         (Some(identity), _) => identity,
         (None, NameOrIdentity::Identity(identity)) => *identity,
         (None, NameOrIdentity::Name(name)) => {
-            creation_guard(&state, &caller, &client)?;
             let name = registrable(name.clone())?;
             let identity = state.authority.mint_anonymous()?.identity;
             let (registered, owner) = (name.clone(), caller.identity);
@@ -243,24 +262,31 @@ pub(super) async fn publish(
     };
     create_or_update(
         state,
-        caller,
-        client,
+        (caller, client),
         parameters,
         path.name().cloned(),
         identity,
-        program,
+        upload,
+        turn,
     )
     .await
 }
 
+fn publisher(caller: &Caller, client: &Client) -> Publisher {
+    Publisher {
+        owner: caller.identity,
+        address: counted_as(client.address),
+    }
+}
+
 async fn create_or_update(
     state: Arc<ServerState>,
-    caller: Caller,
-    client: Client,
+    (caller, client): (Caller, Client),
     parameters: Parameters,
     name: Option<DatabaseName>,
     identity: Identity,
-    program: Arc<[u8]>,
+    upload: Upload,
+    turn: Turn,
 ) -> Reply {
     parameters.check_ignored(&state)?;
     if parameters.policy == Policy::BreakClients && parameters.migration_token.is_none() {
@@ -270,44 +296,89 @@ async fn create_or_update(
     }
     // Detached: a client that goes away leaves no half-made database.
     let task = tokio::spawn(async move {
-        let _lock = state.databases.lock(&identity).await;
-        let op = match state.control.database(&identity)? {
-            Some(record) => {
+        let _turn = turn;
+        // The database may come or go while a module is loaded, since nothing is locked meanwhile.
+        for _ in 0..RACES_MAX {
+            let program = upload.program.clone();
+            if let Some(record) = state.control.database(&identity)? {
                 require_owner(&record, &caller, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
                 update_database(&state, record, &parameters, program).await?;
-                "updated"
+                return Ok(success(name.as_ref(), &identity, "updated"));
             }
-            None => {
-                creation_guard(&state, &caller, &client)?;
-                create_database(
-                    &state,
-                    &caller,
-                    identity,
-                    name.as_ref(),
-                    parameters.host_type,
-                    program,
-                )
-                .await?;
-                "created"
+            creation_guard(&state, &caller, &client)?;
+            let new = NewDatabase {
+                identity,
+                name: name.as_ref(),
+                host_type: parameters.host_type,
+                program,
+            };
+            if create_database(&state, &caller, new).await? {
+                return Ok(success(name.as_ref(), &identity, "created"));
             }
-        };
-        Ok(success(name.as_ref(), &identity, op))
+        }
+        let text = "others publish and delete this database at the same time; try again [LC0123]";
+        Err(Failure::busy_for(1, text))
     });
     task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+struct NewDatabase<'a> {
+    identity: Identity,
+    name: Option<&'a DatabaseName>,
+    host_type: HostType,
+    program: Arc<[u8]>,
 }
 
 pub(super) fn stopped() -> Failure {
     Failure::internal("the operation stopped; see the server's log [LC0120]")
 }
 
+/// False if somebody else has created it in the meantime.
 async fn create_database(
     state: &ServerState,
     caller: &Caller,
-    identity: Identity,
+    new: NewDatabase<'_>,
+) -> Result<bool, Failure> {
+    let identity = new.identity;
+    may_create(state, caller, new.name)?;
+    let record = DatabaseRecord {
+        id: 0,
+        identity,
+        owner: caller.identity,
+        host_type: new.host_type,
+        initial_program: Hash::keccak256(&new.program),
+        replica_id: state.control(|control| control.next_replica_id()).await?,
+    };
+    // Without a lock: nobody knows this replica yet.
+    let handle = state.databases.create(&record, new.program).await?;
+    let _lock = state.databases.lock(&identity).await;
+    let allowed = may_create(state, caller, new.name);
+    if allowed.is_err() || state.control.database(&identity)?.is_some() {
+        state.databases.discard(&record, handle).await;
+        return allowed.map(|()| false);
+    }
+    let inserted = record.clone();
+    let inserted = match state
+        .control(move |control| control.insert_database(inserted))
+        .await
+    {
+        Ok(inserted) => inserted,
+        Err(failure) => {
+            state.databases.discard(&record, handle).await;
+            return Err(failure);
+        }
+    };
+    state.databases.insert(inserted.identity, handle);
+    tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
+    Ok(true)
+}
+
+/// Is there room for one more database, and is its name the caller's?
+fn may_create(
+    state: &ServerState,
+    caller: &Caller,
     name: Option<&DatabaseName>,
-    host_type: HostType,
-    program: Arc<[u8]>,
 ) -> Result<(), Failure> {
     if let Some(name) = name {
         // The name of a deleted database leads here: only its owner may use it again (06 §4.2, hardened).
@@ -317,64 +388,88 @@ async fn create_database(
             return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
         }
     }
-    if state.control.databases()?.len() >= state.config.limits.databases_max {
+    if state.control.database_count() >= state.config.limits.databases_max {
         let text = "this server has as many databases as limits.databases-max allows [LC0113]";
         return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
     }
-    let record = DatabaseRecord {
-        id: 0,
-        identity,
-        owner: caller.identity,
-        host_type,
-        initial_program: Hash::keccak256(&program),
-        replica_id: state.control(|control| control.next_replica_id()).await?,
-    };
-    let permit = state.compile_permit().await;
-    let handle = state
-        .databases
-        .create(&record, program)
-        .await
-        .map_err(Failure::internal)?;
-    drop(permit);
-    let inserted = state
-        .control(move |control| control.insert_database(record))
-        .await?;
-    state.databases.insert(inserted.identity, handle);
-    tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
     Ok(())
 }
 
 async fn update_database(
     state: &ServerState,
-    mut record: DatabaseRecord,
+    record: DatabaseRecord,
     parameters: &Parameters,
     program: Arc<[u8]>,
 ) -> Result<(), Failure> {
-    let running = state.databases.get_locked(&record).await?;
     let new_hash = Hash::keccak256(&program);
-    let old_hash = running.handle.program_hash();
+    let running = state.databases.get(&record).await?;
     // Nothing to do, whatever else the request says (02 §14.1).
+    if running.handle.program_hash() == new_hash {
+        return Ok(());
+    }
+    check_migration_token(&record, parameters, running.handle.program_hash(), new_hash)?;
+    let kind = parameters.host_type.kind();
+    let prepared = running.handle.prepare_update(program.clone(), kind).await;
+    let prepared = prepared.map_err(update_failure)?;
+    // Only now, and only against other updates: loading may take long, and deleting waits for no update.
+    let _lock = state.databases.lock_updates(&record.identity).await;
+    let record = state
+        .control
+        .database(&record.identity)?
+        .ok_or_else(Failure::no_such_database)?;
+    let running = state.databases.get(&record).await?;
+    let old_hash = running.handle.program_hash();
     if old_hash == new_hash {
         return Ok(());
     }
-    if parameters.policy == Policy::BreakClients {
-        let expected = migration_token(record.identity, old_hash, new_hash);
-        if parameters.migration_token != Some(expected) {
-            return Err(Failure::bad_request(
-                "Failed to create or update the database: \
-                 Token provided is invalid or does not match expected hash",
-            ));
-        }
+    check_migration_token(&record, parameters, old_hash, new_hash)?;
+    replace_program(state, record, &running, parameters, (prepared, program)).await
+}
+
+fn check_migration_token(
+    record: &DatabaseRecord,
+    parameters: &Parameters,
+    old_hash: Hash,
+    new_hash: Hash,
+) -> Result<(), Failure> {
+    if parameters.policy != Policy::BreakClients {
+        return Ok(());
     }
-    let permit = state.compile_permit().await;
-    let kept = program.clone();
+    let expected = migration_token(record.identity, old_hash, new_hash);
+    if parameters.migration_token == Some(expected) {
+        return Ok(());
+    }
+    Err(Failure::bad_request(
+        "Failed to create or update the database: \
+         Token provided is invalid or does not match expected hash",
+    ))
+}
+
+/// What went wrong before the new program was in place.
+fn update_failure(error: UpdateError) -> Failure {
+    match error {
+        UpdateError::Rejected(list) => {
+            Failure::bad_request(format!("Database update rejected: {list}"))
+        }
+        UpdateError::Busy(text) => CreateError::Busy(text).into(),
+        UpdateError::Module(text) | UpdateError::Database(text) => Failure::internal(text),
+    }
+}
+
+async fn replace_program(
+    state: &ServerState,
+    mut record: DatabaseRecord,
+    running: &Running,
+    parameters: &Parameters,
+    (prepared, program): (PreparedUpdate, Arc<[u8]>),
+) -> Result<(), Failure> {
+    let new_hash = Hash::keccak256(&program);
     let confirmation = confirmation::confirmed(
-        running.handle.update(program, parameters.host_type.kind()),
+        running.handle.replace(prepared),
         || running.handle.program_hash() == new_hash,
         parameters.confirmation_timeout,
     )
     .await;
-    drop(permit);
     let late = || {
         let text = "Database update failed: timeout waiting for transaction confirmation";
         Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
@@ -384,14 +479,6 @@ async fn update_database(
         Confirmation::NotDurable => Err(late()),
         Confirmation::NotPrepared => return Err(late()),
         Confirmation::Ended {
-            outcome: Err(UpdateError::Rejected(list)),
-            ..
-        } => {
-            return Err(Failure::bad_request(format!(
-                "Database update rejected: {list}"
-            )))
-        }
-        Confirmation::Ended {
             outcome: Err(UpdateError::Database(reason)),
             in_place: true,
         } => {
@@ -400,17 +487,22 @@ async fn update_database(
             return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
         }
         Confirmation::Ended {
-            outcome: Err(UpdateError::Module(text) | UpdateError::Database(text)),
+            outcome: Err(error),
             ..
-        } => return Err(Failure::internal(text)),
+        } => return Err(update_failure(error)),
     };
     // Also of an update that is not durable yet: it is what runs now.
-    state.databases.keep_program(&record, kept).await;
+    state.databases.keep_program(&record, program).await;
     if record.host_type != parameters.host_type {
-        record.host_type = parameters.host_type;
-        state
-            .control(move |control| control.update_database(&record))
-            .await?;
+        // Against a deletion or a reset in this moment.
+        let _lock = state.databases.lock(&record.identity).await;
+        let current = state.control.database(&record.identity)?;
+        if current.is_some_and(|current| current.replica_id == record.replica_id) {
+            record.host_type = parameters.host_type;
+            state
+                .control(move |control| control.update_database(&record))
+                .await?;
+        }
     }
     answer
 }
@@ -418,43 +510,41 @@ async fn update_database(
 /// New data and a new program under the same identity, owner and names (06 §5.5).
 async fn reset_database(
     state: &Arc<ServerState>,
-    caller: &Caller,
+    (caller, client): (&Caller, &Client),
     identity: Identity,
     host_type: HostType,
     program: Arc<[u8]>,
 ) -> Result<Identity, Failure> {
+    resettable(state, caller, &identity)?;
+    let turn = state.publish_turn(publisher(caller, client)).await?;
     let (state, caller) = (state.clone(), caller.clone());
     let task = tokio::spawn(async move {
-        let _lock = state.databases.lock(&identity).await;
-        let old = state
-            .control
-            .database(&identity)?
-            .ok_or_else(Failure::no_such_database)?;
-        require_owner(&old, &caller, Action::Reset)?;
-        if state.control.is_locked(&identity)? {
-            return Err(Failure::text(
-                StatusCode::FORBIDDEN,
-                "Database is locked and cannot be reset with --delete-data. Run `spacetime unlock` first.",
-            ));
-        }
+        let _turn = turn;
+        let old = resettable(&state, &caller, &identity)?;
         let new = DatabaseRecord {
             host_type,
             initial_program: Hash::keccak256(&program),
             replica_id: state.control(|control| control.next_replica_id()).await?,
-            ..old.clone()
+            ..old
         };
-        // The old database runs untouched until the new one is complete.
-        let permit = state.compile_permit().await;
-        let handle = state
-            .databases
-            .create(&new, program)
-            .await
-            .map_err(Failure::internal)?;
-        drop(permit);
+        // The old database runs untouched, and unlocked, until the new one is complete.
+        let handle = state.databases.create(&new, program).await?;
+        let _lock = state.databases.lock(&identity).await;
+        let old = match resettable(&state, &caller, &identity) {
+            Ok(old) => old,
+            Err(failure) => {
+                state.databases.discard(&new, handle).await;
+                return Err(failure);
+            }
+        };
+        // The id is that of the database as it is now: somebody may have deleted it and created it again.
+        let new = DatabaseRecord { id: old.id, ..new };
         let stored = new.clone();
-        state
-            .control(move |control| control.update_database(&stored))
-            .await?;
+        let stored = state.control(move |control| control.update_database(&stored));
+        if let Err(failure) = stored.await {
+            state.databases.discard(&new, handle).await;
+            return Err(failure);
+        }
         state.databases.remove(&old).await;
         state.databases.insert(identity, handle);
         tracing::info!(database = %identity, "database reset");
@@ -463,12 +553,33 @@ async fn reset_database(
     task.await.unwrap_or_else(|_| Err(stopped()))
 }
 
+/// The record of a database that the caller may reset.
+fn resettable(
+    state: &ServerState,
+    caller: &Caller,
+    identity: &Identity,
+) -> Result<DatabaseRecord, Failure> {
+    let record = state
+        .control
+        .database(identity)?
+        .ok_or_else(Failure::no_such_database)?;
+    require_owner(&record, caller, Action::Reset)?;
+    if state.control.is_locked(identity)? {
+        return Err(Failure::text(
+            StatusCode::FORBIDDEN,
+            "Database is locked and cannot be reset with --delete-data. Run `spacetime unlock` first.",
+        ));
+    }
+    Ok(record)
+}
+
 /// PUT `/v1/database/:n/reset`; an empty body keeps the program.
 pub(super) async fn reset(
     State(state): State<Arc<ServerState>>,
     DatabasePath(path): DatabasePath,
     query: Query,
     Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
     let (record, program) = state.record_and_body(&path, request_body, None).await?;
@@ -482,7 +593,8 @@ pub(super) async fn reset(
     } else {
         (host_type, Arc::from(&program[..]))
     };
-    let identity = reset_database(&state, &caller, record.identity, host_type, program).await?;
+    let by = (&caller, &client);
+    let identity = reset_database(&state, by, record.identity, host_type, program).await?;
     Ok(success(path.name(), &identity, "updated"))
 }
 
@@ -492,6 +604,7 @@ pub(super) async fn pre_publish(
     DatabasePath(path): DatabasePath,
     query: Query,
     Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
     let (record, program) = state.record_and_body(&path, request_body, None).await?;
@@ -513,7 +626,7 @@ pub(super) async fn pre_publish(
     let new_hash = Hash::keccak256(&program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
     let program: Arc<[u8]> = Arc::from(&program[..]);
-    let _permit = state.compile_permit().await;
+    let _turn = state.publish_turn(publisher(&caller, &client)).await?;
     let plan =
         tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))
             .await

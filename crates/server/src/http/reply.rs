@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use crate::control::ControlError;
-use crate::databases::OpenError;
+use crate::databases::{CreateError, OpenError};
 use crate::names::NameOrIdentity;
 
 pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -70,6 +70,11 @@ impl Failure {
         Failure::text(StatusCode::SERVICE_UNAVAILABLE, body)
     }
 
+    /// The same, with when to try again.
+    pub(crate) fn busy_for(retry_seconds: u64, body: impl Into<String>) -> Failure {
+        Failure::busy(body).with_header(header::RETRY_AFTER, HeaderValue::from(retry_seconds))
+    }
+
     pub(crate) fn unknown_name(name: &str) -> Failure {
         Failure::text(StatusCode::NOT_FOUND, format!("`{name}` not found"))
     }
@@ -105,6 +110,15 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Gone => Failure::no_such_database(),
             OpenError::Failed(reason) => Failure::internal(reason),
+        }
+    }
+}
+
+impl From<CreateError> for Failure {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Busy(reason) => Failure::busy_for(10, reason),
+            CreateError::Failed(reason) => Failure::internal(reason),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn handle(
     let request_body = body::read(
         request_body,
         limits.message_bytes_max,
-        limits.body_timeout,
+        body::Pace::of(limits),
         &state.buffered_bytes,
     )
     .await?;

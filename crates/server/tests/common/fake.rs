@@ -2,7 +2,8 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. `timer`: a schedule table with one row. Any other word only makes the program a different one.
+//! table. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. Any other word only makes
+//! the program a different one.
 
 use std::sync::Arc;
 
@@ -58,6 +59,9 @@ impl ModuleEngine for FakeEngine {
             .collect();
         if words.first().map(String::as_str) != Some("module") {
             return Err(HostError::Compile("the first word is not `module`".into()));
+        }
+        while words.iter().any(|word| word == "hang") {
+            std::thread::park();
         }
         Ok(Box::new(FakeModule {
             definition: definition(&words),

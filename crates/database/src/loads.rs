@@ -1,0 +1,360 @@
+//! Module code that runs before a database has a thread of its own: compiling, the load phase, `init` of a new database.
+//!
+//! Most of it stops at its limits. What cannot be stopped (endless work inside of the engine) runs on a thread that is given
+//! up after a deadline: nobody waits for it, it gets what others leave of the processors, and it is counted. While too many
+//! of them run, no more begin.
+
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::mpsc::{sync_channel, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lightcone_types::Hash;
+
+use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
+
+/// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
+const GRACE: Duration = Duration::from_secs(5);
+/// Compiling has no limit of its own; it takes about so long at the least, and at the most.
+const COMPILE_TIME_MIN: Duration = Duration::from_secs(15);
+const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
+/// Code that is compiled ahead of time, in bytes per second; far below what any engine does.
+const COMPILE_RATE: u64 = 64 << 10;
+/// How soon a waiting thread sees that the server stops.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// So many times more threads may be given up before stored databases do not open: hostile publishes alone must not close them.
+const OPEN_FACTOR: usize = 4;
+
+/// What module code is run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Publish,
+    Open,
+}
+
+/// Why module code did not run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(
+        "the module did not finish loading within {} s and cannot be stopped: it does endless work inside of the engine; \
+         mend its top-level code [LC0121]", .0.as_secs()
+    )]
+    GivenUp(Duration),
+    #[error(
+        "this program was tried before and still runs: it does endless work inside of the engine; mend its top-level code [LC0121]"
+    )]
+    StillRuns,
+    #[error(
+        "{0} modules that cannot be stopped run in this server, so it loads no more of them; try again later, or restart the server [LC0122]"
+    )]
+    TooMany(usize),
+    #[error("the server is stopping")]
+    Stopping,
+    #[error("the operating system has no thread for the module: {0}")]
+    NoThread(std::io::Error),
+}
+
+/// The threads that load modules; one for all databases of a server.
+#[derive(Debug)]
+pub struct Loads {
+    given_up_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stopping: bool,
+    next: u64,
+    /// Threads that nobody waits for any more, with their programs.
+    given_up: Vec<(u64, Hash)>,
+    given_up_total: u64,
+}
+
+impl Default for Loads {
+    fn default() -> Self {
+        Loads::new(Self::GIVEN_UP_MAX_DEFAULT)
+    }
+}
+
+impl Loads {
+    pub const GIVEN_UP_MAX_DEFAULT: usize = 4;
+
+    /// Publishes are refused while `given_up_max` threads that were given up still run.
+    pub fn new(given_up_max: usize) -> Loads {
+        Loads {
+            given_up_max,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever waits for a thread stops waiting, and no more begin.
+    pub fn stop(&self) {
+        self.state().stopping = true;
+    }
+
+    /// Threads that were given up and still run.
+    pub fn given_up(&self) -> usize {
+        self.state().given_up.len()
+    }
+
+    /// Threads that were ever given up.
+    pub fn given_up_total(&self) -> u64 {
+        self.state().given_up_total
+    }
+
+    /// Would a publish be refused now?
+    pub fn check(&self) -> Result<(), LoadError> {
+        self.admit(Purpose::Publish, None).map(drop)
+    }
+
+    fn admit(&self, purpose: Purpose, program: Option<Hash>) -> Result<u64, LoadError> {
+        let mut state = self.state();
+        if state.stopping {
+            return Err(LoadError::Stopping);
+        }
+        if state
+            .given_up
+            .iter()
+            .any(|(_, running)| Some(*running) == program)
+        {
+            return Err(LoadError::StillRuns);
+        }
+        let max = match purpose {
+            Purpose::Publish => self.given_up_max,
+            Purpose::Open => self.given_up_max * OPEN_FACTOR,
+        };
+        if state.given_up.len() >= max {
+            return Err(LoadError::TooMany(state.given_up.len()));
+        }
+        state.next += 1;
+        Ok(state.next)
+    }
+
+    /// Runs module code on a thread of its own, and waits for it until the deadline.
+    pub(crate) fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        task: Task,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, LoadError> {
+        let id = self.admit(task.purpose, Some(task.program))?;
+        let (sender, receiver) = sync_channel(1);
+        let thread = Arc::new(AtomicI32::new(0));
+        let (loads, number) = (self.clone(), thread.clone());
+        let body = move || {
+            number.store(thread_number(), Relaxed);
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+            // After the result is there: see `give_up`.
+            loads.state().given_up.retain(|(other, _)| *other != id);
+        };
+        std::thread::Builder::new()
+            .name("load".to_owned())
+            .stack_size(task.stack_bytes)
+            .spawn(body)
+            .map_err(LoadError::NoThread)?;
+        let started = Instant::now();
+        loop {
+            match receiver.recv_timeout(STOP_INTERVAL) {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(panic)) => resume_unwind(panic),
+                Err(RecvTimeoutError::Disconnected) => {
+                    unreachable!("the thread sends before it ends")
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let mut state = self.state();
+            if !state.stopping && started.elapsed() < task.deadline {
+                continue;
+            }
+            // Under the lock: a thread that sends after this look finds itself in the list.
+            match receiver.try_recv() {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(panic)) => resume_unwind(panic),
+                Err(_) => {}
+            }
+            state.given_up.push((id, task.program));
+            if state.stopping {
+                return Err(LoadError::Stopping);
+            }
+            state.given_up_total += 1;
+            drop(state);
+            yield_to_others(thread.load(Relaxed));
+            tracing::error!(program = %task.program.to_hex(), "a module that loads cannot be stopped; its thread was given up [LC0121]");
+            return Err(LoadError::GivenUp(task.deadline));
+        }
+    }
+}
+
+/// What is run, and within which bounds.
+pub(crate) struct Task {
+    pub purpose: Purpose,
+    pub program: Hash,
+    pub stack_bytes: usize,
+    pub deadline: Duration,
+}
+
+impl Task {
+    /// Compiling and the load phase, once for the definition and once more for an instance.
+    pub fn load(
+        options: &DatabaseOptions,
+        purpose: Purpose,
+        program: Hash,
+        kind: HostKind,
+        program_bytes: usize,
+    ) -> Task {
+        let limits = &options.limits.host;
+        let compiling = match kind {
+            HostKind::Wasm => {
+                COMPILE_TIME_MIN + Duration::from_secs(program_bytes as u64 / COMPILE_RATE)
+            }
+            // Compiled as it runs, so within the limit of the load phase.
+            HostKind::Js => Duration::ZERO,
+        };
+        Task {
+            purpose,
+            program,
+            stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
+            deadline: Duration::from_millis(limits.load_ms_max)
+                + compiling.min(COMPILE_TIME_MAX)
+                + GRACE,
+        }
+    }
+
+    /// Another instance, and the `init` reducer.
+    pub fn init(options: &DatabaseOptions, program: Hash) -> Task {
+        let limits = &options.limits.host;
+        Task {
+            purpose: Purpose::Publish,
+            program,
+            stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
+            deadline: Duration::from_millis(limits.load_ms_max + limits.call_ms_max) + GRACE,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn thread_number() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn thread_number() -> i32 {
+    0
+}
+
+/// The thread gets the least share of the processors.
+#[cfg(target_os = "linux")]
+fn yield_to_others(thread: i32) {
+    let Some(thread) = rustix::thread::Pid::from_raw(thread) else {
+        return;
+    };
+    // Linux has a priority for each thread.
+    if let Err(error) = rustix::process::setpriority_process(Some(thread), 19) {
+        tracing::warn!(%error, "the thread of a module that cannot be stopped keeps its priority");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn yield_to_others(_: i32) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    fn task(purpose: Purpose, program: u8, deadline: Duration) -> Task {
+        Task {
+            purpose,
+            program: Hash([program; 32]),
+            stack_bytes: 1 << 20,
+            deadline,
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn results_and_panics_come_back() {
+        let loads = Arc::new(Loads::default());
+        let seven = loads.run(task(Purpose::Publish, 1, LONG), || 7);
+        assert_eq!(seven.expect("it ends"), 7);
+        let panic = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            loads.run(task(Purpose::Publish, 1, LONG), || panic!("as it is"))
+        }));
+        assert!(panic.is_err());
+        assert_eq!(loads.given_up(), 0);
+    }
+
+    #[test]
+    fn threads_that_do_not_end_are_given_up_counted_and_bounded() {
+        let loads = Arc::new(Loads::new(2));
+        let mut held = Vec::new();
+        let mut hang = |purpose, program| {
+            let (release, wait) = channel::<()>();
+            held.push(release);
+            loads.run(task(purpose, program, Duration::ZERO), move || {
+                let _ = wait.recv();
+            })
+        };
+        for program in 0..2 {
+            assert!(matches!(
+                hang(Purpose::Publish, program),
+                Err(LoadError::GivenUp(_))
+            ));
+        }
+        assert!(matches!(
+            hang(Purpose::Publish, 0),
+            Err(LoadError::StillRuns)
+        ));
+        assert!(matches!(
+            hang(Purpose::Publish, 2),
+            Err(LoadError::TooMany(2))
+        ));
+        assert!(loads.check().is_err());
+        // Stored databases open all the same, up to a bound of their own.
+        let opened = loads.run(task(Purpose::Open, 3, LONG), || "open");
+        assert_eq!(opened.expect("opens"), "open");
+        for program in 10..16 {
+            assert!(matches!(
+                hang(Purpose::Open, program),
+                Err(LoadError::GivenUp(_))
+            ));
+        }
+        assert!(matches!(
+            hang(Purpose::Open, 20),
+            Err(LoadError::TooMany(8))
+        ));
+        assert_eq!((loads.given_up(), loads.given_up_total()), (8, 8));
+        // A thread that ends after all makes room.
+        held.clear();
+        while loads.given_up() > 0 {
+            std::thread::yield_now();
+        }
+        loads.check().expect("room again");
+    }
+
+    #[test]
+    fn a_stop_does_not_wait() {
+        let loads = Arc::new(Loads::default());
+        let (release, wait) = channel::<()>();
+        let (entered, inside) = channel();
+        let stopper = loads.clone();
+        let stopping = std::thread::spawn(move || {
+            inside.recv().expect("the work begins");
+            stopper.stop();
+        });
+        let stopped = loads.run(task(Purpose::Publish, 1, LONG), move || {
+            let _ = entered.send(());
+            let _ = wait.recv();
+        });
+        assert!(matches!(stopped, Err(LoadError::Stopping)));
+        stopping.join().expect("no panic");
+        drop(release);
+        let refused = loads.run(task(Purpose::Open, 2, LONG), || ());
+        assert!(matches!(refused, Err(LoadError::Stopping)));
+    }
+}

@@ -1,0 +1,235 @@
+//! What the control database knows, and the changes that make it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use lightcone_types::Identity;
+use serde::{Deserialize, Serialize};
+
+use super::{hex_form, ControlError, DatabaseRecord};
+
+/// Changes in one record of a journal that is written anew.
+const CHANGES_PER_RECORD: usize = 1000;
+
+/// One change. A record of the journal is a list of them, as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Change {
+    /// The first change of a journal. A journal that was written anew has a higher number.
+    Begin {
+        generation: u64,
+    },
+    /// A new database, or a new record of one with the same id.
+    Database(DatabaseRecord),
+    DatabaseGone(u64),
+    /// All names of a database, in their order.
+    Names {
+        #[serde(with = "hex_form")]
+        database: Identity,
+        names: Vec<String>,
+    },
+    /// A domain has an owner, for ever.
+    Domain {
+        name: String,
+        #[serde(with = "hex_form")]
+        owner: Identity,
+    },
+    Lock {
+        #[serde(with = "hex_form")]
+        database: Identity,
+        locked: bool,
+    },
+    /// The last id that was given to a database.
+    DatabaseId(u64),
+    /// The last number that was given to a replica.
+    ReplicaId(u64),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub generation: u64,
+    pub databases: BTreeMap<u64, DatabaseRecord>,
+    pub ids: HashMap<Identity, u64>,
+    pub names: HashMap<String, Identity>,
+    pub names_of: HashMap<Identity, Vec<String>>,
+    pub domains: HashMap<String, Identity>,
+    pub locks: HashSet<Identity>,
+    pub last_database_id: u64,
+    pub last_replica_id: u64,
+}
+
+impl State {
+    /// The state that a journal's records make.
+    pub fn replay<'a>(records: impl IntoIterator<Item = &'a [u8]>) -> Result<State, ControlError> {
+        let mut state = State::default();
+        for (number, record) in records.into_iter().enumerate() {
+            let wrong = |text: String| ControlError::Record(format!("record {number}: {text}"));
+            let changes: Vec<Change> =
+                serde_json::from_slice(record).map_err(|error| wrong(error.to_string()))?;
+            for change in changes {
+                state.apply(change).map_err(wrong)?;
+            }
+        }
+        if state.generation == 0 {
+            return Err(ControlError::Record("the journal has no beginning".into()));
+        }
+        Ok(state)
+    }
+
+    /// Carries out one change.
+    ///
+    /// # Errors
+    /// It does not fit the state: the journal is not what was written.
+    pub fn apply(&mut self, change: Change) -> Result<(), String> {
+        match change {
+            Change::Begin { generation } => {
+                if self.generation != 0 || generation == 0 {
+                    return Err("a journal begins twice".into());
+                }
+                self.generation = generation;
+            }
+            Change::Database(record) => {
+                let known = self.ids.get(&record.identity);
+                let old = self.databases.get(&record.id).map(|old| old.identity);
+                if known.is_some_and(|id| *id != record.id)
+                    || old.is_some_and(|identity| identity != record.identity)
+                {
+                    return Err(format!("database {} has two ids or identities", record.id));
+                }
+                self.last_database_id = self.last_database_id.max(record.id);
+                self.ids.insert(record.identity, record.id);
+                self.databases.insert(record.id, record);
+            }
+            Change::DatabaseGone(id) => {
+                let record = self.databases.remove(&id);
+                let record =
+                    record.ok_or_else(|| format!("database {id} goes and is not there"))?;
+                self.ids.remove(&record.identity);
+            }
+            Change::Names { database, names } => self.set_names(database, names)?,
+            Change::Domain { name, owner } => {
+                if let Some(other) = self.domains.insert(name, owner) {
+                    if other != owner {
+                        return Err("a domain changes its owner".into());
+                    }
+                }
+            }
+            Change::Lock { database, locked } => {
+                if locked {
+                    self.locks.insert(database);
+                } else {
+                    self.locks.remove(&database);
+                }
+            }
+            Change::DatabaseId(id) => raise(&mut self.last_database_id, id)?,
+            Change::ReplicaId(id) => raise(&mut self.last_replica_id, id)?,
+        }
+        Ok(())
+    }
+
+    fn set_names(&mut self, database: Identity, names: Vec<String>) -> Result<(), String> {
+        for old in self.names_of.remove(&database).unwrap_or_default() {
+            self.names.remove(&old);
+        }
+        for name in &names {
+            if self.names.insert(name.clone(), database).is_some() {
+                return Err(format!("the name {name:?} leads to two databases"));
+            }
+        }
+        if !names.is_empty() {
+            self.names_of.insert(database, names);
+        }
+        Ok(())
+    }
+
+    /// How much there is, in changes.
+    pub fn size(&self) -> usize {
+        self.databases.len() + self.names_of.len() + self.domains.len() + self.locks.len() + 3
+    }
+
+    /// The records of a new journal that makes this state.
+    pub fn records(&self, generation: u64) -> Vec<Vec<u8>> {
+        let domains = self.domains.iter().map(|(name, owner)| Change::Domain {
+            name: name.clone(),
+            owner: *owner,
+        });
+        let names = self.names_of.iter().map(|(database, names)| Change::Names {
+            database: *database,
+            names: names.clone(),
+        });
+        let locks = self.locks.iter().map(|database| Change::Lock {
+            database: *database,
+            locked: true,
+        });
+        let counters = [
+            Change::Begin { generation },
+            Change::DatabaseId(self.last_database_id),
+            Change::ReplicaId(self.last_replica_id),
+        ];
+        let databases = self.databases.values().cloned().map(Change::Database);
+        let changes: Vec<Change> = counters
+            .into_iter()
+            .chain(databases)
+            .chain(domains)
+            .chain(names)
+            .chain(locks)
+            .collect();
+        changes.chunks(CHANGES_PER_RECORD).map(encode).collect()
+    }
+}
+
+fn raise(counter: &mut u64, to: u64) -> Result<(), String> {
+    if to < *counter {
+        return Err(format!("a counter falls from {counter} to {to}"));
+    }
+    *counter = to;
+    Ok(())
+}
+
+/// A record of the journal.
+pub(super) fn encode(changes: &[Change]) -> Vec<u8> {
+    serde_json::to_vec(changes).expect("strings and numbers always serialize")
+}
+
+/// Reads bytes as a journal of one record.
+pub(crate) fn check_record(bytes: &[u8]) {
+    if let Ok(state) = State::replay([bytes]) {
+        let records = state.records(state.generation);
+        let again = State::replay(records.iter().map(Vec::as_slice));
+        assert_eq!(again.expect("its own records"), state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn any_record_is_read_without_panic(bytes in proptest::collection::vec(0u8.., 0..200)) {
+            check_record(&bytes);
+        }
+
+        #[test]
+        fn any_changes_make_a_state_or_are_refused(changes in proptest::collection::vec((0u8..8, 0u8..4, 0u8..4), 0..30)) {
+            let identity = |number: u8| Identity::from_le_bytes([number; 32]);
+            let mut list = vec![Change::Begin { generation: 1 }];
+            list.extend(changes.into_iter().map(|(kind, a, b)| match kind {
+                0 => Change::Database(DatabaseRecord {
+                    id: a.into(),
+                    identity: identity(b),
+                    owner: identity(a),
+                    host_type: super::super::HostType::Js,
+                    initial_program: lightcone_types::Hash([b; 32]),
+                    replica_id: b.into(),
+                }),
+                1 => Change::DatabaseGone(a.into()),
+                2 => Change::Names { database: identity(a), names: (0..b).map(|n| n.to_string()).collect() },
+                3 => Change::Domain { name: a.to_string(), owner: identity(b) },
+                4 => Change::Lock { database: identity(a), locked: b > 1 },
+                5 => Change::DatabaseId(a.into()),
+                6 => Change::ReplicaId(a.into()),
+                _ => Change::Begin { generation: a.into() },
+            }));
+            check_record(&encode(&list));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Publishes that never end their load phase hold up nobody else.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{answer, config, header, TestServer, User};
+
+/// Far more than anything here takes that does not wait for a module that hangs, and less than such a module gets.
+const SOON: Duration = Duration::from_secs(15);
+
+async fn soon<T>(what: &str, work: impl std::future::Future<Output = T>) -> T {
+    let done = tokio::time::timeout(SOON, work).await;
+    done.unwrap_or_else(|_| panic!("{what} waits for a publish that hangs"))
+}
+
+async fn publish(server: &TestServer, user: &User, name: &str, program: &str) -> (u16, String) {
+    let path = format!("/v1/database/{name}");
+    let request = server.request("PUT", &path).bearer_auth(&user.token);
+    soon(name, answer(request.body(program.to_owned()))).await
+}
+
+async fn call(server: &TestServer, user: &User, name: &str) -> u16 {
+    let path = format!("/v1/database/{name}/call/add");
+    let request = server
+        .request("POST", &path)
+        .bearer_auth(&user.token)
+        .header("content-type", "application/json")
+        .body(format!("[{}, \"x\"]", name.len()));
+    soon(name, answer(request)).await.0
+}
+
+/// A publish that hangs, in the background.
+fn hang(
+    server: &TestServer,
+    user: &User,
+    number: usize,
+) -> tokio::task::JoinHandle<reqwest::Result<reqwest::Response>> {
+    let path = format!("/v1/database/hangs-{number}");
+    let request = server.request("PUT", &path).bearer_auth(&user.token);
+    tokio::spawn(request.body(format!("module hang {number}")).send())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn publishes_that_hang_hold_up_nobody_else() {
+    let text = "[limits]\npublishes-waiting-per-owner-max = 5";
+    let server = TestServer::start_with(config(text)).await;
+    let alice = server.user().await;
+    for number in 0..8 {
+        let (status, body) = publish(&server, &alice, &format!("victim-{number}"), "module").await;
+        assert_eq!(status, 200, "{body}");
+    }
+    // Closed, so that each has to open again.
+    let server = TestServer::start_in(server.stop().await, config(text)).await;
+
+    let mallory = server.user().await;
+    let mut hanging: Vec<_> = (0..40)
+        .map(|number| hang(&server, &mallory, number))
+        .collect();
+    // Those beyond the queue are refused at once, and told when to come again.
+    let mut refused = 0;
+    let started = Instant::now();
+    while refused < 25 && started.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        for at in (0..hanging.len()).rev() {
+            if hanging[at].is_finished() {
+                let response = hanging.swap_remove(at).await.expect("no panic");
+                let response = response.expect("an answer");
+                assert_eq!(response.status(), 503);
+                assert!(header(&response, "retry-after").is_some());
+                let text = response.text().await.expect("text");
+                assert!(text.contains("LC0123"), "{text}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 25, "{refused} of 40 were refused");
+    assert!(!hanging.is_empty());
+
+    // Everybody else goes on: databases open, modules are published and replaced, databases are deleted.
+    for number in 0..7 {
+        assert_eq!(
+            call(&server, &alice, &format!("victim-{number}")).await,
+            200
+        );
+    }
+    assert_eq!(publish(&server, &alice, "new", "module new").await.0, 200);
+    assert_eq!(publish(&server, &alice, "new", "module other").await.0, 200);
+
+    // With all turns taken publishing waits, and nothing else does.
+    let trudy = server.user().await;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    for number in 0..processors.max(2) {
+        hanging.push(hang(&server, &trudy, 100 + number));
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(call(&server, &alice, "victim-7").await, 200);
+    for name in ["victim-1", "victim-2"] {
+        let path = format!("/v1/database/{name}");
+        let request = server.request("DELETE", &path).bearer_auth(&alice.token);
+        let (status, body) = soon(name, answer(request)).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    soon("stopping", server.stop()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nearly_full_disk_takes_no_publishes_and_goes_on_with_calls() {
+    let server = TestServer::start().await;
+    let alice = server.user().await;
+    assert_eq!(publish(&server, &alice, "db", "module").await.0, 200);
+    let full = config("[limits]\ndisk-reserve-bytes = 9000000000000000");
+    let server = TestServer::start_in(server.stop().await, full).await;
+    let (status, text) = publish(&server, &alice, "more", "module more").await;
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains("LC0125"), "{text}");
+    let known = server.ask("GET", "/v1/database/more/identity").await;
+    assert_eq!(known.0, 404, "a refused publish takes no name");
+    assert_eq!(call(&server, &alice, "db").await, 200);
+    let path = "/v1/database/db";
+    let request = server.request("DELETE", path).bearer_auth(&alice.token);
+    assert_eq!(answer(request).await.0, 200);
+}
