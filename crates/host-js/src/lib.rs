@@ -17,6 +17,9 @@
 //! | [`program`] | the program's text and its source map (§1) |
 //! | `prelude.js` | the globals that the language does not have (§2) |
 
+// Without an engine, for fuzz targets, what both engines share has no user.
+#![cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(dead_code))]
+
 mod call;
 #[doc(hidden)]
 pub mod fuzzing;
