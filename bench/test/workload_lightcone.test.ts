@@ -31,7 +31,7 @@ describe.each([
         expect(res).toMatchObject({ samples: operations, errors: 0, timeouts: 0, invalid: [] });
         expect(res.verify).toMatchObject({ ran: true, ok: true });
         expect(res.cpu!.server).not.toBeNull();
-        expect(file.fairness).toMatchObject({ isolation: "serializable", transport: "WebSocket" });
+        expect(file.fairness).toMatchObject({ isolation: "serializable", transport: "WebSocket by ws" });
       }
     },
     3 * minutes,

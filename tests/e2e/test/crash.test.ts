@@ -148,7 +148,7 @@ test(
       }
       balances = after;
     }
-    const files = readdirSync(server.home.path('data'), { recursive: true }).map(String);
+    const files = readdirSync(server.home.path('data/replicas'), { recursive: true }).map(String);
     if (acknowledged > 50_000) expect(files.filter(path => path.endsWith('.manifest')).length).toBeGreaterThan(0);
     // The first segment is gone: the log went on in others, and what snapshots hold was trimmed.
     expect(files.filter(path => path.endsWith('.segment')).length).toBeGreaterThan(0);

@@ -84,9 +84,12 @@ test('a program that is too large, and one database too many', async () => {
 test('only those who may publish', async () => {
   const { stdout } = await server.home.run('login', 'show');
   const owner = /[0-9a-f]{64}/.exec(stdout)![0];
+  const token = /ey[\w-]+\.[\w-]+\.[\w-]+/.exec((await server.home.run('login', 'show', '--token')).stdout)![0];
   expect(await server.terminate()).toBe(0);
   writeFileSync(server.home.path('data/config.toml'), `${CONFIG}[publish]\nallowed = ["${owner}"]\n`);
   await server.launch();
+  // It is the same server on another port: a login is kept for each address.
+  await server.home.ok('login', '--token', token, '--server', server.url);
   const stranger = new Home();
   try {
     await stranger.ok('login', '--server-issued-login', server.url);
