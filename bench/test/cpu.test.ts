@@ -94,6 +94,7 @@ describe("the account of a run", () => {
     );
     account.sample(true, 0);
     expect(account.report()).toMatchObject({ server: null, ops_per_cpu_s: null, data_bytes_before: null });
+    expect(account.report().others_share).toBeNull();
   });
 });
 

@@ -257,6 +257,8 @@ export class CpuAccount {
 }
 
 function othersShare(first: Sample, last: Sample, seconds: number): number | null {
+  // A system whose processes are not known may run on this machine all the same, and is not to be taken for others.
+  if (first.server === null) return null;
   if (first.machineCpuSeconds === null || last.machineCpuSeconds === null) return null;
   const used = (sample: Sample) => (sample.server?.cpuSeconds ?? 0) + sample.client.cpuSeconds;
   const others = last.machineCpuSeconds - first.machineCpuSeconds - (used(last) - used(first));
