@@ -65,25 +65,16 @@ impl ServerState {
             .ok_or_else(Failure::no_such_database)
     }
 
-    /// The record of an existing database and the request's body. Without a limit, that of modules applies.
+    /// The record of an existing database and the request's body.
     pub(crate) async fn record_and_body(
         &self,
         path: &NameOrIdentity,
         body: axum::body::Body,
-        bytes_max: Option<usize>,
+        bytes_max: usize,
     ) -> Result<(DatabaseRecord, Buffered), Failure> {
-        let limits = &self.config.limits;
         let record = self.record(path)?;
-        let budget = match bytes_max {
-            Some(_) => &self.buffered_bytes,
-            None => &self.upload_bytes,
-        };
-        let body = crate::http::body::read(
-            body,
-            bytes_max.unwrap_or(limits.program_bytes_max),
-            Pace::of(limits),
-            budget,
-        );
+        let pace = Pace::of(&self.config.limits);
+        let body = crate::http::body::read(body, bytes_max, pace, &self.buffered_bytes);
         Ok((record, body.await?))
     }
 

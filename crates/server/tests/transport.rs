@@ -299,24 +299,34 @@ async fn a_client_that_sends_too_much_sees_the_answer() {
     }
 }
 
-/// The body of a client that waits for `100 Continue` is not asked for when the answer is known.
+/// The body of a client that waits for `100 Continue` is not asked for when the answer is known: nobody uploads a module that
+/// he may not publish.
 #[tokio::test]
 async fn a_client_that_asks_first_is_answered_at_once() {
-    let server = TestServer::start().await;
-    let mut stream = tokio::net::TcpStream::connect(server.address)
-        .await
-        .expect("connect");
-    let request =
-        "POST /v1/database/missing/call/f HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
-         content-length: 1000\r\n\r\n";
-    stream.write_all(request.as_bytes()).await.expect("write");
-    let mut start = [0; 13];
-    let read = stream.read_exact(&mut start);
-    tokio::time::timeout(Duration::from_secs(10), read)
-        .await
-        .expect("an answer")
-        .expect("read");
-    assert_eq!(&start, b"HTTP/1.1 404 ");
+    let server = TestServer::start_with(config("[publish]\nallowed = []")).await;
+    for (request_line, status) in [
+        ("POST /v1/database/missing/call/f", "404"),
+        ("POST /v1/database", "403"),
+        ("PUT /v1/database/new", "403"),
+        ("PUT /v1/database/missing/reset", "404"),
+        ("POST /v1/database/missing/pre_publish", "404"),
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(server.address)
+            .await
+            .expect("connect");
+        let request = format!(
+            "{request_line} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.expect("write");
+        let mut start = [0; 13];
+        let read = stream.read_exact(&mut start);
+        tokio::time::timeout(Duration::from_secs(10), read)
+            .await
+            .unwrap_or_else(|_| panic!("{request_line} is not answered"))
+            .expect("read");
+        let start = String::from_utf8_lossy(&start);
+        assert_eq!(start, format!("HTTP/1.1 {status} "), "{request_line}");
+    }
 }
 
 #[tokio::test]

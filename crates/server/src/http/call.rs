@@ -37,7 +37,7 @@ pub(super) async fn call(
     request_body: Body,
 ) -> Reply {
     let (record, args) = state
-        .record_and_body(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX))
+        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
         .await?;
     match headers.get(header::CONTENT_TYPE) {
         None => {

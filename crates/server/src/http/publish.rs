@@ -174,13 +174,14 @@ pub(super) async fn create(
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
-    let upload = state.read_program(request_body).await?;
     if parameters.clear {
         return Err(Failure::bad_request(
             "Clear database requires database name or identity",
         ));
     }
+    // Before the upload: who may not publish takes no memory either.
     creation_guard(&state, &caller, &client)?;
+    let upload = state.read_program(request_body).await?;
     let identity = state.authority.mint_anonymous()?.identity;
     let turn = state.publish_turn(publisher(&caller, &client)).await?;
     let by = (caller, client);
@@ -197,46 +198,27 @@ pub(super) async fn publish(
     request_body: Body,
 ) -> Reply {
     let parameters = Parameters::parse(&query)?;
-    let upload = state.read_program(request_body).await?;
-    let known = match &path {
-        NameOrIdentity::Identity(identity) => Some(*identity),
-        NameOrIdentity::Name(name) => state.control.resolve(name.as_str())?,
+    // Before the upload, so that who may not publish takes no memory; and after it, since much may happen meanwhile.
+    let action = if parameters.clear {
+        Action::Reset
+    } else {
+        Action::Update
     };
-    if parameters.clear {
-        let record = known
-            .map(|identity| state.control.database(&identity))
-            .transpose()?
-            .flatten();
-        if let Some(record) = record {
-            if parameters.parent.is_some() {
-                return Err(Failure::bad_request(
-                    "Setting the parent of an existing database is not supported",
-                ));
-            }
-            check_replicas(parameters.num_replicas)?;
-            own_publish_guard(&state, &caller)?;
-            let identity = reset_database(
-                &state,
-                (&caller, &client),
-                record.identity,
-                parameters.host_type,
-                upload.program.clone(),
-            )
-            .await?;
-            return Ok(success(path.name(), &identity, "updated"));
+    admit(&state, &path, action, (&caller, &client))?;
+    let upload = state.read_program(request_body).await?;
+    let (known, record) = admit(&state, &path, action, (&caller, &client))?;
+    if let Some(record) = record.filter(|_| parameters.clear) {
+        if parameters.parent.is_some() {
+            return Err(Failure::bad_request(
+                "Setting the parent of an existing database is not supported",
+            ));
         }
-    }
-    // First of all: a publish that finds no place takes no name and no lock.
-    let record = known
-        .map(|identity| state.control.database(&identity))
-        .transpose()?
-        .flatten();
-    match &record {
-        Some(record) => {
-            require_owner(record, &caller, Action::Update)?;
-            own_publish_guard(&state, &caller)?;
-        }
-        None => creation_guard(&state, &caller, &client)?,
+        check_replicas(parameters.num_replicas)?;
+        let by = (&caller, &client);
+        let host_type = parameters.host_type;
+        let program = upload.program.clone();
+        let identity = reset_database(&state, by, record.identity, host_type, program).await?;
+        return Ok(success(path.name(), &identity, "updated"));
     }
     let turn = state.publish_turn(publisher(&caller, &client)).await?;
     let identity = match (known, &path) {
@@ -270,6 +252,32 @@ pub(super) async fn publish(
         turn,
     )
     .await
+}
+
+/// The database of a path, as far as there is one, if this caller may publish there. A publish that is refused here takes
+/// no name and no lock.
+fn admit(
+    state: &ServerState,
+    path: &NameOrIdentity,
+    action: Action,
+    (caller, client): (&Caller, &Client),
+) -> Result<(Option<Identity>, Option<DatabaseRecord>), Failure> {
+    let known = match path {
+        NameOrIdentity::Identity(identity) => Some(*identity),
+        NameOrIdentity::Name(name) => state.control.resolve(name.as_str())?,
+    };
+    let record = match &known {
+        Some(identity) => state.control.database(identity)?,
+        None => None,
+    };
+    match &record {
+        Some(record) => {
+            require_owner(record, caller, action)?;
+            own_publish_guard(state, caller)?;
+        }
+        None => creation_guard(state, caller, client)?,
+    }
+    Ok((known, record))
 }
 
 fn publisher(caller: &Caller, client: &Client) -> Publisher {
@@ -582,16 +590,17 @@ pub(super) async fn reset(
     Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
-    let (record, program) = state.record_and_body(&path, request_body, None).await?;
+    let record = state.record(&path)?;
     check_replicas(query.number("num_replicas")?)?;
     let host_type = host_type(&query)?;
     require_owner(&record, &caller, Action::Reset)?;
     own_publish_guard(&state, &caller)?;
-    let (host_type, program) = if program.is_empty() {
+    let upload = state.read_program(request_body).await?;
+    let (host_type, program) = if upload.program.is_empty() {
         let running = state.databases.get(&record).await?;
         (record.host_type, running.handle.program())
     } else {
-        (host_type, Arc::from(&program[..]))
+        (host_type, upload.program.clone())
     };
     let by = (&caller, &client);
     let identity = reset_database(&state, by, record.identity, host_type, program).await?;
@@ -607,7 +616,7 @@ pub(super) async fn pre_publish(
     Extension(client): Extension<Client>,
     request_body: Body,
 ) -> Reply {
-    let (record, program) = state.record_and_body(&path, request_body, None).await?;
+    let record = state.record(&path)?;
     let host_type = host_type(&query)?;
     // The command line sends the second name, which the reference ignores (06 §8).
     let styles = [
@@ -622,10 +631,11 @@ pub(super) async fn pre_publish(
     };
     require_owner(&record, &caller, Action::Update)?;
     own_publish_guard(&state, &caller)?;
+    let upload = state.read_program(request_body).await?;
+    let program = upload.program.clone();
     let running = state.databases.get(&record).await?;
     let new_hash = Hash::keccak256(&program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
-    let program: Arc<[u8]> = Arc::from(&program[..]);
     let _turn = state.publish_turn(publisher(&caller, &client)).await?;
     let plan =
         tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))

@@ -25,7 +25,7 @@ pub(super) async fn sql(
     request_body: Body,
 ) -> Reply {
     let (record, text) = state
-        .record_and_body(&path, request_body, Some(body::SMALL_BODY_BYTES_MAX))
+        .record_and_body(&path, request_body, body::SMALL_BODY_BYTES_MAX)
         .await?;
     let confirmed = query.boolean("confirmed")?.unwrap_or(true);
     let text = String::from_utf8(text.to_vec())
