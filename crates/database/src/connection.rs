@@ -186,7 +186,9 @@ impl RequestSender {
         ticket: ReadTicket,
     ) -> Result<Request, SubmitError> {
         let budget = self.queue.budget();
-        let (job, request) = CompileJob::new(module, message, &self.sender, budget, ticket);
+        let time_max = self.shared.options.limits.read_time_max;
+        let (job, request) =
+            CompileJob::new(module, message, &self.sender, budget, ticket, time_max);
         self.shared.read(budget, Box::new(job));
         request.await.map_err(|_| SubmitError::Closed)
     }

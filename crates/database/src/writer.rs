@@ -28,6 +28,7 @@ use crate::handle::{CallOutcome, Caller, InboxPermit, Shared};
 use crate::http::{HandlerReply, HandlerRequest};
 use crate::module::{Module, Program};
 use crate::outgoing::OutgoingQueue;
+use crate::query_load::QueryLoad;
 use crate::request::{CompiledSet, Decoded, Sender};
 
 pub(crate) use maintenance::FAILED_TEXT;
@@ -88,6 +89,8 @@ pub(crate) enum Item {
     SubscriptionFailed {
         connection: u64,
         query_set_id: u32,
+        /// The set's own: the client may have given its id to another since.
+        number: u64,
     },
     Replace {
         program: Box<Program>,
@@ -114,9 +117,18 @@ struct Client {
     sender: Sender,
     connection_id: ConnectionId,
     queue: Arc<OutgoingQueue>,
-    query_sets: FxHashMap<u32, CompiledSet>,
+    query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
     queries: usize,
+    /// [`LiveQuery::steps_of_connection`](crate::live_query::LiveQuery::steps_of_connection) of all of them.
+    query_steps: usize,
+}
+
+/// A live query set.
+struct QuerySet {
+    /// Never given to another.
+    number: u64,
+    set: CompiledSet,
 }
 
 pub(crate) struct Writer {
@@ -147,6 +159,9 @@ pub(crate) struct WriterState {
     clients: FxHashMap<u64, Client>,
     /// Live queries per table.
     watchers: FxHashMap<lightcone_types::TableId, usize>,
+    query_load: QueryLoad,
+    /// Query sets so far.
+    query_sets: u64,
     /// Batches given to fan-out.
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
@@ -224,6 +239,7 @@ impl Writer {
                             queue: queue.clone(),
                             query_sets: FxHashMap::default(),
                             queries: 0,
+                            query_steps: 0,
                         },
                     );
                     let (accepted, receiver) = oneshot::channel();
@@ -292,7 +308,8 @@ impl Writer {
             Item::SubscriptionFailed {
                 connection,
                 query_set_id,
-            } => self.drop_subscription(connection, query_set_id),
+                number,
+            } => self.drop_subscription(connection, query_set_id, number),
             Item::Replace { program, reply } => {
                 // Whoever publishes has given up waiting, and was told that nothing changed.
                 if reply.is_closed() {
