@@ -53,6 +53,8 @@ impl Rows {
 /// The queries of one request: what they may still do on the writer, and the tables they have frozen.
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
+    /// Without it, only what can be found here is.
+    may_freeze: bool,
     left: Allowance,
     frozen: Vec<(TableId, Arc<TableSnapshot>)>,
 }
@@ -86,9 +88,10 @@ impl Allowance {
 }
 
 impl Finder<'_> {
-    pub fn new(datastore: &mut Datastore) -> Finder<'_> {
+    pub fn new(datastore: &mut Datastore, may_freeze: bool) -> Finder<'_> {
         Finder {
             datastore,
+            may_freeze,
             left: Allowance {
                 rows: WRITER_ROWS_MAX,
                 steps: WRITER_STEPS_MAX,
@@ -100,21 +103,22 @@ impl Finder<'_> {
 
     /// Finds the rows of a plan in the committed state. Only what an index answers, and small tables, run here.
     ///
-    /// The plan's table may be gone or replaced since it was compiled; the result is empty then.
-    pub fn find(&mut self, plan: &SelectPlan) -> Source {
+    /// The plan's table may be gone or replaced since it was compiled; the result is empty then. None: it would have to be
+    /// frozen, and may not.
+    pub fn find(&mut self, plan: &SelectPlan) -> Option<Source> {
         let none = |table_is_empty| Source::Rows {
             rows: Rows::default(),
             table_is_empty,
         };
         let Some(table) = self.datastore.table(plan.table.id) else {
-            return none(true);
+            return Some(none(true));
         };
         let predicate = plan.predicate.as_ref();
         if table.rows().row_count() == 0 {
-            return none(true);
+            return Some(none(true));
         }
         if predicate.is_some_and(|predicate| predicate.is_never()) {
-            return none(false);
+            return Some(none(false));
         }
         let mut rows = Rows::default();
         let left = &mut self.left;
@@ -144,12 +148,13 @@ impl Finder<'_> {
             });
         }
         if complete {
-            return Source::Rows {
+            return Some(Source::Rows {
                 rows,
                 table_is_empty: false,
-            };
+            });
         }
-        Source::Scan(self.freeze(plan.table.id))
+        self.may_freeze
+            .then(|| Source::Scan(self.freeze(plan.table.id)))
     }
 
     fn freeze(&mut self, id: TableId) -> Arc<TableSnapshot> {
@@ -242,29 +247,36 @@ mod tests {
     use super::*;
     use crate::testing::Items;
 
+    fn is_deferred(found: Option<Source>) -> bool {
+        found.expect("it may be frozen").is_deferred()
+    }
+
     #[test]
     fn only_cheap_conditions_are_checked_on_the_writer() {
         let mut items = Items::new(256, 100);
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore);
-        let Source::Rows { rows, .. } = finder.find(&cheap) else {
+        let mut finder = Finder::new(&mut items.datastore, true);
+        let Some(Source::Rows { rows, .. }) = finder.find(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
-        assert!(finder.find(&long).is_deferred(), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore);
-        assert!(finder.find(&texts).is_deferred(), "6 MB of comparisons");
+        assert!(is_deferred(finder.find(&long)), "768,000 comparisons");
+        let mut finder = Finder::new(&mut items.datastore, true);
+        assert!(is_deferred(finder.find(&texts)), "6 MB of comparisons");
+        let mut finder = Finder::new(&mut items.datastore, false);
+        assert!(finder.find(&cheap).is_some());
+        assert!(finder.find(&long).is_none());
     }
 
     #[test]
     fn what_was_too_much_was_done_all_the_same() {
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore);
+        let mut finder = Finder::new(&mut items.datastore, true);
         for _ in 0..100 {
-            assert!(finder.find(&long).is_deferred());
+            assert!(is_deferred(finder.find(&long)));
         }
         assert!(finder.left.steps < 3001, "the second one was not tried");
         assert!(finder.left.rows < WRITER_ROWS_MAX - 87);

@@ -16,7 +16,7 @@ use crate::evaluate::Source;
 use crate::handle::{random_connection_id, Caller, DatabaseHandle};
 use crate::reads::{Job, Once, Progress};
 use crate::request::COMPILED_HERE_BYTES_MAX;
-use crate::writer::Item;
+use crate::writer::{FoundQuery, Item, QueryTurn};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
@@ -82,21 +82,28 @@ impl DatabaseHandle {
             plan.await.map_err(|_| SqlError::ModuleGone)?
         };
         let closed = |_| SqlError::ModuleGone;
-        // Statements of all clients take turns; a client over HTTP has one.
-        let ticket = shared.reads.clone().acquire_owned().await.map_err(closed)?;
-        let permit = shared.inbox_permit(bytes).await;
-        let permit = permit.map_err(|()| SqlError::ModuleGone)?;
-        let (reply, result) = oneshot::channel();
-        let item = Item::Query {
-            permit,
-            caller,
-            connection_id: random_connection_id(),
-            plan,
-            confirmed,
-            reply,
+        let ask = |plan, turn| self.ask(caller.clone(), plan, turn, confirmed, bytes);
+        // Statements of all clients take turns; a client over HTTP has one. What an index answers need not wait for it.
+        let ticket;
+        let (plan, source) = if let Ok(permit) = shared.reads.clone().try_acquire_owned() {
+            ticket = permit;
+            ask(plan, QueryTurn::Only).await?
+        } else {
+            let first_try = shared.first_tries.clone().acquire_owned();
+            let first_try = first_try.await.map_err(closed)?;
+            match ask(plan, QueryTurn::First).await? {
+                (plan, None) => {
+                    drop(first_try);
+                    ticket = shared.reads.clone().acquire_owned().await.map_err(closed)?;
+                    ask(Ok(plan), QueryTurn::Second).await?
+                }
+                found => {
+                    ticket = first_try;
+                    found
+                }
+            }
         };
-        shared.send(item).map_err(|()| SqlError::ModuleGone)?;
-        let (plan, source) = result.await.map_err(|_| SqlError::ModuleGone)??;
+        let source = source.ok_or(SqlError::ModuleGone)?;
         let mut schema_json = String::new();
         lightcone_types::json::product_type_to_json(&plan.output_type(), &mut schema_json);
         let (sender, rows) = oneshot::channel();
@@ -118,6 +125,34 @@ impl DatabaseHandle {
             duration_us: started.elapsed().as_micros() as u64,
             stats: SqlStats::default(),
         })
+    }
+}
+
+impl DatabaseHandle {
+    /// Asks the writer for the rows of a statement, or what is needed to find them.
+    async fn ask(
+        &self,
+        caller: Caller,
+        plan: Result<Arc<SelectPlan>, SqlError>,
+        turn: QueryTurn,
+        confirmed: bool,
+        bytes: usize,
+    ) -> Result<FoundQuery, SqlError> {
+        let shared = &self.shared;
+        let permit = shared.inbox_permit(bytes).await;
+        let permit = permit.map_err(|()| SqlError::ModuleGone)?;
+        let (reply, result) = oneshot::channel();
+        let item = Item::Query {
+            permit,
+            caller,
+            connection_id: random_connection_id(),
+            plan,
+            turn,
+            confirmed,
+            reply,
+        };
+        shared.send(item).map_err(|()| SqlError::ModuleGone)?;
+        result.await.map_err(|_| SqlError::ModuleGone)?
     }
 }
 

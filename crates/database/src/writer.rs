@@ -82,8 +82,9 @@ pub(crate) enum Item {
         caller: Caller,
         connection_id: ConnectionId,
         plan: Result<Arc<SelectPlan>, SqlError>,
+        turn: QueryTurn,
         confirmed: bool,
-        reply: oneshot::Sender<Result<(Arc<SelectPlan>, Source), SqlError>>,
+        reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
     },
     /// The first rows of a query set cannot be had; the client was told.
     SubscriptionFailed {
@@ -112,6 +113,19 @@ pub(crate) enum Item {
         done: oneshot::Sender<()>,
     },
 }
+
+/// How often the writer is asked about a query over HTTP, whose caller comes and goes once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryTurn {
+    Only,
+    /// There is no permit of the database for it, and it may turn out that it needs none.
+    First,
+    /// It needed one.
+    Second,
+}
+
+/// None: the writer did not find the rows, and may not freeze their table without a permit.
+pub(crate) type FoundQuery = (Arc<SelectPlan>, Option<Source>);
 
 struct Client {
     sender: Sender,
@@ -292,12 +306,13 @@ impl Writer {
                 caller,
                 connection_id,
                 plan,
+                turn,
                 confirmed,
                 reply,
             } => {
                 // Whoever has gone meanwhile needs no answer.
                 if !reply.is_closed() {
-                    let result = self.http_query(&caller, connection_id, plan);
+                    let result = self.http_query(&caller, connection_id, plan, turn);
                     self.reply_when_durable(confirmed, move |durable| {
                         let result = durable.map_err(SqlError::Database).and(result);
                         let _ = reply.send(result);

@@ -2,17 +2,17 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use common::requests::{
     error_of, one_off, rows_of, seed, start, subscribe, transfer, transfer_args, unsubscribe,
     until, ALL,
 };
-use common::{Client, STRANGER};
+use common::{caller, Client, STRANGER};
 use lightcone_database::{Outgoing, ShutdownReason};
 use lightcone_types::Encode;
-use lightcone_wire::ServerMessage;
+use lightcone_wire::{ClientMessage, ServerMessage};
 
 /// As many conditions as fit a text of about so many bytes. `n` makes it another query.
 fn long_query(n: usize, bytes: usize) -> String {
@@ -127,6 +127,15 @@ async fn a_late_failure_takes_nothing_but_its_own_set() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_of_an_index_are_under_way_until_they_are_taken() {
+    under_way_until_taken("SELECT * FROM accounts WHERE id = 3").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_under_way_until_they_are_taken() {
+    under_way_until_taken("SELECT * FROM nothing").await;
+}
+
+async fn under_way_until_taken(text: &str) {
     const QUERIES: u32 = 100;
     let directory = tempfile::tempdir().unwrap();
     let (database, _) = start(&directory, |_| {}).await;
@@ -134,10 +143,6 @@ async fn answers_of_an_index_are_under_way_until_they_are_taken() {
     let mut client = Client::connect(&database, STRANGER, 1).await;
     let mut payload = Vec::new();
     for request_id in 0..QUERIES {
-        let text = match request_id % 2 {
-            0 => "SELECT * FROM accounts WHERE id = 3",
-            _ => "SELECT * FROM nothing",
-        };
         one_off(request_id, text).encode(&mut payload);
     }
     let (sender, outgoing) = (&client.connection.sender, &mut client.connection.outgoing);
@@ -162,6 +167,86 @@ async fn answers_of_an_index_are_under_way_until_they_are_taken() {
         }
     }
     assert_eq!(answers, QUERIES);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_index_answers_waits_for_no_scan() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, _) = start(&directory, |options| {
+        options.limits.reads_per_database_max = 1;
+    })
+    .await;
+    seed(&database, 200_000).await;
+    let point = "SELECT * FROM accounts WHERE id = 3";
+    let scan = "SELECT * FROM accounts WHERE balance = 1";
+    // Takes minutes.
+    let mut busy = Client::connect(&database, STRANGER, 1).await;
+    busy.send(&[one_off(1, &long_query(300_000, 45_000))]).await;
+    let mut client = Client::connect(&database, STRANGER, 2).await;
+    let padded = format!("{point}{}", " ".repeat(5000));
+    let quick = async {
+        client
+            .send(&[
+                subscribe(1, vec![point]),
+                one_off(2, &padded),
+                subscribe(3, vec![point]),
+            ])
+            .await;
+        for _ in 0..3 {
+            assert_eq!(rows_of(client.next().await), 1);
+        }
+        let rows = database.sql(caller(STRANGER), point.to_owned(), true).await;
+        assert!(rows.is_ok_and(|rows| rows.rows_json().contains("[3,")));
+    };
+    tokio::select! {
+        () = quick => {}
+        other = busy.next() => panic!("it should have taken longer: {other:?}"),
+    }
+    // Scans do wait, and nothing that is behind them overtakes them.
+    let dropped_rows = ClientMessage::Unsubscribe {
+        request_id: 4,
+        query_set_id: 4,
+        send_dropped_rows: true,
+    };
+    let args = transfer_args(1, 2);
+    let messages = [
+        one_off(3, scan),
+        transfer(5, &args),
+        subscribe(4, vec![scan]),
+        dropped_rows,
+        transfer(6, &args),
+    ];
+    let gone = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        drop(busy);
+        Instant::now()
+    };
+    let sent = async {
+        client.send(&messages).await;
+        Instant::now()
+    };
+    let over_http = database.sql(caller(STRANGER), scan.to_owned(), true);
+    let (gone, sent, rows) = tokio::join!(gone, sent, over_http);
+    assert!(sent > gone, "there is one permit");
+    assert!(rows.is_ok_and(|rows| rows.rows_json() == "[]"));
+    assert_eq!(rows_of(client.next().await), 0);
+    let transferred = client.next().await;
+    assert!(
+        matches!(transferred, ServerMessage::ReducerResult { .. }),
+        "{transferred:?}"
+    );
+    assert_eq!(rows_of(client.next().await), 0);
+    let unsubscribed = client.next().await;
+    assert!(
+        matches!(unsubscribed, ServerMessage::UnsubscribeApplied { .. }),
+        "{unsubscribed:?}"
+    );
+    let transferred = client.next().await;
+    assert!(
+        matches!(transferred, ServerMessage::ReducerResult { .. }),
+        "{transferred:?}"
+    );
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 

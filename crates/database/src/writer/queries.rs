@@ -8,7 +8,7 @@ use lightcone_types::ConnectionId;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
-use super::{QuerySet, Writer};
+use super::{FoundQuery, QuerySet, QueryTurn, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
@@ -16,11 +16,15 @@ use crate::fanout::{Answer, Event};
 use crate::handle::Caller;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
-use crate::request::CompiledSet;
+use crate::request::{CompiledSet, Request};
 use crate::writer::Item;
 
-/// Why something is not answered with rows, and the ticket of what was asked.
-type Refused = (String, ReadTicket);
+/// Why something is not answered with rows, with the ticket of what was asked.
+enum Refused {
+    Error(String, ReadTicket),
+    /// It was tried whether it needs a permit of the database, and it does.
+    NoPermit(ReadTicket),
+}
 
 impl Writer {
     pub(super) fn subscribe(
@@ -45,7 +49,7 @@ impl Writer {
         let set = set.and_then(|set| self.admit(connection, query_set_id, set));
         let set = match set {
             Ok(set) => set,
-            Err(error) => return self.error(connection, reply, (error, ticket)),
+            Err(error) => return self.error(connection, reply, error, ticket),
         };
         self.state.query_sets += 1;
         let number = self.state.query_sets;
@@ -63,7 +67,16 @@ impl Writer {
             Ok(answer) => self.register(connection, query_set_id, QuerySet { number, set }, answer),
             Err(refused) => {
                 self.state.query_load.remove(&set.queries);
-                self.error(connection, reply, refused);
+                match refused {
+                    Refused::Error(error, ticket) => self.error(connection, reply, error, ticket),
+                    Refused::NoPermit(ticket) => Request::Subscribe {
+                        request_id,
+                        query_set_id,
+                        set: Ok(set),
+                        ticket,
+                    }
+                    .give_back(),
+                }
             }
         }
     }
@@ -122,24 +135,33 @@ impl Writer {
     }
 
     /// Takes a set out of what the writer knows; fan-out is still to be told.
-    fn unregister(&mut self, connection: u64, query_set_id: u32) -> Option<CompiledSet> {
-        let client = self.state.clients.get_mut(&connection)?;
-        let set = client.query_sets.remove(&query_set_id)?.set;
+    fn unregister(&mut self, connection: u64, query_set_id: u32) {
+        let Some(client) = self.state.clients.get_mut(&connection) else {
+            return;
+        };
+        let Some(QuerySet { set, .. }) = client.query_sets.remove(&query_set_id) else {
+            return;
+        };
         client.queries -= set.queries.len();
         client.query_steps -= steps_of(&set);
         self.state.query_load.remove(&set.queries);
         self.watch(&set.queries, -1);
-        Some(set)
     }
 
-    fn error(&mut self, connection: u64, reply: Reply, refused: Refused) {
-        let answer = self.refusal(connection, reply, refused);
+    fn error(&mut self, connection: u64, reply: Reply, error: String, ticket: ReadTicket) {
+        let answer = self.refusal(connection, reply, &error, ticket);
         self.event(Event::Answered { connection, answer });
     }
 
     /// The answer to what is refused. It keeps the ticket, as any other.
-    fn refusal(&mut self, connection: u64, reply: Reply, (error, ticket): Refused) -> Answer {
-        let mut answer = self.ready(connection, reply.error(&error));
+    fn refusal(
+        &mut self,
+        connection: u64,
+        reply: Reply,
+        error: &str,
+        ticket: ReadTicket,
+    ) -> Answer {
+        let mut answer = self.ready(connection, reply.error(error));
         if let Answer::Ready(message) = &mut answer {
             message.ticket = Some(ticket.evaluated());
         }
@@ -157,19 +179,35 @@ impl Writer {
             request_id,
             query_set_id,
         };
-        let Some(set) = self.unregister(connection, query_set_id) else {
+        let client = self.state.clients.get(&connection);
+        let Some(live) = client.and_then(|client| client.query_sets.get(&query_set_id)) else {
             return self.not_subscribed(connection, query_set_id, reply, ticket);
         };
         let answer = match ticket {
-            Some(ticket) => self
-                .evaluate(connection, plans_of(&set), reply, ticket, None)
-                .unwrap_or_else(|refused| self.refusal(connection, reply, refused)),
+            Some(ticket) => {
+                let plans = plans_of(&live.set);
+                match self.evaluate(connection, plans, reply, ticket, None) {
+                    Ok(answer) => answer,
+                    Err(Refused::Error(error, ticket)) => {
+                        self.refusal(connection, reply, &error, ticket)
+                    }
+                    Err(Refused::NoPermit(ticket)) => {
+                        return Request::Unsubscribe {
+                            request_id,
+                            query_set_id,
+                            ticket: Some(ticket),
+                        }
+                        .give_back()
+                    }
+                }
+            }
             None => {
                 let mut message = Vec::new();
                 server::unsubscribe_applied_without_rows(&mut message, request_id, query_set_id);
                 self.ready(connection, message)
             }
         };
+        self.unregister(connection, query_set_id);
         self.event(Event::Unsubscribed {
             connection,
             query_set_id,
@@ -192,7 +230,7 @@ impl Writer {
             client.sender.identity, client.connection_id
         );
         let answer = match ticket {
-            Some(ticket) => self.refusal(connection, reply, (error, ticket)),
+            Some(ticket) => self.refusal(connection, reply, &error, ticket),
             None => self.ready(connection, reply.error(&error)),
         };
         self.event(Event::Answered { connection, answer });
@@ -221,13 +259,19 @@ impl Writer {
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
-        let answer = match plan {
-            Ok(plan) => self.evaluate(connection, vec![plan], reply, ticket, None),
-            Err(error) => Err((error, ticket)),
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.error(connection, reply, error, ticket),
         };
-        match answer {
+        match self.evaluate(connection, vec![plan.clone()], reply, ticket, None) {
             Ok(answer) => self.event(Event::Answered { connection, answer }),
-            Err(refused) => self.error(connection, reply, refused),
+            Err(Refused::Error(error, ticket)) => self.error(connection, reply, error, ticket),
+            Err(Refused::NoPermit(ticket)) => Request::OneOff {
+                request_id,
+                plan: Ok(plan),
+                ticket,
+            }
+            .give_back(),
         }
     }
 
@@ -235,7 +279,7 @@ impl Writer {
     /// thread, if it comes to no answer.
     ///
     /// # Errors
-    /// The rows were found here, and are more than the client may have now.
+    /// The rows were found here, and are more than the client may have now; or they are not, and there is no permit.
     fn evaluate(
         &mut self,
         connection: u64,
@@ -255,19 +299,22 @@ impl Writer {
             .datastore
             .as_mut()
             .expect("the module gave the datastore back");
-        let mut finder = Finder::new(datastore);
+        let mut finder = Finder::new(datastore, ticket.first_try.is_none());
         let find = |plan: Arc<SelectPlan>| {
-            let source = finder.find(&plan);
-            (plan, source)
+            let source = finder.find(&plan)?;
+            Some((plan, source))
         };
-        let answering = Answering::new(plans.into_iter().map(find).collect(), reply);
+        let Some(sources) = plans.into_iter().map(find).collect() else {
+            return Err(Refused::NoPermit(ticket));
+        };
+        let answering = Answering::new(sources, reply);
         if !answering.is_deferred() {
             return match answering.finish(&budget) {
                 Ok(mut message) => {
                     message.ticket = Some(ticket.evaluated());
                     Ok(Answer::Ready(message))
                 }
-                Err(error) => Err((error.to_string(), ticket)),
+                Err(error) => Err(Refused::Error(error.to_string(), ticket)),
             };
         }
         let (sender, receiver) = oneshot::channel();
@@ -303,9 +350,12 @@ impl Writer {
         caller: &Caller,
         connection_id: ConnectionId,
         plan: Result<Arc<SelectPlan>, SqlError>,
-    ) -> Result<(Arc<SelectPlan>, Source), SqlError> {
-        self.connect(caller.identity, connection_id, &caller.jwt_payload)
-            .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+        turn: QueryTurn,
+    ) -> Result<FoundQuery, SqlError> {
+        if turn != QueryTurn::Second {
+            self.connect(caller.identity, connection_id, &caller.jwt_payload)
+                .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+        }
         let datastore = self
             .datastore
             .as_mut()
@@ -315,13 +365,16 @@ impl Writer {
                 // The number is known.
                 Projection::Count(_) if plan.predicate.is_none() => {
                     let table = datastore.table(plan.table.id);
-                    Source::Count(table.map_or(0, |table| table.rows().row_count()))
+                    let count = table.map_or(0, |table| table.rows().row_count());
+                    Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore).find(&plan),
+                _ => Finder::new(datastore, turn != QueryTurn::First).find(&plan),
             };
             (plan, source)
         });
-        self.disconnect(caller.identity, connection_id);
+        if turn != QueryTurn::Second {
+            self.disconnect(caller.identity, connection_id);
+        }
         found
     }
 }
