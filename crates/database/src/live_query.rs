@@ -1,6 +1,7 @@
 //! Queries that are registered, as the writer and fan-out have them.
 
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, LazyLock};
 
 use lightcone_query::{Predicate, SelectPlan};
 use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
@@ -15,14 +16,15 @@ const ROW_BYTES: usize = 512;
 pub(crate) struct LiveQuery {
     pub plan: Arc<SelectPlan>,
     pub key: Arc<QueryKey>,
-    pub group: Group,
+    pub group: Arc<Group>,
     /// What is left to check for the rows of the group.
     pub residual: Option<Predicate>,
 }
 
 /// Queries with the same key match the same rows: the text, and the caller where the text depends on it.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct QueryKey {
+    hash: u64,
     text: String,
     table: TableId,
     sender_value: Option<Vec<u8>>,
@@ -30,10 +32,52 @@ pub(crate) struct QueryKey {
 
 /// Queries that a changed row is checked against together: those of a table that need one value in a column, found by it, or
 /// those without such a value.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct Group {
+    hash: u64,
     pub table: TableId,
     pub equality: Option<(ColId, Box<[u8]>)>,
+}
+
+/// Clients choose texts and values, also long ones: they are hashed once, when they are compiled, and with a secret, so that
+/// nobody makes them meet in one place.
+fn hash_of(value: &impl Hash) -> u64 {
+    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    SECRET.hash_one(value)
+}
+
+impl Hash for QueryKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl Hash for Group {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl QueryKey {
+    fn of(plan: &SelectPlan, caller: &Identity) -> QueryKey {
+        let sender_value = plan.reads_sender.then(|| caller.as_le_bytes().to_vec());
+        QueryKey {
+            hash: hash_of(&(&plan.text, plan.table.id, &sender_value)),
+            text: plan.text.clone(),
+            table: plan.table.id,
+            sender_value,
+        }
+    }
+}
+
+impl Group {
+    fn of(table: TableId, equality: Option<(ColId, Box<[u8]>)>) -> Group {
+        Group {
+            hash: hash_of(&(table, &equality)),
+            table,
+            equality,
+        }
+    }
 }
 
 impl LiveQuery {
@@ -47,17 +91,9 @@ impl LiveQuery {
             Some((column, _)) => plan.residual(&[*column]),
             None => plan.predicate.clone(),
         };
-        let key = QueryKey {
-            text: plan.text.clone(),
-            table: plan.table.id,
-            sender_value: plan.reads_sender.then(|| caller.as_le_bytes().to_vec()),
-        };
         LiveQuery {
-            key: Arc::new(key),
-            group: Group {
-                table: plan.table.id,
-                equality,
-            },
+            key: Arc::new(QueryKey::of(&plan, caller)),
+            group: Arc::new(Group::of(plan.table.id, equality)),
             residual,
             plan: Arc::new(plan),
         }
@@ -89,6 +125,7 @@ impl LiveQuery {
         };
         size_of::<LiveQuery>()
             + size_of::<QueryKey>()
+            + size_of::<Group>()
             + self.plan.memory_bytes()
             + self.key.text.len()
             + value
@@ -113,4 +150,25 @@ fn compares_bytewise(plan: &SelectPlan, column: ColId) -> bool {
     plan.table
         .column(column)
         .is_some_and(|column| no_floats(&column.ty))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasherDefault, DefaultHasher};
+
+    use super::*;
+    use crate::testing::Items;
+
+    #[test]
+    fn texts_and_values_are_hashed_with_a_secret() {
+        let query = LiveQuery::new(Items::new(0, 0).plan("id = 1"), &Identity::ZERO);
+        let key = (&query.key.text, query.key.table, &query.key.sender_value);
+        let group = (query.group.table, &query.group.equality);
+        let without = BuildHasherDefault::<DefaultHasher>::default();
+        assert_ne!(query.key.hash, without.hash_one(&key));
+        assert_ne!(query.group.hash, without.hash_one(&group));
+        let fast = rustc_hash::FxBuildHasher;
+        assert_ne!(query.key.hash, fast.hash_one(&key));
+        assert_ne!(query.group.hash, fast.hash_one(&group));
+    }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::live_query::{Group, LiveQuery, QueryKey};
 
-/// The live queries of a database. Clients choose the keys, so they are hashed with a secret.
+/// The live queries of a database.
 #[derive(Default)]
 pub(crate) struct QueryLoad {
     /// How many query sets hold a query.
     holders: HashMap<Arc<QueryKey>, usize>,
     /// Steps of the different queries of a group, together.
-    steps: HashMap<Group, usize>,
+    steps: HashMap<Arc<Group>, usize>,
 }
 
 impl QueryLoad {

@@ -590,14 +590,6 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_hashed_with_a_secret() {
-        let hashes: HashSet<u64> = (0..2)
-            .map(|_| Subscriptions::default().by_key.hasher().hash_one("text"))
-            .collect();
-        assert_eq!(hashes.len(), 2);
-    }
-
-    #[test]
     fn a_large_transaction_does_not_keep_its_memory() {
         let mut scratch = Scratch::default();
         scratch.hits.resize_with(100_000, Hit::default);
