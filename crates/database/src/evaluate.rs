@@ -207,6 +207,14 @@ impl Source {
         )
     }
 
+    /// Bytes of the rows that were found on the writer.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
+            Source::Count(_) | Source::Scan(_) => 0,
+        }
+    }
+
     /// The number of pages; what was found on the writer is one.
     pub fn page_count(&self) -> usize {
         match self {

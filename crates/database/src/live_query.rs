@@ -165,10 +165,10 @@ mod tests {
         let key = (&query.key.text, query.key.table, &query.key.sender_value);
         let group = (query.group.table, &query.group.equality);
         let without = BuildHasherDefault::<DefaultHasher>::default();
-        assert_ne!(query.key.hash, without.hash_one(&key));
-        assert_ne!(query.group.hash, without.hash_one(&group));
+        assert_ne!(query.key.hash, without.hash_one(key));
+        assert_ne!(query.group.hash, without.hash_one(group));
         let fast = rustc_hash::FxBuildHasher;
-        assert_ne!(query.key.hash, fast.hash_one(&key));
-        assert_ne!(query.group.hash, fast.hash_one(&group));
+        assert_ne!(query.key.hash, fast.hash_one(key));
+        assert_ne!(query.group.hash, fast.hash_one(group));
     }
 }
