@@ -120,6 +120,15 @@ struct Writing {
     list: Option<SizedRowList>,
 }
 
+impl Writing {
+    fn done(self) -> MessageBatch {
+        MessageBatch {
+            charge: self.charge,
+            ..MessageBatch::of(self.message)
+        }
+    }
+}
+
 impl Answering {
     pub fn new(sources: Vec<(Arc<SelectPlan>, Source)>, reply: Reply) -> Answering {
         let sources: Vec<_> = sources
@@ -141,12 +150,13 @@ impl Answering {
         self.sources.iter().any(|(_, source)| source.is_deferred())
     }
 
-    /// The whole message at once, for what was found on the writer and is small. It is accounted in the client's queue.
-    pub fn finish(mut self) -> Result<Vec<u8>, ReadError> {
-        while self.measure(usize::MAX)? {}
-        let mut writing = self.begin(Charge::default());
+    /// The whole message at once, for what was found on the writer and is small. Its memory is reserved as for any other.
+    pub fn finish(mut self, budget: &Arc<ClientBudget>) -> Result<MessageBatch, ReadError> {
+        while self.measure(budget.bytes_max())? {}
+        let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
+        let mut writing = self.begin(charge);
         while self.write(&mut writing)? {}
-        Ok(writing.message)
+        Ok(writing.done())
     }
 
     /// Counts the next page. False if there is none. `room` is what the client may have at most.
@@ -255,9 +265,7 @@ impl Answering {
                 }
                 Some(mut writing) => {
                     if !self.write(&mut writing)? {
-                        let mut batch = MessageBatch::of(writing.message);
-                        batch.charge = writing.charge;
-                        return Ok(Some(batch));
+                        return Ok(Some(writing.done()));
                     }
                     self.writing = Some(writing);
                 }
@@ -316,5 +324,42 @@ impl Job for DeferredAnswer {
             let _ = sender.send(batch);
         }
         Progress::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::MemoryBudget;
+    use crate::evaluate::Rows;
+    use crate::testing::Items;
+
+    /// 100 rows of 10 KB that were found on the writer.
+    fn answering() -> Answering {
+        let items = Items::new(0, 0);
+        let rows = Rows {
+            bytes: vec![0; 1_000_000],
+            ends: (1..=100).map(|n| n * 10_000).collect(),
+        };
+        let source = Source::Rows {
+            rows,
+            table_is_empty: false,
+        };
+        let plan = Arc::new(items.plan("id = 1"));
+        Answering::new(vec![(plan, source)], Reply::OneOff { request_id: 1 })
+    }
+
+    #[test]
+    fn an_answer_that_is_ready_is_in_the_budget() {
+        let all = MemoryBudget::new(100 << 20);
+        let client = ClientBudget::new(&all, 2_500_000);
+        let first = answering().finish(&client).expect("there is room");
+        assert!(first.bytes.len() > 1_000_000);
+        assert!(all.used() > 900_000, "{}", all.used());
+        let _second = answering().finish(&client).expect("there is room");
+        let third = answering().finish(&client);
+        assert!(matches!(third, Err(ReadError::Exceeded(_))));
+        drop(first);
+        assert!(answering().finish(&client).is_ok());
     }
 }

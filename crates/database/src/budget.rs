@@ -87,12 +87,12 @@ impl MemoryBudget {
     }
 
     fn take(&self, bytes: usize, share: usize) -> bool {
-        let used = self.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
-        let allowed = self.allows(used, share);
-        if !allowed {
-            self.used.fetch_sub(bytes, Relaxed);
-        }
-        allowed
+        // What is refused is never in the sum, not even for a moment: others would be refused with it.
+        let more = |used: usize| {
+            let used = used.checked_add(bytes)?;
+            self.allows(used, share).then_some(used)
+        };
+        self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 }
 
@@ -199,13 +199,13 @@ impl ClientBudget {
     }
 
     fn add(&self, bytes: usize) -> Result<(), Exceeded> {
-        let used = self.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
-        if used > self.max {
-            self.used.fetch_sub(bytes, Relaxed);
+        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.max);
+        let Ok(before) = self.used.fetch_update(Relaxed, Relaxed, more) else {
             return Err(Exceeded::Client {
                 bytes_max: self.max,
             });
-        }
+        };
+        let used = before + bytes;
         loop {
             let share = self.share.load(Relaxed);
             let wanted = share_of(used);
@@ -413,6 +413,29 @@ mod tests {
         assert!(step(&client(), 8).is_err());
         assert!(largest.is_gone());
         assert!(!second.is_gone());
+    }
+
+    #[test]
+    fn what_is_refused_refuses_nobody_else() {
+        let all = MemoryBudget::new(100 * STEP_BYTES);
+        let client = ClientBudget::new(&all, 50 * STEP_BYTES);
+        let neighbour = ClientBudget::new(&all, 50 * STEP_BYTES);
+        std::thread::scope(|scope| {
+            for bytes in [60 * STEP_BYTES, 49 * STEP_BYTES] {
+                let client = client.clone();
+                scope.spawn(move || {
+                    let _held = client.reserve(2 * STEP_BYTES);
+                    for _ in 0..200_000 {
+                        drop(client.reserve(bytes));
+                    }
+                });
+            }
+            for _ in 0..200_000 {
+                client.reserve(1).expect("there is room for it");
+                neighbour.reserve(STEP_BYTES).expect("there is room for it");
+            }
+        });
+        assert_eq!(all.used(), 0);
     }
 
     #[test]

@@ -1,26 +1,29 @@
 //! Compiling the queries of connections: short ones where they arrive, long ones on the threads for reads.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lightcone_query::{
     compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText,
 };
 use lightcone_wire::{ClientMessage, ClientPayload};
-use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
+use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 use crate::reads::{Job, Progress};
 use crate::request::{CompiledSet, Request, Sender};
 
-/// Memory of a registered query: its plan, its places in the maps of fan-out, and its text and what was made of it.
+/// Memory of a registered query beside what was made of its text: its places in the maps of the writer and of fan-out.
 const QUERY_BYTES: usize = 1024;
-const TEXT_FACTOR: usize = 8;
+/// So many times as many texts as a set may hold queries are looked at: texts that repeat are one query.
+const TEXTS_FACTOR: usize = 4;
 
 /// A query that is run once.
 pub(crate) fn compile_one(
@@ -33,11 +36,27 @@ pub(crate) fn compile_one(
         .map_err(|error| error.to_string())
 }
 
+/// Refuses what has more texts than any set, before work is done for it.
+pub(crate) fn check_texts(sender: &Sender, texts: usize) -> Result<(), String> {
+    match texts > sender.queries_per_set_max.saturating_mul(TEXTS_FACTOR) {
+        true => Err(too_many_queries(sender)),
+        false => Ok(()),
+    }
+}
+
+fn too_many_queries(sender: &Sender) -> String {
+    format!(
+        "a query set holds at most {} queries [LC0703]",
+        sender.queries_per_set_max
+    )
+}
+
 /// Compiles the queries of a set one by one, without repetitions of the same text (05 §7.1).
 pub(crate) struct SetCompiler {
     sender: Sender,
-    plans: Vec<Arc<SelectPlan>>,
-    seen: FxHashSet<String>,
+    queries: Vec<Arc<LiveQuery>>,
+    /// The client's texts, which are hashed with a secret.
+    seen: HashSet<String>,
     charge: Charge,
     budget: Arc<ClientBudget>,
 }
@@ -46,8 +65,8 @@ impl SetCompiler {
     pub fn new(sender: &Sender, budget: &Arc<ClientBudget>) -> SetCompiler {
         SetCompiler {
             sender: *sender,
-            plans: Vec::new(),
-            seen: FxHashSet::default(),
+            queries: Vec::new(),
+            seen: HashSet::new(),
             charge: Charge::default(),
             budget: budget.clone(),
         }
@@ -71,31 +90,33 @@ impl SetCompiler {
         if self.seen.contains(text) {
             return Ok(());
         }
-        if self.plans.len() == self.sender.queries_per_set_max {
-            return Err(format!(
-                "a query set holds at most {} queries [LC0703]",
-                self.sender.queries_per_set_max
-            ));
+        if self.queries.len() == self.sender.queries_per_set_max {
+            return Err(too_many_queries(&self.sender));
         }
-        self.charge
-            .grow_in(&self.budget, QUERY_BYTES + TEXT_FACTOR * text.len())
-            .map_err(|exceeded| exceeded.to_string())?;
+        self.reserve(QUERY_BYTES + text.len())?;
         self.seen.insert(text.to_owned());
         let plan = compile_subscription(text, catalog, &self.sender.caller()).and_then(|plan| {
             lightcone_query::admit_subscription(&plan)?;
             Ok(plan)
         });
-        match plan {
-            Ok(plan) => self.plans.push(Arc::new(plan)),
-            Err(error) if suffix => return Err(executing(&error.to_string(), text)),
-            Err(error) => return Err(error.to_string()),
-        }
+        let plan = plan.map_err(|error| match suffix {
+            true => executing(&error.to_string(), text),
+            false => error.to_string(),
+        })?;
+        let query = LiveQuery::new(plan, &self.sender.identity);
+        self.reserve(query.memory_bytes())?;
+        self.queries.push(Arc::new(query));
         Ok(())
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Result<(), String> {
+        let reserved = self.charge.grow_in(&self.budget, bytes);
+        reserved.map_err(|exceeded| exceeded.to_string())
     }
 
     pub fn finish(self) -> CompiledSet {
         CompiledSet {
-            plans: self.plans,
+            queries: self.queries,
             _charge: self.charge,
         }
     }
@@ -106,12 +127,22 @@ pub(crate) struct CompileJob {
     module: Arc<Module>,
     /// One message.
     message: Bytes,
+    /// What the message was found to be, if it is a set.
+    set: Option<SetMessage>,
     compiler: SetCompiler,
-    /// Texts that are done.
-    done: usize,
     ticket: Option<ReadTicket>,
+    time_max: Duration,
+    spent: Duration,
     /// None when the request was sent.
     reply: Option<oneshot::Sender<Request>>,
+}
+
+/// A Subscribe message: decoded once, however many slices its texts take.
+struct SetMessage {
+    request_id: u32,
+    query_set_id: u32,
+    /// Where in the message the texts are that are still to be compiled.
+    texts: std::vec::IntoIter<Range<usize>>,
 }
 
 impl CompileJob {
@@ -121,14 +152,17 @@ impl CompileJob {
         sender: &Sender,
         budget: &Arc<ClientBudget>,
         ticket: ReadTicket,
+        time_max: Duration,
     ) -> (CompileJob, oneshot::Receiver<Request>) {
         let (reply, request) = oneshot::channel();
         let job = CompileJob {
             module,
             message,
+            set: None,
             compiler: SetCompiler::new(sender, budget),
-            done: 0,
             ticket: Some(ticket),
+            time_max,
+            spent: Duration::ZERO,
             reply: Some(reply),
         };
         (job, request)
@@ -136,6 +170,9 @@ impl CompileJob {
 
     /// The request, or None if there is more to do.
     fn step(&mut self, until: Instant) -> Option<Request> {
+        if self.set.is_some() {
+            return self.compile_set(until);
+        }
         let sender = self.compiler.sender;
         let message = ClientPayload::new(sender.protocol, &self.message).next()?;
         match message.ok()? {
@@ -152,28 +189,50 @@ impl CompileJob {
                 query_set_id,
                 query_strings,
             } => {
-                let mut compiled = Ok(());
-                for text in &query_strings[self.done..] {
-                    compiled = self.compiler.add(&self.module.catalog, text);
-                    self.done += 1;
-                    if compiled.is_err() {
-                        break;
-                    }
-                    if Instant::now() >= until && self.done < query_strings.len() {
-                        return None;
-                    }
-                }
-                let empty = SetCompiler::new(&sender, &self.compiler.budget);
-                let compiler = std::mem::replace(&mut self.compiler, empty);
-                Some(Request::Subscribe {
+                let base = self.message.as_ptr() as usize;
+                let place = |text: &&str| {
+                    let start = text.as_ptr() as usize - base;
+                    start..start + text.len()
+                };
+                let texts: Vec<_> = query_strings.iter().map(place).collect();
+                self.set = Some(SetMessage {
                     request_id,
                     query_set_id,
-                    set: compiled.map(|()| compiler.finish()),
-                    ticket: self.ticket.take()?,
-                })
+                    texts: texts.into_iter(),
+                });
+                self.compile_set(until)
             }
             _ => None,
         }
+    }
+
+    fn compile_set(&mut self, until: Instant) -> Option<Request> {
+        let set = self.set.as_mut()?;
+        let mut compiled = Ok(());
+        while let Some(place) = set.texts.next() {
+            let text = std::str::from_utf8(&self.message[place]).expect("it was decoded as text");
+            compiled = self.compiler.add(&self.module.catalog, text);
+            if compiled.is_err() {
+                break;
+            }
+            if Instant::now() >= until && set.texts.len() > 0 {
+                return None;
+            }
+        }
+        self.subscribe(compiled)
+    }
+
+    /// The request of a set that is compiled, or cannot be.
+    fn subscribe(&mut self, compiled: Result<(), String>) -> Option<Request> {
+        let set = self.set.as_ref()?;
+        let empty = SetCompiler::new(&self.compiler.sender, &self.compiler.budget);
+        let compiler = std::mem::replace(&mut self.compiler, empty);
+        Some(Request::Subscribe {
+            request_id: set.request_id,
+            query_set_id: set.query_set_id,
+            set: compiled.map(|()| compiler.finish()),
+            ticket: self.ticket.take()?,
+        })
     }
 }
 
@@ -182,7 +241,16 @@ impl Job for CompileJob {
         let Some(reply) = self.reply.take().filter(|reply| !reply.is_closed()) else {
             return Progress::Done;
         };
-        match self.step(until) {
+        let started = Instant::now();
+        let mut request = self.step(until);
+        self.spent += started.elapsed();
+        if request.is_none() && self.spent >= self.time_max {
+            request = self.subscribe(Err(format!(
+                "compiling the queries took longer than limits.read-time-max, which is {:?} [LC0708]",
+                self.time_max
+            )));
+        }
+        match request {
             Some(request) => {
                 // The connection may be gone by now.
                 let _ = reply.send(request);

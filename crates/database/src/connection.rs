@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::Protocol;
-use tokio::sync::Semaphore;
+use tokio::sync::{oneshot, Semaphore};
 
 use crate::compile::CompileJob;
 use crate::error::SubmitError;
 use crate::handle::Shared;
 use crate::module::Module;
-use crate::outgoing::{OutgoingQueue, OutgoingReceiver, ReadTicket};
+use crate::outgoing::{FirstTry, OutgoingQueue, OutgoingReceiver, ReadTicket};
 use crate::request::{Decoded, Decoder, End, Request, Sender};
 use crate::writer::Item;
 
@@ -43,6 +43,9 @@ pub struct RequestSender {
     /// Queries that this client may have under way: until it has taken the answer.
     reads: Arc<Semaphore>,
 }
+
+/// Where a query comes back that was tried without a permit of the database. Closed when it was answered.
+type GivenBack = oneshot::Receiver<Request>;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 pub(crate) const INBOX_PERMIT_BYTES: usize = 1024;
@@ -83,14 +86,18 @@ impl RequestSender {
     pub async fn submit(&self, mut payload: Bytes) -> Result<(), SubmitError> {
         let shared = &self.shared;
         let timestamp = Timestamp::now();
-        let (mut start, mut spare_ticket) = (0, None);
+        let (mut start, mut spare_ticket, mut tried) = (0, None, None);
         loop {
             let module = shared.module();
             let decoder = Decoder {
                 module: &module,
                 sender: &self.sender,
                 budget: self.queue.budget(),
-                messages_max: shared.inbox_message_permits,
+                // What may come back must not be overtaken.
+                messages_max: match tried {
+                    Some(_) => 1,
+                    None => shared.inbox_message_permits,
+                },
             };
             let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
             let (requests, mut end, why) = decoder.piece(&payload, start, ticket);
@@ -107,12 +114,16 @@ impl RequestSender {
                     requests,
                 };
                 self.send(piece).await?;
+                self.ask_again(tried.take(), timestamp).await?;
             }
             match why {
                 End::Payload => return Ok(()),
                 End::Malformed(text) => return Err(SubmitError::Malformed(text)),
                 End::Full => {}
-                End::NoTicket => spare_ticket = Some(self.ticket().await?),
+                End::NoTicket => {
+                    let (ticket, first_try) = self.ticket().await?;
+                    (spare_ticket, tried) = (Some(ticket), first_try);
+                }
                 End::Long {
                     end: long_end,
                     ticket,
@@ -127,6 +138,7 @@ impl RequestSender {
                         requests: vec![request.await?],
                     };
                     self.send(piece).await?;
+                    self.ask_again(tried.take(), timestamp).await?;
                     end = long_end;
                     if self.sender.protocol == Protocol::V2 || end == payload.len() {
                         return Ok(());
@@ -164,19 +176,64 @@ impl RequestSender {
         Some(ReadTicket {
             _of_client: self.reads.clone().try_acquire_owned().ok()?,
             of_database: Some(self.shared.reads.clone().try_acquire_owned().ok()?),
+            first_try: None,
         })
     }
 
-    /// Waits until this client, and then the database, has one query less under way. Every connection waits with one query
-    /// at a time, so whoever has many gets no more turns than the others.
-    async fn ticket(&self) -> Result<ReadTicket, SubmitError> {
+    /// Waits until this client has one query less under way. If others have all permits of the database, the query is tried
+    /// without one, as whoever needs none should not wait for those who do, and may be given back.
+    async fn ticket(&self) -> Result<(ReadTicket, Option<GivenBack>), SubmitError> {
         let closed = |_| SubmitError::Closed;
         let of_client = self.reads.clone().acquire_owned().await.map_err(closed)?;
-        let of_database = self.shared.reads.clone().acquire_owned();
-        Ok(ReadTicket {
+        let shared = &self.shared;
+        let of_database = shared.reads.clone().try_acquire_owned().ok();
+        let (first_try, given_back) = match &of_database {
+            Some(_) => (None, None),
+            None => {
+                let permit = shared.first_tries.clone().acquire_owned();
+                let (give_back, given_back) = oneshot::channel();
+                let first_try = FirstTry {
+                    _permit: permit.await.map_err(closed)?,
+                    give_back,
+                };
+                (Some(first_try), Some(given_back))
+            }
+        };
+        let ticket = ReadTicket {
             _of_client: of_client,
-            of_database: Some(of_database.await.map_err(closed)?),
+            of_database,
+            first_try,
+        };
+        Ok((ticket, given_back))
+    }
+
+    /// Waits for what became of a query that was tried without a permit of the database. If it needs one, waits for that and
+    /// sends it again. Every connection waits with one query at a time, so whoever has many gets no more turns than the others.
+    async fn ask_again(
+        &self,
+        tried: Option<GivenBack>,
+        timestamp: Timestamp,
+    ) -> Result<(), SubmitError> {
+        let Some(tried) = tried else {
+            return Ok(());
+        };
+        let Ok(mut request) = tried.await else {
+            // It is answered.
+            return Ok(());
+        };
+        let permit = self.shared.reads.clone().acquire_owned().await;
+        if let Some(ticket) = request.ticket_mut() {
+            ticket.of_database = Some(permit.map_err(|_| SubmitError::Closed)?);
+        }
+        // Queries need nothing of the payload any more.
+        self.send(Decoded {
+            version: self.shared.module().version,
+            timestamp,
+            payload: Bytes::new(),
+            messages: 0..0,
+            requests: vec![request],
         })
+        .await
     }
 
     async fn compile(
@@ -186,7 +243,9 @@ impl RequestSender {
         ticket: ReadTicket,
     ) -> Result<Request, SubmitError> {
         let budget = self.queue.budget();
-        let (job, request) = CompileJob::new(module, message, &self.sender, budget, ticket);
+        let time_max = self.shared.options.limits.read_time_max;
+        let (job, request) =
+            CompileJob::new(module, message, &self.sender, budget, ticket, time_max);
         self.shared.read(budget, Box::new(job));
         request.await.map_err(|_| SubmitError::Closed)
     }

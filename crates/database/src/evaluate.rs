@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_query::SelectPlan;
+use lightcone_query::{Predicate, SelectPlan};
 use lightcone_schema::IndexSchema;
-use lightcone_table::TableSnapshot;
+use lightcone_table::{RowLayout, TableSnapshot};
 use lightcone_types::{ColId, TableId};
 use lightcone_wire::rows::RowSize;
 
@@ -14,6 +14,8 @@ const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
 /// What the queries of one request may look at and copy on the writer. Beyond it they are scans on another thread.
 const WRITER_ROWS_MAX: usize = 65_536;
 const WRITER_BYTES_MAX: usize = 1 << 20;
+/// Steps of predicates ([`Predicate::steps`]) that the queries of one request may take on the writer: about a millisecond.
+const WRITER_STEPS_MAX: usize = 1 << 18;
 
 /// Rows a query found, or what is needed to find them elsewhere.
 pub(crate) enum Source {
@@ -51,54 +53,82 @@ impl Rows {
 /// The queries of one request: what they may still do on the writer, and the tables they have frozen.
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
-    rows_left: usize,
-    bytes_left: usize,
+    /// Without it, only what can be found here is.
+    may_freeze: bool,
+    left: Allowance,
     frozen: Vec<(TableId, Arc<TableSnapshot>)>,
 }
 
+/// What is left of the work that the queries of one request may do on the writer.
+struct Allowance {
+    rows: usize,
+    steps: usize,
+    bytes: usize,
+}
+
+impl Allowance {
+    /// Whether a row is to be kept; None if finding out, or keeping it, is too much. What was done for a query that turns out
+    /// to be too much was done all the same.
+    fn look_at(
+        &mut self,
+        layout: &RowLayout,
+        predicate: Option<&Predicate>,
+        row: &[u8],
+    ) -> Option<bool> {
+        self.rows = self.rows.checked_sub(1)?;
+        if let Some(predicate) = predicate {
+            self.steps = self.steps.checked_sub(predicate.steps(row.len()))?;
+            if !predicate.matches(layout, row) {
+                return Some(false);
+            }
+        }
+        self.bytes = self.bytes.checked_sub(row.len())?;
+        Some(true)
+    }
+}
+
 impl Finder<'_> {
-    pub fn new(datastore: &mut Datastore) -> Finder<'_> {
+    pub fn new(datastore: &mut Datastore, may_freeze: bool) -> Finder<'_> {
         Finder {
             datastore,
-            rows_left: WRITER_ROWS_MAX,
-            bytes_left: WRITER_BYTES_MAX,
+            may_freeze,
+            left: Allowance {
+                rows: WRITER_ROWS_MAX,
+                steps: WRITER_STEPS_MAX,
+                bytes: WRITER_BYTES_MAX,
+            },
             frozen: Vec::new(),
         }
     }
 
     /// Finds the rows of a plan in the committed state. Only what an index answers, and small tables, run here.
     ///
-    /// The plan's table may be gone or replaced since it was compiled; the result is empty then.
-    pub fn find(&mut self, plan: &SelectPlan) -> Source {
+    /// The plan's table may be gone or replaced since it was compiled; the result is empty then. None: it would have to be
+    /// frozen, and may not.
+    pub fn find(&mut self, plan: &SelectPlan) -> Option<Source> {
         let none = |table_is_empty| Source::Rows {
             rows: Rows::default(),
             table_is_empty,
         };
         let Some(table) = self.datastore.table(plan.table.id) else {
-            return none(true);
+            return Some(none(true));
         };
         let predicate = plan.predicate.as_ref();
         if table.rows().row_count() == 0 {
-            return none(true);
+            return Some(none(true));
         }
         if predicate.is_some_and(|predicate| predicate.is_never()) {
-            return none(false);
+            return Some(none(false));
         }
         let mut rows = Rows::default();
-        let (mut rows_left, mut bytes_left) = (self.rows_left, self.bytes_left);
+        let left = &mut self.left;
         // False: it is too much for the writer.
         let mut look_at = |row: &[u8]| {
-            let kept = predicate.is_none_or(|p| p.matches(table.layout(), row));
-            let bytes = if kept { row.len() } else { 0 };
-            if rows_left == 0 || bytes > bytes_left {
-                return false;
-            }
-            rows_left -= 1;
-            bytes_left -= bytes;
-            if kept {
+            let kept = left.look_at(table.layout(), predicate, row);
+            if kept == Some(true) {
                 rows.push(row);
             }
-            true
+            kept.is_some()
         };
         let mut complete = false;
         if let Some((position, point)) = usable_index(plan, &table.schema.indexes) {
@@ -118,13 +148,13 @@ impl Finder<'_> {
             });
         }
         if complete {
-            (self.rows_left, self.bytes_left) = (rows_left, bytes_left);
-            return Source::Rows {
+            return Some(Source::Rows {
                 rows,
                 table_is_empty: false,
-            };
+            });
         }
-        Source::Scan(self.freeze(plan.table.id))
+        self.may_freeze
+            .then(|| Source::Scan(self.freeze(plan.table.id)))
     }
 
     fn freeze(&mut self, id: TableId) -> Arc<TableSnapshot> {
@@ -177,6 +207,14 @@ impl Source {
         )
     }
 
+    /// Bytes of the rows that were found on the writer.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
+            Source::Count(_) | Source::Scan(_) => 0,
+        }
+    }
+
     /// The number of pages; what was found on the writer is one.
     pub fn page_count(&self) -> usize {
         match self {
@@ -210,4 +248,45 @@ pub(crate) fn row_size(plan: &SelectPlan) -> RowSize {
         .map(|column| lightcone_types::bsatn::fixed_size(&column.ty))
         .sum();
     RowSize::new(types)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Items;
+
+    fn is_deferred(found: Option<Source>) -> bool {
+        found.expect("it may be frozen").is_deferred()
+    }
+
+    #[test]
+    fn only_cheap_conditions_are_checked_on_the_writer() {
+        let mut items = Items::new(256, 100);
+        let cheap = items.plan("id <> 7");
+        let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
+        let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
+        let mut finder = Finder::new(&mut items.datastore, true);
+        let Some(Source::Rows { rows, .. }) = finder.find(&cheap) else {
+            panic!("256 rows are few");
+        };
+        assert_eq!(rows.ends.len(), 255);
+        assert!(is_deferred(finder.find(&long)), "768,000 comparisons");
+        let mut finder = Finder::new(&mut items.datastore, true);
+        assert!(is_deferred(finder.find(&texts)), "6 MB of comparisons");
+        let mut finder = Finder::new(&mut items.datastore, false);
+        assert!(finder.find(&cheap).is_some());
+        assert!(finder.find(&long).is_none());
+    }
+
+    #[test]
+    fn what_was_too_much_was_done_all_the_same() {
+        let mut items = Items::new(256, 10);
+        let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
+        let mut finder = Finder::new(&mut items.datastore, true);
+        for _ in 0..100 {
+            assert!(is_deferred(finder.find(&long)));
+        }
+        assert!(finder.left.steps < 3001, "the second one was not tried");
+        assert!(finder.left.rows < WRITER_ROWS_MAX - 87);
+    }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use lightcone_engine::DeltaBatch;
 use lightcone_log::{CommitEvent, LogError};
-use lightcone_query::SelectPlan;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::live_query::LiveQuery;
 use crate::outgoing::{Item, MessageBatch, OutgoingQueue};
 use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 
@@ -46,7 +46,8 @@ impl CallResult {
 
 /// An answer that is ready, or is being made by another thread.
 pub(crate) enum Answer {
-    Ready(Vec<u8>),
+    /// With what is reserved for it.
+    Ready(MessageBatch),
     Deferred(oneshot::Receiver<MessageBatch>),
     /// The client is gone.
     Nobody,
@@ -81,8 +82,7 @@ pub(crate) enum Event {
     Subscribed {
         connection: u64,
         query_set_id: u32,
-        caller: Identity,
-        plans: Vec<Arc<SelectPlan>>,
+        queries: Vec<Arc<LiveQuery>>,
         answer: Answer,
     },
     Unsubscribed {
@@ -292,12 +292,11 @@ impl Fanout {
             Event::Subscribed {
                 connection,
                 query_set_id,
-                caller,
-                plans,
+                queries,
                 answer,
             } => {
                 self.subscriptions
-                    .subscribe(connection, query_set_id, &plans, &caller);
+                    .subscribe(connection, query_set_id, &queries);
                 self.stage_answer(connection, answer);
             }
             Event::Unsubscribed {
@@ -383,20 +382,20 @@ impl Fanout {
     }
 
     fn stage_answer(&mut self, connection: u64, answer: Answer) {
-        match answer {
-            Answer::Nobody => {}
-            Answer::Ready(message) => self.stage(connection, |out| out.extend_from_slice(&message)),
-            Answer::Deferred(receiver) => {
-                let Some(state) = self.connections.get_mut(&connection) else {
-                    return;
-                };
-                state.close_open();
-                state.staged.push(Item::Deferred(receiver));
-                if !state.touched {
-                    state.touched = true;
-                    self.touched.push(connection);
-                }
-            }
+        // Each keeps its own charge and ticket until the client has taken it.
+        let item = match answer {
+            Answer::Nobody => return,
+            Answer::Ready(batch) => Item::Messages(batch),
+            Answer::Deferred(receiver) => Item::Deferred(receiver),
+        };
+        let Some(state) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        state.close_open();
+        state.staged.push(item);
+        if !state.touched {
+            state.touched = true;
+            self.touched.push(connection);
         }
     }
 

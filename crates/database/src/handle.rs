@@ -23,6 +23,9 @@ use crate::request::{find_procedure, find_reducer, Sender};
 use crate::rules;
 use crate::writer::{Item, FAILED_TEXT};
 
+/// Queries at a time that have no permit of the database, and that the writer is asked about whether they need one.
+const FIRST_TRIES_MAX: usize = 16;
+
 /// Reads the log's statistics; dropped when the log ends.
 pub(crate) type LogStats = Arc<dyn Fn() -> lightcone_log::CommitterStats + Send + Sync>;
 
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
     pub inbox_byte_permits: usize,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
+    /// Queries that are tried on the writer while others have all of these.
+    pub first_tries: Arc<Semaphore>,
     /// Tells databases apart.
     number: u64,
     pub runtime: tokio::runtime::Handle,
@@ -102,6 +107,7 @@ impl Shared {
             log,
             inbox,
             reads: Arc::new(Semaphore::new(limits.reads_per_database_max.max(1))),
+            first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
             number: options.commons.next_database(),
             runtime: tokio::runtime::Handle::current(),
             transactions: AtomicU64::new(0),
@@ -215,6 +221,7 @@ impl Shared {
         self.inbox_messages.close();
         self.inbox_bytes.close();
         self.reads.close();
+        self.first_tries.close();
     }
 
     /// Lets go of the log, which is about to end.

@@ -23,6 +23,7 @@ mod evaluate;
 mod fanout;
 mod handle;
 mod http;
+mod live_query;
 mod loads;
 mod module;
 mod module_log;
@@ -31,12 +32,15 @@ mod options;
 mod outgoing;
 mod planned;
 mod probe;
+mod query_load;
 mod reads;
 mod request;
 mod rules;
 mod schedule_queue;
 mod sql;
 mod subscriptions;
+#[cfg(test)]
+mod testing;
 mod writer;
 
 pub use budget::{HeldBytes, Holder};

@@ -60,6 +60,12 @@ pub struct Limits {
     pub queries_per_set_max: usize,
     /// Queries in all live query sets of one connection. The request that exceeds it fails.
     pub queries_per_connection_max: usize,
+    /// Steps, of a few nanoseconds each, that checking one changed row against the queries of one connection may take, if the
+    /// row concerns them all. The `Subscribe` that exceeds it fails.
+    pub query_steps_per_connection_max: usize,
+    /// The same of the different queries of all connections over one table, where these need no value in a column that is
+    /// looked up, or the same value.
+    pub query_steps_per_table_max: usize,
     /// Queries that one client has under way, until it has taken their answers. It is read no further at the limit.
     pub reads_per_client_max: usize,
     /// Queries that all clients of a database have under way, until there is an answer. Clients take turns.
@@ -95,6 +101,8 @@ impl Default for Limits {
             query_sets_max: 4096,
             queries_per_set_max: 4096,
             queries_per_connection_max: 16_384,
+            query_steps_per_connection_max: 32_768,
+            query_steps_per_table_max: 524_288,
             reads_per_client_max: 8,
             reads_per_database_max: 64,
             read_time_max: Duration::from_secs(30),

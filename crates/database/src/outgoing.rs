@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
 use crate::budget::{Charge, ClientBudget};
+use crate::request::Request;
 
 /// Encoded server messages, back to back, in order, without payload tags.
 #[derive(Debug, Default)]
@@ -72,12 +73,27 @@ pub(crate) struct ReadTicket {
     pub _of_client: OwnedSemaphorePermit,
     /// Given back as soon as the answer is there: one client that takes nothing must not hold up the others.
     pub of_database: Option<OwnedSemaphorePermit>,
+    /// In place of the database's permit.
+    pub first_try: Option<FirstTry>,
+}
+
+/// Lets the writer look whether it finds the answer itself, also while others have all permits of the database.
+pub(crate) struct FirstTry {
+    pub _permit: OwnedSemaphorePermit,
+    /// Takes the request back if it does not. Dropped otherwise.
+    pub give_back: oneshot::Sender<Request>,
+}
+
+impl std::fmt::Debug for FirstTry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FirstTry")
+    }
 }
 
 impl ReadTicket {
     /// The answer is there, and only has to be taken.
     pub fn evaluated(mut self) -> ReadTicket {
-        self.of_database = None;
+        (self.of_database, self.first_try) = (None, None);
         self
     }
 }

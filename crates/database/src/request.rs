@@ -10,7 +10,8 @@ use lightcone_types::{cut_name, Identity, Timestamp};
 use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
 
 use crate::budget::{Charge, ClientBudget};
-use crate::compile::{compile_one, SetCompiler};
+use crate::compile::{check_texts, compile_one, SetCompiler};
+use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
 
@@ -66,10 +67,30 @@ pub(crate) enum Request {
     },
 }
 
+impl Request {
+    /// The ticket of a query.
+    pub fn ticket_mut(&mut self) -> Option<&mut ReadTicket> {
+        match self {
+            Request::Subscribe { ticket, .. } | Request::OneOff { ticket, .. } => Some(ticket),
+            Request::Unsubscribe { ticket, .. } => ticket.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Sends a query back to the connection that tried whether it can do without a permit of the database.
+    pub fn give_back(mut self) {
+        let first_try = self.ticket_mut().and_then(|ticket| ticket.first_try.take());
+        if let Some(first_try) = first_try {
+            // The connection may be gone by now.
+            let _ = first_try.give_back.send(self);
+        }
+    }
+}
+
 /// The queries of a set, with the memory they take as long as they live.
 #[derive(Default)]
 pub(crate) struct CompiledSet {
-    pub plans: Vec<Arc<SelectPlan>>,
+    pub queries: Vec<Arc<LiveQuery>>,
     pub _charge: Charge,
 }
 
@@ -149,7 +170,7 @@ impl Decoder<'_> {
             };
             let next = start + messages.position();
             let mut ticket_of = None;
-            if let Some(bytes) = query_bytes(&message) {
+            if let Some(bytes) = query_bytes(&message, self.sender) {
                 let Some(ticket) = ticket() else {
                     return (requests, end, End::NoTicket);
                 };
@@ -188,9 +209,10 @@ impl Decoder<'_> {
                 query_strings,
             } => {
                 let mut compiler = SetCompiler::new(sender, self.budget);
-                let compiled = query_strings
-                    .iter()
-                    .try_for_each(|text| compiler.add(&module.catalog, text));
+                let compiled = check_texts(sender, query_strings.len()).and_then(|()| {
+                    let mut texts = query_strings.iter();
+                    texts.try_for_each(|text| compiler.add(&module.catalog, text))
+                });
                 Request::Subscribe {
                     request_id,
                     query_set_id,
@@ -220,8 +242,14 @@ impl Decoder<'_> {
 }
 
 /// Bytes of the queries of a message whose answer has rows.
-fn query_bytes(message: &ClientMessage<'_>) -> Option<usize> {
+fn query_bytes(message: &ClientMessage<'_>, sender: &Sender) -> Option<usize> {
     match message {
+        // It is refused, and nothing is compiled.
+        ClientMessage::Subscribe { query_strings, .. }
+            if check_texts(sender, query_strings.len()).is_err() =>
+        {
+            Some(0)
+        }
         ClientMessage::Subscribe { query_strings, .. } => {
             // A text has some cost, however short.
             Some(query_strings.iter().map(|text| 64 + text.len()).sum())

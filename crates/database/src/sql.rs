@@ -7,7 +7,7 @@ use lightcone_query::{compile_statement, Projection, SelectPlan, Statement};
 use lightcone_table::RowLayout;
 use lightcone_types::json::bsatn_to_json_untyped;
 use lightcone_types::{Reader, Typespace};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
@@ -16,7 +16,7 @@ use crate::evaluate::Source;
 use crate::handle::{random_connection_id, Caller, DatabaseHandle};
 use crate::reads::{Job, Once, Progress};
 use crate::request::COMPILED_HERE_BYTES_MAX;
-use crate::writer::Item;
+use crate::writer::{FoundQuery, Item, QueryTurn};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
@@ -81,22 +81,10 @@ impl DatabaseHandle {
             shared.read(&budget, Box::new(job));
             plan.await.map_err(|_| SqlError::ModuleGone)?
         };
-        let closed = |_| SqlError::ModuleGone;
-        // Statements of all clients take turns; a client over HTTP has one.
-        let ticket = shared.reads.clone().acquire_owned().await.map_err(closed)?;
-        let permit = shared.inbox_permit(bytes).await;
-        let permit = permit.map_err(|()| SqlError::ModuleGone)?;
-        let (reply, result) = oneshot::channel();
-        let item = Item::Query {
-            permit,
-            caller,
-            connection_id: random_connection_id(),
-            plan,
-            confirmed,
-            reply,
-        };
-        shared.send(item).map_err(|()| SqlError::ModuleGone)?;
-        let (plan, source) = result.await.map_err(|_| SqlError::ModuleGone)??;
+        let ((plan, source), ticket) = self.find(caller, plan, confirmed, bytes).await?;
+        let source = source.ok_or(SqlError::ModuleGone)?;
+        let held = budget.reserve(source.held_bytes());
+        let held = held.map_err(|exceeded| refusal(ReadError::Exceeded(exceeded)))?;
         let mut schema_json = String::new();
         lightcone_types::json::product_type_to_json(&plan.output_type(), &mut schema_json);
         let (sender, rows) = oneshot::channel();
@@ -111,13 +99,66 @@ impl DatabaseHandle {
             .await
             .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))?
             .map_err(refusal)?;
-        drop(ticket);
+        drop((ticket, held));
         Ok(SqlOutcome {
             schema_json,
             rows_json,
             duration_us: started.elapsed().as_micros() as u64,
             stats: SqlStats::default(),
         })
+    }
+}
+
+impl DatabaseHandle {
+    /// Finds the rows of a statement, with a permit if these are still to be looked for. Statements of all clients take turns
+    /// for permits; a client over HTTP has one. What the writer finds itself waits for none.
+    async fn find(
+        &self,
+        caller: Caller,
+        plan: Result<Arc<SelectPlan>, SqlError>,
+        confirmed: bool,
+        bytes: usize,
+    ) -> Result<(FoundQuery, Option<OwnedSemaphorePermit>), SqlError> {
+        let shared = &self.shared;
+        let ask = |plan, turn| self.ask(caller.clone(), plan, turn, confirmed, bytes);
+        if let Ok(permit) = shared.reads.clone().try_acquire_owned() {
+            return Ok((ask(plan, QueryTurn::Only).await?, Some(permit)));
+        }
+        let closed = |_| SqlError::ModuleGone;
+        let first_try = shared.first_tries.acquire().await.map_err(closed)?;
+        let (plan, source) = ask(plan, QueryTurn::First).await?;
+        drop(first_try);
+        if source.is_some() {
+            return Ok(((plan, source), None));
+        }
+        let permit = shared.reads.clone().acquire_owned().await.map_err(closed)?;
+        Ok((ask(Ok(plan), QueryTurn::Second).await?, Some(permit)))
+    }
+
+    /// Asks the writer for the rows of a statement, or what is needed to find them.
+    async fn ask(
+        &self,
+        caller: Caller,
+        plan: Result<Arc<SelectPlan>, SqlError>,
+        turn: QueryTurn,
+        confirmed: bool,
+        bytes: usize,
+    ) -> Result<FoundQuery, SqlError> {
+        let shared = &self.shared;
+        let permit = shared.inbox_permit(bytes).await;
+        let permit = permit.map_err(|()| SqlError::ModuleGone)?;
+        let (reply, result) = oneshot::channel();
+        let item = Item::Query {
+            permit,
+            caller,
+            connection_id: random_connection_id(),
+            plan,
+            turn,
+            confirmed,
+            reply,
+        };
+        shared.send(item).map_err(|()| SqlError::ModuleGone)?;
+        result.await.map_err(|_| SqlError::ModuleGone)?
     }
 }
 

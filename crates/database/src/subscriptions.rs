@@ -1,16 +1,18 @@
 //! Which queries are live, and what a transaction's deltas mean for them. Owned by fan-out.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lightcone_engine::{DeltaBatch, DeltaKind, DeltaOp};
 use lightcone_query::{Predicate, SelectPlan};
 use lightcone_table::RowLayout;
-use lightcone_types::{AlgebraicType, ColId, TableId};
+use lightcone_types::{ColId, TableId};
 use lightcone_wire::rows::RowSize;
 use lightcone_wire::server::{event_rows, persistent_rows};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evaluate::row_size;
+use crate::live_query::{Group, LiveQuery, QueryKey};
 
 /// Position of a query in the registry; reused after the last subscriber leaves.
 type QueryIndex = u32;
@@ -30,13 +32,11 @@ struct Member {
     place: u32,
 }
 
-/// A query, shared by all query sets with the same plan.
+/// A query, shared by all query sets with the same key.
 struct Query {
-    plan: Arc<SelectPlan>,
-    key: QueryKey,
-    /// What is left to check for rows found through the query's equality.
+    live: Arc<LiveQuery>,
+    /// The query's own, which is looked at for every row of its group.
     residual: Option<Predicate>,
-    equality: Option<(ColId, Box<[u8]>)>,
     /// Where it stands in its table's list.
     place: u32,
     subscribers: Vec<Subscriber>,
@@ -44,27 +44,9 @@ struct Query {
     hit: Option<u32>,
 }
 
-/// Plans with the same key match the same rows: the text, and the caller where the text depends on it.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct QueryKey {
-    text: String,
-    table: TableId,
-    sender_value: Option<Vec<u8>>,
-}
-
-impl QueryKey {
-    fn of(plan: &SelectPlan, caller: &lightcone_types::Identity) -> QueryKey {
-        let sender_value = plan.reads_sender.then(|| caller.as_le_bytes().to_vec());
-        QueryKey {
-            text: plan.text.clone(),
-            table: plan.table.id,
-            sender_value,
-        }
-    }
-}
-
-/// Queries by the BSATN that a column must have.
-type QueriesByValue = FxHashMap<Box<[u8]>, Vec<QueryIndex>>;
+/// Queries by the BSATN that a column must have. Clients choose these values: hashed without a secret, they could all be made
+/// to meet in one place.
+type QueriesByValue = hashbrown::HashMap<Box<[u8]>, Vec<QueryIndex>>;
 
 /// Queries over one table.
 struct TableQueries {
@@ -83,10 +65,11 @@ struct TableQueries {
 pub(crate) struct Subscriptions {
     queries: Vec<Option<Query>>,
     free: Vec<QueryIndex>,
-    by_key: FxHashMap<QueryKey, QueryIndex>,
+    by_key: HashMap<Arc<QueryKey>, QueryIndex>,
     tables: FxHashMap<TableId, TableQueries>,
-    sets: FxHashMap<(u64, u32), Vec<Member>>,
-    sets_of: FxHashMap<u64, FxHashSet<u32>>,
+    /// By connection and the id that the client chose.
+    sets: HashMap<(u64, u32), Vec<Member>>,
+    sets_of: FxHashMap<u64, HashSet<u32>>,
     scratch: Scratch,
 }
 
@@ -96,6 +79,21 @@ struct Scratch {
     hits: Vec<Hit>,
     targets: Vec<Target>,
     candidates: Vec<QueryIndex>,
+}
+
+impl Scratch {
+    /// One transaction that concerns very many does not keep its memory for all that follow.
+    fn shrink(&mut self, used: usize) {
+        self.hits[..used].iter_mut().for_each(Hit::shrink);
+        if self.hits.len() > HITS_KEPT_MAX {
+            self.hits.truncate(HITS_KEPT_MAX);
+            self.hits.shrink_to_fit();
+        }
+        self.targets.clear();
+        self.targets.shrink_to(ENTRIES_KEPT_MAX);
+        self.candidates.clear();
+        self.candidates.shrink_to(ENTRIES_KEPT_MAX);
+    }
 }
 
 /// A query that a transaction concerns, with the changed rows as indexes into the transaction's operations.
@@ -113,6 +111,9 @@ struct Hit {
 
 /// A hit whose rows take more does not keep its memory for the next transaction.
 const HIT_KEPT_BYTES: usize = 64 << 10;
+/// Hits, and other entries, that are kept for the next transaction.
+const HITS_KEPT_MAX: usize = 1024;
+const ENTRIES_KEPT_MAX: usize = 65_536;
 /// Rows are looked at for who can take them only when all that were found so far take so much.
 const LOOK_AT_ROOM_BYTES: usize = 1 << 20;
 /// Bytes that a row takes in a message beside its own: its offset.
@@ -144,19 +145,12 @@ pub(crate) trait Receivers {
 }
 
 impl Subscriptions {
-    pub fn subscribe(
-        &mut self,
-        connection: u64,
-        query_set_id: u32,
-        plans: &[Arc<SelectPlan>],
-        caller: &lightcone_types::Identity,
-    ) {
-        let mut set = Vec::with_capacity(plans.len());
-        for plan in plans {
-            let key = QueryKey::of(plan, caller);
-            let index = match self.by_key.get(&key) {
+    pub fn subscribe(&mut self, connection: u64, query_set_id: u32, queries: &[Arc<LiveQuery>]) {
+        let mut set = Vec::with_capacity(queries.len());
+        for query in queries {
+            let index = match self.by_key.get(&query.key) {
                 Some(&index) => index,
-                None => self.add_query(plan.clone(), key),
+                None => self.add_query(query.clone()),
             };
             let subscribers = &mut self.query_mut(index).subscribers;
             // Texts of a set differ, so queries do; nothing would break if they did not.
@@ -227,30 +221,19 @@ impl Subscriptions {
             .expect("query sets and tables name live queries")
     }
 
-    fn add_query(&mut self, plan: Arc<SelectPlan>, key: QueryKey) -> QueryIndex {
-        let equality = plan
-            .equalities
-            .iter()
-            .find(|(column, _)| compares_bytewise(&plan, *column))
-            .cloned();
-        let residual = match &equality {
-            Some((column, _)) => plan.residual(&[*column]),
-            None => plan.predicate.clone(),
-        };
+    fn add_query(&mut self, live: Arc<LiveQuery>) -> QueryIndex {
         let table = self
             .tables
-            .entry(plan.table.id)
-            .or_insert_with(|| TableQueries::new(&plan));
+            .entry(live.group.table)
+            .or_insert_with(|| TableQueries::new(&live.plan));
         let index = self.free.pop().unwrap_or(self.queries.len() as QueryIndex);
-        let list = table.list_of(&equality);
+        let list = table.list_of(&live.group);
         let place = list.len() as u32;
         list.push(index);
-        self.by_key.insert(key.clone(), index);
+        self.by_key.insert(live.key.clone(), index);
         let query = Query {
-            plan,
-            key,
-            residual,
-            equality,
+            residual: live.residual.clone(),
+            live,
             place,
             subscribers: Vec::new(),
             hit: None,
@@ -266,17 +249,18 @@ impl Subscriptions {
         let Some(query) = self.queries[index as usize].take() else {
             return;
         };
-        self.by_key.remove(&query.key);
+        let group = &query.live.group;
+        self.by_key.remove(&query.live.key);
         self.free.push(index);
-        let id = query.plan.table.id;
+        let id = group.table;
         let Some(table) = self.tables.get_mut(&id) else {
             return;
         };
-        let list = table.list_of(&query.equality);
+        let list = table.list_of(group);
         list.swap_remove(query.place as usize);
         let moved = list.get(query.place as usize).copied();
         let is_empty = list.is_empty();
-        if let (Some((column, value)), true) = (&query.equality, is_empty) {
+        if let (Some((column, value)), true) = (&group.equality, is_empty) {
             table.map_of(*column).remove(value);
         }
         table.by_value.retain(|(_, map)| !map.is_empty());
@@ -351,8 +335,8 @@ impl Subscriptions {
             }
             self.collect_targets(&mut hits[..used], &over, deltas, ops, targets);
             self.send_updates(&hits[..used], targets, receivers);
-            hits[..used].iter_mut().for_each(Hit::shrink);
         }
+        scratch.shrink(used);
         self.scratch = scratch;
     }
 
@@ -412,7 +396,7 @@ impl Subscriptions {
             if hit.muted {
                 continue;
             }
-            let id = query.plan.table.id;
+            let id = query.live.group.table;
             let table = &self.tables[&id];
             hit.encode(table, deltas, ops);
             let subscribers = query.subscribers.iter();
@@ -498,16 +482,16 @@ impl TableQueries {
         let position = match self.by_value.iter().position(|(other, _)| *other == column) {
             Some(position) => position,
             None => {
-                self.by_value.push((column, FxHashMap::default()));
+                self.by_value.push((column, QueriesByValue::default()));
                 self.by_value.len() - 1
             }
         };
         &mut self.by_value[position].1
     }
 
-    /// The queries without an equality, or those with this one.
-    fn list_of(&mut self, equality: &Option<(ColId, Box<[u8]>)>) -> &mut Vec<QueryIndex> {
-        match equality {
+    /// The queries of a group of this table.
+    fn list_of(&mut self, group: &Group) -> &mut Vec<QueryIndex> {
+        match &group.equality {
             Some((column, value)) => self.map_of(*column).entry(value.clone()).or_default(),
             None => &mut self.scans,
         }
@@ -582,21 +566,37 @@ fn rows_at<'r>(
         .map(move |position| deltas.row(&ops[*position as usize]))
 }
 
-/// Equal values of the column have equal bytes; not so for floats (-0 and +0, the NaNs).
-fn compares_bytewise(plan: &SelectPlan, column: ColId) -> bool {
-    fn no_floats(ty: &AlgebraicType) -> bool {
-        match ty {
-            AlgebraicType::F32 | AlgebraicType::F64 | AlgebraicType::Ref(_) => false,
-            AlgebraicType::Array(element) => no_floats(element),
-            AlgebraicType::Product(product) => product
-                .elements
-                .iter()
-                .all(|e| no_floats(&e.algebraic_type)),
-            AlgebraicType::Sum(sum) => sum.variants.iter().all(|v| no_floats(&v.algebraic_type)),
-            _ => true,
-        }
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn values_that_clients_choose_do_not_meet_in_one_place() {
+        // Without a secret, these 16 bytes all have one hash.
+        let values: Vec<Vec<u8>> = (0..1000_u64)
+            .map(|n| [0x243f_6a88_85a3_08d3, n].map(u64::to_le_bytes).concat())
+            .collect();
+        let plain = rustc_hash::FxBuildHasher;
+        let hashes: HashSet<u64> = values.iter().map(|v| plain.hash_one(&v[..])).collect();
+        assert_eq!(hashes.len(), 1);
+        let map = QueriesByValue::default();
+        let hashes: HashSet<u64> = values
+            .iter()
+            .map(|value| map.hasher().hash_one(&value[..]))
+            .collect();
+        assert_eq!(hashes.len(), 1000);
     }
-    plan.table
-        .column(column)
-        .is_some_and(|column| no_floats(&column.ty))
+
+    #[test]
+    fn a_large_transaction_does_not_keep_its_memory() {
+        let mut scratch = Scratch::default();
+        scratch.hits.resize_with(100_000, Hit::default);
+        scratch.candidates.resize(1_000_000, 0);
+        scratch.shrink(100_000);
+        assert_eq!(scratch.hits.len(), HITS_KEPT_MAX);
+        assert!(scratch.hits.capacity() < 2 * HITS_KEPT_MAX);
+        assert!(scratch.candidates.capacity() < 2 * ENTRIES_KEPT_MAX);
+    }
 }

@@ -28,6 +28,7 @@ use crate::handle::{CallOutcome, Caller, InboxPermit, Shared};
 use crate::http::{HandlerReply, HandlerRequest};
 use crate::module::{Module, Program};
 use crate::outgoing::OutgoingQueue;
+use crate::query_load::QueryLoad;
 use crate::request::{CompiledSet, Decoded, Sender};
 
 pub(crate) use maintenance::FAILED_TEXT;
@@ -81,13 +82,16 @@ pub(crate) enum Item {
         caller: Caller,
         connection_id: ConnectionId,
         plan: Result<Arc<SelectPlan>, SqlError>,
+        turn: QueryTurn,
         confirmed: bool,
-        reply: oneshot::Sender<Result<(Arc<SelectPlan>, Source), SqlError>>,
+        reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
     },
     /// The first rows of a query set cannot be had; the client was told.
     SubscriptionFailed {
         connection: u64,
         query_set_id: u32,
+        /// The set's own: the client may have given its id to another since.
+        number: u64,
     },
     Replace {
         program: Box<Program>,
@@ -110,13 +114,35 @@ pub(crate) enum Item {
     },
 }
 
+/// How often the writer is asked about a query over HTTP, whose caller comes and goes once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryTurn {
+    Only,
+    /// There is no permit of the database for it, and it may turn out that it needs none.
+    First,
+    /// It needed one.
+    Second,
+}
+
+/// None: the writer did not find the rows, and may not freeze their table without a permit.
+pub(crate) type FoundQuery = (Arc<SelectPlan>, Option<Source>);
+
 struct Client {
     sender: Sender,
     connection_id: ConnectionId,
     queue: Arc<OutgoingQueue>,
-    query_sets: FxHashMap<u32, CompiledSet>,
+    query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
     queries: usize,
+    /// [`LiveQuery::steps_of_connection`](crate::live_query::LiveQuery::steps_of_connection) of all of them.
+    query_steps: usize,
+}
+
+/// A live query set.
+struct QuerySet {
+    /// Never given to another.
+    number: u64,
+    set: CompiledSet,
 }
 
 pub(crate) struct Writer {
@@ -147,6 +173,9 @@ pub(crate) struct WriterState {
     clients: FxHashMap<u64, Client>,
     /// Live queries per table.
     watchers: FxHashMap<lightcone_types::TableId, usize>,
+    query_load: QueryLoad,
+    /// Query sets so far.
+    query_sets: u64,
     /// Batches given to fan-out.
     sent_batches: u64,
     log_bytes_at_snapshot: u64,
@@ -224,6 +253,7 @@ impl Writer {
                             queue: queue.clone(),
                             query_sets: FxHashMap::default(),
                             queries: 0,
+                            query_steps: 0,
                         },
                     );
                     let (accepted, receiver) = oneshot::channel();
@@ -276,12 +306,13 @@ impl Writer {
                 caller,
                 connection_id,
                 plan,
+                turn,
                 confirmed,
                 reply,
             } => {
                 // Whoever has gone meanwhile needs no answer.
                 if !reply.is_closed() {
-                    let result = self.http_query(&caller, connection_id, plan);
+                    let result = self.http_query(&caller, connection_id, plan, turn);
                     self.reply_when_durable(confirmed, move |durable| {
                         let result = durable.map_err(SqlError::Database).and(result);
                         let _ = reply.send(result);
@@ -292,7 +323,8 @@ impl Writer {
             Item::SubscriptionFailed {
                 connection,
                 query_set_id,
-            } => self.drop_subscription(connection, query_set_id),
+                number,
+            } => self.drop_subscription(connection, query_set_id, number),
             Item::Replace { program, reply } => {
                 // Whoever publishes has given up waiting, and was told that nothing changed.
                 if reply.is_closed() {

@@ -6,96 +6,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{caller, create, options, Client, OWNER, STRANGER};
-use lightcone_database::{
-    CallArgs, Commons, DatabaseHandle, DatabaseOptions, Outgoing, ShutdownReason, SqlError,
-    SubmitError,
+use common::requests::{
+    error_of, one_off, rows_of, seed, start, subscribe, transfer, transfer_args, until, ALL,
 };
+use common::{caller, Client, STRANGER};
+use lightcone_database::{CallArgs, Commons, Outgoing, ShutdownReason, SqlError, SubmitError};
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage, TableUpdateRows};
-
-const ALL: &str = "SELECT * FROM accounts";
-
-async fn seed(database: &DatabaseHandle, accounts: u32) {
-    let args = CallArgs::Json(format!("[{accounts}, 1000]"));
-    database
-        .call(caller(OWNER), "seed", args)
-        .await
-        .expect("seeded");
-}
-
-async fn start(
-    directory: &tempfile::TempDir,
-    change: impl FnOnce(&mut DatabaseOptions),
-) -> (DatabaseHandle, std::sync::Arc<Commons>) {
-    let mut options = options(directory.path());
-    change(&mut options);
-    let commons = options.commons.clone();
-    (create(options, "transfer").await, commons)
-}
-
-fn one_off(request_id: u32, query_string: &str) -> ClientMessage<'_> {
-    ClientMessage::OneOffQuery {
-        request_id,
-        query_string,
-    }
-}
-
-fn subscribe(query_set_id: u32, query_strings: Vec<&str>) -> ClientMessage<'_> {
-    ClientMessage::Subscribe {
-        request_id: query_set_id,
-        query_set_id,
-        query_strings,
-    }
-}
-
-fn transfer(request_id: u32, args: &[u8]) -> ClientMessage<'_> {
-    ClientMessage::CallReducer {
-        request_id,
-        reducer: "transfer",
-        args,
-    }
-}
-
-fn transfer_args(from: u32, to: u32) -> Vec<u8> {
-    let mut args = Vec::new();
-    from.encode(&mut args);
-    to.encode(&mut args);
-    1_i64.encode(&mut args);
-    args
-}
-
-fn error_of(message: ServerMessage) -> String {
-    match message {
-        ServerMessage::SubscriptionError { error, .. } => error,
-        ServerMessage::OneOffQueryResult {
-            result: Err(error), ..
-        } => error,
-        other => panic!("no error: {other:?}"),
-    }
-}
-
-/// The rows of the only table of an answer.
-fn rows_of(message: ServerMessage) -> usize {
-    match message {
-        ServerMessage::SubscribeApplied { rows, .. }
-        | ServerMessage::OneOffQueryResult {
-            result: Ok(rows), ..
-        } => rows.tables.iter().map(|table| table.rows.len()).sum(),
-        other => panic!("no rows: {other:?}"),
-    }
-}
-
-/// Waits for something that others bring about.
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..3000 {
-        if holds() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never: {what}");
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_fit_is_refused() {
@@ -289,12 +206,10 @@ async fn registered_queries_take_memory() {
         .map(|id| format!("SELECT * FROM accounts WHERE id = {id}"))
         .collect();
     let mut texts = texts.iter().map(String::as_str);
+    let mut refused = 0;
     for set in 0..10 {
         let queries = texts.by_ref().take(300).collect();
         client.send(&[subscribe(set, queries)]).await;
-    }
-    let mut refused = 0;
-    for _ in 0..10 {
         match client.next().await {
             ServerMessage::SubscribeApplied { .. } => assert_eq!(refused, 0),
             other => {
@@ -363,6 +278,8 @@ async fn long_payloads_are_taken_in_pieces() {
     let (database, _) = start(&directory, |options| {
         options.limits.inbox_messages_max = 3;
         options.limits.inbox_bytes_max = 8 << 10;
+        // The answers are taken when all is sent.
+        options.limits.reads_per_client_max = 20;
     })
     .await;
     seed(&database, 10).await;

@@ -61,6 +61,18 @@ impl Condition {
         Condition { nodes, conjuncts }
     }
 
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        let of_constant = |node: &Node| match node {
+            Node::ColumnConstant { constant, .. } => constant.len(),
+            _ => 0,
+        };
+        let constants: usize = self.nodes.iter().map(of_constant).sum();
+        self.nodes.capacity() * size_of::<Node>()
+            + self.conjuncts.capacity() * size_of::<NodeId>()
+            + constants
+    }
+
     /// `column = constant` conjuncts: the conjunct's position, the column and the constant.
     ///
     /// A float zero is left out, as the two zeros are equal and encoded differently.

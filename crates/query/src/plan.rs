@@ -95,6 +95,18 @@ impl SelectPlan {
         Predicate::compile(&self.condition, &kept, &layout(&self.table))
     }
 
+    /// Bytes of memory that are this plan's own.
+    pub fn memory_bytes(&self) -> usize {
+        let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);
+        let values = self.equalities.iter().map(|(_, value)| value.len());
+        size_of::<SelectPlan>()
+            + self.equalities.capacity() * size_of::<(ColId, Box<[u8]>)>()
+            + values.sum::<usize>()
+            + self.text.len()
+            + predicate
+            + self.condition.memory_bytes()
+    }
+
     /// The names and types of the result's columns (08 §3).
     pub fn output_type(&self) -> ProductType {
         let columns = &self.table.columns;

@@ -12,9 +12,10 @@
 //! Code is made from the end, so every target is a smaller number than the step it stands in, and evaluation ends.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use lightcone_table::RowLayout;
-use lightcone_types::{I256, U256};
+use lightcone_types::{AlgebraicType, I256, U256};
 
 use crate::condition::{Condition, Node, NodeId};
 use crate::lexer::Comparison;
@@ -35,6 +36,16 @@ enum Place {
     Fixed(u32),
     /// Behind columns whose size differs from row to row.
     Column(u16),
+}
+
+impl Place {
+    /// Columns that are walked over to come there.
+    fn columns_before(self) -> usize {
+        match self {
+            Place::Fixed(_) => 0,
+            Place::Column(column) => usize::from(column),
+        }
+    }
 }
 
 /// The orderings under which a comparison holds, as bits: less, equal, greater.
@@ -100,6 +111,16 @@ impl Operand {
             Scalar::Bytes => Operand::Bytes(content(bsatn)?.into()),
         })
     }
+
+    /// Bytes outside of the operand itself.
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Operand::U128(_) | Operand::I128(_) => size_of::<u128>(),
+            Operand::U256(_) | Operand::I256(_) => size_of::<U256>(),
+            Operand::Bytes(constant) => constant.len(),
+            _ => 0,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,11 +146,67 @@ enum Step {
     },
 }
 
-/// A condition on rows of one table, ready to be evaluated.
+/// Bytes that are compared, or walked over, in the time of one step.
+const BYTES_PER_STEP: usize = 8;
+
+/// What evaluating a predicate takes at most, in steps: comparisons of a number, a few nanoseconds each. Every step is gone
+/// through once at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Cost {
+    /// On any row.
+    steps: usize,
+    /// Tests that may have to look at all bytes of a row.
+    whole_rows: usize,
+}
+
+impl Cost {
+    fn of(steps: &[Step], layout: &RowLayout) -> Cost {
+        let first_walked = first_walked(layout);
+        let mut cost = Cost {
+            steps: steps.len(),
+            whole_rows: 0,
+        };
+        for step in steps {
+            let Step::Test { place, operand, .. } = step else {
+                continue;
+            };
+            let other = match operand {
+                Operand::Column(other, _) => Some(*other),
+                _ => None,
+            };
+            for place in [Some(*place), other].into_iter().flatten() {
+                cost.steps += place.columns_before();
+                cost.whole_rows += usize::from(place.columns_before() > first_walked);
+            }
+            match operand {
+                Operand::Bytes(constant) => cost.steps += constant.len() / BYTES_PER_STEP,
+                Operand::Column(_, Scalar::Bytes) => cost.whole_rows += 1,
+                _ => {}
+            }
+        }
+        cost
+    }
+}
+
+/// The first column whose size is found only by walking over its elements.
+fn first_walked(layout: &RowLayout) -> usize {
+    let is_walked = |column: &usize| {
+        let skipped = match layout.column_type(*column) {
+            AlgebraicType::String => true,
+            ty => ty.is_bytes() || layout.column_size(*column).is_some(),
+        };
+        !skipped
+    };
+    let columns = layout.column_count();
+    (0..columns).find(is_walked).unwrap_or(columns)
+}
+
+/// A condition on rows of one table, ready to be evaluated. Copies share their memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicate {
-    steps: Box<[Step]>,
+    steps: Arc<[Step]>,
     entry: Target,
+    cost: Cost,
 }
 
 impl Predicate {
@@ -178,6 +255,23 @@ impl Predicate {
         at == ACCEPT
     }
 
+    /// What evaluating this on a row of so many bytes takes at most, in steps of a few nanoseconds.
+    #[inline]
+    pub fn steps(&self, row_bytes: usize) -> usize {
+        let of_row = self.cost.whole_rows * (row_bytes / BYTES_PER_STEP);
+        self.cost.steps + of_row
+    }
+
+    /// Bytes of memory, which copies share.
+    pub fn memory_bytes(&self) -> usize {
+        let of_operand = |step: &Step| match step {
+            Step::Test { operand, .. } => operand.heap_bytes(),
+            Step::Keep { .. } | Step::Recall { .. } => 0,
+        };
+        let operands: usize = self.steps.iter().map(of_operand).sum();
+        size_of_val(&*self.steps) + operands
+    }
+
     /// True of a predicate that no row matches.
     pub fn is_never(&self) -> bool {
         self.entry == REJECT
@@ -205,6 +299,7 @@ impl Predicate {
             compiler.steps
         };
         (entry != ACCEPT).then(|| Predicate {
+            cost: Cost::of(&steps, layout),
             steps: steps.into(),
             entry,
         })
@@ -338,6 +433,16 @@ impl Compiler<'_> {
                         on_true,
                         on_false,
                     });
+                }
+                // A value equals itself, also where it is no number.
+                Node::Columns {
+                    left,
+                    right,
+                    comparison,
+                    ..
+                } if left == right => {
+                    let holds = Holds::of(*comparison).on(Ordering::Equal);
+                    before = if holds { on_true } else { on_false };
                 }
                 Node::Columns {
                     left,

@@ -258,6 +258,10 @@ pub struct Limits {
     pub queries_per_set_max: usize,
     /// Most queries in all query sets of one connection.
     pub queries_per_connection_max: usize,
+    /// Most steps that checking one changed row against the queries of one connection may take.
+    pub query_steps_per_connection_max: usize,
+    /// The same of the queries of all connections over one table.
+    pub query_steps_per_table_max: usize,
     /// Most queries that one client has under way; beyond it, it is read no further.
     pub reads_per_client_max: usize,
     /// Most queries of one database that are under way; beyond it, clients take turns.
@@ -442,6 +446,8 @@ impl Default for Limits {
             query_sets_max: database.query_sets_max,
             queries_per_set_max: database.queries_per_set_max,
             queries_per_connection_max: database.queries_per_connection_max,
+            query_steps_per_connection_max: database.query_steps_per_connection_max,
+            query_steps_per_table_max: database.query_steps_per_table_max,
             reads_per_client_max: database.reads_per_client_max,
             reads_per_database_max: database.reads_per_database_max,
             read_time_max: database.read_time_max,
@@ -552,6 +558,14 @@ impl Config {
             (
                 "limits.queries-per-connection-max",
                 config.limits.queries_per_connection_max as u64,
+            ),
+            (
+                "limits.query-steps-per-connection-max",
+                config.limits.query_steps_per_connection_max as u64,
+            ),
+            (
+                "limits.query-steps-per-table-max",
+                config.limits.query_steps_per_table_max as u64,
             ),
             (
                 "limits.reads-per-client-max",

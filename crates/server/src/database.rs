@@ -35,6 +35,8 @@ pub(crate) fn limits(config: &Config) -> Limits {
     limits.query_sets_max = config.limits.query_sets_max;
     limits.queries_per_set_max = config.limits.queries_per_set_max;
     limits.queries_per_connection_max = config.limits.queries_per_connection_max;
+    limits.query_steps_per_connection_max = config.limits.query_steps_per_connection_max;
+    limits.query_steps_per_table_max = config.limits.query_steps_per_table_max;
     limits.reads_per_client_max = config.limits.reads_per_client_max;
     limits.reads_per_database_max = config.limits.reads_per_database_max;
     limits.read_time_max = config.limits.read_time_max;

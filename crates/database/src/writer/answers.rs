@@ -10,6 +10,21 @@ use crate::outgoing::{Item, MessageBatch};
 const DIRECT_EVENTS_MAX: usize = 8;
 
 impl Writer {
+    /// A message to a client, with its memory reserved. One for whom it is too much is cut.
+    pub(super) fn ready(&mut self, connection: u64, message: Vec<u8>) -> Answer {
+        let Some(client) = self.state.clients.get(&connection) else {
+            return Answer::Nobody;
+        };
+        let mut messages = MessageBatch::of(message);
+        if messages.reserve(client.queue.budget()) {
+            return Answer::Ready(messages);
+        }
+        client.queue.cut();
+        let stats = &self.shared.fanout_stats;
+        stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
+        Answer::Nobody
+    }
+
     /// Answers a short round that changed nothing, if all before it is answered and durable: so nothing overtakes anything,
     /// and nothing is seen that could be lost. False: fan-out has to do it.
     pub(super) fn answer_directly(&mut self) -> bool {
@@ -28,8 +43,7 @@ impl Writer {
             return false;
         }
         for event in events.drain(..) {
-            let mut messages = MessageBatch::default();
-            let connection = match event {
+            let (connection, messages) = match event {
                 Event::Called {
                     connection,
                     request_id,
@@ -37,23 +51,21 @@ impl Writer {
                     result,
                     ..
                 } => {
+                    let mut messages = MessageBatch::default();
                     result.encode(&mut messages.bytes, request_id, timestamp);
-                    connection
+                    messages.end_message();
+                    (connection, messages)
                 }
                 Event::Answered {
                     connection,
-                    answer: Answer::Ready(answer),
-                } => {
-                    messages.bytes = answer;
-                    connection
-                }
+                    answer: Answer::Ready(messages),
+                } => (connection, messages),
                 Event::Release { action, .. } => {
                     action(Ok(()));
                     continue;
                 }
                 _ => unreachable!("only answers get here"),
             };
-            messages.end_message();
             // One who went away needs no answer.
             let Some(client) = state.clients.get(&connection) else {
                 continue;

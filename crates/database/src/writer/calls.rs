@@ -6,7 +6,7 @@ use lightcone_wire::server;
 
 use super::Writer;
 use crate::error::CallError;
-use crate::fanout::{Answer, CallResult, Event};
+use crate::fanout::{CallResult, Event};
 use crate::handle::{CallOutcome, Caller};
 use crate::request::{find_procedure, find_reducer, resolve_call, Decoded, Request};
 
@@ -91,10 +91,8 @@ impl Writer {
                         .host(ConsoleLevel::Error, Some(&function), &log, timestamp);
                     let mut answer = Vec::new();
                     server::procedure_result_internal_error(&mut answer, request_id, &message);
-                    self.event(Event::Answered {
-                        connection,
-                        answer: Answer::Ready(answer),
-                    });
+                    let answer = self.ready(connection, answer);
+                    self.event(Event::Answered { connection, answer });
                 }
                 Request::Subscribe {
                     request_id,

@@ -75,7 +75,8 @@ impl Writer {
             return;
         };
         for set in client.query_sets.values() {
-            self.watch(&set.plans, -1);
+            self.watch(&set.set.queries, -1);
+            self.state.query_load.remove(&set.set.queries);
         }
         self.event(Event::Disconnected { connection });
         self.disconnect(client.sender.identity, client.connection_id);

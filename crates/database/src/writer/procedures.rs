@@ -12,7 +12,7 @@ use lightcone_wire::server;
 
 use super::Writer;
 use crate::error::CallError;
-use crate::fanout::{Answer, Event};
+use crate::fanout::Event;
 use crate::handle::{CallOutcome, Caller};
 use crate::http::{HandlerReply, HandlerRequest};
 
@@ -66,10 +66,8 @@ impl Writer {
                 server::procedure_result_internal_error(&mut answer, request_id, &failure.text());
             }
         }
-        self.event(Event::Answered {
-            connection,
-            answer: Answer::Ready(answer),
-        });
+        let answer = self.ready(connection, answer);
+        self.event(Event::Answered { connection, answer });
     }
 
     /// A call over HTTP; the value is in the outcome as JSON (06 §5.11).

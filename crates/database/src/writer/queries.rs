@@ -8,15 +8,23 @@ use lightcone_types::ConnectionId;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
-use super::Writer;
+use super::{FoundQuery, QuerySet, QueryTurn, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::fanout::{Answer, Event};
 use crate::handle::Caller;
+use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
-use crate::request::CompiledSet;
+use crate::request::{CompiledSet, Request};
 use crate::writer::Item;
+
+/// Why something is not answered with rows, with the ticket of what was asked.
+enum Refused {
+    Error(String, ReadTicket),
+    /// It was tried whether it needs a permit of the database, and it does.
+    NoPermit(ReadTicket),
+}
 
 impl Writer {
     pub(super) fn subscribe(
@@ -27,55 +35,137 @@ impl Writer {
         set: Result<CompiledSet, String>,
         ticket: ReadTicket,
     ) {
-        let limits = &self.shared.options.limits;
         // A client that is gone needs no rows; its disconnect follows.
-        let Some(client) = self.state.clients.get_mut(&connection) else {
+        let Some(client) = self.state.clients.get(&connection) else {
             return;
         };
         if client.queue.budget().is_gone() {
             return;
         }
-        let set = set.and_then(|set| {
-            let queries = client.queries + set.plans.len();
-            if client.query_sets.contains_key(&query_set_id) {
-                Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.sender.identity, client.connection_id))
-            } else if client.query_sets.len() >= limits.query_sets_max {
-                Err(format!("a connection holds at most {} query sets [LC0704]", limits.query_sets_max))
-            } else if queries > limits.queries_per_connection_max {
-                Err(format!("a connection holds at most {} queries in all its query sets [LC0705]", limits.queries_per_connection_max))
-            } else {
-                Ok(set)
-            }
-        });
-        let caller = client.sender.identity;
         let reply = Reply::Subscribed {
             request_id,
             query_set_id,
         };
-        match set {
-            Err(error) => self.error(connection, reply, &error),
-            Ok(set) => {
-                let plans = set.plans.clone();
-                client.queries += plans.len();
-                client.query_sets.insert(query_set_id, set);
-                self.watch(&plans, 1);
-                let answer = self.evaluate(connection, &plans, reply, ticket);
-                self.event(Event::Subscribed {
-                    connection,
-                    query_set_id,
-                    caller,
-                    plans,
-                    answer,
-                });
+        let set = set.and_then(|set| self.admit(connection, query_set_id, set));
+        let set = match set {
+            Ok(set) => set,
+            Err(error) => return self.error(connection, reply, error, ticket),
+        };
+        self.state.query_sets += 1;
+        let number = self.state.query_sets;
+        let shared = self.shared.clone();
+        let failed = Box::new(move || {
+            // If the database is gone, so is the subscription.
+            let _ = shared.send(Item::SubscriptionFailed {
+                connection,
+                query_set_id,
+                number,
+            });
+        });
+        let plans = plans_of(&set);
+        match self.evaluate(connection, plans, reply, ticket, Some(failed)) {
+            Ok(answer) => self.register(connection, query_set_id, QuerySet { number, set }, answer),
+            Err(refused) => {
+                self.state.query_load.remove(&set.queries);
+                match refused {
+                    Refused::Error(error, ticket) => self.error(connection, reply, error, ticket),
+                    Refused::NoPermit(ticket) => Request::Subscribe {
+                        request_id,
+                        query_set_id,
+                        set: Ok(set),
+                        ticket,
+                    }
+                    .give_back(),
+                }
             }
         }
     }
 
-    fn error(&mut self, connection: u64, reply: Reply, error: &str) {
-        self.event(Event::Answered {
+    /// Checks that a client may have one more set, and counts what the set's queries cost.
+    fn admit(
+        &mut self,
+        connection: u64,
+        query_set_id: u32,
+        set: CompiledSet,
+    ) -> Result<CompiledSet, String> {
+        let limits = &self.shared.options.limits;
+        let Some(client) = self.state.clients.get(&connection) else {
+            return Err("the client is gone".to_owned());
+        };
+        if client.query_sets.contains_key(&query_set_id) {
+            return Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.sender.identity, client.connection_id));
+        }
+        if client.query_sets.len() >= limits.query_sets_max {
+            return Err(format!(
+                "a connection holds at most {} query sets [LC0704]",
+                limits.query_sets_max
+            ));
+        }
+        if client.queries + set.queries.len() > limits.queries_per_connection_max {
+            return Err(format!(
+                "a connection holds at most {} queries in all its query sets [LC0705]",
+                limits.queries_per_connection_max
+            ));
+        }
+        let steps = client.query_steps + steps_of(&set);
+        if steps > limits.query_steps_per_connection_max {
+            return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
+        }
+        let steps_max = limits.query_steps_per_table_max;
+        let counted = self.state.query_load.add(&set.queries, steps_max);
+        counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.plan.table.name))?;
+        Ok(set)
+    }
+
+    /// Makes an admitted set a live one.
+    fn register(&mut self, connection: u64, query_set_id: u32, set: QuerySet, answer: Answer) {
+        let queries = set.set.queries.clone();
+        if let Some(client) = self.state.clients.get_mut(&connection) {
+            client.queries += queries.len();
+            client.query_steps += steps_of(&set.set);
+            client.query_sets.insert(query_set_id, set);
+        }
+        self.watch(&queries, 1);
+        self.event(Event::Subscribed {
             connection,
-            answer: Answer::Ready(reply.error(error)),
+            query_set_id,
+            queries,
+            answer,
         });
+    }
+
+    /// Takes a set out of what the writer knows; fan-out is still to be told.
+    fn unregister(&mut self, connection: u64, query_set_id: u32) {
+        let Some(client) = self.state.clients.get_mut(&connection) else {
+            return;
+        };
+        let Some(QuerySet { set, .. }) = client.query_sets.remove(&query_set_id) else {
+            return;
+        };
+        client.queries -= set.queries.len();
+        client.query_steps -= steps_of(&set);
+        self.state.query_load.remove(&set.queries);
+        self.watch(&set.queries, -1);
+    }
+
+    fn error(&mut self, connection: u64, reply: Reply, error: String, ticket: ReadTicket) {
+        let answer = self.refusal(connection, reply, &error, ticket);
+        self.event(Event::Answered { connection, answer });
+    }
+
+    /// The answer to what is refused. It keeps the ticket, as any other.
+    fn refusal(
+        &mut self,
+        connection: u64,
+        reply: Reply,
+        error: &str,
+        ticket: ReadTicket,
+    ) -> Answer {
+        let mut answer = self.ready(connection, reply.error(error));
+        if let Answer::Ready(message) = &mut answer {
+            message.ticket = Some(ticket.evaluated());
+        }
+        answer
     }
 
     pub(super) fn unsubscribe(
@@ -85,30 +175,39 @@ impl Writer {
         query_set_id: u32,
         ticket: Option<ReadTicket>,
     ) {
-        let Some(client) = self.state.clients.get_mut(&connection) else {
-            return;
-        };
         let reply = Reply::Unsubscribed {
             request_id,
             query_set_id,
         };
-        let Some(set) = client.query_sets.remove(&query_set_id) else {
-            let error = format!(
-                "Subscription not found: ({}, {}, {query_set_id})",
-                client.sender.identity, client.connection_id
-            );
-            return self.error(connection, reply, &error);
+        let client = self.state.clients.get(&connection);
+        let Some(live) = client.and_then(|client| client.query_sets.get(&query_set_id)) else {
+            return self.not_subscribed(connection, query_set_id, reply, ticket);
         };
-        client.queries -= set.plans.len();
-        self.watch(&set.plans, -1);
         let answer = match ticket {
-            Some(ticket) => self.evaluate(connection, &set.plans, reply, ticket),
+            Some(ticket) => {
+                let plans = plans_of(&live.set);
+                match self.evaluate(connection, plans, reply, ticket, None) {
+                    Ok(answer) => answer,
+                    Err(Refused::Error(error, ticket)) => {
+                        self.refusal(connection, reply, &error, ticket)
+                    }
+                    Err(Refused::NoPermit(ticket)) => {
+                        return Request::Unsubscribe {
+                            request_id,
+                            query_set_id,
+                            ticket: Some(ticket),
+                        }
+                        .give_back()
+                    }
+                }
+            }
             None => {
                 let mut message = Vec::new();
                 server::unsubscribe_applied_without_rows(&mut message, request_id, query_set_id);
-                Answer::Ready(message)
+                self.ready(connection, message)
             }
         };
+        self.unregister(connection, query_set_id);
         self.event(Event::Unsubscribed {
             connection,
             query_set_id,
@@ -116,16 +215,35 @@ impl Writer {
         });
     }
 
-    /// Forgets a query set whose first rows the client cannot get.
-    pub(super) fn drop_subscription(&mut self, connection: u64, query_set_id: u32) {
-        let Some(client) = self.state.clients.get_mut(&connection) else {
+    fn not_subscribed(
+        &mut self,
+        connection: u64,
+        query_set_id: u32,
+        reply: Reply,
+        ticket: Option<ReadTicket>,
+    ) {
+        let Some(client) = self.state.clients.get(&connection) else {
             return;
         };
-        let Some(set) = client.query_sets.remove(&query_set_id) else {
-            return;
+        let error = format!(
+            "Subscription not found: ({}, {}, {query_set_id})",
+            client.sender.identity, client.connection_id
+        );
+        let answer = match ticket {
+            Some(ticket) => self.refusal(connection, reply, &error, ticket),
+            None => self.ready(connection, reply.error(&error)),
         };
-        client.queries -= set.plans.len();
-        self.watch(&set.plans, -1);
+        self.event(Event::Answered { connection, answer });
+    }
+
+    /// Forgets a query set whose first rows the client cannot get, unless the client has done so and uses its id again.
+    pub(super) fn drop_subscription(&mut self, connection: u64, query_set_id: u32, number: u64) {
+        let client = self.state.clients.get(&connection);
+        let live = client.and_then(|client| client.query_sets.get(&query_set_id));
+        if live.is_none_or(|live| live.number != number) {
+            return;
+        }
+        self.unregister(connection, query_set_id);
         self.event(Event::Unsubscribed {
             connection,
             query_set_id,
@@ -141,57 +259,64 @@ impl Writer {
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
-        match plan {
-            Ok(plan) => {
-                let answer = self.evaluate(connection, &[plan], reply, ticket);
-                self.event(Event::Answered { connection, answer });
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return self.error(connection, reply, error, ticket),
+        };
+        match self.evaluate(connection, vec![plan.clone()], reply, ticket, None) {
+            Ok(answer) => self.event(Event::Answered { connection, answer }),
+            Err(Refused::Error(error, ticket)) => self.error(connection, reply, error, ticket),
+            Err(Refused::NoPermit(ticket)) => Request::OneOff {
+                request_id,
+                plan: Ok(plan),
+                ticket,
             }
-            Err(error) => self.error(connection, reply, &error),
+            .give_back(),
         }
     }
 
-    /// Evaluates plans on the committed state: here if it is cheap, on another thread otherwise.
+    /// Evaluates plans on the committed state: here if it is cheap, on another thread otherwise. `failed` is for the other
+    /// thread, if it comes to no answer.
+    ///
+    /// # Errors
+    /// The rows were found here, and are more than the client may have now; or they are not, and there is no permit.
     fn evaluate(
         &mut self,
         connection: u64,
-        plans: &[Arc<SelectPlan>],
+        plans: Vec<Arc<SelectPlan>>,
         reply: Reply,
         ticket: ReadTicket,
-    ) -> Answer {
+        failed: Option<Box<dyn FnOnce() + Send>>,
+    ) -> Result<Answer, Refused> {
         let Some(client) = self.state.clients.get(&connection) else {
-            return Answer::Nobody;
+            return Ok(Answer::Nobody);
         };
         let budget = client.queue.budget().clone();
         if budget.is_gone() {
-            return Answer::Nobody;
+            return Ok(Answer::Nobody);
         }
         let datastore = self
             .datastore
             .as_mut()
             .expect("the module gave the datastore back");
-        let mut finder = Finder::new(datastore);
-        let sources = plans
-            .iter()
-            .map(|plan| (plan.clone(), finder.find(plan)))
-            .collect();
+        let mut finder = Finder::new(datastore, ticket.first_try.is_none());
+        let find = |plan: Arc<SelectPlan>| {
+            let source = finder.find(&plan)?;
+            Some((plan, source))
+        };
+        let Some(sources) = plans.into_iter().map(find).collect() else {
+            return Err(Refused::NoPermit(ticket));
+        };
         let answering = Answering::new(sources, reply);
         if !answering.is_deferred() {
-            let message = answering.finish();
-            return Answer::Ready(message.unwrap_or_else(|error| reply.error(&error.to_string())));
+            return match answering.finish(&budget) {
+                Ok(mut message) => {
+                    message.ticket = Some(ticket.evaluated());
+                    Ok(Answer::Ready(message))
+                }
+                Err(error) => Err(Refused::Error(error.to_string(), ticket)),
+            };
         }
-        let failed: Option<Box<dyn FnOnce() + Send>> = match reply {
-            Reply::Subscribed { query_set_id, .. } => {
-                let shared = self.shared.clone();
-                Some(Box::new(move || {
-                    // If the database is gone, so is the subscription.
-                    let _ = shared.send(Item::SubscriptionFailed {
-                        connection,
-                        query_set_id,
-                    });
-                }))
-            }
-            Reply::Unsubscribed { .. } | Reply::OneOff { .. } => None,
-        };
         let (sender, receiver) = oneshot::channel();
         let job = DeferredAnswer {
             answering,
@@ -203,13 +328,13 @@ impl Writer {
             failed,
         };
         self.shared.read(&budget, Box::new(job));
-        Answer::Deferred(receiver)
+        Ok(Answer::Deferred(receiver))
     }
 
     /// Counts queries that have come to, or gone from, their tables.
-    pub(super) fn watch(&mut self, plans: &[Arc<SelectPlan>], change: isize) {
-        for plan in plans {
-            let table = plan.table.id;
+    pub(super) fn watch(&mut self, queries: &[Arc<LiveQuery>], change: isize) {
+        for query in queries {
+            let table = query.group.table;
             let count = self.state.watchers.entry(table).or_default();
             let before = *count;
             *count = before.saturating_add_signed(change);
@@ -225,9 +350,12 @@ impl Writer {
         caller: &Caller,
         connection_id: ConnectionId,
         plan: Result<Arc<SelectPlan>, SqlError>,
-    ) -> Result<(Arc<SelectPlan>, Source), SqlError> {
-        self.connect(caller.identity, connection_id, &caller.jwt_payload)
-            .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+        turn: QueryTurn,
+    ) -> Result<FoundQuery, SqlError> {
+        if turn != QueryTurn::Second {
+            self.connect(caller.identity, connection_id, &caller.jwt_payload)
+                .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
+        }
         let datastore = self
             .datastore
             .as_mut()
@@ -237,13 +365,25 @@ impl Writer {
                 // The number is known.
                 Projection::Count(_) if plan.predicate.is_none() => {
                     let table = datastore.table(plan.table.id);
-                    Source::Count(table.map_or(0, |table| table.rows().row_count()))
+                    let count = table.map_or(0, |table| table.rows().row_count());
+                    Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore).find(&plan),
+                _ => Finder::new(datastore, turn != QueryTurn::First).find(&plan),
             };
             (plan, source)
         });
-        self.disconnect(caller.identity, connection_id);
+        if turn != QueryTurn::Second {
+            self.disconnect(caller.identity, connection_id);
+        }
         found
     }
+}
+
+fn plans_of(set: &CompiledSet) -> Vec<Arc<SelectPlan>> {
+    set.queries.iter().map(|query| query.plan.clone()).collect()
+}
+
+fn steps_of(set: &CompiledSet) -> usize {
+    let steps = set.queries.iter().map(|query| query.steps_of_connection());
+    steps.sum()
 }

@@ -1,0 +1,125 @@
+//! What live queries cost for each changed row. Counted on the writer, so that one too many is refused before it is there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::live_query::{Group, LiveQuery, QueryKey};
+
+/// The live queries of a database.
+#[derive(Default)]
+pub(crate) struct QueryLoad {
+    /// How many query sets hold a query.
+    holders: HashMap<Arc<QueryKey>, usize>,
+    /// Steps of the different queries of a group, together.
+    steps: HashMap<Arc<Group>, usize>,
+}
+
+impl QueryLoad {
+    /// Counts the queries of a set.
+    ///
+    /// # Errors
+    /// The query with which a group has more than `steps_max`. Nothing is counted then.
+    pub fn add<'q>(
+        &mut self,
+        queries: &'q [Arc<LiveQuery>],
+        steps_max: usize,
+    ) -> Result<(), &'q LiveQuery> {
+        for (position, query) in queries.iter().enumerate() {
+            if !self.add_query(query, steps_max) {
+                self.remove(&queries[..position]);
+                return Err(query);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_query(&mut self, query: &LiveQuery, steps_max: usize) -> bool {
+        // One more who holds it costs no more evaluation.
+        if let Some(holders) = self.holders.get_mut(&query.key) {
+            *holders += 1;
+            return true;
+        }
+        let steps = self.steps.get(&query.group).copied().unwrap_or_default() + query.steps();
+        if steps > steps_max {
+            return false;
+        }
+        self.steps.insert(query.group.clone(), steps);
+        self.holders.insert(query.key.clone(), 1);
+        true
+    }
+
+    /// Takes the queries of a set out again.
+    pub fn remove(&mut self, queries: &[Arc<LiveQuery>]) {
+        for query in queries {
+            let Some(holders) = self.holders.get_mut(&query.key) else {
+                continue;
+            };
+            *holders -= 1;
+            if *holders > 0 {
+                continue;
+            }
+            self.holders.remove(&query.key);
+            if let Some(steps) = self.steps.get_mut(&query.group) {
+                *steps -= query.steps();
+                if *steps == 0 {
+                    self.steps.remove(&query.group);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Items;
+    use lightcone_types::Identity;
+
+    fn queries(items: &Items, conditions: &[&str]) -> Vec<Arc<LiveQuery>> {
+        let live = |condition: &&str| LiveQuery::new(items.plan(condition), &Identity::ZERO);
+        conditions.iter().map(live).map(Arc::new).collect()
+    }
+
+    #[test]
+    fn what_a_row_meets_together_is_bounded_together() {
+        let items = Items::new(0, 0);
+        let mut load = QueryLoad::default();
+        let two = queries(&items, &["id <> 1", "id <> 2"]);
+        let third = queries(&items, &["id = 1", "id <> 3"]);
+        let steps_max = 2 * two[0].steps() + 1;
+        assert!(load.add(&two, steps_max).is_ok());
+        assert!(load.add(&two, steps_max).is_ok(), "the same cost no more");
+        let refused = load.add(&third, steps_max).err();
+        assert!(refused.is_some_and(|query| query.plan.text.ends_with("id <> 3")));
+        // Different values never meet in a row; the same ones do.
+        for id in 0..100 {
+            let found = queries(&items, &[&format!("id = {id}")]);
+            assert!(load.add(&found, steps_max).is_ok());
+            load.remove(&found);
+        }
+        let same = ["id = 1", "id  = 1", "id   = 1"];
+        assert!(load.add(&queries(&items, &same), steps_max).is_err());
+        load.remove(&two);
+        assert!(load.add(&third, steps_max).is_err(), "somebody has them");
+        load.remove(&two);
+        assert!(load.add(&third, steps_max).is_ok());
+        load.remove(&third);
+        assert!(load.holders.is_empty() && load.steps.is_empty());
+    }
+
+    #[test]
+    fn long_conditions_and_long_values_count() {
+        let items = Items::new(0, 0);
+        let long = format!("id <> 1{}", " AND id <> 1".repeat(999));
+        let texts = format!("one <> two{}", " AND one <> two".repeat(99));
+        let found = format!("id = 1{}", " AND key <> 1".repeat(1000));
+        let queries = queries(&items, &["id <> 1", &long, &texts, "id = 1", &found]);
+        let steps: Vec<_> = queries.iter().map(|query| query.steps()).collect();
+        assert_eq!(steps[1], steps[0] + 999);
+        assert!(steps[2] > 100 * 50, "{steps:?}");
+        let of_connection = |place: usize| queries[place].steps_of_connection();
+        assert_eq!(of_connection(3), 0);
+        assert!(of_connection(4) >= 1000);
+        assert!(queries[1].memory_bytes() > 999 * 40);
+    }
+}

@@ -1,0 +1,84 @@
+//! Tables, and queries over them, for unit tests.
+
+use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_query::{compile_subscription, Caller, SelectPlan};
+use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
+use lightcone_schema::{ColumnDef, ModuleDef, TableAccess, TableDef};
+use lightcone_types::{AlgebraicType as T, Encode, Identity, TypeRef};
+
+use crate::catalog::CatalogView;
+
+/// A table `items` of an `id`, a `key` and two equal texts, without an index.
+pub(crate) struct Items {
+    pub datastore: Datastore,
+    catalog: CatalogView,
+}
+
+impl Items {
+    pub fn new(rows: u32, text_bytes: usize) -> Items {
+        let raw = RawModuleDef::V10(RawModuleDefV10 {
+            sections: Vec::new(),
+        });
+        let mut def = ModuleDef::validate(raw).expect("an empty module is valid");
+        def.tables = vec![items()];
+        let mut datastore = Datastore::new();
+        datastore.begin();
+        datastore.bootstrap();
+        datastore.create_tables(&def).expect("names are free");
+        let table = datastore.table_id_from_name("items").expect("it was made");
+        for id in 0..rows {
+            let mut row = Vec::new();
+            id.encode(&mut row);
+            u128::from(id).encode(&mut row);
+            let text = "x".repeat(text_bytes);
+            text.encode(&mut row);
+            text.encode(&mut row);
+            datastore
+                .insert(table, &row, &mut Vec::new())
+                .expect("a row");
+        }
+        datastore.commit(&mut CommitOutput::default());
+        Items {
+            catalog: CatalogView::new(&datastore, &def),
+            datastore,
+        }
+    }
+
+    /// `SELECT * FROM items WHERE` a condition.
+    pub fn plan(&self, condition: &str) -> SelectPlan {
+        let caller = Caller {
+            identity: Identity::ZERO,
+            is_owner: false,
+        };
+        let text = format!("SELECT * FROM items WHERE {condition}");
+        compile_subscription(&text, &self.catalog, &caller).expect("a query")
+    }
+}
+
+fn items() -> TableDef {
+    let columns = [
+        ("id", T::U32),
+        ("key", T::U128),
+        ("one", T::String),
+        ("two", T::String),
+    ];
+    let column = |(name, ty): (&str, T)| ColumnDef {
+        name: name.into(),
+        source_name: name.into(),
+        ty,
+        default: None,
+    };
+    TableDef {
+        name: "items".into(),
+        source_name: "items".into(),
+        row_type: TypeRef(0),
+        columns: columns.into_iter().map(column).collect(),
+        primary_key: None,
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        sequences: Vec::new(),
+        schedule: None,
+        access: TableAccess::Public,
+        is_event: false,
+    }
+}
