@@ -7,7 +7,7 @@
 //! the caller hears that nobody knows ([`ControlError::is_unknown`]), and must keep what either outcome needs.
 
 #[cfg(test)]
-mod faults;
+pub(crate) mod faults;
 mod journal;
 mod legacy;
 mod state;
@@ -170,7 +170,7 @@ impl ControlDb {
     }
 
     /// The same, with the logs of the journal on any storage.
-    fn open_on(storage: Arc<dyn Storage>, directory: &Path) -> Result<ControlDb> {
+    pub(crate) fn open_on(storage: Arc<dyn Storage>, directory: &Path) -> Result<ControlDb> {
         let (journal, state) = Journal::open(&storage, directory)?;
         Ok(ControlDb {
             storage,

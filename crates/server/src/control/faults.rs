@@ -11,7 +11,7 @@ const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Write,
     Sync,
 }
@@ -82,7 +82,7 @@ fn is_below(path: &Path, name: &str) -> bool {
         .any(|part| part.to_string_lossy().starts_with(name))
 }
 
-pub(super) struct FaultyDisk(Arc<dyn Storage>, Arc<Shared>);
+pub(crate) struct FaultyDisk(Arc<dyn Storage>, Arc<Shared>);
 
 struct FaultyFile {
     file: Box<dyn File>,

@@ -11,6 +11,8 @@ mod identity;
 mod logs;
 mod misc;
 mod names;
+#[cfg(test)]
+mod outcomes;
 mod owner;
 mod path;
 mod pieces;
