@@ -1,9 +1,10 @@
 //! Tests: what a publish, a reset and a deletion leave behind when they fail; most of all when the control database fails in the
-//! middle of its change, and cannot be read again for some time.
+//! middle of its change, and cannot be read again for some time. And that they take turns only while they load.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -22,6 +23,7 @@ use crate::data_dir::DataDir;
 use crate::database::{commons, Limits};
 use crate::databases::{Databases, ServerWide};
 use crate::names::NameOrIdentity;
+use crate::publishing::Publisher;
 use crate::server::state_for_tests;
 use crate::state::ServerState;
 
@@ -197,4 +199,35 @@ async fn a_directory_that_is_there_already_is_left_alone() {
     let refused = server.publish(Identity::ZERO, "", "module fail-init").await;
     refused.expect_err("init fails");
     assert_eq!(server.replicas(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_that_waits_for_others_has_no_turn() {
+    let server = Arc::new(TestServer::new());
+    let held = server.state.databases.lock(&DATABASE).await;
+    let publishing = server.clone();
+    let publish = tokio::spawn(async move { publishing.publish(DATABASE, "", OLD).await });
+    until(|| server.replicas() > 0).await;
+    // All that one owner may have.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut turns = Vec::new();
+    for _ in 1..processors.max(2) {
+        let owner = Publisher {
+            owner: server.caller.identity,
+            address: None,
+        };
+        let turn = server.state.publish_turn(owner, 0);
+        let turn = tokio::time::timeout(Duration::from_secs(20), turn).await;
+        turns.push(turn.expect("in time").expect("a turn"));
+    }
+    assert!(!publish.is_finished());
+    drop((held, turns));
+    publish.await.expect("no panic").expect("published");
+}
+
+/// Waits for something that other threads do.
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
