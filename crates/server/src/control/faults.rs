@@ -24,6 +24,8 @@ struct Faults {
     has_failed: bool,
     /// The disk is full for everything below a name that begins so.
     full_in: Option<&'static str>,
+    /// Nothing below such a name can be opened or made.
+    broken_in: Option<&'static str>,
     /// Whoever makes a file below such a name waits.
     held_in: Option<&'static str>,
     is_held: bool,
@@ -63,6 +65,13 @@ impl Shared {
     fn check_room(&self, path: &Path) -> io::Result<()> {
         match self.faults().full_in {
             Some(name) if is_below(path, name) => Err(io::Error::from_raw_os_error(ENOSPC)),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_sound(&self, path: &Path) -> io::Result<()> {
+        match self.faults().broken_in {
+            Some(name) if is_below(path, name) => Err(io::Error::from_raw_os_error(EIO)),
             _ => Ok(()),
         }
     }
@@ -109,6 +118,10 @@ impl FaultyDisk {
         self.1.faults().full_in = Some(name);
     }
 
+    pub fn break_in(&self, name: &'static str) {
+        self.1.faults().broken_in = Some(name);
+    }
+
     pub fn hold_in(&self, name: &'static str) {
         self.1.faults().held_in = Some(name);
     }
@@ -131,6 +144,7 @@ impl Storage for FaultyDisk {
         self.0.is_directory(path)
     }
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        self.1.check_sound(directory)?;
         self.1.check_room(directory)?;
         self.0.make_directory(directory)
     }
@@ -141,6 +155,7 @@ impl Storage for FaultyDisk {
         self.0.list(directory)
     }
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
+        self.1.check_sound(path)?;
         if mode == OpenMode::CreateNew {
             self.1.wait_if_held(path);
             self.1.check_room(path)?;

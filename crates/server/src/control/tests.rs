@@ -408,6 +408,42 @@ fn a_disk_that_refuses_is_no_damage() {
     drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
 }
 
+/// The first copy has a change more; it cannot be read, and not be made again.
+#[test]
+fn a_copy_that_did_not_count_does_not_come_back() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    control.set_lock(&identity(1), true).expect("changed");
+    drop(control);
+    let second = dir.path().join("copy-2");
+    for file in std::fs::read_dir(&second).expect("listed") {
+        let file = file.expect("entry").file_name();
+        std::fs::copy(gold.path().join("copy-2").join(&file), second.join(&file)).expect("copied");
+    }
+    disk.break_in("copy-1");
+    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    assert!(!control.is_locked(&identity(1)).expect("read"));
+    drop(control);
+    disk.mend();
+    let control = ControlDb::open_on(disk, dir.path()).expect("opens");
+    assert!(!control.is_locked(&identity(1)).expect("read"));
+    control.next_replica_id().expect("changes go on");
+}
+
+/// The same, where it can be read when something is given back.
+#[test]
+fn a_copy_that_cannot_be_read_for_now_is_waited_for() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    drop(control);
+    disk.fail(Kind::Write, 0, true);
+    let error = ControlDb::open_on(disk.clone(), dir.path()).err();
+    assert!(error.expect("not now").to_string().contains("LC0549"));
+    disk.mend();
+    drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
+    assert!(!dir.path().join("copy-1.damaged").exists());
+}
+
 #[test]
 fn a_store_opens_though_it_cannot_be_written_anew() {
     let gold = gold();

@@ -18,10 +18,11 @@ use super::{owner, publish};
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::faults::{FaultyDisk, Kind};
-use crate::control::ControlDb;
+use crate::control::{ControlDb, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{commons, Limits};
 use crate::databases::{Databases, ServerWide};
+use crate::fake_engine::SLOW_LOAD;
 use crate::names::NameOrIdentity;
 use crate::publishing::Publisher;
 use crate::server::state_for_tests;
@@ -223,6 +224,42 @@ async fn a_publish_that_waits_for_others_has_no_turn() {
     assert!(!publish.is_finished());
     drop((held, turns));
     publish.await.expect("no panic").expect("published");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_is_given_up_goes_on() {
+    let server = TestServer::new();
+    let created = server.publish(DATABASE, "", "module slow-load").await;
+    created.expect("created");
+    server.state.databases.suspend(&DATABASE).await;
+    let opened = tokio::time::timeout(SLOW_LOAD / 4, server.program(DATABASE)).await;
+    opened.expect_err("not yet open");
+    until(|| server.state.databases.running(&DATABASE).is_some()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_started_database_that_nobody_takes_ends() {
+    let server = TestServer::new();
+    let record = DatabaseRecord {
+        id: 0,
+        identity: DATABASE,
+        owner: server.caller.identity,
+        host_type: HostType::Wasm,
+        initial_program: Hash::keccak256(OLD.as_bytes()),
+        replica_id: 1,
+    };
+    let program = Arc::from(OLD.as_bytes());
+    let started = server.state.databases.create(&record, program).await;
+    drop(started.expect("created"));
+    server.state.control.insert_database(record).expect("known");
+    // The first attempts may find its log in use, and the next ones wait for a while.
+    let opened = async {
+        while server.program(DATABASE).await.is_none() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let opened = tokio::time::timeout(Duration::from_secs(60), opened).await;
+    opened.expect("its log is free");
 }
 
 /// Waits for something that other threads do.
