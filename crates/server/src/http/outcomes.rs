@@ -28,6 +28,8 @@ use crate::publishing::Publisher;
 use crate::server::state_for_tests;
 use crate::state::ServerState;
 
+/// Far more than anything here takes.
+const SOON: Duration = Duration::from_secs(30);
 const OLD: &str = "module old";
 const NEW: &str = "module new";
 
@@ -218,7 +220,7 @@ async fn a_publish_that_waits_for_others_has_no_turn() {
             address: None,
         };
         let turn = server.state.publish_turn(owner, 0);
-        let turn = tokio::time::timeout(Duration::from_secs(20), turn).await;
+        let turn = tokio::time::timeout(SOON, turn).await;
         turns.push(turn.expect("in time").expect("a turn"));
     }
     assert!(!publish.is_finished());
@@ -258,13 +260,16 @@ async fn a_started_database_that_nobody_takes_ends() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    let opened = tokio::time::timeout(Duration::from_secs(60), opened).await;
+    let opened = tokio::time::timeout(SOON, opened).await;
     opened.expect("its log is free");
 }
 
 /// Waits for something that other threads do.
 async fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let so = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(SOON, so).await.expect("in time");
 }
