@@ -402,8 +402,8 @@ fn a_disk_that_refuses_is_no_damage() {
     std::fs::remove_dir_all(dir.path().join("copy-1")).expect("removed");
     disk.fail_in("copy-2");
     let error = ControlDb::open_on(disk.clone(), dir.path()).err();
-    let error = error.expect("nothing can be read").to_string();
-    assert!(error.contains("LC0549"), "{error}");
+    let error = error.expect("nothing can be read");
+    assert!(matches!(error, ControlError::Log(_)), "{error}");
     disk.mend();
     drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
 }
@@ -430,15 +430,16 @@ fn a_copy_that_did_not_count_does_not_come_back() {
     control.next_replica_id().expect("changes go on");
 }
 
-/// The same, where it can be read when something is given back.
+/// The first copy may have a change more; it can be read when there is room again.
 #[test]
 fn a_copy_that_cannot_be_read_for_now_is_waited_for() {
     let gold = gold();
     let (dir, disk, control) = faulty(gold.path());
     drop(control);
-    disk.fail(Kind::Write, 0, true);
+    disk.fail_in("copy-1");
     let error = ControlDb::open_on(disk.clone(), dir.path()).err();
-    assert!(error.expect("not now").to_string().contains("LC0549"));
+    let error = error.expect("not now");
+    assert!(matches!(error, ControlError::Log(_)), "{error}");
     disk.mend();
     drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
     assert!(!dir.path().join("copy-1.damaged").exists());

@@ -186,6 +186,19 @@ async fn a_deletion_stops_the_database_until_it_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_finds_what_nobody_knew_of() {
+    let server = TestServer::new();
+    server.disk.fail(Kind::Write, WRITES_BEFORE + 1, true);
+    let created = server.publish(DATABASE, "", OLD).await;
+    created.expect_err("nobody knows");
+    server.delete(DATABASE).await.expect_err("nobody knows");
+    server.disk.mend();
+    server.delete(DATABASE).await.expect("deleted");
+    assert_eq!(server.program(DATABASE).await, None);
+    assert_eq!(server.replicas(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_directory_that_is_there_already_is_left_alone() {
     let server = TestServer::new();
     let file = server.replicas.join("1/log");

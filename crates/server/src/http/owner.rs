@@ -60,6 +60,8 @@ pub(super) async fn delete(
     let identity = state.resolve(&path)?;
     let task = tokio::spawn(async move {
         let _lock = state.databases.lock(&identity).await;
+        // What is said to be gone must not be there after all.
+        state.control(|control| control.settle()).await?;
         let Some(record) = state.control.database(&identity)? else {
             return Ok(reply::empty(StatusCode::OK));
         };
