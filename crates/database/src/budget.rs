@@ -322,6 +322,26 @@ impl HeldBytes {
     }
 }
 
+impl HeldBytes {
+    /// Whom they are held for. None if they count as nobody's.
+    pub fn holder(&self) -> Option<Holder> {
+        self._charge.budget.clone().map(Holder)
+    }
+}
+
+/// Whom bytes are held for.
+#[derive(Clone, Debug)]
+pub struct Holder(Arc<ClientBudget>);
+
+impl Holder {
+    /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.
+    ///
+    /// Cancel safe.
+    pub async fn left(&self) {
+        self.0.left().await;
+    }
+}
+
 impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes

@@ -5,6 +5,7 @@ use lightcone_host::{HttpMethod, HttpRequest, HttpResponse};
 use lightcone_types::{Encode as _, Timestamp};
 use tokio::sync::oneshot;
 
+use crate::budget::Holder;
 use crate::error::CallError;
 use crate::handle::DatabaseHandle;
 use crate::writer::Item;
@@ -38,6 +39,8 @@ impl DatabaseHandle {
     /// Lets the module answer a request. `path` is what is left of the path behind `/route`, decoded. Returns when everything
     /// that the handler could have seen or done is durable.
     ///
+    /// The answer counts as the client's until it is dropped, and tells whom it is held for.
+    ///
     /// # Errors
     /// There is no such handler, or it failed; the text is for the client.
     pub async fn http_request(
@@ -45,7 +48,7 @@ impl DatabaseHandle {
         path: String,
         request: HttpRequest,
         body: Bytes,
-    ) -> Result<HandlerReply, CallError> {
+    ) -> Result<(HandlerReply, Option<Holder>), CallError> {
         let head = request.to_vec();
         let permit = self.shared.inbox_permit(head.len() + body.len()).await;
         let permit = permit.map_err(|()| CallError::ModuleGone)?;
@@ -65,7 +68,8 @@ impl DatabaseHandle {
         self.shared.send(item).map_err(|()| self.shared.gone())?;
         let mut reply = result.await.map_err(|_| self.shared.gone())??;
         let body = self.hold(reply.body.into()).map_err(CallError::Busy)?;
+        let holder = body.holder();
         reply.body = Bytes::from_owner(body);
-        Ok(reply)
+        Ok((reply, holder))
     }
 }

@@ -39,7 +39,7 @@ mod sql;
 mod subscriptions;
 mod writer;
 
-pub use budget::HeldBytes;
+pub use budget::{HeldBytes, Holder};
 pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use error::{CallError, ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{

@@ -208,7 +208,8 @@ async fn request(
         version: HttpVersion::Http11,
     };
     let body = body.to_vec().into();
-    database.http_request(path.to_owned(), request, body).await
+    let answered = database.http_request(path.to_owned(), request, body).await;
+    answered.map(|(reply, _)| reply)
 }
 
 fn text_of(error: CallError) -> String {

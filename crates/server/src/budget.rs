@@ -27,6 +27,11 @@ impl ByteBudget {
             max,
         })
     }
+
+    /// Nobody may hold more than is left for all others, so a few slow ones cannot use up everything.
+    fn allows(&self, used: usize, share: usize) -> bool {
+        used <= self.max && share <= self.max - used
+    }
 }
 
 impl Charge {
@@ -43,7 +48,7 @@ impl Charge {
         if wanted > self.bytes {
             let more = wanted - self.bytes;
             let before = self.budget.used.fetch_add(more, Relaxed);
-            if before.saturating_add(more) > self.budget.max {
+            if !self.budget.allows(before.saturating_add(more), wanted) {
                 self.budget.used.fetch_sub(more, Relaxed);
                 return false;
             }
@@ -68,12 +73,12 @@ mod tests {
 
     #[test]
     fn charges_are_given_back() {
-        let budget = ByteBudget::new(3 * STEP_BYTES);
+        let budget = ByteBudget::new(4 * STEP_BYTES);
         let (mut a, mut b) = (Charge::none(&budget), Charge::none(&budget));
         assert!(a.hold(STEP_BYTES - 1), "small requests are free");
         assert_eq!(budget.used.load(Relaxed), 0);
         assert!(a.hold(2 * STEP_BYTES));
-        assert!(!b.hold(2 * STEP_BYTES));
+        assert!(!b.hold(2 * STEP_BYTES), "as much as is left for others");
         assert!(b.hold(STEP_BYTES));
         assert!(a.hold(0));
         assert!(b.hold(2 * STEP_BYTES));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
-    DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply, HostKind,
-    HttpHeader, HttpMethod, HttpRequest, HttpVersion, Limits, Loads, MessageBatch, Outgoing,
-    OutgoingReceiver, PreparedUpdate, RequestSender, ShutdownReason, SqlError, SubmitError,
-    UpdateError, CLIENT_BYTES_CEILING,
+    DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
+    HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, Limits, Loads,
+    MessageBatch, Outgoing, OutgoingReceiver, PreparedUpdate, RequestSender, ShutdownReason,
+    SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
 };
 
 use crate::config::Config;

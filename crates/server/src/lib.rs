@@ -40,6 +40,7 @@ mod name_locks;
 mod names;
 mod orphans;
 mod outgoing_http;
+mod pace;
 mod private_files;
 mod publishing;
 mod server;

@@ -28,8 +28,10 @@ use crate::database::{Engines, Loads};
 use crate::databases::{Databases, ServerWide};
 use crate::descriptors::Descriptors;
 use crate::error::Error;
+use crate::http::Delivery;
 use crate::io::StallGuard;
 use crate::metrics::{add, ServerCounters};
+use crate::pace::Pace;
 use crate::publishing::{Publishing, WaitingMax};
 use crate::state::ServerState;
 
@@ -40,6 +42,8 @@ const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(50);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HTTP2_STREAMS_MAX: u32 = 128;
+/// Longest pause between two looks at the start of a connection that may be HTTP/2's.
+const PREFACE_PAUSE_MAX: Duration = Duration::from_millis(500);
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Everything a server needs to know before it starts.
@@ -432,9 +436,15 @@ async fn serve_connection(
         .layer(axum::Extension(slot))
         .layer(axum::Extension(addresses));
     let service = TowerToHyperService::new(router);
+    let delivery = Delivery::new(Pace::of(&state.config.limits), is_http2);
+    let watching = delivery.clone();
     let service = service_fn(move |request| {
         let response = service.call(request);
-        async move { response.await.map(without_false_length) }
+        let delivery = watching.clone();
+        async move {
+            let response = response.await.map(without_false_length);
+            response.map(|response| delivery.watch(response))
+        }
     });
     let connection = builder.serve_connection_with_upgrades(
         TokioIo::new(StallGuard::new(stream, state.config.limits.body_timeout)),
@@ -455,6 +465,10 @@ async fn serve_connection(
                 connection.as_mut().graceful_shutdown();
             }
             _ = stopped.stopped() => return,
+            () = delivery.failed() => {
+                tracing::debug!("a client does not take its answers");
+                return;
+            }
         }
     }
 }
@@ -472,6 +486,7 @@ fn without_false_length(mut response: Response) -> Response {
 /// Looks at the first bytes without taking them. The library's own detection waits for ever.
 async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
     let mut start = [0; HTTP2_PREFACE.len()];
+    let mut pause = Duration::from_millis(1);
     loop {
         let count = stream.peek(&mut start).await?;
         if count == 0 {
@@ -483,8 +498,10 @@ async fn speaks_http2(stream: &TcpStream) -> std::io::Result<bool> {
         if count == HTTP2_PREFACE.len() {
             return Ok(true);
         }
-        // The socket stays readable until the bytes are taken, so there is nothing to wait for but time.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        // The socket stays readable until the bytes are taken, so there is nothing to wait for but time. The rest comes at
+        // once, or from somebody who wants to keep this busy.
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(PREFACE_PAUSE_MAX);
     }
 }
 

@@ -10,10 +10,11 @@ use crate::config::Config;
 use crate::control::{ControlDb, ControlError, DatabaseRecord};
 use crate::databases::Databases;
 use crate::descriptors::Descriptors;
-use crate::http::body::{Buffered, Pace};
+use crate::http::body::Buffered;
 use crate::http::Failure;
 use crate::metrics::ServerCounters;
 use crate::names::NameOrIdentity;
+use crate::pace::Pace;
 use crate::publishing::{Publisher, Publishing, Turn};
 
 /// When what a full disk refused may be tried again.

@@ -161,12 +161,28 @@ async fn a_name_that_points_here_is_not_this_server() {
     }
     let server = TestServer::start_with(config("[network]\nhosts = [\"app.example.com\"]")).await;
     let user = server.user().await;
+    publish(&server, &user).await;
     let request = server
-        .request("GET", "/v1/metrics")
+        .request("GET", "/v1/database/d/logs")
         .header("host", "app.example.com")
         .header("origin", "https://app.example.com")
         .bearer_auth(&user.token);
     assert_eq!(answer(request).await.0, 200, "a page of the server itself");
+    // Perhaps a proxy that was not named: it asks for everybody.
+    for host in ["app.example.com", "203.0.113.1"] {
+        let (status, body) = ask(&server, host.into(), "/v1/metrics").await;
+        assert!(
+            status == 403 && body.ends_with("[LC0133]"),
+            "{host} {status} {body}"
+        );
+        let request = server.request("PUT", "/v1/database/e").header("host", host);
+        let stranger = server.user().await;
+        let (status, body) = answer(request.bearer_auth(&stranger.token).body("module")).await;
+        assert!(
+            status == 403 && body.ends_with("[LC0114]"),
+            "{host} {status} {body}"
+        );
+    }
     // HTTP/1.0 knows no names.
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut socket = tokio::net::TcpStream::connect(server.address)
@@ -209,6 +225,9 @@ async fn metrics_are_for_this_machine_and_a_token() {
             status == 200 && body.contains("lightcone_connections"),
             "{status} {body}"
         );
+        let request = server.http.get(format!("http://{address}/{path}"));
+        let rebound = answer(request.header("host", "rebound.evil.example")).await;
+        assert_eq!(rebound.0, 403, "{path}");
     }
     let other = server.http.get(format!("http://{address}/v1/ping"));
     assert_eq!(answer(other).await.0, 404);

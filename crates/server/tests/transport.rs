@@ -222,6 +222,31 @@ async fn slow_clients_are_cut_off() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 }
 
+/// Over HTTP/2 a client can leave no room for an answer while its connection looks alive.
+#[tokio::test]
+async fn an_answer_that_nobody_takes_is_cut_off() {
+    let text = "[limits]\nbody-timeout = \"200ms\"";
+    let server = TestServer::start_with(config(text)).await;
+    let mut stream = tokio::net::TcpStream::connect(server.address)
+        .await
+        .expect("connect");
+    // SETTINGS with INITIAL_WINDOW_SIZE 0, and GET of a path from `localhost` as stream 1 (RFC 9113 §6.2, RFC 7541 §6.2.2).
+    let path = b"/v1/identity/public-key";
+    let mut headers = vec![0x82, 0x86, 0x04, path.len() as u8];
+    headers.extend_from_slice(path);
+    headers.extend_from_slice(b"\x01\x09localhost");
+    let mut start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    start.extend_from_slice(b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0");
+    start.extend_from_slice(&[0, 0, headers.len() as u8, 1, 5, 0, 0, 0, 1]);
+    start.extend_from_slice(&headers);
+    stream.write_all(&start).await.expect("write");
+    let mut answered = Vec::new();
+    let end = stream.read_to_end(&mut answered);
+    let end = tokio::time::timeout(Duration::from_secs(10), end).await;
+    end.expect("the server ends the connection").ok();
+    assert!(answered.len() > 50, "settings and the answer's headers");
+}
+
 /// A byte now and then is not for ever; a body that comes fast enough may take its time.
 #[tokio::test]
 async fn slow_bodies_have_a_deadline() {

@@ -633,3 +633,39 @@ async fn keep_alive() {
     let pings = bytes.windows(2).filter(|frame| *frame == [0x89, 0]).count();
     assert_eq!(pings, 1, "no second Ping before the first is answered");
 }
+
+/// A byte now and then is a sign of life, but a message that never ends holds memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_never_ends_is_cut_off() {
+    let text = "[limits]\nbody-total-timeout = \"500ms\"\n[websocket]\nping-interval = \"100ms\"\nidle-timeout = \"800ms\"";
+    let server = TestServer::start_with(config(text)).await;
+    publish(&server, "module").await;
+    let mut socket = connect(&server, "", V2).await.expect("connected");
+    let MaybeTlsStream::Plain(stream) = socket.get_mut() else {
+        panic!("no TLS here")
+    };
+    let (mut received, mut sending) = stream.split();
+    // A masked binary frame of 60,000 bytes.
+    sending
+        .write_all(&[0x82, 0xfe, 0xea, 0x60, 0, 0, 0, 0])
+        .await
+        .expect("the start");
+    let trickle = async {
+        while sending.write_all(&[0]).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let end = async {
+        let mut buffer = [0; 1024];
+        while let Ok(1..) = received.read(&mut buffer).await {}
+    };
+    let cut = async {
+        tokio::select! {
+            () = trickle => {}
+            () = end => {}
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), cut)
+        .await
+        .expect("the server ends the connection");
+}

@@ -3,7 +3,7 @@
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::Engine as _;
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 
 use super::claims::{RawClaims, TokenError, UnverifiedClaims};
@@ -11,6 +11,8 @@ use super::{Caller, KeyPair};
 
 /// Longer tokens are refused unread.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// So many keys are tried for a token that names none.
+const KEYS_TRIED_MAX: usize = 16;
 const HEADER: &str = r#"{"typ":"JWT","alg":"ES256"}"#;
 
 /// The payload text is signed as it is, so that its bytes are known.
@@ -44,7 +46,7 @@ pub(super) fn verify_with_key_set(
     }
     let candidates: Vec<_> = match &header.kid {
         Some(kid) => vec![keys.find(kid).ok_or(TokenError::KeyNotFound)?],
-        None => keys.keys.iter().collect(),
+        None => keys_for(keys, header.alg).collect(),
     };
     let mut last_error = TokenError::Invalid("InvalidSignature".into());
     for jwk in candidates {
@@ -58,6 +60,16 @@ pub(super) fn verify_with_key_set(
         }
     }
     Err(last_error)
+}
+
+/// The keys that may have signed a token without a key id.
+fn keys_for(keys: &JwkSet, algorithm: Algorithm) -> impl Iterator<Item = &Jwk> {
+    let fits = move |key: &&Jwk| match key.algorithm {
+        AlgorithmParameters::RSA(_) => algorithm == Algorithm::RS256,
+        AlgorithmParameters::EllipticCurve(_) => algorithm == Algorithm::ES256,
+        _ => false,
+    };
+    keys.keys.iter().filter(fits).take(KEYS_TRIED_MAX)
 }
 
 /// The issuer that an unverified token names; its expiry is looked at already (06 §3.4 step 2).

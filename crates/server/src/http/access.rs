@@ -43,13 +43,15 @@ pub(super) async fn every_request(
     if let Some(host) = foreign.as_deref().filter(|_| addresses.on_loopback) {
         let text = format!(
             "this server listens on this machine only and does not know the host name {host}; \
-             if it is meant to be asked by this name, add it to network.hosts in config.toml [LC0130]"
+             if it is meant to be asked by this name, add it to network.hosts in config.toml, and a proxy that passes it on \
+             to network.trusted-proxies [LC0130]"
         );
         return Failure::text(StatusCode::FORBIDDEN, text).into_response();
     }
     let client = Client {
         address: addresses.client(headers, &network.trusted_proxies),
-        is_local: foreign.is_none() && addresses.is_local(headers, &network.trusted_proxies),
+        is_local: addresses.is_local(headers, &network.trusted_proxies)
+            && hosts(headers, request.uri()).all(is_this_machine),
     };
     request.extensions_mut().insert(client);
     next.run(request).await
@@ -63,6 +65,13 @@ pub(super) async fn management(
 ) -> Response {
     let network = &state.config.network;
     let (headers, uri) = (request.headers(), request.uri());
+    // A browser that is told to leave out the origin still says that a request is another site's. Links are harmless.
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let is_foreign = matches!(site, Some(b"cross-site" | b"same-site"));
+    if is_foreign && !headers.contains_key(header::ORIGIN) && !request.method().is_safe() {
+        let text = "pages of other sites may not manage this server [LC0131]";
+        return Failure::text(StatusCode::FORBIDDEN, text).into_response();
+    }
     for origin in headers.get_all(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or("?");
         let is_listed = |listed: &String| listed.eq_ignore_ascii_case(origin);
@@ -107,17 +116,33 @@ fn hosts<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a s
 
 /// Names that nobody can point at another machine: addresses, `localhost`, and what the operator has listed.
 fn is_known_host(host: &str, known: &[String]) -> bool {
+    let name = name_of(host);
+    name.parse::<IpAddr>().is_ok()
+        || is_localhost(&name)
+        || known
+            .iter()
+            .any(|listed| listed.eq_ignore_ascii_case(&name))
+}
+
+/// Names by which only programs on this machine ask. A name that the operator has listed may be that of a proxy, which asks
+/// for everybody.
+fn is_this_machine(host: &str) -> bool {
+    let name = name_of(host);
+    let address = name.parse::<IpAddr>();
+    address.is_ok_and(|address| address.to_canonical().is_loopback()) || is_localhost(&name)
+}
+
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// The name in a `Host` header, without the port and in lower case.
+fn name_of(host: &str) -> String {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    name.parse::<IpAddr>().is_ok()
-        || name == "localhost"
-        || name.ends_with(".localhost")
-        || known
-            .iter()
-            .any(|listed| listed.eq_ignore_ascii_case(&name))
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
 fn shown(text: &str) -> String {
@@ -156,6 +181,28 @@ mod tests {
             "?",
         ] {
             assert!(!is_known_host(host, &known), "{host}");
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine() {
+        for host in [
+            "localhost:3000",
+            "app.localhost",
+            "127.0.0.2:1",
+            "[::1]",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in [
+            "",
+            "app.example.com",
+            "10.0.0.1",
+            "203.0.113.1:3000",
+            "[2001:db8::1]",
+        ] {
+            assert!(!is_this_machine(host), "{host}");
         }
     }
 

@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
@@ -13,18 +12,15 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{timeout_at, Instant};
+use tokio::time::{timeout, Instant};
 
 use super::reply::Failure;
 use crate::budget::{ByteBudget, Charge};
-use crate::config::Limits;
+use crate::pace::{Pace, Patience};
 use crate::state::ServerState;
 
 /// Limit for every body but a module.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
-
-/// A body that comes at least so fast may take as long as it takes.
-const BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
 /// So much of a refused body is still taken: a client that is cut off while it sends does not see the answer.
 const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -56,35 +52,6 @@ impl std::ops::Deref for Buffered {
     }
 }
 
-/// How slowly a body may come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// Longest pause.
-    pub pause_max: Duration,
-    /// Longest time in all, for a body that comes more slowly than [`BYTES_PER_SECOND_MIN`].
-    pub total_max: Duration,
-}
-
-impl Pace {
-    pub(crate) fn of(limits: &Limits) -> Pace {
-        Pace {
-            pause_max: limits.body_timeout,
-            total_max: limits.body_total_timeout,
-        }
-    }
-
-    /// When the next part must be there.
-    fn deadline(&self, started: Instant, received: usize) -> Instant {
-        let earned = Duration::from_secs(received as u64 / BYTES_PER_SECOND_MIN);
-        let total = started.checked_add(self.total_max.saturating_add(earned));
-        let pause = Instant::now().checked_add(self.pause_max);
-        // A configured time beyond all clocks is none.
-        let never = || Instant::now() + Duration::from_secs(365 * 86_400);
-        let nearest = [total, pause].into_iter().flatten().min();
-        nearest.unwrap_or_else(never)
-    }
-}
-
 /// Reads a whole body.
 pub(crate) async fn read(
     mut body: Body,
@@ -92,14 +59,14 @@ pub(crate) async fn read(
     pace: Pace,
     budget: &Arc<ByteBudget>,
 ) -> Result<Buffered, Failure> {
-    let started = Instant::now();
+    let mut patience = Patience::new(pace);
     let mut charge = Charge::none(budget);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     let mut length = 0;
-    while let Some(frame) = timeout_at(pace.deadline(started, length), body.frame())
+    while let Some(frame) = next_frame(&mut body, &mut patience)
         .await
-        .map_err(|_| stalled())?
+        .ok_or_else(stalled)?
     {
         let frame = frame.map_err(|error| {
             Failure::bad_request(format!(
@@ -138,6 +105,23 @@ pub(crate) async fn read(
     Ok(Buffered { bytes, charge })
 }
 
+/// The next part of a body. None if the client is too slow.
+async fn next_frame<B>(
+    body: &mut B,
+    patience: &mut Patience,
+) -> Option<Option<Result<Frame<Bytes>, axum::Error>>>
+where
+    B: HttpBody<Data = Bytes, Error = axum::Error> + Unpin,
+{
+    let started = Instant::now();
+    let frame = timeout(patience.wait_max(), body.frame()).await.ok()?;
+    if let Some(Ok(frame)) = &frame {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        patience.moved(started.elapsed(), bytes);
+    }
+    Some(frame)
+}
+
 /// Reads what is left of a body before the answer goes out: a connection that is closed while the client sends may cost the
 /// client the answer (06 §1.1).
 pub(crate) async fn drain_rest(
@@ -164,9 +148,9 @@ pub(crate) async fn drain_rest(
 }
 
 async fn drain(mut body: Rest, bytes_max: usize, pace: Pace) {
-    let started = Instant::now();
+    let mut patience = Patience::new(pace);
     let mut length = 0;
-    while let Ok(Some(Ok(frame))) = timeout_at(pace.deadline(started, length), body.frame()).await {
+    while let Some(Some(Ok(frame))) = next_frame(&mut body, &mut patience).await {
         length += frame.data_ref().map_or(0, Bytes::len);
         if length > bytes_max {
             return;

@@ -8,9 +8,9 @@ use axum::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::Extension;
 
-use super::body;
 use super::path::{DatabasePath, FunctionPath};
 use super::reply::{self, Failure, Reply};
+use super::{body, delivery};
 use crate::auth;
 use crate::database::{CallArgs, CallError, CallOutcome, Caller, DatabaseHandle};
 use crate::state::ServerState;
@@ -91,7 +91,9 @@ fn finished(status: StatusCode, body: String, outcome: &CallOutcome) -> Response
 /// What a procedure returned (06 §5.11).
 fn returned(database: &DatabaseHandle, json: String) -> Reply {
     let json = database.hold(json.into_bytes()).map_err(Failure::busy)?;
+    let holder = json.holder();
     let mut response = reply::text(Bytes::from_owner(json));
+    delivery::hold(&mut response, holder);
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

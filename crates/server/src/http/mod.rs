@@ -7,6 +7,7 @@ mod confirmation;
 mod cors;
 mod credentials;
 mod database;
+mod delivery;
 mod identity;
 mod logs;
 mod misc;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::Router;
 
+pub(crate) use delivery::Delivery;
 pub(crate) use path::DatabasePath;
 pub(crate) use query::{wrong as wrong_query, Query};
 pub(crate) use reply::{error_chain, Failure, Reply};
@@ -51,6 +53,7 @@ pub(crate) fn metrics_router(state: Arc<ServerState>) -> Router {
     Router::new()
         .route("/metrics", axum::routing::get(misc::open_metrics))
         .route("/v1/metrics", axum::routing::get(misc::open_metrics))
+        .layer(from_fn_with_state(state.clone(), access::every_request))
         .with_state(state)
 }
 

@@ -9,13 +9,14 @@ use axum::http::{header, HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
 use axum::response::Response;
 use axum::Extension;
 
-use super::body;
 use super::path::{DatabasePath, RoutePath};
 use super::reply::{Failure, Reply};
+use super::{body, delivery};
 use crate::client_address::ConnectionAddresses;
 use crate::config::Routes;
 use crate::database::{CallError, HandlerReply, HttpHeader, HttpMethod, HttpRequest, HttpVersion};
 use crate::metrics;
+use crate::pace::Pace;
 use crate::state::ServerState;
 
 /// Most headers of a handler's answer, and their bytes. Clients and proxies take little more.
@@ -42,7 +43,7 @@ pub(super) async fn handle(
     let request_body = body::read(
         request_body,
         limits.message_bytes_max,
-        body::Pace::of(limits),
+        Pace::of(limits),
         &state.buffered_bytes,
     )
     .await?;
@@ -53,8 +54,9 @@ pub(super) async fn handle(
         running.handle.http_request(path, request, bytes).await
     });
     match tokio::time::timeout(limits.request_timeout, call).await {
-        Ok(Ok(Ok(reply))) => {
+        Ok(Ok(Ok((reply, holder)))) => {
             let mut response = response(reply, parts.method == Method::HEAD)?;
+            delivery::hold(&mut response, holder);
             confine(&mut response, &state.config.routes);
             metrics::add(&counters.http_response_bytes, size(&response));
             Ok(response)

@@ -7,14 +7,14 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::Extension;
 
-use super::body;
 use super::call::EXECUTION_MICROS;
 use super::path::DatabasePath;
 use super::pieces::PiecesBody;
 use super::query::Query;
 use super::reply::{self, Failure, Reply};
+use super::{body, delivery};
 use crate::auth;
-use crate::database::{Caller, SqlError};
+use crate::database::{Caller, HeldBytes, SqlError};
 use crate::state::ServerState;
 
 pub(super) async fn sql(
@@ -53,10 +53,12 @@ pub(super) async fn sql(
         outcome.stats.rows_deleted,
         outcome.stats.rows_updated,
     );
+    let holder = outcome.rows_json.first().and_then(HeldBytes::holder);
     // Every piece is freed when the socket has taken it.
     let rows = outcome.rows_json.into_iter().map(Bytes::from_owner);
     let body = PiecesBody::new([head.into()].into_iter().chain(rows).chain([tail.into()]));
     let mut response = reply::json(Body::new(body));
+    delivery::hold(&mut response, holder);
     response
         .headers_mut()
         .insert(EXECUTION_MICROS, HeaderValue::from(outcome.duration_us));

@@ -4,7 +4,7 @@
 //! The writer takes everything that the database has queued, puts it into as few frames as the version allows, and
 //! hands it to the socket with one write.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::database::{
 use crate::databases::Running;
 use crate::io::StallGuard;
 use crate::metrics::{add, DatabaseCounters, Gauge};
+use crate::pace::{Pace, Patience};
 use crate::server::ConnectionSlot;
 use crate::state::ServerState;
 
@@ -82,6 +83,9 @@ struct Shared {
     active: AtomicBool,
     /// The reader waits for the database, not for the client.
     submitting: AtomicBool,
+    /// Which message the client has begun and not ended; 0 if none.
+    unfinished: AtomicU64,
+    received_bytes: AtomicU64,
     /// A Ping is unanswered.
     ping_pending: AtomicBool,
     closed_by_client: AtomicBool,
@@ -205,7 +209,12 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
     let end = {
         let reader = reader.run();
         let writer = writer.run();
-        let clock = watch_clock(&shared, settings.ping_interval, settings.idle_timeout);
+        let clock = watch_clock(
+            &shared,
+            settings.ping_interval,
+            settings.idle_timeout,
+            Pace::of(&state.config.limits),
+        );
         tokio::pin!(reader, writer, clock);
         let mut end = tokio::select! {
             biased;
@@ -258,6 +267,7 @@ impl Reader<'_> {
     async fn run(mut self) -> End {
         let mut read_bytes = READ_BYTES_MIN;
         let mut closing = false;
+        let (mut message_number, mut received_bytes) = (1, 0);
         loop {
             let (mut messages, mut bytes) = (0, 0);
             loop {
@@ -300,7 +310,12 @@ impl Reader<'_> {
                 add(&self.counters.requests, messages);
                 add(&self.counters.request_bytes, bytes);
             }
-            if !self.charge.hold(self.frames.pending_bytes()) && !closing {
+            message_number += messages;
+            let pending_bytes = self.frames.pending_bytes();
+            let unfinished = if pending_bytes > 0 { message_number } else { 0 };
+            self.shared.unfinished.store(unfinished, Relaxed);
+            self.shared.received_bytes.store(received_bytes, Relaxed);
+            if !self.charge.hold(pending_bytes) && !closing {
                 self.shared
                     .close(ClosePayload::Reason(1013, "too many requests".into()));
                 closing = true;
@@ -315,6 +330,7 @@ impl Reader<'_> {
                 Ok(0) | Err(_) => return End::Gone,
                 Ok(count) => {
                     self.shared.active.store(true, Relaxed);
+                    received_bytes += count as u64;
                     if count == room {
                         read_bytes = (read_bytes * 2).min(READ_BYTES_MAX);
                     } else if count < READ_BYTES_MIN {
@@ -551,12 +567,18 @@ impl Queue {
     }
 }
 
-/// Sends Pings and ends the connection of a silent client (05 §3.5).
-async fn watch_clock(shared: &Shared, ping_interval: Duration, idle_timeout: Duration) -> End {
+/// Sends Pings and ends the connection of a silent client (05 §3.5), and of one that does not end a message.
+async fn watch_clock(
+    shared: &Shared,
+    ping_interval: Duration,
+    idle_timeout: Duration,
+    pace: Pace,
+) -> End {
     let mut pings = tokio::time::interval(ping_interval);
     // The resolution of the idle time; cheaper than a clock read for every receive.
     let mut looks = tokio::time::interval((idle_timeout / 8).max(Duration::from_millis(1)));
     let mut last_active = Instant::now();
+    let mut upload = Upload::new(pace);
     loop {
         tokio::select! {
             _ = pings.tick() => {
@@ -570,7 +592,48 @@ async fn watch_clock(shared: &Shared, ping_interval: Duration, idle_timeout: Dur
                 } else if last_active.elapsed() >= idle_timeout {
                     return End::Idle;
                 }
+                if upload.is_over(shared) {
+                    return End::Idle;
+                }
             }
         }
+    }
+}
+
+/// How slowly a message comes, at the resolution of the clock's looks.
+struct Upload {
+    pace: Pace,
+    patience: Patience,
+    looked: Instant,
+    message: u64,
+    received_bytes: u64,
+}
+
+impl Upload {
+    fn new(pace: Pace) -> Upload {
+        Upload {
+            pace,
+            patience: Patience::new(pace),
+            looked: Instant::now(),
+            message: 0,
+            received_bytes: 0,
+        }
+    }
+
+    /// Looks at what has come. True if the client has used up its time for this message.
+    fn is_over(&mut self, shared: &Shared) -> bool {
+        let waited = self.looked.elapsed();
+        self.looked = Instant::now();
+        let message = shared.unfinished.load(Relaxed);
+        let received_bytes = shared.received_bytes.load(Relaxed);
+        let moved = received_bytes - std::mem::replace(&mut self.received_bytes, received_bytes);
+        let is_the_same = message == std::mem::replace(&mut self.message, message);
+        if message == 0 || !is_the_same || shared.submitting.load(Relaxed) {
+            self.patience = Patience::new(self.pace);
+            return false;
+        }
+        self.patience
+            .moved(waited, usize::try_from(moved).unwrap_or(usize::MAX));
+        self.patience.wait_max().is_zero()
     }
 }

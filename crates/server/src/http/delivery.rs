@@ -1,0 +1,273 @@
+//! Answers that a client must take: slowly, but not for ever.
+//!
+//! An answer holds its share of the memory for all clients until it is taken. A client that takes too little, or that is given
+//! up for others' sake, loses its connection. A body is not asked for its next part while the client gives no room for it
+//! (HTTP/2), so a task of its own watches the time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{ready, Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep_until, Instant};
+
+use crate::database::Holder;
+use crate::pace::{Pace, Patience};
+
+/// Parts of this size are handed to the connection, so that progress is seen.
+const PART_BYTES_MAX: usize = 256 * 1024;
+/// Over HTTP/1, where there is one answer at a time, the socket's buffer and `StallGuard` are enough for less.
+const UNWATCHED_BYTES_MAX: u64 = 64 * 1024;
+
+/// Longest time between two looks at a client.
+const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
+/// Whom an answer's bytes are held for, as an extension of the answer.
+#[derive(Clone)]
+struct HeldFor(Holder);
+
+/// Says whom the bytes of an answer are held for.
+pub(super) fn hold(response: &mut Response, holder: Option<Holder>) {
+    if let Some(holder) = holder {
+        response.extensions_mut().insert(HeldFor(holder));
+    }
+}
+
+/// What ends a connection from within one of its answers.
+#[derive(Clone)]
+pub(crate) struct Delivery {
+    pace: Pace,
+    cut: Arc<Notify>,
+    is_http2: bool,
+}
+
+impl Delivery {
+    pub(crate) fn new(pace: Pace, is_http2: bool) -> Delivery {
+        Delivery {
+            pace,
+            cut: Arc::default(),
+            is_http2,
+        }
+    }
+
+    /// Waits until the client is to be cut off.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn failed(&self) {
+        self.cut.notified().await;
+    }
+
+    /// Sees to it that an answer is taken.
+    pub(crate) fn watch(&self, mut response: Response) -> Response {
+        let held = response.extensions_mut().remove::<HeldFor>();
+        let size = response.body().size_hint().upper();
+        let is_small = size.is_some_and(|bytes| match self.is_http2 {
+            true => bytes == 0,
+            false => bytes <= UNWATCHED_BYTES_MAX,
+        });
+        if is_small {
+            return response;
+        }
+        let taken = Arc::new(Taken(Mutex::new(Progress {
+            patience: Patience::new(self.pace),
+            offered: None,
+        })));
+        let given_up = async move {
+            match held {
+                Some(HeldFor(holder)) => holder.left().await,
+                None => std::future::pending().await,
+            }
+        };
+        let watcher = tokio::spawn(watch(taken.clone(), given_up, self.cut.clone()));
+        response.map(|inner| {
+            Body::new(Watched {
+                inner,
+                rest: Bytes::new(),
+                taken,
+                watcher: watcher.abort_handle(),
+            })
+        })
+    }
+}
+
+struct Progress {
+    patience: Patience,
+    /// Since when the client has so many bytes to take; None while the server has nothing for it.
+    offered: Option<(Instant, usize)>,
+}
+
+struct Taken(Mutex<Progress>);
+
+impl Taken {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        // Nothing in here panics halfway.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection asks for more: what it had is on its way.
+    fn asked(&self) {
+        let mut progress = self.progress();
+        if let Some((since, bytes)) = progress.offered.take() {
+            progress.patience.moved(since.elapsed(), bytes);
+        }
+    }
+
+    fn offer(&self, bytes: usize) {
+        self.progress().offered = Some((Instant::now(), bytes));
+    }
+
+    /// When to look again; None when the client's time is over.
+    fn deadline(&self) -> Option<Instant> {
+        let progress = self.progress();
+        let wait = progress.patience.wait_max();
+        let since = progress
+            .offered
+            .map_or_else(Instant::now, |(since, _)| since);
+        let deadline = since + wait.min(LOOK_AGAIN);
+        (deadline > Instant::now()).then_some(deadline)
+    }
+}
+
+/// Ends with the body, which aborts it.
+async fn watch(taken: Arc<Taken>, given_up: impl Future<Output = ()>, cut: Arc<Notify>) {
+    let too_slow = async {
+        while let Some(deadline) = taken.deadline() {
+            sleep_until(deadline).await;
+        }
+    };
+    tokio::select! {
+        () = too_slow => {}
+        () = given_up => {}
+    }
+    cut.notify_one();
+}
+
+struct Watched {
+    inner: Body,
+    /// Of a part that was larger than what is handed on at once.
+    rest: Bytes,
+    taken: Arc<Taken>,
+    watcher: AbortHandle,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.taken.asked();
+        if self.rest.is_empty() {
+            let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(context)) else {
+                return Poll::Ready(None);
+            };
+            match frame?.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let length = self.rest.len().min(PART_BYTES_MAX);
+        let part = self.rest.split_to(length);
+        self.taken.offer(length);
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let hint = self.inner.size_hint();
+        let rest = self.rest.len() as u64;
+        match hint.exact() {
+            Some(bytes) => SizeHint::with_exact(bytes + rest),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    fn pace(pause_ms: u64) -> Pace {
+        Pace {
+            pause_max: Duration::from_millis(pause_ms),
+            total_max: Duration::from_secs(60),
+        }
+    }
+
+    async fn is_cut(delivery: &Delivery) -> bool {
+        timeout(SOON, delivery.failed()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn an_answer_comes_whole_and_in_parts() {
+        let delivery = Delivery::new(pace(60_000), true);
+        let bytes: Vec<u8> = (0..3 * PART_BYTES_MAX + 1).map(|n| n as u8).collect();
+        let mut response = delivery.watch(Response::new(Body::from(bytes.clone())));
+        let size = response.body().size_hint().exact();
+        assert_eq!(size, Some(bytes.len() as u64));
+        let mut taken = Vec::new();
+        while let Some(frame) = response.body_mut().frame().await {
+            let part = frame.expect("a part").into_data().expect("data");
+            assert!(part.len() <= PART_BYTES_MAX);
+            taken.extend_from_slice(&part);
+            let left = response.body().size_hint().exact();
+            assert_eq!(left, Some((bytes.len() - taken.len()) as u64));
+        }
+        assert_eq!(taken, bytes);
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_cut_off() {
+        let delivery = Delivery::new(pace(50), true);
+        let mut response = delivery.watch(Response::new(Body::from(vec![0; 2 * PART_BYTES_MAX])));
+        assert!(response.body_mut().frame().await.is_some());
+        assert!(is_cut(&delivery).await);
+    }
+
+    /// A client that waits for the server has nothing to take.
+    #[tokio::test]
+    async fn a_server_that_has_nothing_cuts_nobody_off() {
+        let delivery = Delivery::new(pace(50), false);
+        let (sender, receiver) = tokio::sync::oneshot::channel::<Bytes>();
+        let body = Body::from_stream(futures_util::stream::once(receiver));
+        let mut response = delivery.watch(Response::new(body));
+        let reading = tokio::spawn(async move { response.body_mut().frame().await.is_some() });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(timeout(Duration::ZERO, delivery.failed()).await.is_err());
+        sender.send("late".into()).expect("it listens");
+        assert!(reading.await.expect("no panic"));
+    }
+
+    #[tokio::test]
+    async fn who_is_given_up_is_cut_off() {
+        let delivery = Delivery::new(pace(60_000), false);
+        let taken = Arc::new(Taken(Mutex::new(Progress {
+            patience: Patience::new(delivery.pace),
+            offered: None,
+        })));
+        watch(taken, std::future::ready(()), delivery.cut.clone()).await;
+        assert!(is_cut(&delivery).await);
+    }
+}
