@@ -6,13 +6,9 @@
 //! A change that fails is made or not made, and the caller hears which: the journal is read again at once. If that fails too,
 //! the caller hears that nobody knows ([`ControlError::is_unknown`]), and must keep what either outcome needs.
 
-#[cfg(test)]
-pub(crate) mod faults;
 mod journal;
 mod legacy;
 mod state;
-#[cfg(test)]
-mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -498,3 +494,8 @@ fn take_domain(state: &State, name: &str, owner: &Identity, changes: &mut Vec<Ch
     changes.push(Change::Domain { name, owner });
     true
 }
+
+#[cfg(test)]
+pub(crate) mod faults;
+#[cfg(test)]
+mod tests;
