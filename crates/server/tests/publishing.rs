@@ -173,7 +173,18 @@ async fn a_planned_publish_keeps_its_turn_when_its_client_has_gone() {
     let hanging: Vec<_> = (0..turns)
         .map(|number| plan(&mallory, "bad", format!("module hang {number}")))
         .collect();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Until one more has to wait.
+    soon("the last turn", async {
+        loop {
+            let probe = plan(&mallory, "bad", "module probe".to_owned());
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            probe.abort();
+            if probe.await.is_err() {
+                return;
+            }
+        }
+    })
+    .await;
     for gone in hanging {
         gone.abort();
     }
