@@ -13,7 +13,7 @@ use crate::budget::{ClientBudget, HeldBytes};
 use crate::connection::{ConnectRequest, Connection, INBOX_PERMIT_BYTES};
 use crate::error::{CallError, ConnectError, Error, UpdateError};
 use crate::fanout::FanoutStats;
-use crate::loads::{LoadError, Purpose};
+use crate::loads::Purpose;
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind, CLIENT_BYTES_CEILING};
@@ -299,6 +299,8 @@ pub struct PreparedUpdate(Box<Program>);
 pub enum ShutdownReason {
     Deleted,
     ServerStop,
+    /// Whether it is still there is not known: it opens again when that is known.
+    Suspended,
     /// It is read-only, and what made it so may be over: see [`DatabaseHandle::may_work_again`].
     Reopen,
 }
@@ -307,7 +309,9 @@ impl ShutdownReason {
     /// What its clients are told with Close 1001.
     fn text(self) -> &'static str {
         match self {
-            ShutdownReason::Deleted | ShutdownReason::ServerStop => "module exited",
+            ShutdownReason::Deleted | ShutdownReason::ServerStop | ShutdownReason::Suspended => {
+                "module exited"
+            }
             ShutdownReason::Reopen => "the database is opened anew after its log failed [LC0537]",
         }
     }
@@ -490,9 +494,9 @@ impl DatabaseHandle {
         });
         match loaded.await {
             Ok(Ok(program)) => Ok(PreparedUpdate(Box::new(program))),
-            Ok(Err(Error::Load(
-                error @ (LoadError::TooMany(_) | LoadError::Stopping | LoadError::NoThread(_)),
-            ))) => Err(UpdateError::Busy(error.to_string())),
+            Ok(Err(Error::Load(error))) if error.is_busy() => {
+                Err(UpdateError::Busy(error.to_string()))
+            }
             Ok(Err(error)) => Err(UpdateError::Module(error.to_string())),
             Err(error) => Err(UpdateError::Database(format!(
                 "loading the module failed: {error}"

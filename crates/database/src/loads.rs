@@ -10,7 +10,7 @@ use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lightcone_types::Hash;
+use lightcone_types::{Hash, Identity};
 
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
 
@@ -23,6 +23,8 @@ const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
 const COMPILE_RATE: u64 = 64 << 10;
 /// How soon a waiting thread sees that the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// One owner may have this share of the threads that may be given up, so that his modules do not refuse everybody's.
+const OWNER_SHARE: usize = 2;
 /// So many times more threads may be given up before stored databases do not open: hostile publishes alone must not close them.
 const OPEN_FACTOR: usize = 4;
 
@@ -49,10 +51,28 @@ pub enum LoadError {
         "{0} modules that cannot be stopped run in this server, so it loads no more of them; try again later, or restart the server [LC0122]"
     )]
     TooMany(usize),
+    #[error(
+        "{0} modules of this owner that cannot be stopped run in this server, so it loads no more of his; mend their top-level \
+         code, and try again when the server was restarted [LC0122]"
+    )]
+    TooManyOfOwner(usize),
     #[error("the server is stopping")]
     Stopping,
     #[error("the operating system has no thread for the module: {0}")]
     NoThread(std::io::Error),
+}
+
+impl LoadError {
+    /// Whether the module is not at fault, so that another attempt may succeed.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            LoadError::GivenUp(_) | LoadError::StillRuns => false,
+            LoadError::TooMany(_)
+            | LoadError::TooManyOfOwner(_)
+            | LoadError::Stopping
+            | LoadError::NoThread(_) => true,
+        }
+    }
 }
 
 /// The threads that load modules; one for all databases of a server.
@@ -66,9 +86,16 @@ pub struct Loads {
 struct State {
     stopping: bool,
     next: u64,
-    /// Threads that nobody waits for any more, with their programs.
-    given_up: Vec<(u64, Hash)>,
+    given_up: Vec<GivenUp>,
     given_up_total: u64,
+}
+
+/// A thread that nobody waits for any more.
+#[derive(Debug)]
+struct GivenUp {
+    id: u64,
+    program: Hash,
+    owner: Identity,
 }
 
 impl Default for Loads {
@@ -80,7 +107,8 @@ impl Default for Loads {
 impl Loads {
     pub const GIVEN_UP_MAX_DEFAULT: usize = 4;
 
-    /// Publishes are refused while `given_up_max` threads that were given up still run.
+    /// Publishes are refused while `given_up_max` threads that were given up still run, and an owner's while half as many of
+    /// his do.
     pub fn new(given_up_max: usize) -> Loads {
         Loads {
             given_up_max,
@@ -107,30 +135,22 @@ impl Loads {
         self.state().given_up_total
     }
 
-    /// Would a publish be refused now?
-    pub fn check(&self) -> Result<(), LoadError> {
-        self.admit(Purpose::Publish, None).map(drop)
+    /// Would a publish of this owner be refused now?
+    ///
+    /// # Errors
+    /// Why.
+    pub fn check(&self, owner: &Identity) -> Result<(), LoadError> {
+        self.state()
+            .check(self.given_up_max, Purpose::Publish, owner)
     }
 
-    fn admit(&self, purpose: Purpose, program: Option<Hash>) -> Result<u64, LoadError> {
+    fn admit(&self, task: &Task) -> Result<u64, LoadError> {
         let mut state = self.state();
-        if state.stopping {
-            return Err(LoadError::Stopping);
-        }
-        if state
-            .given_up
-            .iter()
-            .any(|(_, running)| Some(*running) == program)
-        {
+        let mut given_up = state.given_up.iter();
+        if !state.stopping && given_up.any(|thread| thread.program == task.program) {
             return Err(LoadError::StillRuns);
         }
-        let max = match purpose {
-            Purpose::Publish => self.given_up_max,
-            Purpose::Open => self.given_up_max * OPEN_FACTOR,
-        };
-        if state.given_up.len() >= max {
-            return Err(LoadError::TooMany(state.given_up.len()));
-        }
+        state.check(self.given_up_max, task.purpose, &task.owner)?;
         state.next += 1;
         Ok(state.next)
     }
@@ -141,7 +161,7 @@ impl Loads {
         task: Task,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LoadError> {
-        let id = self.admit(task.purpose, Some(task.program))?;
+        let id = self.admit(&task)?;
         let (sender, receiver) = sync_channel(1);
         let thread = Arc::new(AtomicI32::new(0));
         let (loads, number) = (self.clone(), thread.clone());
@@ -149,7 +169,7 @@ impl Loads {
             number.store(thread_number(), Relaxed);
             let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
             // After the result is there: see `give_up`.
-            loads.state().given_up.retain(|(other, _)| *other != id);
+            loads.state().given_up.retain(|other| other.id != id);
         };
         std::thread::Builder::new()
             .name("load".to_owned())
@@ -176,7 +196,11 @@ impl Loads {
                 Ok(Err(panic)) => resume_unwind(panic),
                 Err(_) => {}
             }
-            state.given_up.push((id, task.program));
+            state.given_up.push(GivenUp {
+                id,
+                program: task.program,
+                owner: task.owner,
+            });
             if state.stopping {
                 return Err(LoadError::Stopping);
             }
@@ -189,10 +213,40 @@ impl Loads {
     }
 }
 
-/// What is run, and within which bounds.
+impl State {
+    fn check(
+        &self,
+        given_up_max: usize,
+        purpose: Purpose,
+        owner: &Identity,
+    ) -> Result<(), LoadError> {
+        if self.stopping {
+            return Err(LoadError::Stopping);
+        }
+        let all = self.given_up.len();
+        if purpose == Purpose::Open {
+            return match all >= given_up_max * OPEN_FACTOR {
+                true => Err(LoadError::TooMany(all)),
+                false => Ok(()),
+            };
+        }
+        if all >= given_up_max {
+            return Err(LoadError::TooMany(all));
+        }
+        let of_owner = self.given_up.iter().filter(|thread| thread.owner == *owner);
+        let of_owner = of_owner.count();
+        match of_owner >= (given_up_max / OWNER_SHARE).max(1) {
+            true => Err(LoadError::TooManyOfOwner(of_owner)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What is run, for whom, and within which bounds.
 pub(crate) struct Task {
     pub purpose: Purpose,
     pub program: Hash,
+    pub owner: Identity,
     pub stack_bytes: usize,
     pub deadline: Duration,
 }
@@ -217,6 +271,7 @@ impl Task {
         Task {
             purpose,
             program,
+            owner: options.owner,
             stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
             deadline: Duration::from_millis(limits.load_ms_max)
                 + compiling.min(COMPILE_TIME_MAX)
@@ -230,6 +285,7 @@ impl Task {
         Task {
             purpose: Purpose::Publish,
             program,
+            owner: options.owner,
             stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
             deadline: Duration::from_millis(limits.load_ms_max + limits.call_ms_max) + GRACE,
         }
@@ -266,10 +322,12 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
+    /// Each program has an owner of its own, unless it says otherwise.
     fn task(purpose: Purpose, program: u8, deadline: Duration) -> Task {
         Task {
             purpose,
             program: Hash([program; 32]),
+            owner: Identity::from_le_bytes([program; 32]),
             stack_bytes: 1 << 20,
             deadline,
         }
@@ -314,7 +372,7 @@ mod tests {
             hang(Purpose::Publish, 2),
             Err(LoadError::TooMany(2))
         ));
-        assert!(loads.check().is_err());
+        assert!(loads.check(&Identity::ZERO).is_err());
         // Stored databases open all the same, up to a bound of their own.
         let opened = loads.run(task(Purpose::Open, 3, LONG), || "open");
         assert_eq!(opened.expect("opens"), "open");
@@ -334,7 +392,32 @@ mod tests {
         while loads.given_up() > 0 {
             std::thread::yield_now();
         }
-        loads.check().expect("room again");
+        loads.check(&Identity::ZERO).expect("room again");
+    }
+
+    #[test]
+    fn the_threads_of_one_owner_do_not_refuse_everybody() {
+        let loads = Arc::new(Loads::new(4));
+        let (alice, mallory) = (Identity::ZERO, Identity::from_le_bytes([9; 32]));
+        let mut held = Vec::new();
+        let mut hang = |program| {
+            let (release, wait) = channel::<()>();
+            held.push(release);
+            let task = Task {
+                owner: mallory,
+                ..task(Purpose::Publish, program, Duration::ZERO)
+            };
+            loads.run(task, move || {
+                let _ = wait.recv();
+            })
+        };
+        assert!(matches!(hang(1), Err(LoadError::GivenUp(_))));
+        assert!(matches!(hang(2), Err(LoadError::GivenUp(_))));
+        assert!(matches!(hang(3), Err(LoadError::TooManyOfOwner(2))));
+        assert!(loads.check(&mallory).is_err());
+        loads.check(&alice).expect("others go on");
+        let loaded = loads.run(task(Purpose::Publish, 4, LONG), || "loaded");
+        assert_eq!(loaded.expect("others go on"), "loaded");
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Frozen copies of the whole database: for reads beside the writer, and for snapshots on disk.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
 use lightcone_table::TableSnapshot;
 use lightcone_types::bsatn::{Encode, Reader};
@@ -108,20 +106,20 @@ impl DatastoreSnapshot {
         store: &SnapshotStore,
         next_offset: u64,
     ) -> Result<SnapshotStats, SnapshotError> {
-        let written = self.write_unless(store, next_offset, &AtomicBool::new(false))?;
-        Ok(written.expect("nobody cancelled it"))
+        let written = self.write_while(store, next_offset, || true)?;
+        Ok(written.expect("nobody gave it up"))
     }
 
-    /// [`write_to`](Self::write_to), given up when `cancelled` becomes true: asked before every page. None if it was;
-    /// nothing is left behind then.
+    /// [`write_to`](Self::write_to), given up when `may_go_on` says no: asked before every page. None if it was; nothing is
+    /// left behind then.
     ///
     /// # Errors
     /// As [`write_to`](Self::write_to).
-    pub fn write_unless(
+    pub fn write_while(
         &self,
         store: &SnapshotStore,
         next_offset: u64,
-        cancelled: &AtomicBool,
+        mut may_go_on: impl FnMut() -> bool,
     ) -> Result<Option<SnapshotStats>, SnapshotError> {
         let mut writer = store.begin(next_offset)?;
         let mut manifest = MANIFEST_VERSION.to_vec();
@@ -131,7 +129,7 @@ impl DatastoreSnapshot {
             let pages = table.rows.pages();
             (pages.len() as u32).encode(&mut manifest);
             for page in pages {
-                if cancelled.load(Ordering::Relaxed) {
+                if !may_go_on() {
                     return Ok(None);
                 }
                 manifest.extend_from_slice(&writer.put(page.bytes())?.0);

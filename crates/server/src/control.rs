@@ -2,14 +2,18 @@
 //!
 //! All of it lies in memory. Every change is a record in a journal of two copies, both durable before anybody hears of it
 //! (`journal.rs`), so that a flipped bit is noticed, and mended from the other copy. Nothing of a call's way waits for it.
+//!
+//! A change that fails is made or not made, and the caller hears which: the journal is read again at once. If that fails too,
+//! the caller hears that nobody knows ([`ControlError::is_unknown`]), and must keep what either outcome needs.
 
 mod journal;
 mod legacy;
 mod state;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use lightcone_storage::Storage;
 use lightcone_types::{Hash, Identity};
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +44,29 @@ pub enum ControlError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("the control database could not write: {0} Nothing was acknowledged; the next change opens it again [LC0549]")]
+    #[error("the control database could not be read or written: {0} Nothing was acknowledged; mend the cause and try again [LC0549]")]
     Log(#[from] lightcone_log::LogError),
+    /// The change may be on the disk, or not.
+    #[error("the control database failed in the middle of a change ({failed}), and cannot be read again ({again}): whether the change was made shows when it can; what it is about does not run until then. Mend the cause (disk space, permissions, disk) [LC0549]")]
+    Unknown { failed: String, again: String },
+    /// A bug; whether the change is on the disk is unknown too.
+    #[error("the control database stopped; see the server's log [LC0106]")]
+    Stopped,
+    #[error("database {0} is there already")]
+    Exists(Identity),
+    #[error("database {0} is not there any more")]
+    Gone(Identity),
+    #[error("database {0} is locked")]
+    Locked(Identity),
+    #[error("the name {0:?} leads to this database and belongs to somebody else")]
+    NameOfAnother(String),
+}
+
+impl ControlError {
+    /// The change may have been made. What either outcome needs must be kept until [`ControlDb::settle`] succeeds.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, ControlError::Unknown { .. } | ControlError::Stopped)
+    }
 }
 
 type Result<T> = std::result::Result<T, ControlError>;
@@ -125,9 +150,10 @@ pub enum Registration {
 
 /// The opened control database.
 pub struct ControlDb {
+    storage: Arc<dyn Storage>,
     directory: PathBuf,
     state: RwLock<State>,
-    /// None after a failure: the next change opens it again.
+    /// None after a failure: whoever needs it next opens it again.
     journal: Mutex<Option<Journal>>,
     /// Behind the store, so that it goes when the files are closed.
     open: Arc<()>,
@@ -136,8 +162,14 @@ pub struct ControlDb {
 impl ControlDb {
     /// Opens or creates the store in a directory.
     pub fn open(directory: &Path) -> Result<ControlDb> {
-        let (journal, state) = Journal::open(directory)?;
+        Self::open_on(lightcone_storage::disk(), directory)
+    }
+
+    /// The same, with the logs of the journal on any storage.
+    pub(crate) fn open_on(storage: Arc<dyn Storage>, directory: &Path) -> Result<ControlDb> {
+        let (journal, state) = Journal::open(&storage, directory)?;
         Ok(ControlDb {
+            storage,
             directory: directory.to_owned(),
             state: RwLock::new(state),
             journal: Mutex::new(Some(journal)),
@@ -153,6 +185,10 @@ impl ControlDb {
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the files, with the marks of a proper end. A change opens them again.
@@ -199,39 +235,82 @@ impl ControlDb {
     }
 
     /// Decides on changes and carries them out, all or none; they are durable on return. No changes are a result too.
+    ///
+    /// # Errors
+    /// Nothing was changed, unless the error [is unknown](ControlError::is_unknown).
     fn change<T>(&self, decide: impl FnOnce(&State) -> Result<(T, Vec<Change>)>) -> Result<T> {
         let mut held = self.journal();
-        let mut journal = match held.take() {
-            Some(journal) => journal,
-            None => {
-                // What is on the disk counts: the change that failed may be there.
-                let (journal, state) = Journal::open(&self.directory)?;
-                *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
-                journal
-            }
-        };
+        let mut journal = self.take_journal(&mut held)?;
         let decided = decide(&self.state());
         let (result, changes) = match decided {
-            Ok(decided) => decided,
-            Err(error) => {
+            Ok((result, changes)) if !changes.is_empty() => (result, changes),
+            decided => {
                 *held = Some(journal);
-                return Err(error);
+                return decided.map(|(result, _)| result);
             }
         };
-        if !changes.is_empty() {
-            journal.append(&changes)?;
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            for change in changes {
-                state.apply(change).expect("decided on this state");
-            }
-            if let Err(error) = journal.rewrite_if_long(&state) {
-                // The change is durable all the same.
+        if let Err(error) = journal.append(&changes) {
+            // Nobody else may open the files as long as it has them.
+            drop(journal);
+            return self.find_out(&mut held, changes, error).map(|()| result);
+        }
+        apply(&mut self.state_mut(), changes);
+        // For readers the state stays open: this writes for long.
+        match journal.rewrite_if_long(&self.state()) {
+            Ok(()) => *held = Some(journal),
+            // The change is durable all the same.
+            Err(error) => {
                 tracing::error!(%error, "the control database could not be written anew");
-                return Ok(result);
             }
         }
-        *held = Some(journal);
         Ok(result)
+    }
+
+    /// The journal, opened again after a failure: what is on the disk counts then.
+    fn take_journal(&self, held: &mut Option<Journal>) -> Result<Journal> {
+        if let Some(journal) = held.take() {
+            return Ok(journal);
+        }
+        let (journal, state) = Journal::open(&self.storage, &self.directory)?;
+        *self.state_mut() = state;
+        Ok(journal)
+    }
+
+    /// Whether changes are on the disk whose writing failed.
+    ///
+    /// # Errors
+    /// They are not: the error that there was. Or nobody knows.
+    fn find_out(
+        &self,
+        held: &mut Option<Journal>,
+        changes: Vec<Change>,
+        error: ControlError,
+    ) -> Result<()> {
+        let mut changed = self.state().clone();
+        apply(&mut changed, changes);
+        let journal = self.take_journal(held);
+        let journal = journal.map_err(|again| ControlError::Unknown {
+            failed: error.to_string(),
+            again: again.to_string(),
+        })?;
+        *held = Some(journal);
+        changed.generation = self.state().generation;
+        if *self.state() != changed {
+            return Err(error);
+        }
+        tracing::error!(%error, "a change of the control database failed halfway; it is on the disk, so it counts");
+        Ok(())
+    }
+
+    /// Makes sure that what is known is what is on the disk. Only after a failure there is something to do. Blocks.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn settle(&self) -> Result<()> {
+        let mut held = self.journal();
+        let journal = self.take_journal(&mut held)?;
+        *held = Some(journal);
+        Ok(())
     }
 
     pub fn set_lock(&self, identity: &Identity, locked: bool) -> Result<()> {
@@ -259,11 +338,17 @@ impl ControlDb {
     }
 
     /// Adds the record of a new database, with the next id.
+    ///
+    /// # Errors
+    /// There is one ([`ControlError::Exists`]), or a name leads there that is not its owner's
+    /// ([`ControlError::NameOfAnother`]): names stay when a database is deleted, and are taken before it is created.
     pub fn insert_database(&self, mut record: DatabaseRecord) -> Result<DatabaseRecord> {
         self.change(|state| {
             if state.ids.contains_key(&record.identity) {
-                let text = format!("database {} is there already", record.identity);
-                return Err(ControlError::Record(text));
+                return Err(ControlError::Exists(record.identity));
+            }
+            if let Some(name) = name_of_another(state, &record.identity, &record.owner) {
+                return Err(ControlError::NameOfAnother(name.clone()));
             }
             record.id = state.last_database_id + 1;
             let changes = vec![Change::Database(record.clone())];
@@ -271,26 +356,39 @@ impl ControlDb {
         })
     }
 
+    /// A name that leads to a database, or where one was or will be, and belongs to somebody else than `owner`.
+    pub fn name_of_another(&self, identity: &Identity, owner: &Identity) -> Option<String> {
+        name_of_another(&self.state(), identity, owner).cloned()
+    }
+
     /// Replaces the record with the same id.
+    ///
+    /// # Errors
+    /// There is none any more ([`ControlError::Gone`]).
     pub fn update_database(&self, record: &DatabaseRecord) -> Result<()> {
+        self.change(|state| replaced(state, record))
+    }
+
+    /// As [`ControlDb::update_database`], for a replica that takes the place of another.
+    ///
+    /// # Errors
+    /// The same, or the database is locked ([`ControlError::Locked`]).
+    pub fn reset_database(&self, record: &DatabaseRecord) -> Result<()> {
         self.change(|state| {
-            let current = state.databases.get(&record.id);
-            if current.is_none_or(|current| current.identity != record.identity) {
-                let text = format!("database {} is not there any more", record.identity);
-                return Err(ControlError::Record(text));
-            }
-            Ok(((), vec![Change::Database(record.clone())]))
+            unlocked(state, &record.identity)?;
+            replaced(state, record)
         })
     }
 
     /// Removes the record only: names, their ownership and the lock stay (06 §4.2).
+    ///
+    /// # Errors
+    /// The database is locked ([`ControlError::Locked`]).
     pub fn delete_database(&self, identity: &Identity) -> Result<()> {
         self.change(|state| {
-            let id = state.ids.get(identity);
-            Ok((
-                (),
-                id.map(|id| Change::DatabaseGone(*id)).into_iter().collect(),
-            ))
+            unlocked(state, identity)?;
+            let gone = state.ids.get(identity).copied().map(Change::DatabaseGone);
+            Ok(((), gone.into_iter().collect()))
         })
     }
 
@@ -355,6 +453,38 @@ impl ControlDb {
     }
 }
 
+/// Carries out what was decided.
+fn apply(state: &mut State, changes: Vec<Change>) {
+    for change in changes {
+        state.apply(change).expect("decided on this state");
+    }
+}
+
+fn replaced(state: &State, record: &DatabaseRecord) -> Result<((), Vec<Change>)> {
+    let current = state.databases.get(&record.id);
+    if current.is_none_or(|current| current.identity != record.identity) {
+        return Err(ControlError::Gone(record.identity));
+    }
+    Ok(((), vec![Change::Database(record.clone())]))
+}
+
+fn unlocked(state: &State, identity: &Identity) -> Result<()> {
+    match state.locks.contains(identity) {
+        true => Err(ControlError::Locked(*identity)),
+        false => Ok(()),
+    }
+}
+
+fn name_of_another<'a>(
+    state: &'a State,
+    identity: &Identity,
+    owner: &Identity,
+) -> Option<&'a String> {
+    let mut names = state.names_of.get(identity).into_iter().flatten();
+    let is_anothers = |name: &&String| state.domains.get(*name).is_some_and(|of| of != owner);
+    names.find(is_anothers)
+}
+
 /// True when the domain is the owner's, from before or from now on. Database names are domains of one segment.
 fn take_domain(state: &State, name: &str, owner: &Identity, changes: &mut Vec<Change>) -> bool {
     if let Some(current) = state.domains.get(name) {
@@ -366,277 +496,6 @@ fn take_domain(state: &State, name: &str, owner: &Identity, changes: &mut Vec<Ch
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    pub(super) fn identity(number: u8) -> Identity {
-        Identity::from_claims("localhost", &number.to_string())
-    }
-
-    fn name(text: &str) -> DatabaseName {
-        DatabaseName::parse(text).expect("valid name")
-    }
-
-    pub(super) fn record(number: u8, owner: u8) -> DatabaseRecord {
-        DatabaseRecord {
-            id: 0,
-            identity: identity(number),
-            owner: identity(owner),
-            host_type: HostType::Wasm,
-            initial_program: Hash::keccak256(b"old module bytes"),
-            replica_id: 7,
-        }
-    }
-
-    #[test]
-    fn without_a_token_the_store_can_be_opened_again() {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        for _ in 0..30 {
-            let control = Arc::new(ControlDb::open(dir.path()).expect("closed before"));
-            let token = Arc::downgrade(&control.open_token());
-            let last = std::thread::spawn(move || drop(control));
-            while token.strong_count() > 0 {
-                std::hint::spin_loop();
-            }
-            drop(ControlDb::open(dir.path()).expect("closed"));
-            last.join().expect("no panic");
-        }
-    }
-
-    #[test]
-    fn names_belong_to_the_first_who_takes_them() {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let control = ControlDb::open(dir.path()).expect("open");
-        let (alice, bob, db, other) = (identity(1), identity(2), identity(3), identity(4));
-        assert_eq!(
-            control.register_name(&name("a"), &alice, &db).expect("a"),
-            Registration::Done
-        );
-        assert_eq!(control.resolve("a").expect("a"), Some(db));
-        let denied = Registration::PermissionDenied("a".into());
-        assert_eq!(
-            control.register_name(&name("a"), &bob, &other).expect("a"),
-            denied
-        );
-        assert_eq!(
-            control
-                .register_name(&name("a"), &alice, &other)
-                .expect("a"),
-            Registration::InUse("a".into())
-        );
-        assert_eq!(
-            control.register_name(&name("b"), &alice, &db).expect("b"),
-            Registration::Done
-        );
-        assert_eq!(control.names_of(&db).expect("names"), ["a", "b"]);
-
-        // Renaming frees the old names, but their domains stay with their owner.
-        assert_eq!(
-            control.replace_names(&[name("c")], &alice, &db).expect("c"),
-            Registration::Done
-        );
-        assert_eq!(control.resolve("a").expect("a"), None);
-        assert_eq!(control.names_of(&db).expect("names"), ["c"]);
-        assert_eq!(
-            control.register_name(&name("a"), &bob, &other).expect("a"),
-            denied
-        );
-        let in_use = Registration::InUse("c".into());
-        assert_eq!(
-            control
-                .replace_names(&[name("d"), name("c")], &alice, &db)
-                .expect("c"),
-            in_use
-        );
-        assert_eq!(
-            control.resolve("d").expect("d"),
-            None,
-            "nothing of a refused replacement stays"
-        );
-        assert_eq!(
-            control.replace_names(&[], &alice, &db).expect("none"),
-            Registration::Done
-        );
-        assert!(control.names_of(&db).expect("names").is_empty());
-    }
-
-    #[test]
-    fn records_survive_a_restart_and_names_survive_a_deletion() {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let control = ControlDb::open(dir.path()).expect("open");
-        let first = control.insert_database(record(1, 9)).expect("insert");
-        let second = control.insert_database(record(2, 9)).expect("insert");
-        assert!(first.id < second.id);
-        control
-            .register_name(&name("a"), &identity(9), &identity(1))
-            .expect("name");
-        control.set_lock(&identity(1), true).expect("lock");
-        drop(control);
-        let control = ControlDb::open(dir.path()).expect("open again");
-        assert_eq!(control.databases().expect("list"), [first.clone(), second]);
-        control.delete_database(&identity(1)).expect("delete");
-        assert_eq!(control.database(&identity(1)).expect("get"), None);
-        assert_eq!(control.resolve("a").expect("resolve"), Some(identity(1)));
-        assert!(control.is_locked(&identity(1)).expect("lock"));
-        assert_eq!(control.last_replica_id().expect("id"), 0);
-        let replica = control.next_replica_id().expect("id");
-        assert!(control.next_replica_id().expect("id") > replica);
-        assert_eq!(control.last_replica_id().expect("id"), replica + 1);
-    }
-
-    /// A store with something of everything, in a directory of its own.
-    fn gold() -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let control = ControlDb::open(dir.path()).expect("open");
-        for number in 1..4 {
-            control.insert_database(record(number, 9)).expect("insert");
-            control
-                .register_name(
-                    &name(&format!("n{number}")),
-                    &identity(9),
-                    &identity(number),
-                )
-                .expect("name");
-        }
-        control.set_lock(&identity(2), true).expect("lock");
-        control.delete_database(&identity(3)).expect("delete");
-        control.next_replica_id().expect("id");
-        dir
-    }
-
-    fn copy(from: &Path, to: &Path) {
-        for copy in ["copy-1", "copy-2"] {
-            std::fs::create_dir_all(to.join(copy)).expect("created");
-            for file in std::fs::read_dir(from.join(copy)).expect("listed") {
-                let file = file.expect("entry");
-                std::fs::copy(file.path(), to.join(copy).join(file.file_name())).expect("copied");
-            }
-        }
-    }
-
-    /// The files of both copies.
-    fn files(directory: &Path) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        for copy in ["copy-1", "copy-2"] {
-            let entries = std::fs::read_dir(directory.join(copy)).expect("listed");
-            files.extend(entries.map(|entry| entry.expect("entry").path()));
-        }
-        files
-    }
-
-    fn flip(path: &Path, at: usize) {
-        let mut bytes = std::fs::read(path).expect("read");
-        bytes[at] ^= 1 << (at % 8);
-        std::fs::write(path, bytes).expect("written");
-    }
-
-    #[test]
-    fn no_flipped_bit_changes_an_answer() {
-        let gold = gold();
-        let control = ControlDb::open(gold.path()).expect("open");
-        let expected = control.state().clone();
-        drop(control);
-        let mut mended = 0;
-        for (number, file) in files(gold.path()).iter().enumerate() {
-            let length = std::fs::metadata(file).expect("file").len() as usize;
-            // A prime, so that all bits have their turn.
-            for at in (0..length).step_by(53) {
-                let dir = tempfile::tempdir().expect("temporary directory");
-                copy(gold.path(), dir.path());
-                let flipped = files(dir.path())
-                    .into_iter()
-                    .find(|path| path.ends_with(file.strip_prefix(gold.path()).expect("inside")))
-                    .expect("the same file");
-                flip(&flipped, at);
-                let control = ControlDb::open(dir.path());
-                let control = control.unwrap_or_else(|error| panic!("{number} {at}: {error}"));
-                assert_eq!(*control.state(), expected, "{} {at}", file.display());
-                mended += usize::from(dir.path().join("copy-1.damaged").exists());
-                mended += usize::from(dir.path().join("copy-2.damaged").exists());
-                control.next_replica_id().expect("changes go on");
-                drop(control);
-                drop(ControlDb::open(dir.path()).expect("and it opens again"));
-            }
-        }
-        assert!(mended > 0, "flips were found");
-    }
-
-    #[test]
-    fn damage_in_both_copies_is_refused() {
-        let gold = gold();
-        for place in [4096 + 60, 4096 + 700] {
-            let dir = tempfile::tempdir().expect("temporary directory");
-            copy(gold.path(), dir.path());
-            for file in files(dir.path()) {
-                if std::fs::metadata(&file).expect("file").len() > 0 {
-                    flip(&file, place);
-                }
-            }
-            let error = ControlDb::open(dir.path()).err().expect("refused");
-            assert!(error.to_string().contains("LC0546"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_copy_that_is_gone_or_behind_is_made_again() {
-        let gold = gold();
-        let expected = ControlDb::open(gold.path()).expect("open").state().clone();
-        for name in ["copy-1", "copy-2"] {
-            std::fs::remove_dir_all(gold.path().join(name)).expect("removed");
-            let control = ControlDb::open(gold.path()).expect("opens");
-            assert_eq!(*control.state(), expected);
-        }
-        // A crash between the two: one copy has a record more.
-        let older = tempfile::tempdir().expect("temporary directory");
-        copy(gold.path(), older.path());
-        let control = ControlDb::open(gold.path()).expect("opens");
-        let replica = control.next_replica_id().expect("id");
-        drop(control);
-        std::fs::remove_dir_all(gold.path().join("copy-1")).expect("removed");
-        std::fs::rename(older.path().join("copy-1"), gold.path().join("copy-1")).expect("moved");
-        let control = ControlDb::open(gold.path()).expect("opens");
-        assert!(control.next_replica_id().expect("id") > replica);
-    }
-
-    #[test]
-    fn a_failed_change_is_not_there_and_the_next_one_opens_the_store_again() {
-        let dir = gold();
-        let control = ControlDb::open(dir.path()).expect("opens");
-        // As after a failed write.
-        *control.journal() = None;
-        let hidden = dir.path().join("hidden");
-        for name in ["copy-1", "copy-2"] {
-            std::fs::create_dir_all(&hidden).expect("created");
-            std::fs::rename(dir.path().join(name), hidden.join(name)).expect("moved");
-            std::fs::write(dir.path().join(name), "no directory").expect("written");
-        }
-        control.set_lock(&identity(1), true).expect_err("no disk");
-        assert!(!control.is_locked(&identity(1)).expect("read"));
-        for name in ["copy-1", "copy-2"] {
-            std::fs::remove_file(dir.path().join(name)).expect("removed");
-            std::fs::rename(hidden.join(name), dir.path().join(name)).expect("moved");
-        }
-        control
-            .set_lock(&identity(1), true)
-            .expect("the disk is back");
-        assert!(control.is_locked(&identity(1)).expect("read"));
-    }
-
-    #[test]
-    fn a_long_journal_is_written_anew() {
-        let dir = gold();
-        let control = ControlDb::open(dir.path()).expect("opens");
-        let mut state = control.state().clone();
-        let mut held = control.journal();
-        let journal = held.as_mut().expect("open");
-        journal.pretend_long();
-        journal.rewrite_if_long(&state).expect("written anew");
-        drop(held);
-        let replica = control.next_replica_id().expect("id");
-        drop(control);
-        let control = ControlDb::open(dir.path()).expect("opens");
-        state.generation = 2;
-        state.last_replica_id = replica;
-        assert_eq!(*control.state(), state);
-    }
-}
+pub(crate) mod faults;
+#[cfg(test)]
+mod tests;

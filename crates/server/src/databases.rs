@@ -1,18 +1,19 @@
 //! The databases that are running in this process: opened at their first use, each in its replica directory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use lightcone_storage::DiskReserve;
 use lightcone_types::Identity;
 
-use crate::control::{ControlDb, DatabaseRecord, HostType};
+use crate::control::{ControlDb, ControlError, DatabaseRecord, HostType};
 use crate::data_dir::DataDir;
 use crate::database::{
-    Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, LoadError,
-    Loads, ShutdownReason,
+    Commons, DatabaseError, DatabaseHandle, DatabaseOptions, Engines, HostKind, Limits, Loads,
+    ShutdownReason,
 };
 use crate::metrics::DatabaseCounters;
 use crate::name_locks::{NameLock, NameLocks};
@@ -22,6 +23,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(3);
 /// How long an ending database may take before its clients are left alone (06 §5.7).
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const PROGRAM_FILE: &str = "program";
+const STOPPED: &str =
+    "the database stopped while it was being opened; see the server's log [LC0120]";
 
 /// A running database and what the server counts about it.
 #[derive(Clone)]
@@ -44,6 +47,38 @@ pub(crate) enum OpenError {
     /// It was deleted in this moment, or the server is stopping.
     Gone,
     Failed(String),
+}
+
+/// A database that was started and is not yet among the running ones. It ends when this is dropped: nobody else could end it,
+/// and it holds its log.
+pub(crate) struct Started {
+    identity: Identity,
+    handle: Option<DatabaseHandle>,
+}
+
+impl Started {
+    fn new(identity: Identity, handle: DatabaseHandle) -> Started {
+        Started {
+            identity,
+            handle: Some(handle),
+        }
+    }
+
+    fn into_handle(mut self) -> DatabaseHandle {
+        self.handle.take().expect("nobody else takes it")
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let (Some(handle), identity) = (self.handle.take(), self.identity) else {
+            return;
+        };
+        // None while the whole process ends.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { end(&identity, handle, ShutdownReason::ServerStop).await });
+        }
+    }
 }
 
 /// The running databases; after `closed` no more are added.
@@ -69,6 +104,8 @@ pub(crate) struct Databases {
     commons: Arc<Commons>,
     running: RwLock<Open>,
     failed: RwLock<HashMap<Identity, (Instant, String)>>,
+    /// Nobody knows whether these are still there: see [`Databases::suspend`].
+    suspended: RwLock<HashSet<Identity>>,
     /// Opening, deleting and putting a database into place exclude each other. Nobody loads a new program under this lock.
     locks: NameLocks,
     /// Updates of one database exclude each other.
@@ -98,8 +135,8 @@ impl Databases {
             loads,
             disk,
         }: ServerWide,
-    ) -> Databases {
-        Databases {
+    ) -> Arc<Databases> {
+        Arc::new(Databases {
             data_dir,
             control,
             in_memory,
@@ -108,11 +145,12 @@ impl Databases {
             commons,
             running: RwLock::default(),
             failed: RwLock::default(),
+            suspended: RwLock::default(),
             locks: NameLocks::default(),
             update_locks: NameLocks::default(),
             loads,
             disk,
-        }
+        })
     }
 
     /// Bytes that clients have asked for and not yet taken.
@@ -133,6 +171,14 @@ impl Databases {
     /// What publishes leave free of the disk.
     pub(crate) fn disk(&self) -> &DiskReserve {
         &self.disk
+    }
+
+    /// What a new segment of a database's log takes of the disk before anything is in it.
+    pub(crate) fn new_segment_bytes(&self) -> u64 {
+        match self.limits.log_preallocate {
+            true => self.limits.log_segment_bytes,
+            false => 0,
+        }
     }
 
     /// The threads that load modules.
@@ -162,27 +208,46 @@ impl Databases {
     }
 
     /// The running database of a record, opened if need be.
-    pub(crate) async fn get(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        record: &DatabaseRecord,
+    ) -> Result<Running, OpenError> {
         if let Some(running) = self.running(&record.identity) {
             return Ok(running);
         }
-        let _lock = self.lock(&record.identity).await;
-        // While this waited for the lock, the database may have been deleted or reset.
-        match self.control.database(&record.identity) {
-            Ok(Some(record)) => self.get_locked(&record).await,
-            Ok(None) => Err(OpenError::Gone),
-            Err(error) => Err(OpenError::Failed(error.to_string())),
-        }
+        let lock = self.lock(&record.identity).await;
+        let (databases, identity) = (self.clone(), record.identity);
+        // In a task of its own: a request that is given up must not leave an opened database behind of which nobody knows.
+        let opening = tokio::spawn(async move {
+            let _lock = lock;
+            databases.open(&identity).await
+        });
+        let opened = opening.await;
+        opened.unwrap_or_else(|_| Err(OpenError::Failed(STOPPED.to_owned())))
     }
 
-    /// As [`Databases::get`], for a caller that holds the lock and has read the record since.
-    pub(crate) async fn get_locked(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
-        if let Some(running) = self.running(&record.identity) {
+    /// Opens a database, unless it runs or was deleted meanwhile. For a caller who holds its lock.
+    async fn open(&self, identity: &Identity) -> Result<Running, OpenError> {
+        if let Some(running) = self.running(identity) {
             return Ok(running);
         }
         if read(&self.running).closed {
             return Err(OpenError::Gone);
         }
+        if read(&self.suspended).contains(identity) {
+            let control = self.control.clone();
+            let settled = blocking(move || control.settle()).await;
+            settled.map_err(OpenError::Failed)?;
+            write(&self.suspended).remove(identity);
+        }
+        match self.control.database(identity) {
+            Ok(Some(record)) => self.open_record(&record).await,
+            Ok(None) => Err(OpenError::Gone),
+            Err(error) => Err(OpenError::Failed(error.to_string())),
+        }
+    }
+
+    async fn open_record(&self, record: &DatabaseRecord) -> Result<Running, OpenError> {
         if let Some((at, reason)) = read(&self.failed).get(&record.identity) {
             if at.elapsed() < RETRY_AFTER {
                 return Err(OpenError::Failed(reason.clone()));
@@ -198,28 +263,20 @@ impl Databases {
         }
         let options = self.options(record);
         let kind = record.host_type.kind();
+        let identity = record.identity;
         let opened = blocking(move || {
-            if options.in_memory {
-                let program =
-                    std::fs::read(options.directory.join(PROGRAM_FILE)).map_err(|error| {
-                        lightcone_database::Error::Other(format!(
-                            "the program of an in-memory database is lost: {error}"
-                        ))
-                    })?;
-                return DatabaseHandle::create(options, program.into(), kind);
-            }
-            DatabaseHandle::open(options)
+            open_replica(options, kind).map(|handle| Started::new(identity, handle))
         });
         match opened.await {
             // Whoever stops the server waits for those who are here.
-            Ok(handle) if read(&self.running).closed => {
-                end(&record.identity, handle, ShutdownReason::ServerStop).await;
+            Ok(started) if read(&self.running).closed => {
+                end(&identity, started.into_handle(), ShutdownReason::ServerStop).await;
                 Err(OpenError::Gone)
             }
-            Ok(handle) => Ok(self.insert(record.identity, handle)),
+            Ok(started) => Ok(self.insert(started)),
             Err(reason) => {
-                tracing::error!(database = %record.identity, reason, "a database cannot be opened");
-                write(&self.failed).insert(record.identity, (Instant::now(), reason.clone()));
+                tracing::error!(database = %identity, reason, "a database cannot be opened");
+                write(&self.failed).insert(identity, (Instant::now(), reason.clone()));
                 Err(OpenError::Failed(reason))
             }
         }
@@ -230,31 +287,19 @@ impl Databases {
         &self,
         record: &DatabaseRecord,
         program: Arc<[u8]>,
-    ) -> Result<DatabaseHandle, CreateError> {
+    ) -> Result<Started, CreateError> {
         let options = self.options(record);
-        let kind = record.host_type.kind();
-        let directory = options.directory.clone();
+        let (identity, kind) = (record.identity, record.host_type.kind());
         let kept = self.in_memory.then(|| program.clone());
         let created = blocking(move || {
-            Ok::<_, Infallible>(match DatabaseHandle::create(options, program, kind) {
-                Ok(handle) => Ok(handle),
-                Err(DatabaseError::Load(
-                    error @ (LoadError::TooMany(_) | LoadError::Stopping | LoadError::NoThread(_)),
-                )) => Err(CreateError::Busy(error.to_string())),
-                Err(error) => Err(CreateError::Failed(crate::http::error_chain(&error))),
-            })
+            let created = create_replica(options, program, kind);
+            Ok::<_, Infallible>(created.map(|handle| Started::new(identity, handle)))
         });
-        let created = created
-            .await
-            .map_err(CreateError::Failed)
-            .and_then(|made| made);
-        if let (Ok(_), Some(program)) = (&created, kept) {
+        let created = created.await.map_err(CreateError::Failed)??;
+        if let Some(program) = kept {
             self.keep_program(record, program).await;
         }
-        if created.is_err() {
-            remove_directory(directory).await;
-        }
-        created
+        Ok(created)
     }
 
     /// In memory mode, a restarted server starts the databases anew from their programs (07 §11.1).
@@ -288,10 +333,11 @@ impl Databases {
         read.await.ok()?
     }
 
-    /// Makes a created database the running one.
-    pub(crate) fn insert(&self, identity: Identity, handle: DatabaseHandle) -> Running {
+    /// Makes a started database the running one.
+    pub(crate) fn insert(&self, started: Started) -> Running {
+        let identity = started.identity;
         let running = Running {
-            handle,
+            handle: started.into_handle(),
             counters: Arc::default(),
         };
         write(&self.failed).remove(&identity);
@@ -307,7 +353,7 @@ impl Databases {
     }
 
     /// The databases that may have scheduled calls, whether or not they are open. Reads the disk.
-    pub(crate) fn scheduled(&self) -> Result<Vec<DatabaseRecord>, crate::control::ControlError> {
+    pub(crate) fn scheduled(&self) -> Result<Vec<DatabaseRecord>, ControlError> {
         let mut records = self.control.databases()?;
         records.retain(|record| self.may_be_scheduled(record));
         Ok(records)
@@ -361,13 +407,49 @@ impl Databases {
         tracing::info!(database = %identity, "the disk takes data again; a read-only database is opened anew");
         end(identity, running.handle, ShutdownReason::Reopen).await;
         // Why it does not open is logged there; the next request tries again.
-        let _ = self.get_locked(&record).await;
+        let _ = self.open_record(&record).await;
     }
 
     /// Ends a created database that did not become the running one, and removes its files.
-    pub(crate) async fn discard(&self, record: &DatabaseRecord, handle: DatabaseHandle) {
-        end(&record.identity, handle, ShutdownReason::Deleted).await;
+    pub(crate) async fn discard(&self, record: &DatabaseRecord, started: Started) {
+        end(
+            &record.identity,
+            started.into_handle(),
+            ShutdownReason::Deleted,
+        )
+        .await;
         remove_directory(self.data_dir.replica(record.replica_id)).await;
+    }
+
+    /// The same, because its record could not be written. Where nobody knows that, the files stay: what is known after a
+    /// restart decides over them.
+    pub(crate) async fn give_up(
+        &self,
+        record: &DatabaseRecord,
+        started: Started,
+        error: &ControlError,
+    ) {
+        if error.is_unknown() {
+            tracing::error!(database = %record.identity, replica = record.replica_id, %error, "a new database is kept until it is known whether it is there");
+            end(
+                &record.identity,
+                started.into_handle(),
+                ShutdownReason::Suspended,
+            )
+            .await;
+        } else {
+            self.discard(record, started).await;
+        }
+    }
+
+    /// Ends a database of which nobody knows whether it is still there, since the control database failed. It opens again,
+    /// if it is there, when that can be read: what it would acknowledge until then might be lost.
+    pub(crate) async fn suspend(&self, identity: &Identity) {
+        write(&self.suspended).insert(*identity);
+        let running = read(&self.running).databases.get(identity).cloned();
+        if let Some(running) = running {
+            end(identity, running.handle, ShutdownReason::Suspended).await;
+        }
     }
 
     /// Ends a database and removes the files of its replica.
@@ -413,6 +495,47 @@ impl Databases {
     }
 }
 
+/// Opens what is on the disk. Blocks.
+fn open_replica(options: DatabaseOptions, kind: HostKind) -> Result<DatabaseHandle, DatabaseError> {
+    if !options.in_memory {
+        return DatabaseHandle::open(options);
+    }
+    let program = std::fs::read(options.directory.join(PROGRAM_FILE)).map_err(|error| {
+        DatabaseError::Other(format!(
+            "the program of an in-memory database is lost: {error}"
+        ))
+    })?;
+    DatabaseHandle::create(options, program.into(), kind)
+}
+
+/// Creates a database in a directory that nobody had before, and that goes again if this fails. Blocks.
+fn create_replica(
+    options: DatabaseOptions,
+    program: Arc<[u8]>,
+    kind: HostKind,
+) -> Result<DatabaseHandle, CreateError> {
+    let directory = options.directory.clone();
+    let shown = directory.display();
+    options
+        .storage
+        .make_directory(&directory)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => CreateError::Failed(format!(
+                "the directory {shown} is there already and is not this server's; it was left alone, and the next attempt \
+                 takes another number [LC0328]"
+            )),
+            _ => CreateError::Failed(format!("cannot create {shown}: {error}")),
+        })?;
+    let created = DatabaseHandle::create(options, program, kind);
+    created.map_err(|error| {
+        remove_files(&directory);
+        match error {
+            DatabaseError::Load(error) if error.is_busy() => CreateError::Busy(error.to_string()),
+            error => CreateError::Failed(crate::http::error_chain(&error)),
+        }
+    })
+}
+
 async fn end(identity: &Identity, handle: DatabaseHandle, reason: ShutdownReason) {
     if tokio::time::timeout(SHUTDOWN_TIMEOUT, handle.shutdown(reason))
         .await
@@ -423,11 +546,14 @@ async fn end(identity: &Identity, handle: DatabaseHandle, reason: ShutdownReason
 }
 
 async fn remove_directory(directory: std::path::PathBuf) {
-    let shown = directory.display().to_string();
-    let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory)).await;
-    match removed {
-        Ok(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(directory = shown, %error, "files of a removed database stay behind");
+    // A panic is reported where it happens.
+    let _ = tokio::task::spawn_blocking(move || remove_files(&directory)).await;
+}
+
+fn remove_files(directory: &Path) {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(directory = %directory.display(), %error, "files of a removed database stay behind");
         }
         _ => {}
     }
@@ -439,9 +565,7 @@ async fn blocking<T: Send + 'static, E: std::error::Error + Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(crate::http::error_chain(&error)),
-        Err(_) => Err(
-            "the database stopped while it was being opened; see the server's log [LC0120]".into(),
-        ),
+        Err(_) => Err(STOPPED.to_owned()),
     }
 }
 

@@ -10,6 +10,10 @@
 
 #![forbid(unsafe_code)]
 
+// The engine of the tests names this crate as everybody else does.
+#[cfg(test)]
+extern crate self as lightcone_server;
+
 mod address_counts;
 pub mod auth;
 mod budget;
@@ -22,6 +26,10 @@ mod databases;
 mod descriptors;
 mod duration;
 mod error;
+#[cfg(test)]
+#[path = "../tests/common/fake.rs"]
+#[allow(dead_code)]
+mod fake_engine;
 pub mod fuzzing;
 mod http;
 mod io;

@@ -2,6 +2,9 @@
 //!
 //! A publish makes the directory before the control database knows of it, a clear or delete removes it after the control
 //! database has forgotten it, so a kill in between leaves a directory that nobody would ever open or remove.
+//!
+//! A directory whose number this control database has not given yet is from another one: this one is new, or from a backup.
+//! It is renamed to `<number>.unknown` before its number is given, and back when the control database knows it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,24 +21,23 @@ const ENTRIES: [&str; 5] = [
     lightcone_database::NO_SCHEDULES_FILE,
 ];
 
-/// The directories below `replicas/` that were made for a replica and belong to none. Must be asked before the first
-/// database is created.
+/// The directories below `replicas/` that were made for a replica and belong to none. Those of another control database get
+/// another name, or their own back. Must be asked before the first database is opened or created.
 ///
 /// # Errors
 /// The control database cannot be read.
 pub(crate) fn find(data_dir: &DataDir, control: &ControlDb) -> Result<Vec<PathBuf>, ControlError> {
-    let known: HashSet<u64> = control
-        .databases()?
-        .into_iter()
-        .map(|record| record.replica_id)
-        .collect();
-    // A number above this one was given by another control database: this one is new, or from a backup.
+    let records = control.databases()?;
+    let known: HashSet<u64> = records.iter().map(|record| record.replica_id).collect();
+    take_back(data_dir, &known);
     let last = control.last_replica_id()?;
     let Ok(entries) = std::fs::read_dir(data_dir.replicas()) else {
         return Ok(Vec::new());
     };
+    // All at first: what is renamed below might come up again.
+    let entries: Vec<_> = entries.flatten().collect();
     let mut found = Vec::new();
-    for entry in entries.flatten() {
+    for entry in entries {
         let Some(id) = replica_id(&entry.file_name()) else {
             continue;
         };
@@ -45,7 +47,7 @@ pub(crate) fn find(data_dir: &DataDir, control: &ControlDb) -> Result<Vec<PathBu
             continue;
         }
         if id > last {
-            tracing::warn!(directory = %directory.display(), "the control database knows nothing of this replica; it is left alone [LC0328]");
+            set_aside(data_dir, &directory, id);
         } else if !has_our_form(&directory) {
             tracing::warn!(directory = %directory.display(), "this replica belongs to no database, but holds files that are not ours; it is left alone [LC0328]");
         } else {
@@ -54,6 +56,52 @@ pub(crate) fn find(data_dir: &DataDir, control: &ControlDb) -> Result<Vec<PathBu
     }
     found.sort();
     Ok(found)
+}
+
+/// Where a replica is kept that the control database does not know.
+fn unknown(data_dir: &DataDir, id: u64) -> PathBuf {
+    data_dir.replicas().join(format!("{id}.unknown"))
+}
+
+/// Gives replicas that the control database knows again their names back.
+fn take_back(data_dir: &DataDir, known: &HashSet<u64>) {
+    for id in known {
+        let (kept, directory) = (unknown(data_dir, *id), data_dir.replica(*id));
+        if !kept.is_dir() || directory.exists() {
+            continue;
+        }
+        match rename(data_dir, &kept, &directory) {
+            Ok(()) => {
+                tracing::warn!(directory = %directory.display(), "a replica that the control database did not know is known again [LC0328]");
+            }
+            Err(error) => {
+                tracing::error!(directory = %kept.display(), %error, "a replica that is known again cannot be renamed [LC0328]");
+            }
+        }
+    }
+}
+
+/// Takes a replica's number from it, which would be given to another one. Where that fails, creating the other one does.
+fn set_aside(data_dir: &DataDir, directory: &Path, id: u64) {
+    let mut kept = unknown(data_dir, id);
+    let mut number = 1;
+    while kept.exists() {
+        number += 1;
+        kept = data_dir.replicas().join(format!("{id}.unknown.{number}"));
+    }
+    match rename(data_dir, directory, &kept) {
+        Ok(()) => {
+            tracing::warn!(directory = %directory.display(), kept_as = %kept.display(), "the control database knows nothing of this replica; it is kept under another name [LC0328]");
+        }
+        Err(error) => {
+            tracing::error!(directory = %directory.display(), %error, "the control database knows nothing of this replica; it cannot be renamed and is left alone [LC0328]");
+        }
+    }
+}
+
+fn rename(data_dir: &DataDir, from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::rename(from, to)?;
+    lightcone_storage::disk().sync_directory(&data_dir.replicas())
 }
 
 /// Removes what [`find`] found. Blocks; meant for a thread of its own.
@@ -97,6 +145,17 @@ mod tests {
     use crate::control::{DatabaseRecord, HostType};
     use lightcone_types::{Hash, Identity};
 
+    fn record(replica_id: u64) -> DatabaseRecord {
+        DatabaseRecord {
+            id: 0,
+            identity: Identity::from_claims("localhost", &replica_id.to_string()),
+            owner: Identity::ZERO,
+            host_type: HostType::Wasm,
+            initial_program: Hash::keccak256(b""),
+            replica_id,
+        }
+    }
+
     #[test]
     fn only_directories_that_were_made_here_and_are_not_needed_go() {
         let root = tempfile::tempdir().expect("temporary directory");
@@ -105,15 +164,7 @@ mod tests {
         for id in 1..=5 {
             assert_eq!(control.next_replica_id().expect("id"), id);
         }
-        let record = DatabaseRecord {
-            id: 0,
-            identity: Identity::from_claims("localhost", "db"),
-            owner: Identity::ZERO,
-            host_type: HostType::Wasm,
-            initial_program: Hash::keccak256(b""),
-            replica_id: 2,
-        };
-        control.insert_database(record).expect("insert");
+        control.insert_database(record(2)).expect("insert");
         let replicas = data_dir.replicas();
         for name in ["1/log", "2/log", "3", "4/log", "05/log", "6/log", "x/log"] {
             std::fs::create_dir_all(replicas.join(name)).expect("directory");
@@ -132,16 +183,57 @@ mod tests {
             .map(|entry| entry.expect("entry").file_name())
             .collect();
         left.sort();
-        assert_eq!(left, ["0", "05", "2", "4", "5", "6", "x"]);
+        assert_eq!(left, ["0", "05", "2", "4", "5", "6.unknown", "x"]);
         assert!(outside.join("log").exists());
     }
 
+    fn names(data_dir: &DataDir) -> Vec<String> {
+        let mut names = lightcone_storage::disk()
+            .list(&data_dir.replicas())
+            .expect("listed");
+        names.sort();
+        names
+    }
+
     #[test]
-    fn a_control_database_that_is_new_removes_nothing() {
+    fn what_another_control_database_made_is_kept_whatever_this_one_does() {
         let root = tempfile::tempdir().expect("temporary directory");
         let data_dir = DataDir::open(root.path()).expect("opens");
-        std::fs::create_dir_all(data_dir.replica(1).join("log")).expect("directory");
+        for id in 1..=2 {
+            std::fs::create_dir_all(data_dir.replica(id).join("log")).expect("directory");
+        }
+        // A new one, and the same after it has given these numbers.
+        for _ in 0..2 {
+            let control = ControlDb::open(&data_dir.control_directory()).expect("opens");
+            assert!(find(&data_dir, &control).expect("found").is_empty());
+            assert_eq!(names(&data_dir), ["1.unknown", "2.unknown"]);
+            for _ in 0..3 {
+                control.next_replica_id().expect("id");
+            }
+        }
+        // The one that knows them, from a backup. Another one's replica has the number of one of them by now.
+        std::fs::remove_dir_all(data_dir.control_directory()).expect("removed");
+        std::fs::create_dir_all(data_dir.replica(2)).expect("directory");
         let control = ControlDb::open(&data_dir.control_directory()).expect("opens");
+        for id in 1..=2 {
+            assert_eq!(control.next_replica_id().expect("id"), id);
+            control.insert_database(record(id)).expect("insert");
+        }
         assert!(find(&data_dir, &control).expect("found").is_empty());
+        assert_eq!(names(&data_dir), ["1", "2", "2.unknown"]);
+        assert!(data_dir.replica(1).join("log").exists());
+    }
+
+    #[test]
+    fn no_name_is_taken_twice() {
+        let root = tempfile::tempdir().expect("temporary directory");
+        let data_dir = DataDir::open(root.path()).expect("opens");
+        let control = ControlDb::open(&data_dir.control_directory()).expect("opens");
+        for _ in 0..3 {
+            std::fs::create_dir_all(data_dir.replica(1).join("log")).expect("directory");
+            assert!(find(&data_dir, &control).expect("found").is_empty());
+        }
+        let expected = ["1.unknown", "1.unknown.2", "1.unknown.3"];
+        assert_eq!(names(&data_dir), expected);
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Upload {
 pub(crate) struct ServerState {
     pub authority: Authority,
     pub control: Arc<ControlDb>,
-    pub databases: Databases,
+    pub databases: Arc<Databases>,
     pub config: Config,
     /// From the environment; see 06 §3.7.
     pub issuer_required_to_publish: Option<String>,
@@ -104,17 +104,30 @@ impl ServerState {
         Err(Failure::busy_for(DISK_RETRY_SECONDS, text))
     }
 
-    /// Waits for the turn to load a module.
-    pub(crate) async fn publish_turn(&self, publisher: Publisher) -> Result<Turn, Failure> {
+    /// Waits for the turn to load a module that writes about so many bytes.
+    pub(crate) async fn publish_turn(
+        &self,
+        publisher: Publisher,
+        bytes: u64,
+    ) -> Result<Turn, Failure> {
         let busy = |text: String| Failure::busy_for(PUBLISH_RETRY_SECONDS, text);
-        let check = || self.databases.loads().check();
-        check().map_err(|error| busy(error.to_string()))?;
-        self.check_disk(0)?;
+        let check = || {
+            let loads = self.databases.loads().check(&publisher.owner);
+            loads.map_err(|error| busy(error.to_string()))?;
+            self.check_disk(bytes)
+        };
+        check()?;
         let turn = self.publishing.turn(publisher).await;
         let turn = turn.map_err(|full| busy(full.to_string()))?;
-        // Others may have been given up while this one waited.
-        check().map_err(|error| busy(error.to_string()))?;
+        // Others may have been given up, and may have filled the disk, while this one waited.
+        check()?;
         Ok(turn)
+    }
+
+    /// What publishing a program may write: the program to the log, and beside it in memory mode, and a new segment.
+    pub(crate) fn publish_bytes(&self, program: &[u8]) -> u64 {
+        let segment_bytes = self.databases.new_segment_bytes();
+        (program.len() as u64 * 2).saturating_add(segment_bytes)
     }
 
     /// Runs a change of the control database, which waits for the disk, outside the async threads.
@@ -122,12 +135,16 @@ impl ServerState {
         &self,
         change: impl FnOnce(&ControlDb) -> Result<T, ControlError> + Send + 'static,
     ) -> Result<T, Failure> {
+        Ok(self.change_control(change).await?)
+    }
+
+    /// The same, for a caller who has something to undo.
+    pub(crate) async fn change_control<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&ControlDb) -> Result<T, ControlError> + Send + 'static,
+    ) -> Result<T, ControlError> {
         let control = self.control.clone();
-        match tokio::task::spawn_blocking(move || change(&control)).await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(Failure::internal(
-                "the control database stopped; see the server's log [LC0106]",
-            )),
-        }
+        let changed = tokio::task::spawn_blocking(move || change(&control)).await;
+        changed.unwrap_or(Err(ControlError::Stopped))
     }
 }

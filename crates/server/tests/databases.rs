@@ -434,6 +434,11 @@ async fn owners_and_others() {
         publish(&server, &bob, "/v1/database/a", "module").await.0,
         401
     );
+    // Nor does he get there by the identity, which is no secret.
+    let by_identity = format!("/v1/database/{db}");
+    let (status, body) = publish(&server, &bob, &by_identity, "module").await;
+    let denied = json!({ "PermissionDenied": { "name": "a" } });
+    assert_eq!((status, json(&body)), (401, denied));
     assert_eq!(created(&server, &alice, "a", "module").await, db);
 }
 

@@ -4,9 +4,9 @@ mod common;
 
 use std::any::Any;
 use std::io::{self, IoSlice};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use lightcone_database::{
     disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
     DatabaseHandle, DatabaseOptions, HostKind, Limits, Outgoing, Protocol, ShutdownReason, Storage,
 };
-use lightcone_storage::{File, OpenMode};
+use lightcone_storage::{DiskReserve, File, OpenMode};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::{ClientMessage, ServerMessage};
@@ -34,6 +34,8 @@ struct Faults {
     snapshots_panicked: AtomicI32,
     /// Whoever makes a file of a snapshot waits.
     snapshot_waits: AtomicBool,
+    /// The first file of a snapshot makes this directory.
+    snapshot_makes: OnceLock<PathBuf>,
 }
 
 struct FaultyDisk(Arc<dyn Storage>, Arc<Faults>);
@@ -68,8 +70,14 @@ impl Storage for FaultyDisk {
                 panic!("the snapshot panicked on purpose");
             }
         }
+        let file = self.0.open(path, mode)?;
+        if let Some(made) = self.1.snapshot_makes.get() {
+            if is_in("snapshots") && mode == OpenMode::CreateNew {
+                let _ = std::fs::create_dir(made);
+            }
+        }
         Ok(Box::new(FaultyFile {
-            file: self.0.open(path, mode)?,
+            file,
             faults: self.1.clone(),
             is_log: is_in("log"),
         }))
@@ -216,13 +224,15 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 fn manifests(directory: &Path) -> usize {
+    snapshot_files(directory, ".manifest")
+}
+
+/// Files of snapshots with such a text in their names.
+fn snapshot_files(directory: &Path, text: &str) -> usize {
     let names = disk()
         .list(&directory.join("snapshots"))
         .unwrap_or_default();
-    names
-        .iter()
-        .filter(|name| name.ends_with(".manifest"))
-        .count()
+    names.iter().filter(|name| name.contains(text)).count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -353,6 +363,33 @@ async fn a_stop_gives_up_a_running_snapshot() {
     let ended = tokio::time::timeout(Duration::from_secs(60), stop).await;
     ended.expect("the stop ends").expect("no panic");
     assert_eq!(manifests(directory.path()), 0, "it was written to its end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_is_given_up_where_the_reserve_of_the_disk_begins() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut options, faults) = faulty(directory.path());
+    options.limits.snapshot_log_bytes = 1;
+    // Nobody can tell how full the disk is until this is there; then it has only its reserve left.
+    let full = directory.path().join("full");
+    options.disk = Arc::new(DiskReserve::new(full.clone(), Some(u64::MAX)));
+    let _ = faults.snapshot_makes.set(full.clone());
+    let database = create(options).await;
+    for id in 0..3000 {
+        add(&database, id).await.expect("works");
+        if full.exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(full.exists(), "no snapshot is begun");
+    until("the snapshot has ended", || {
+        snapshot_files(directory.path(), ".pack") == 0 || manifests(directory.path()) > 0
+    })
+    .await;
+    assert_eq!(manifests(directory.path()), 0, "it was written to its end");
+    add(&database, 3001).await.expect("the log goes on");
+    database.shutdown(ShutdownReason::ServerStop).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,10 @@
-//! Publishes that never end their load phase hold up nobody else.
+//! Publishes and openings that never end, or whose clients have gone, hold up nobody else.
 
 mod common;
 
 use std::time::{Duration, Instant};
 
+use common::fake::SLOW_LOAD;
 use common::{answer, config, header, TestServer, User};
 
 /// Far more than anything here takes that does not wait for a module that hangs, and less than such a module gets.
@@ -120,4 +121,82 @@ async fn a_nearly_full_disk_takes_no_publishes_and_goes_on_with_calls() {
     let path = "/v1/database/db";
     let request = server.request("DELETE", path).bearer_auth(&alice.token);
     assert_eq!(answer(request).await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_needs_room_for_what_it_writes() {
+    let text =
+        "[limits]\ndisk-reserve-bytes = 0\n[commitlog]\nmax-segment-size = 1152921504606846976";
+    let server = TestServer::start_with(config(text)).await;
+    let alice = server.user().await;
+    let (status, body) = publish(&server, &alice, "db", "module").await;
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("LC0125"), "{body}");
+    let text = format!("{text}\npreallocate-segments = false");
+    let server = TestServer::start_in(server.stop().await, config(&text)).await;
+    let (status, body) = publish(&server, &alice, "db", "module").await;
+    assert_eq!(status, 200, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_opens_though_the_client_that_asked_for_it_has_gone() {
+    let server = TestServer::start().await;
+    let alice = server.user().await;
+    let (status, body) = publish(&server, &alice, "db", "module slow-load").await;
+    assert_eq!(status, 200, "{body}");
+    let server = TestServer::start_in(server.stop().await, config("")).await;
+    let path = "/v1/database/db/schema?version=10";
+    let request = server.request("GET", path).timeout(SLOW_LOAD / 4);
+    assert!(request.send().await.expect_err("not yet open").is_timeout());
+    // Not sooner than the opening that nobody waits for any more has ended.
+    tokio::time::sleep(SLOW_LOAD * 2).await;
+    assert_eq!(call(&server, &alice, "db").await, 200);
+    soon("stopping", server.stop()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planned_publish_keeps_its_turn_when_its_client_has_gone() {
+    let server = TestServer::start().await;
+    let alice = server.user().await;
+    let mallory = server.user().await;
+    for (user, name) in [(&alice, "good"), (&mallory, "bad")] {
+        assert_eq!(publish(&server, user, name, "module").await.0, 200);
+    }
+    let plan = |user: &User, name: &str, program: String| {
+        let path = format!("/v1/database/{name}/pre_publish");
+        let request = server.request("POST", &path).bearer_auth(&user.token);
+        tokio::spawn(request.body(program).send())
+    };
+    // As many as one owner may have turns.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let turns = processors.max(2) - 1;
+    let hanging: Vec<_> = (0..turns)
+        .map(|number| plan(&mallory, "bad", format!("module hang {number}")))
+        .collect();
+    // Until one more has to wait.
+    soon("the last turn", async {
+        loop {
+            let probe = plan(&mallory, "bad", "module probe".to_owned());
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            probe.abort();
+            if probe.await.is_err() {
+                return;
+            }
+        }
+    })
+    .await;
+    for gone in hanging {
+        gone.abort();
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let waiting = plan(&mallory, "bad", "module more".to_owned());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished(), "their turns were given back");
+    let planned = soon(
+        "another owner",
+        plan(&alice, "good", "module new".to_owned()),
+    );
+    let planned = planned.await.expect("no panic").expect("an answer");
+    assert_eq!(planned.status(), 200);
+    soon("stopping", server.stop()).await;
 }

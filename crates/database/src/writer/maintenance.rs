@@ -69,8 +69,8 @@ impl Writer {
         }
         // A snapshot can wait; the log needs what is left of the disk.
         if !self.shared.options.disk.has_room_for(0) {
-            self.state.log_bytes_at_snapshot += limits.snapshot_log_bytes / SNAPSHOT_DELAY_SHARE;
-            tracing::warn!(database = %self.shared.options.identity, "no snapshot is written: the disk has only its reserve left [LC0125]");
+            self.state.log_bytes_at_snapshot = delayed(&self.shared, log_bytes);
+            warn_no_room(&self.shared);
             return;
         }
         self.state.snapshot_running = true;
@@ -82,8 +82,11 @@ impl Writer {
             log_bytes,
         };
         self.shared.runtime.spawn_blocking(move || {
-            let _done = done;
-            write_snapshot(&shared, &snapshot, next_offset, &committer);
+            let mut done = done;
+            let found_room = write_snapshot(&shared, &snapshot, next_offset, &committer);
+            if !found_room {
+                done.log_bytes = delayed(&shared, log_bytes);
+            }
         });
     }
 
@@ -128,6 +131,16 @@ impl Writer {
 /// What clients of a database are told that ends because of a bug.
 pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
 
+/// From where the log is counted for the next snapshot after one for which the disk had no room.
+fn delayed(shared: &Shared, log_bytes: u64) -> u64 {
+    let due = shared.options.limits.snapshot_log_bytes;
+    log_bytes.saturating_sub(due - due / SNAPSHOT_DELAY_SHARE)
+}
+
+fn warn_no_room(shared: &Shared) {
+    tracing::warn!(database = %shared.options.identity, "no snapshot is written: the disk has only its reserve left [LC0125]");
+}
+
 /// Tells the writer that a snapshot has ended, however it did: written, refused by the disk, panicked, or never begun.
 struct SnapshotDone {
     shared: Arc<Shared>,
@@ -167,17 +180,20 @@ fn sole_owner(mut committer: Arc<Committer>) -> Committer {
     }
 }
 
-/// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it.
+/// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it. False if it was
+/// given up because of the disk: how much it writes shows only then, since most pages may be in older ones.
 fn write_snapshot(
     shared: &Shared,
     snapshot: &DatastoreSnapshot,
     next_offset: u64,
     committer: &crate::handle::CommitterView,
-) {
+) -> bool {
     let _busy = shared
         .snapshot_busy
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let is_cancelled = || shared.snapshot_cancelled.load(Ordering::Relaxed);
+    let mut found_room = true;
     let result = committer.wait_durable(next_offset).and_then(|()| {
         let store = lightcone_snapshot::SnapshotStore::open_on(
             shared.options.storage.clone(),
@@ -186,9 +202,16 @@ fn write_snapshot(
         .map_err(|error| error.to_string())?
         .keeping(shared.options.limits.snapshots_kept);
         let written = snapshot
-            .write_unless(&store, next_offset, &shared.snapshot_cancelled)
+            .write_while(&store, next_offset, || {
+                found_room = shared.options.disk.has_room_for(0);
+                found_room && !is_cancelled()
+            })
             .map_err(|error| error.to_string())?;
         let Some(stats) = written else {
+            if !found_room {
+                warn_no_room(shared);
+                return Ok(());
+            }
             tracing::info!(database = %shared.options.identity, "a snapshot was given up, because the database stops");
             return Ok(());
         };
@@ -206,4 +229,5 @@ fn write_snapshot(
     if let Err(error) = result {
         tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
     }
+    found_room
 }

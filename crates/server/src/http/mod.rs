@@ -12,12 +12,15 @@ mod identity;
 mod logs;
 mod misc;
 mod names;
+#[cfg(test)]
+mod outcomes;
 mod owner;
 mod path;
 mod pieces;
 mod publish;
 mod query;
 mod reply;
+mod reset;
 mod route;
 mod routes;
 mod sql;
@@ -67,7 +70,7 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             "/v1/database/{database}/pre_publish",
             publish::pre_publish,
         )
-        .put(Management, "/v1/database/{database}/reset", publish::reset)
+        .put(Management, "/v1/database/{database}/reset", reset::reset)
         .post(Management, "/v1/database/{database}/lock", owner::lock)
         .post(Management, "/v1/database/{database}/unlock", owner::unlock)
         .get(Client, "/v1/database/{database}/names", names::list)

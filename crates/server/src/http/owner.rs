@@ -10,7 +10,7 @@ use super::path::DatabasePath;
 use super::publish::stopped;
 use super::reply::{self, Failure, Reply};
 use crate::auth::Caller;
-use crate::control::DatabaseRecord;
+use crate::control::{ControlError, DatabaseRecord};
 use crate::names::NameOrIdentity;
 use crate::state::ServerState;
 
@@ -60,24 +60,34 @@ pub(super) async fn delete(
     let identity = state.resolve(&path)?;
     let task = tokio::spawn(async move {
         let _lock = state.databases.lock(&identity).await;
+        // What is said to be gone must not be there after all.
+        state.control(|control| control.settle()).await?;
         let Some(record) = state.control.database(&identity)? else {
             return Ok(reply::empty(StatusCode::OK));
         };
         require_owner(&record, &caller, Action::Delete)?;
-        if state.control.is_locked(&identity)? {
-            return Err(Failure::text(
-                StatusCode::FORBIDDEN,
-                "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
-            ));
+        let deleted = state.change_control(move |control| control.delete_database(&identity));
+        if let Err(error) = deleted.await {
+            if error.is_unknown() {
+                state.databases.suspend(&identity).await;
+            }
+            return Err(not_deleted(error));
         }
-        state
-            .control(move |control| control.delete_database(&identity))
-            .await?;
         state.databases.remove(&record).await;
         tracing::info!(database = %identity, "database deleted");
         Ok(reply::empty(StatusCode::OK))
     });
     task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+fn not_deleted(error: ControlError) -> Failure {
+    match error {
+        ControlError::Locked(_) => Failure::text(
+            StatusCode::FORBIDDEN,
+            "Database is locked and cannot be deleted. Run `spacetime unlock` first.",
+        ),
+        error => error.into(),
+    }
 }
 
 /// POST `/v1/database/:n/lock`.

@@ -1,4 +1,4 @@
-//! Publishing: create, update, clear (06 §5.3 to §5.5).
+//! Publishing: create and update (06 §5.3, §5.4).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,11 @@ use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
+use super::reset::reset_database;
 use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
-use crate::control::{DatabaseRecord, HostType, Registration};
+use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
 use crate::database::{PreparedUpdate, UpdateError};
 use crate::databases::{CreateError, Running};
 use crate::duration::parse_duration;
@@ -51,7 +52,7 @@ struct Parameters {
     confirmation_timeout: Duration,
 }
 
-fn host_type(query: &Query) -> Result<HostType, Failure> {
+pub(super) fn host_type(query: &Query) -> Result<HostType, Failure> {
     Ok(query
         .word(
             "host_type",
@@ -114,7 +115,7 @@ impl Parameters {
     }
 }
 
-fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
+pub(super) fn check_replicas(num_replicas: Option<u64>) -> Result<(), Failure> {
     match num_replicas {
         Some(n) if n > REPLICAS_MAX => Err(Failure::bad_request(format!(
             "Replication factor {n} out of bounds"
@@ -139,7 +140,7 @@ fn creation_guard(state: &ServerState, caller: &Caller, client: &Client) -> Resu
 }
 
 /// May he publish to a database that is his own?
-fn own_publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
+pub(super) fn own_publish_guard(state: &ServerState, caller: &Caller) -> Result<(), Failure> {
     publish_guard(state, caller, true)
 }
 
@@ -155,7 +156,7 @@ fn publish_guard(state: &ServerState, caller: &Caller, is_local: bool) -> Result
     Err(Failure::text(StatusCode::FORBIDDEN, text))
 }
 
-fn success(name: Option<&DatabaseName>, database: &Identity, op: &str) -> Response {
+pub(super) fn success(name: Option<&DatabaseName>, database: &Identity, op: &str) -> Response {
     reply::json_value(&json!({
         "Success": {
             "domain": name.map(DatabaseName::as_str),
@@ -183,7 +184,9 @@ pub(super) async fn create(
     creation_guard(&state, &caller, &client)?;
     let upload = state.read_program(request_body).await?;
     let identity = state.authority.mint_anonymous()?.identity;
-    let turn = state.publish_turn(publisher(&caller, &client)).await?;
+    let bytes = state.publish_bytes(&upload.program);
+    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+    let turn = turn.await?;
     let by = (caller, client);
     create_or_update(state, by, parameters, None, identity, upload, turn).await
 }
@@ -207,7 +210,7 @@ pub(super) async fn publish(
     admit(&state, &path, action, (&caller, &client))?;
     let upload = state.read_program(request_body).await?;
     let (known, record) = admit(&state, &path, action, (&caller, &client))?;
-    if let Some(record) = record.filter(|_| parameters.clear) {
+    if let Some(record) = record.as_ref().filter(|_| parameters.clear) {
         if parameters.parent.is_some() {
             return Err(Failure::bad_request(
                 "Setting the parent of an existing database is not supported",
@@ -220,7 +223,13 @@ pub(super) async fn publish(
         let identity = reset_database(&state, by, record.identity, host_type, program).await?;
         return Ok(success(path.name(), &identity, "updated"));
     }
-    let turn = state.publish_turn(publisher(&caller, &client)).await?;
+    if let Some(record) = &record {
+        // Before its turn: opening it may take long, and loads no new module.
+        state.databases.get(record).await?;
+    }
+    let bytes = state.publish_bytes(&upload.program);
+    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+    let turn = turn.await?;
     let identity = match (known, &path) {
         (Some(identity), _) => identity,
         (None, NameOrIdentity::Identity(identity)) => *identity,
@@ -280,7 +289,7 @@ fn admit(
     Ok((known, record))
 }
 
-fn publisher(caller: &Caller, client: &Client) -> Publisher {
+pub(super) fn publisher(caller: &Caller, client: &Client) -> Publisher {
     Publisher {
         owner: caller.identity,
         address: counted_as(client.address),
@@ -304,14 +313,22 @@ async fn create_or_update(
     }
     // Detached: a client that goes away leaves no half-made database.
     let task = tokio::spawn(async move {
-        let _turn = turn;
+        let mut turn = Some(turn);
         // The database may come or go while a module is loaded, since nothing is locked meanwhile.
         for _ in 0..RACES_MAX {
             let program = upload.program.clone();
+            let turn = match turn.take() {
+                Some(turn) => turn,
+                None => {
+                    let bytes = state.publish_bytes(&program);
+                    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+                    turn.await?
+                }
+            };
             if let Some(record) = state.control.database(&identity)? {
                 require_owner(&record, &caller, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
-                update_database(&state, record, &parameters, program).await?;
+                update_database(&state, record, &parameters, program, turn).await?;
                 return Ok(success(name.as_ref(), &identity, "updated"));
             }
             creation_guard(&state, &caller, &client)?;
@@ -321,7 +338,7 @@ async fn create_or_update(
                 host_type: parameters.host_type,
                 program,
             };
-            if create_database(&state, &caller, new).await? {
+            if create_database(&state, &caller, new, turn).await? {
                 return Ok(success(name.as_ref(), &identity, "created"));
             }
         }
@@ -342,14 +359,15 @@ pub(super) fn stopped() -> Failure {
     Failure::internal("the operation stopped; see the server's log [LC0120]")
 }
 
-/// False if somebody else has created it in the meantime.
+/// False if somebody else has created it in the meantime. The turn is given back when the module is loaded.
 async fn create_database(
     state: &ServerState,
     caller: &Caller,
     new: NewDatabase<'_>,
+    turn: Turn,
 ) -> Result<bool, Failure> {
     let identity = new.identity;
-    may_create(state, caller, new.name)?;
+    may_create(state, caller, &identity, new.name)?;
     let record = DatabaseRecord {
         id: 0,
         identity,
@@ -359,41 +377,49 @@ async fn create_database(
         replica_id: state.control(|control| control.next_replica_id()).await?,
     };
     // Without a lock: nobody knows this replica yet.
-    let handle = state.databases.create(&record, new.program).await?;
+    let started = state.databases.create(&record, new.program).await?;
+    drop(turn);
     let _lock = state.databases.lock(&identity).await;
-    let allowed = may_create(state, caller, new.name);
+    let allowed = may_create(state, caller, &identity, new.name);
     if allowed.is_err() || state.control.database(&identity)?.is_some() {
-        state.databases.discard(&record, handle).await;
+        state.databases.discard(&record, started).await;
         return allowed.map(|()| false);
     }
     let inserted = record.clone();
-    let inserted = match state
-        .control(move |control| control.insert_database(inserted))
-        .await
-    {
-        Ok(inserted) => inserted,
-        Err(failure) => {
-            state.databases.discard(&record, handle).await;
-            return Err(failure);
+    let inserted = state.change_control(move |control| control.insert_database(inserted));
+    match inserted.await {
+        Ok(inserted) => {
+            state.databases.insert(started);
+            tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
+            Ok(true)
         }
-    };
-    state.databases.insert(inserted.identity, handle);
-    tracing::info!(database = %inserted.identity, owner = %inserted.owner, "database created");
-    Ok(true)
+        Err(error) => {
+            state.databases.give_up(&record, started, &error).await;
+            match error {
+                // A change before this one, which was not known to be made.
+                ControlError::Exists(_) => Ok(false),
+                error => Err(error.into()),
+            }
+        }
+    }
 }
 
-/// Is there room for one more database, and is its name the caller's?
+/// Is there room for one more database, and are all names that lead to it the caller's?
 fn may_create(
     state: &ServerState,
     caller: &Caller,
+    identity: &Identity,
     name: Option<&DatabaseName>,
 ) -> Result<(), Failure> {
+    // A name leads to a deleted database, or to one that is still being loaded: it stays its owner's (06 §4.2, hardened).
+    if let Some(name) = state.control.name_of_another(identity, &caller.identity) {
+        return Err(ControlError::NameOfAnother(name).into());
+    }
     if let Some(name) = name {
-        // The name of a deleted database leads here: only its owner may use it again (06 §4.2, hardened).
+        // It may have been given to another database meanwhile.
         let owner = state.control.owner_of_top_level_domain(name.as_str())?;
         if owner.is_some_and(|owner| owner != caller.identity) {
-            let body = json!({ "PermissionDenied": { "name": name.as_str() } });
-            return Err(Failure::json(StatusCode::UNAUTHORIZED, body));
+            return Err(ControlError::NameOfAnother(name.as_str().to_owned()).into());
         }
     }
     if state.control.database_count() >= state.config.limits.databases_max {
@@ -403,11 +429,13 @@ fn may_create(
     Ok(())
 }
 
+/// The turn is given back when the module is loaded.
 async fn update_database(
     state: &ServerState,
     record: DatabaseRecord,
     parameters: &Parameters,
     program: Arc<[u8]>,
+    turn: Turn,
 ) -> Result<(), Failure> {
     let new_hash = Hash::keccak256(&program);
     let running = state.databases.get(&record).await?;
@@ -419,6 +447,7 @@ async fn update_database(
     let kind = parameters.host_type.kind();
     let prepared = running.handle.prepare_update(program.clone(), kind).await;
     let prepared = prepared.map_err(update_failure)?;
+    drop(turn);
     // Only now, and only against other updates: loading may take long, and deleting waits for no update.
     let _lock = state.databases.lock_updates(&record.identity).await;
     let record = state
@@ -515,98 +544,6 @@ async fn replace_program(
     answer
 }
 
-/// New data and a new program under the same identity, owner and names (06 §5.5).
-async fn reset_database(
-    state: &Arc<ServerState>,
-    (caller, client): (&Caller, &Client),
-    identity: Identity,
-    host_type: HostType,
-    program: Arc<[u8]>,
-) -> Result<Identity, Failure> {
-    resettable(state, caller, &identity)?;
-    let turn = state.publish_turn(publisher(caller, client)).await?;
-    let (state, caller) = (state.clone(), caller.clone());
-    let task = tokio::spawn(async move {
-        let _turn = turn;
-        let old = resettable(&state, &caller, &identity)?;
-        let new = DatabaseRecord {
-            host_type,
-            initial_program: Hash::keccak256(&program),
-            replica_id: state.control(|control| control.next_replica_id()).await?,
-            ..old
-        };
-        // The old database runs untouched, and unlocked, until the new one is complete.
-        let handle = state.databases.create(&new, program).await?;
-        let _lock = state.databases.lock(&identity).await;
-        let old = match resettable(&state, &caller, &identity) {
-            Ok(old) => old,
-            Err(failure) => {
-                state.databases.discard(&new, handle).await;
-                return Err(failure);
-            }
-        };
-        // The id is that of the database as it is now: somebody may have deleted it and created it again.
-        let new = DatabaseRecord { id: old.id, ..new };
-        let stored = new.clone();
-        let stored = state.control(move |control| control.update_database(&stored));
-        if let Err(failure) = stored.await {
-            state.databases.discard(&new, handle).await;
-            return Err(failure);
-        }
-        state.databases.remove(&old).await;
-        state.databases.insert(identity, handle);
-        tracing::info!(database = %identity, "database reset");
-        Ok(identity)
-    });
-    task.await.unwrap_or_else(|_| Err(stopped()))
-}
-
-/// The record of a database that the caller may reset.
-fn resettable(
-    state: &ServerState,
-    caller: &Caller,
-    identity: &Identity,
-) -> Result<DatabaseRecord, Failure> {
-    let record = state
-        .control
-        .database(identity)?
-        .ok_or_else(Failure::no_such_database)?;
-    require_owner(&record, caller, Action::Reset)?;
-    if state.control.is_locked(identity)? {
-        return Err(Failure::text(
-            StatusCode::FORBIDDEN,
-            "Database is locked and cannot be reset with --delete-data. Run `spacetime unlock` first.",
-        ));
-    }
-    Ok(record)
-}
-
-/// PUT `/v1/database/:n/reset`; an empty body keeps the program.
-pub(super) async fn reset(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    query: Query,
-    Extension(caller): Extension<Caller>,
-    Extension(client): Extension<Client>,
-    request_body: Body,
-) -> Reply {
-    let record = state.record(&path)?;
-    check_replicas(query.number("num_replicas")?)?;
-    let host_type = host_type(&query)?;
-    require_owner(&record, &caller, Action::Reset)?;
-    own_publish_guard(&state, &caller)?;
-    let upload = state.read_program(request_body).await?;
-    let (host_type, program) = if upload.program.is_empty() {
-        let running = state.databases.get(&record).await?;
-        (record.host_type, running.handle.program())
-    } else {
-        (host_type, upload.program.clone())
-    };
-    let by = (&caller, &client);
-    let identity = reset_database(&state, by, record.identity, host_type, program).await?;
-    Ok(success(path.name(), &identity, "updated"))
-}
-
 /// POST `/v1/database/:n/pre_publish`.
 pub(super) async fn pre_publish(
     State(state): State<Arc<ServerState>>,
@@ -632,16 +569,21 @@ pub(super) async fn pre_publish(
     require_owner(&record, &caller, Action::Update)?;
     own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
-    let program = upload.program.clone();
     let running = state.databases.get(&record).await?;
-    let new_hash = Hash::keccak256(&program);
+    let new_hash = Hash::keccak256(&upload.program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
-    let _turn = state.publish_turn(publisher(&caller, &client)).await?;
-    let plan =
-        tokio::task::spawn_blocking(move || running.handle.plan_update(&program, host_type.kind()))
-            .await
-            .map_err(|_| stopped())?
-            .map_err(|error| Failure::internal(super::error_chain(&error)))?;
+    // It writes nothing.
+    let turn = state.publish_turn(publisher(&caller, &client), 0).await?;
+    let planned = tokio::task::spawn_blocking(move || {
+        // A client that goes away ends neither the work nor what it takes.
+        let (_turn, upload) = (turn, upload);
+        let kind = host_type.kind();
+        running.handle.plan_update(&upload.program, kind)
+    });
+    let plan = planned
+        .await
+        .map_err(|_| stopped())?
+        .map_err(|error| Failure::internal(super::error_chain(&error)))?;
     Ok(reply::json_value(&match plan.differences {
         Some(reason) => json!({
             "ManualMigrate": { "reason": reason, "major_version_upgrade": plan.major_version_upgrade }

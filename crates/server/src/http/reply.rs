@@ -125,7 +125,14 @@ impl From<CreateError> for Failure {
 
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
-        Failure::internal(error.to_string())
+        match error {
+            ControlError::NameOfAnother(name) => {
+                let body = serde_json::json!({ "PermissionDenied": { "name": name } });
+                Failure::json(StatusCode::UNAUTHORIZED, body)
+            }
+            ControlError::Gone(_) => Failure::no_such_database(),
+            error => Failure::internal(error.to_string()),
+        }
     }
 }
 

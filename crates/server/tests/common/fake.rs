@@ -2,8 +2,8 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. Any other word only makes
-//! the program a different one.
+//! table. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
 use lightcone_types::bsatn::{Decode as _, Encode as _};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
+
+pub const SLOW_LOAD: std::time::Duration = std::time::Duration::from_millis(700);
 
 pub fn engines() -> Engines {
     Engines {
@@ -62,6 +64,9 @@ impl ModuleEngine for FakeEngine {
         }
         while words.iter().any(|word| word == "hang") {
             std::thread::park();
+        }
+        if words.iter().any(|word| word == "slow-load") {
+            std::thread::sleep(SLOW_LOAD);
         }
         Ok(Box::new(FakeModule {
             definition: definition(&words),

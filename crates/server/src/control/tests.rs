@@ -1,0 +1,487 @@
+//! Names, records and locks; damage to the files; failures of the disk while it changes.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use super::faults::{FaultyDisk, Kind};
+use super::*;
+
+pub(super) fn identity(number: u8) -> Identity {
+    Identity::from_claims("localhost", &number.to_string())
+}
+
+fn name(text: &str) -> DatabaseName {
+    DatabaseName::parse(text).expect("valid name")
+}
+
+pub(super) fn record(number: u8, owner: u8) -> DatabaseRecord {
+    DatabaseRecord {
+        id: 0,
+        identity: identity(number),
+        owner: identity(owner),
+        host_type: HostType::Wasm,
+        initial_program: Hash::keccak256(b"old module bytes"),
+        replica_id: 7,
+    }
+}
+
+#[test]
+fn without_a_token_the_store_can_be_opened_again() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for _ in 0..30 {
+        let control = Arc::new(ControlDb::open(dir.path()).expect("closed before"));
+        let token = Arc::downgrade(&control.open_token());
+        let last = std::thread::spawn(move || drop(control));
+        while token.strong_count() > 0 {
+            std::hint::spin_loop();
+        }
+        drop(ControlDb::open(dir.path()).expect("closed"));
+        last.join().expect("no panic");
+    }
+}
+
+#[test]
+fn names_belong_to_the_first_who_takes_them() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    let (alice, bob, db, other) = (identity(1), identity(2), identity(3), identity(4));
+    assert_eq!(
+        control.register_name(&name("a"), &alice, &db).expect("a"),
+        Registration::Done
+    );
+    assert_eq!(control.resolve("a").expect("a"), Some(db));
+    let denied = Registration::PermissionDenied("a".into());
+    assert_eq!(
+        control.register_name(&name("a"), &bob, &other).expect("a"),
+        denied
+    );
+    assert_eq!(
+        control
+            .register_name(&name("a"), &alice, &other)
+            .expect("a"),
+        Registration::InUse("a".into())
+    );
+    assert_eq!(
+        control.register_name(&name("b"), &alice, &db).expect("b"),
+        Registration::Done
+    );
+    assert_eq!(control.names_of(&db).expect("names"), ["a", "b"]);
+
+    // Renaming frees the old names, but their domains stay with their owner.
+    assert_eq!(
+        control.replace_names(&[name("c")], &alice, &db).expect("c"),
+        Registration::Done
+    );
+    assert_eq!(control.resolve("a").expect("a"), None);
+    assert_eq!(control.names_of(&db).expect("names"), ["c"]);
+    assert_eq!(
+        control.register_name(&name("a"), &bob, &other).expect("a"),
+        denied
+    );
+    let in_use = Registration::InUse("c".into());
+    assert_eq!(
+        control
+            .replace_names(&[name("d"), name("c")], &alice, &db)
+            .expect("c"),
+        in_use
+    );
+    assert_eq!(
+        control.resolve("d").expect("d"),
+        None,
+        "nothing of a refused replacement stays"
+    );
+    assert_eq!(
+        control.replace_names(&[], &alice, &db).expect("none"),
+        Registration::Done
+    );
+    assert!(control.names_of(&db).expect("names").is_empty());
+}
+
+#[test]
+fn records_survive_a_restart_and_names_survive_a_deletion() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    let first = control.insert_database(record(1, 9)).expect("insert");
+    let second = control.insert_database(record(2, 9)).expect("insert");
+    assert!(first.id < second.id);
+    control
+        .register_name(&name("a"), &identity(9), &identity(1))
+        .expect("name");
+    control.set_lock(&identity(1), true).expect("lock");
+    drop(control);
+    let control = ControlDb::open(dir.path()).expect("open again");
+    assert_eq!(control.databases().expect("list"), [first.clone(), second]);
+    let refused = control.delete_database(&identity(1));
+    assert!(matches!(refused, Err(ControlError::Locked(_))));
+    control.set_lock(&identity(1), false).expect("unlock");
+    control.delete_database(&identity(1)).expect("delete");
+    control.set_lock(&identity(1), true).expect("lock");
+    assert_eq!(control.database(&identity(1)).expect("get"), None);
+    assert_eq!(control.resolve("a").expect("resolve"), Some(identity(1)));
+    assert!(control.is_locked(&identity(1)).expect("lock"));
+    assert_eq!(control.last_replica_id().expect("id"), 0);
+    let replica = control.next_replica_id().expect("id");
+    assert!(control.next_replica_id().expect("id") > replica);
+    assert_eq!(control.last_replica_id().expect("id"), replica + 1);
+}
+
+/// A store with something of everything, in a directory of its own.
+fn gold() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    for number in 1..4 {
+        control.insert_database(record(number, 9)).expect("insert");
+        control
+            .register_name(
+                &name(&format!("n{number}")),
+                &identity(9),
+                &identity(number),
+            )
+            .expect("name");
+    }
+    control.set_lock(&identity(2), true).expect("lock");
+    control.delete_database(&identity(3)).expect("delete");
+    control.next_replica_id().expect("id");
+    dir
+}
+
+fn copy(from: &Path, to: &Path) {
+    for copy in ["copy-1", "copy-2"] {
+        std::fs::create_dir_all(to.join(copy)).expect("created");
+        for file in std::fs::read_dir(from.join(copy)).expect("listed") {
+            let file = file.expect("entry");
+            std::fs::copy(file.path(), to.join(copy).join(file.file_name())).expect("copied");
+        }
+    }
+}
+
+/// The files of both copies.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for copy in ["copy-1", "copy-2"] {
+        let entries = std::fs::read_dir(directory.join(copy)).expect("listed");
+        files.extend(entries.map(|entry| entry.expect("entry").path()));
+    }
+    files
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).expect("read");
+    bytes[at] ^= 1 << (at % 8);
+    std::fs::write(path, bytes).expect("written");
+}
+
+#[test]
+fn no_flipped_bit_changes_an_answer() {
+    let gold = gold();
+    let control = ControlDb::open(gold.path()).expect("open");
+    let expected = control.state().clone();
+    drop(control);
+    let mut mended = 0;
+    for (number, file) in files(gold.path()).iter().enumerate() {
+        let length = std::fs::metadata(file).expect("file").len() as usize;
+        // A prime, so that all bits have their turn.
+        for at in (0..length).step_by(53) {
+            let dir = tempfile::tempdir().expect("temporary directory");
+            copy(gold.path(), dir.path());
+            let flipped = files(dir.path())
+                .into_iter()
+                .find(|path| path.ends_with(file.strip_prefix(gold.path()).expect("inside")))
+                .expect("the same file");
+            flip(&flipped, at);
+            let control = ControlDb::open(dir.path());
+            let control = control.unwrap_or_else(|error| panic!("{number} {at}: {error}"));
+            assert_eq!(*control.state(), expected, "{} {at}", file.display());
+            mended += usize::from(dir.path().join("copy-1.damaged").exists());
+            mended += usize::from(dir.path().join("copy-2.damaged").exists());
+            control.next_replica_id().expect("changes go on");
+            drop(control);
+            drop(ControlDb::open(dir.path()).expect("and it opens again"));
+        }
+    }
+    assert!(mended > 0, "flips were found");
+}
+
+#[test]
+fn damage_in_both_copies_is_refused() {
+    let gold = gold();
+    for place in [4096 + 60, 4096 + 700] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        copy(gold.path(), dir.path());
+        for file in files(dir.path()) {
+            if std::fs::metadata(&file).expect("file").len() > 0 {
+                flip(&file, place);
+            }
+        }
+        let error = ControlDb::open(dir.path()).err().expect("refused");
+        assert!(error.to_string().contains("LC0546"), "{error}");
+    }
+}
+
+#[test]
+fn a_copy_that_is_gone_or_behind_is_made_again() {
+    let gold = gold();
+    let expected = ControlDb::open(gold.path()).expect("open").state().clone();
+    for name in ["copy-1", "copy-2"] {
+        std::fs::remove_dir_all(gold.path().join(name)).expect("removed");
+        let control = ControlDb::open(gold.path()).expect("opens");
+        assert_eq!(*control.state(), expected);
+    }
+    // A crash between the two: one copy has a record more.
+    let older = tempfile::tempdir().expect("temporary directory");
+    copy(gold.path(), older.path());
+    let control = ControlDb::open(gold.path()).expect("opens");
+    let replica = control.next_replica_id().expect("id");
+    drop(control);
+    std::fs::remove_dir_all(gold.path().join("copy-1")).expect("removed");
+    std::fs::rename(older.path().join("copy-1"), gold.path().join("copy-1")).expect("moved");
+    let control = ControlDb::open(gold.path()).expect("opens");
+    assert!(control.next_replica_id().expect("id") > replica);
+}
+
+#[test]
+fn a_failed_change_is_not_there_and_the_next_one_opens_the_store_again() {
+    let dir = gold();
+    let control = ControlDb::open(dir.path()).expect("opens");
+    // As after a failed write.
+    *control.journal() = None;
+    let hidden = dir.path().join("hidden");
+    for name in ["copy-1", "copy-2"] {
+        std::fs::create_dir_all(&hidden).expect("created");
+        std::fs::rename(dir.path().join(name), hidden.join(name)).expect("moved");
+        std::fs::write(dir.path().join(name), "no directory").expect("written");
+    }
+    control.set_lock(&identity(1), true).expect_err("no disk");
+    assert!(!control.is_locked(&identity(1)).expect("read"));
+    for name in ["copy-1", "copy-2"] {
+        std::fs::remove_file(dir.path().join(name)).expect("removed");
+        std::fs::rename(hidden.join(name), dir.path().join(name)).expect("moved");
+    }
+    control
+        .set_lock(&identity(1), true)
+        .expect("the disk is back");
+    assert!(control.is_locked(&identity(1)).expect("read"));
+}
+
+#[test]
+fn a_long_journal_is_written_anew() {
+    let dir = gold();
+    let control = ControlDb::open(dir.path()).expect("opens");
+    let mut state = control.state().clone();
+    let mut held = control.journal();
+    let journal = held.as_mut().expect("open");
+    journal.pretend_long();
+    journal.rewrite_if_long(&state).expect("written anew");
+    drop(held);
+    let replica = control.next_replica_id().expect("id");
+    drop(control);
+    let control = ControlDb::open(dir.path()).expect("opens");
+    state.generation = 2;
+    state.last_replica_id = replica;
+    assert_eq!(*control.state(), state);
+}
+
+#[test]
+fn a_locked_database_is_neither_deleted_nor_reset() {
+    let dir = gold();
+    let control = ControlDb::open(dir.path()).expect("opens");
+    let locked = control.database(&identity(2)).expect("read");
+    let locked = locked.expect("it is there");
+    let deleted = control.delete_database(&identity(2));
+    assert!(matches!(deleted, Err(ControlError::Locked(_))));
+    let reset = control.reset_database(&DatabaseRecord {
+        replica_id: 100,
+        ..locked.clone()
+    });
+    assert!(matches!(reset, Err(ControlError::Locked(_))));
+    assert_eq!(control.database(&identity(2)).expect("read"), Some(locked));
+}
+
+#[test]
+fn where_a_name_of_another_leads_nobody_else_creates_a_database() {
+    let dir = gold();
+    let control = ControlDb::open(dir.path()).expect("opens");
+    // Its name is left of a database that was deleted.
+    let (owner, other) = (record(3, 9), record(3, 8));
+    let refused = control.insert_database(other.clone());
+    assert!(matches!(refused, Err(ControlError::NameOfAnother(name)) if name == "n3"));
+    control.insert_database(owner).expect("his own");
+    let refused = control.insert_database(other);
+    assert!(matches!(refused, Err(ControlError::Exists(_))));
+}
+
+/// A copy of a store on a disk that can fail.
+fn faulty(gold: &Path) -> (tempfile::TempDir, Arc<FaultyDisk>, ControlDb) {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    copy(gold, dir.path());
+    let disk = FaultyDisk::new();
+    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    (dir, disk, control)
+}
+
+/// Wherever a change fails, its answer is what everybody sees from then on.
+#[test]
+fn a_change_is_what_its_answer_says_wherever_it_fails() {
+    let gold = gold();
+    let (mut made, mut refused, mut unknown) = (0, 0, 0);
+    for (kind, for_ever) in [Kind::Write, Kind::Sync]
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        for operation in 0.. {
+            let (dir, disk, control) = faulty(gold.path());
+            disk.fail(kind, operation, for_ever);
+            let answer = control.set_lock(&identity(1), true);
+            let has_failed = disk.has_failed();
+            let is_locked = || control.is_locked(&identity(1)).expect("read");
+            match &answer {
+                Ok(()) => assert!(is_locked()),
+                Err(error) if error.is_unknown() => {
+                    unknown += 1;
+                    control.settle().expect_err("the disk still fails");
+                }
+                Err(_) => assert!(!is_locked()),
+            }
+            disk.mend();
+            control.settle().expect("the disk is back");
+            let seen = is_locked();
+            control.next_replica_id().expect("changes go on");
+            drop(control);
+            let what = format!("{kind:?} {operation} {for_ever}: {answer:?}");
+            for _ in 0..2 {
+                let control = ControlDb::open(dir.path()).expect("opens");
+                let is_locked = control.is_locked(&identity(1)).expect("read");
+                assert_eq!(is_locked, seen, "{what}");
+                match &answer {
+                    Ok(()) => assert!(is_locked, "{what}"),
+                    Err(error) => assert!(error.is_unknown() || !is_locked, "{what}"),
+                }
+            }
+            match answer {
+                Ok(()) if !has_failed => break,
+                Ok(()) => made += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(
+        made > 0 && refused > unknown && unknown > 0,
+        "{made} {refused} {unknown}"
+    );
+}
+
+#[test]
+fn what_the_first_copy_has_is_made_though_the_second_fails() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    disk.fail_in("copy-2");
+    control.set_lock(&identity(1), true).expect("it is made");
+    assert!(control.is_locked(&identity(1)).expect("read"));
+    // The next one waits for both copies.
+    control.set_lock(&identity(3), true).expect_err("one copy");
+    assert!(!control.is_locked(&identity(3)).expect("read"));
+    // A restart does with the one.
+    drop(control);
+    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    assert!(control.is_locked(&identity(1)).expect("read"));
+    disk.mend();
+    control.set_lock(&identity(3), true).expect("both copies");
+    drop(control);
+    std::fs::remove_dir_all(dir.path().join("copy-1")).expect("removed");
+    let control = ControlDb::open(dir.path()).expect("opens");
+    for number in [1, 3] {
+        assert!(control.is_locked(&identity(number)).expect("read"));
+    }
+}
+
+#[test]
+fn a_disk_that_refuses_is_no_damage() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    drop(control);
+    std::fs::remove_dir_all(dir.path().join("copy-1")).expect("removed");
+    disk.fail_in("copy-2");
+    let error = ControlDb::open_on(disk.clone(), dir.path()).err();
+    let error = error.expect("nothing can be read");
+    assert!(matches!(error, ControlError::Log(_)), "{error}");
+    disk.mend();
+    drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
+}
+
+/// The first copy has a change more; it cannot be read, and not be made again.
+#[test]
+fn a_copy_that_did_not_count_does_not_come_back() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    control.set_lock(&identity(1), true).expect("changed");
+    drop(control);
+    let second = dir.path().join("copy-2");
+    for file in std::fs::read_dir(&second).expect("listed") {
+        let file = file.expect("entry").file_name();
+        std::fs::copy(gold.path().join("copy-2").join(&file), second.join(&file)).expect("copied");
+    }
+    disk.break_in("copy-1");
+    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    assert!(!control.is_locked(&identity(1)).expect("read"));
+    drop(control);
+    disk.mend();
+    let control = ControlDb::open_on(disk, dir.path()).expect("opens");
+    assert!(!control.is_locked(&identity(1)).expect("read"));
+    control.next_replica_id().expect("changes go on");
+}
+
+/// The first copy may have a change more; it can be read when there is room again.
+#[test]
+fn a_copy_that_cannot_be_read_for_now_is_waited_for() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    drop(control);
+    disk.fail_in("copy-1");
+    let error = ControlDb::open_on(disk.clone(), dir.path()).err();
+    let error = error.expect("not now");
+    assert!(matches!(error, ControlError::Log(_)), "{error}");
+    disk.mend();
+    drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
+    assert!(!dir.path().join("copy-1.damaged").exists());
+}
+
+#[test]
+fn a_store_opens_though_it_cannot_be_written_anew() {
+    let gold = gold();
+    let (dir, disk, control) = faulty(gold.path());
+    let expected = control.state().clone();
+    let change = Change::ReplicaId(expected.last_replica_id);
+    let filled = control.journal().as_mut().expect("open").fill(&change);
+    filled.expect("long");
+    drop(control);
+    for name in ["copy-1.new", "copy-2.new"] {
+        disk.fail_in(name);
+        let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+        let mut state = control.state().clone();
+        state.generation = expected.generation;
+        assert_eq!(state, expected);
+        disk.mend();
+    }
+    drop(ControlDb::open(dir.path()).expect("opens, and writes it anew"));
+    let control = ControlDb::open(dir.path()).expect("opens");
+    assert!(control.state().generation > expected.generation);
+}
+
+#[test]
+fn nobody_waits_for_a_journal_that_is_written_anew() {
+    let gold = gold();
+    let (_dir, disk, control) = faulty(gold.path());
+    let control = Arc::new(control);
+    control.journal().as_mut().expect("open").pretend_long();
+    disk.hold_in("copy-1.new");
+    let changing = control.clone();
+    let change = std::thread::spawn(move || changing.set_lock(&identity(1), true));
+    disk.wait_until_held();
+    let (sender, receiver) = channel();
+    let reading = control.clone();
+    std::thread::spawn(move || sender.send(reading.is_locked(&identity(1))));
+    let read = receiver.recv_timeout(Duration::from_secs(60));
+    disk.mend();
+    change.join().expect("no panic").expect("changed");
+    assert!(read.expect("nobody waits").expect("read"));
+}

@@ -1,0 +1,288 @@
+//! Tests: what a publish, a reset and a deletion leave behind when they fail; most of all when the control database fails in the
+//! middle of its change, and cannot be read again for some time. And that they take turns only while they load.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::Extension;
+use lightcone_types::{Hash, Identity};
+
+use super::path::DatabasePath;
+use super::query::Query;
+use super::reply::Reply;
+use super::{owner, publish};
+use crate::auth::Caller;
+use crate::client_address::Client;
+use crate::control::faults::{FaultyDisk, Kind};
+use crate::control::{ControlDb, DatabaseRecord, HostType};
+use crate::data_dir::DataDir;
+use crate::database::{commons, Limits};
+use crate::databases::{Databases, ServerWide};
+use crate::fake_engine::SLOW_LOAD;
+use crate::names::NameOrIdentity;
+use crate::publishing::Publisher;
+use crate::server::state_for_tests;
+use crate::state::ServerState;
+
+/// Far more than anything here takes.
+const SOON: Duration = Duration::from_secs(30);
+const OLD: &str = "module old";
+const NEW: &str = "module new";
+
+struct TestServer {
+    state: Arc<ServerState>,
+    /// Under the control database only.
+    disk: Arc<FaultyDisk>,
+    caller: Caller,
+    replicas: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl TestServer {
+    fn new() -> TestServer {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let state = state_for_tests(&dir.path().join("without-engine"));
+        let mut state = Arc::into_inner(state).expect("nobody else has it");
+        let data_dir = DataDir::open(&dir.path().join("data")).expect("opens");
+        let (disk, replicas) = (FaultyDisk::new(), data_dir.replicas());
+        let control = ControlDb::open_on(disk.clone(), &data_dir.control_directory());
+        state.control = Arc::new(control.expect("opens"));
+        state.databases = Databases::new(
+            data_dir,
+            state.control.clone(),
+            false,
+            crate::fake_engine::engines(),
+            Limits::default(),
+            ServerWide {
+                commons: commons(&state.config),
+                loads: Arc::default(),
+                disk: Arc::default(),
+            },
+        );
+        TestServer {
+            caller: state.authority.mint_anonymous().expect("a token"),
+            state: Arc::new(state),
+            disk,
+            replicas,
+            _dir: dir,
+        }
+    }
+
+    async fn publish(&self, identity: Identity, query: &str, program: &'static str) -> Reply {
+        let client = Client {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            is_local: true,
+        };
+        publish::publish(
+            State(self.state.clone()),
+            DatabasePath(NameOrIdentity::Identity(identity)),
+            Query::parse(query),
+            Extension(self.caller.clone()),
+            Extension(client),
+            Body::from(program),
+        )
+        .await
+    }
+
+    async fn delete(&self, identity: Identity) -> Reply {
+        owner::delete(
+            State(self.state.clone()),
+            DatabasePath(NameOrIdentity::Identity(identity)),
+            Extension(self.caller.clone()),
+        )
+        .await
+    }
+
+    /// The program that runs, once the database is opened.
+    async fn program(&self, identity: Identity) -> Option<Hash> {
+        let record = self.state.control.database(&identity).expect("read")?;
+        let running = self.state.databases.get(&record).await.ok()?;
+        Some(running.handle.program_hash())
+    }
+
+    fn replicas(&self) -> usize {
+        std::fs::read_dir(&self.replicas).expect("listed").count()
+    }
+}
+
+fn hash(program: &str) -> Option<Hash> {
+    Some(Hash::keccak256(program.as_bytes()))
+}
+
+const DATABASE: Identity = Identity::from_le_bytes([5; 32]);
+
+/// Writes of the change before, the number of the new replica, in both copies.
+const WRITES_BEFORE: usize = 2;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_keeps_both_replicas_until_it_is_known() {
+    for (write, program) in [(WRITES_BEFORE, OLD), (WRITES_BEFORE + 1, NEW)] {
+        let server = TestServer::new();
+        server.publish(DATABASE, "", OLD).await.expect("created");
+        server.disk.fail(Kind::Write, write, true);
+        let reset = server.publish(DATABASE, "clear=true", NEW).await;
+        let text = format!("{:?}", reset.expect_err("nobody knows"));
+        assert!(text.contains("LC0549"), "{text}");
+        // Neither runs: what the wrong one acknowledged would be lost.
+        assert!(server.state.databases.running(&DATABASE).is_none());
+        assert_eq!(server.program(DATABASE).await, None);
+        assert_eq!(server.replicas(), 2);
+        server.disk.mend();
+        assert_eq!(server.program(DATABASE).await, hash(program));
+        // The other one is an orphan for the next start.
+        assert_eq!(server.replicas(), 2);
+        let reset = server.publish(DATABASE, "clear=true", "module more").await;
+        reset.expect("it works again");
+        assert_eq!(server.program(DATABASE).await, hash("module more"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_whose_first_copy_is_written_is_made() {
+    let server = TestServer::new();
+    server.publish(DATABASE, "", OLD).await.expect("created");
+    server.disk.fail(Kind::Write, WRITES_BEFORE + 1, false);
+    let reset = server.publish(DATABASE, "clear=true", NEW).await;
+    reset.expect("it is on the disk");
+    assert_eq!(server.program(DATABASE).await, hash(NEW));
+    assert_eq!(server.replicas(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_database_is_kept_until_it_is_known() {
+    for (write, is_there) in [(WRITES_BEFORE, false), (WRITES_BEFORE + 1, true)] {
+        let server = TestServer::new();
+        server.disk.fail(Kind::Write, write, true);
+        let created = server.publish(DATABASE, "", OLD).await;
+        created.expect_err("nobody knows");
+        assert_eq!(server.replicas(), 1);
+        server.disk.mend();
+        server.state.control.settle().expect("read again");
+        let expected = is_there.then(|| Hash::keccak256(OLD.as_bytes()));
+        assert_eq!(server.program(DATABASE).await, expected);
+        server.publish(DATABASE, "", NEW).await.expect("published");
+        assert_eq!(server.program(DATABASE).await, hash(NEW));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_stops_the_database_until_it_is_known() {
+    for (write, is_there) in [(0, true), (1, false)] {
+        let server = TestServer::new();
+        server.publish(DATABASE, "", OLD).await.expect("created");
+        server.disk.fail(Kind::Write, write, true);
+        server.delete(DATABASE).await.expect_err("nobody knows");
+        assert!(server.state.databases.running(&DATABASE).is_none());
+        assert_eq!(server.program(DATABASE).await, None);
+        assert_eq!(server.replicas(), 1);
+        server.disk.mend();
+        let expected = is_there.then(|| Hash::keccak256(OLD.as_bytes()));
+        assert_eq!(server.program(DATABASE).await, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_finds_what_nobody_knew_of() {
+    let server = TestServer::new();
+    server.disk.fail(Kind::Write, WRITES_BEFORE + 1, true);
+    let created = server.publish(DATABASE, "", OLD).await;
+    created.expect_err("nobody knows");
+    server.delete(DATABASE).await.expect_err("nobody knows");
+    server.disk.mend();
+    server.delete(DATABASE).await.expect("deleted");
+    assert_eq!(server.program(DATABASE).await, None);
+    assert_eq!(server.replicas(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_there_already_is_left_alone() {
+    let server = TestServer::new();
+    let file = server.replicas.join("1/log");
+    std::fs::create_dir(server.replicas.join("1")).expect("created");
+    std::fs::write(&file, "somebody's").expect("written");
+    let refused = server.publish(DATABASE, "", OLD).await;
+    let text = format!("{:?}", refused.expect_err("the number is taken"));
+    assert!(text.contains("LC0328"), "{text}");
+    assert!(file.exists());
+    let again = server.publish(DATABASE, "", OLD).await;
+    again.expect("with another number");
+    assert_eq!(server.replicas(), 2);
+    // What a failed publish has made itself goes.
+    let refused = server.publish(Identity::ZERO, "", "module fail-init").await;
+    refused.expect_err("init fails");
+    assert_eq!(server.replicas(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_that_waits_for_others_has_no_turn() {
+    let server = Arc::new(TestServer::new());
+    let held = server.state.databases.lock(&DATABASE).await;
+    let publishing = server.clone();
+    let publish = tokio::spawn(async move { publishing.publish(DATABASE, "", OLD).await });
+    until(|| server.replicas() > 0).await;
+    // All that one owner may have.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut turns = Vec::new();
+    for _ in 1..processors.max(2) {
+        let owner = Publisher {
+            owner: server.caller.identity,
+            address: None,
+        };
+        let turn = server.state.publish_turn(owner, 0);
+        let turn = tokio::time::timeout(SOON, turn).await;
+        turns.push(turn.expect("in time").expect("a turn"));
+    }
+    assert!(!publish.is_finished());
+    drop((held, turns));
+    publish.await.expect("no panic").expect("published");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_is_given_up_goes_on() {
+    let server = TestServer::new();
+    let created = server.publish(DATABASE, "", "module slow-load").await;
+    created.expect("created");
+    server.state.databases.suspend(&DATABASE).await;
+    let opened = tokio::time::timeout(SLOW_LOAD / 4, server.program(DATABASE)).await;
+    opened.expect_err("not yet open");
+    until(|| server.state.databases.running(&DATABASE).is_some()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_started_database_that_nobody_takes_ends() {
+    let server = TestServer::new();
+    let record = DatabaseRecord {
+        id: 0,
+        identity: DATABASE,
+        owner: server.caller.identity,
+        host_type: HostType::Wasm,
+        initial_program: Hash::keccak256(OLD.as_bytes()),
+        replica_id: 1,
+    };
+    let program = Arc::from(OLD.as_bytes());
+    let started = server.state.databases.create(&record, program).await;
+    drop(started.expect("created"));
+    server.state.control.insert_database(record).expect("known");
+    // The first attempts may find its log in use, and the next ones wait for a while.
+    let opened = async {
+        while server.program(DATABASE).await.is_none() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let opened = tokio::time::timeout(SOON, opened).await;
+    opened.expect("its log is free");
+}
+
+/// Waits for something that other threads do.
+async fn until(is_so: impl Fn() -> bool) {
+    let so = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(SOON, so).await.expect("in time");
+}

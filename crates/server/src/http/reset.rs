@@ -1,0 +1,135 @@
+//! New data under an old identity: clear and reset (06 §5.5).
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::Extension;
+use lightcone_types::{Hash, Identity};
+
+use super::owner::{require_owner, Action};
+use super::path::DatabasePath;
+use super::publish::{check_replicas, host_type, own_publish_guard, publisher, stopped, success};
+use super::query::Query;
+use super::reply::{Failure, Reply};
+use crate::auth::Caller;
+use crate::client_address::Client;
+use crate::control::{ControlError, DatabaseRecord, HostType};
+use crate::databases::Started;
+use crate::state::ServerState;
+
+/// PUT `/v1/database/:n/reset`; an empty body keeps the program.
+pub(super) async fn reset(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
+    request_body: Body,
+) -> Reply {
+    let record = state.record(&path)?;
+    check_replicas(query.number("num_replicas")?)?;
+    let host_type = host_type(&query)?;
+    require_owner(&record, &caller, Action::Reset)?;
+    own_publish_guard(&state, &caller)?;
+    let upload = state.read_program(request_body).await?;
+    let (host_type, program) = if upload.program.is_empty() {
+        let running = state.databases.get(&record).await?;
+        (record.host_type, running.handle.program())
+    } else {
+        (host_type, upload.program.clone())
+    };
+    let by = (&caller, &client);
+    let identity = reset_database(&state, by, record.identity, host_type, program).await?;
+    Ok(success(path.name(), &identity, "updated"))
+}
+
+/// New data and a new program under the same identity, owner and names (06 §5.5).
+pub(super) async fn reset_database(
+    state: &Arc<ServerState>,
+    (caller, client): (&Caller, &Client),
+    identity: Identity,
+    host_type: HostType,
+    program: Arc<[u8]>,
+) -> Result<Identity, Failure> {
+    resettable(state, caller, &identity)?;
+    let bytes = state.publish_bytes(&program);
+    let turn = state.publish_turn(publisher(caller, client), bytes).await?;
+    let (state, caller) = (state.clone(), caller.clone());
+    let task = tokio::spawn(async move {
+        let old = resettable(&state, &caller, &identity)?;
+        let new = DatabaseRecord {
+            host_type,
+            initial_program: Hash::keccak256(&program),
+            replica_id: state.control(|control| control.next_replica_id()).await?,
+            ..old
+        };
+        // The old database runs untouched, and unlocked, until the new one is complete.
+        let started = state.databases.create(&new, program).await?;
+        drop(turn);
+        replace_replica(&state, &caller, new, started).await?;
+        tracing::info!(database = %identity, "database reset");
+        Ok(identity)
+    });
+    task.await.unwrap_or_else(|_| Err(stopped()))
+}
+
+/// Puts a new replica into the place of the database's old one, whose files go.
+async fn replace_replica(
+    state: &ServerState,
+    caller: &Caller,
+    new: DatabaseRecord,
+    started: Started,
+) -> Result<(), Failure> {
+    let identity = new.identity;
+    let _lock = state.databases.lock(&identity).await;
+    let old = match resettable(state, caller, &identity) {
+        Ok(old) => old,
+        Err(failure) => {
+            state.databases.discard(&new, started).await;
+            return Err(failure);
+        }
+    };
+    // The id is that of the database as it is now: somebody may have deleted it and created it again.
+    let new = DatabaseRecord { id: old.id, ..new };
+    let stored = new.clone();
+    let stored = state.change_control(move |control| control.reset_database(&stored));
+    if let Err(error) = stored.await {
+        if error.is_unknown() {
+            state.databases.suspend(&identity).await;
+        }
+        state.databases.give_up(&new, started, &error).await;
+        return Err(match error {
+            ControlError::Locked(_) => locked(),
+            error => error.into(),
+        });
+    }
+    state.databases.remove(&old).await;
+    state.databases.insert(started);
+    Ok(())
+}
+
+fn locked() -> Failure {
+    Failure::text(
+        StatusCode::FORBIDDEN,
+        "Database is locked and cannot be reset with --delete-data. Run `spacetime unlock` first.",
+    )
+}
+
+/// The record of a database that the caller may reset.
+fn resettable(
+    state: &ServerState,
+    caller: &Caller,
+    identity: &Identity,
+) -> Result<DatabaseRecord, Failure> {
+    let record = state
+        .control
+        .database(identity)?
+        .ok_or_else(Failure::no_such_database)?;
+    require_owner(&record, caller, Action::Reset)?;
+    if state.control.is_locked(identity)? {
+        return Err(locked());
+    }
+    Ok(record)
+}
