@@ -411,6 +411,25 @@ fn pieces() {
     assert_eq!(some.to_vec(), [&[0][..], &schedule].concat());
 }
 
+/// What views answer: the header, and behind it the rows of `person` where it announces them.
+#[test]
+fn view_results() {
+    sections_are("03-view-results.json", &["note", "results"]);
+    each("03-view-results.json", "results", |entry| {
+        let Some(rows) = entry.0["value"]["RowData"].as_array() else {
+            return view_header(entry);
+        };
+        let mut bytes = ViewResultHeader::RowData.to_vec();
+        (rows.len() as u32).encode(&mut bytes);
+        for row in rows {
+            row["id"].as_u64().unwrap().encode(&mut bytes);
+            row["name"].as_str().unwrap().encode(&mut bytes);
+            (row["age"].as_u64().unwrap() as u8).encode(&mut bytes);
+        }
+        assert_eq!(bytes, entry.hex());
+    });
+}
+
 fn refused_version_8(definition: &[u8]) {
     let error = ModuleDef::from_bsatn(definition).unwrap_err();
     assert!(

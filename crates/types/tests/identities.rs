@@ -99,6 +99,30 @@ fn connection_ids() {
     assert!(!ConnectionId::from_random(0).is_zero());
 }
 
+/// The words in which identities reach a module, the least significant one first.
+#[test]
+fn words_of_a_call() {
+    let file = file("03-identity-split.json");
+    let words = |entry: &Entry| -> Vec<u64> {
+        let words = entry.texts("words").into_iter();
+        words
+            .map(|word| u64::from_str_radix(word, 16).expect(word))
+            .collect()
+    };
+    let entry = Entry(file["identity"].clone());
+    let identity = Identity::from_hex(entry.text("text")).unwrap();
+    assert_eq!(identity.to_vec(), entry.hex());
+    assert_eq!(identity.to_words().to_vec(), words(&entry));
+    let entry = Entry(file["connection_id"].clone());
+    let id = ConnectionId::from_hex(entry.text("text")).unwrap();
+    assert_eq!(id.to_vec(), entry.hex());
+    assert_eq!(id.to_words().to_vec(), words(&entry));
+    sections_are(
+        "03-identity-split.json",
+        &["note", "identity", "connection_id"],
+    );
+}
+
 #[test]
 fn plain_json_forms() {
     let alice = Identity::from_claims("localhost", "alice");
