@@ -1,27 +1,31 @@
 #!/usr/bin/env python3
-"""Checks docs/compat.md and docs/limits.md against what they speak of.
+"""Checks the documents against what they speak of.
 
 compat.md
-  - every section of the interface chapters whose heading says MUST (or SHOULD) has a row in the table of its chapter
-    (only where the chapters are at hand: ../shared/spec, or the directory in LIGHTCONE_SPEC_DIR);
+  - every section of the interface chapters whose heading says MUST (or SHOULD) has a row in the table of its chapter;
   - every row has a known state, and a row that does not work says which error code or what is missing;
   - every file that is named exists, every test named `file.rs::test` is in that file, every error code has its page.
 limits.md
   - every key of [limits] and [websocket] in config.default.toml is listed with its default;
   - every constant that is named `NAME` in a row that names a source file is in that file.
 
+architecture.md
+  - every file that is named exists.
+every page
+  - relative links lead to files and headings that exist.
+
 Prints what is wrong, one line each, and exits with 1; exits with 0 if all is well.
 """
 
-import os
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SPEC = Path(os.environ.get("LIGHTCONE_SPEC_DIR", ROOT.parent / "shared" / "spec"))
+INTERFACE = ROOT / "docs" / "interface"
 COMPAT = ROOT / "docs" / "compat.md"
 LIMITS = ROOT / "docs" / "limits.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CONFIG = ROOT / "crates" / "server" / "src" / "config.default.toml"
 
 STATES = {"works", "partly", "not yet"}
@@ -102,10 +106,10 @@ def check_rows():
 
 
 def check_chapters(listed):
-    if not SPEC.is_dir():
-        print(f"check-compat: no chapters at {SPEC}, so their sections are not compared", file=sys.stderr)
-        return
-    for path in sorted(SPEC.glob("0[1-9]-*.md")):
+    chapters = sorted(INTERFACE.glob("0[1-9]-*.md"))
+    if len(chapters) != 9:
+        problems.append(f"docs/interface: {len(chapters)} chapters in place of 9")
+    for path in chapters:
         chapter = path.name[:2]
         in_code = False
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -141,11 +145,49 @@ def check_limits():
                     wrong(LIMITS, number, f"no constant {name} in the file that the row names")
 
 
+def anchors_of(path):
+    """The anchors that headings get: lower case, without punctuation, spaces as hyphens; repeated ones are numbered."""
+    anchors, in_code = set(), False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            in_code = not in_code
+        if in_code or not re.match(r"#+ ", line):
+            continue
+        anchor = re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
+        numbered, count = anchor, 0
+        while numbered in anchors:
+            count += 1
+            numbered = f"{anchor}-{count}"
+        anchors.add(numbered)
+    return anchors
+
+
+def check_links(document):
+    """Relative links lead to files that exist, and to headings that they have."""
+    in_code = False
+    for number, line in lines_of(document):
+        if line.startswith("```"):
+            in_code = not in_code
+        text = "" if in_code else re.sub(r"`[^`]*`", "", line)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            path = (document.parent / file).resolve() if file else document
+            if not path.exists():
+                wrong(document, number, f"the link leads to {target}, which does not exist")
+            elif anchor and path.suffix == ".md" and anchor not in anchors_of(path):
+                wrong(document, number, f"{file or 'this page'} has no heading with the anchor {anchor}")
+
+
 def main():
     check_chapters(check_rows())
     check_references(COMPAT)
     check_references(LIMITS)
+    check_references(ARCHITECTURE)
     check_limits()
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        check_links(document)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

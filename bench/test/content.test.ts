@@ -10,11 +10,19 @@ import { ulid } from "../src/workloads/content/ulid";
 import { changeOf, contentOf, runTest } from "../src/workloads/content/workload";
 import type { Operation, Outcome } from "../src/workloads/workload";
 import { testContext, withEnvironment } from "./support/preparation";
+import { tested, vectors } from "./support/vectors";
+
+interface UlidVectors {
+  ulids: { milliseconds: number; random_hex: string; text: string }[];
+}
+
+const { ulids } = vectors<UlidVectors>("09-workloads.json");
 
 describe("ids", () => {
   it("are ULIDs", () => {
-    expect(ulid(1_700_000_000_000, new Uint8Array(10))).toBe("01HF7YAT000000000000000000");
-    expect(ulid(1_700_000_000_000, new Uint8Array(10).fill(255))).toBe("01HF7YAT00ZZZZZZZZZZZZZZZZ");
+    for (const { milliseconds, random_hex, text } of tested(ulids)) {
+      expect(ulid(milliseconds, Uint8Array.from(Buffer.from(random_hex, "hex")))).toBe(text);
+    }
     expect(ulid(1_700_000_000_000, Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 33))).toBe(
       "01HF7YAT000000000000000011",
     );

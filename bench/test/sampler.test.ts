@@ -7,8 +7,59 @@ import { LatencyHistogram } from "../src/core/histogram";
 import { makePairs, type Pairs, startOfWorker } from "../src/core/pairs";
 import { mulberry32, transferSeed } from "../src/core/random";
 import { zipfCdf } from "../src/core/zipf";
+import { rng32 } from "../src/workloads/random";
+import { decimalsOf, tested, vectors } from "./support/vectors";
 
-const accounts = 100_000;
+interface RandomVectors {
+  mulberry32: { name: string; seed: number; draws: number[] }[];
+  mulberry32_states: { first_different_draw: number };
+}
+
+interface SamplerVectors {
+  accounts: number;
+  distributions: {
+    alpha: number;
+    harmonic?: number;
+    cdf_0?: number;
+    cdf_9?: number;
+    cdf_99?: number;
+    share_rank_0: number;
+    share_top_10: number;
+    share_top_100: number;
+  }[];
+  collision_rates: { alpha: number; in_flight: number; rate: number }[];
+  rejection_sampler_of_the_reference: { accounts: number; alpha: number; rank: number; exact: number }[];
+}
+
+type Pair = [from: number, to: number];
+
+interface PairVectors {
+  accounts: number;
+  first_ten: { alpha: number; pairs: Pair[] }[];
+  first_million: { alpha: number; sha256: string }[];
+  all_ten_million: { alpha: number; state: "double" | "wrapped"; sha256: string; last: Pair }[];
+  at: { alpha: number; index: number; pair: Pair }[];
+  worker_starts: { worker: number; workers: number; pairs: number; index: number }[];
+}
+
+interface HistogramVectors {
+  single_values: { value: number; p50: number }[];
+  histograms: {
+    name: string;
+    values: { from?: number; to?: number; ten_times_squares_to?: number };
+    p50: number;
+    p95: number;
+    p99: number;
+    p99_9?: number;
+  }[];
+}
+
+const randomVectors = vectors<RandomVectors>("09-random.json");
+const samplerVectors = vectors<SamplerVectors>("09-sampler.json");
+const pairVectors = vectors<PairVectors>("09-pairs.json");
+const histogramVectors = vectors<HistogramVectors>("09-statistics.json");
+
+const { accounts } = pairVectors;
 
 const draws = (seed: number, count: number) => {
   const random = mulberry32(seed);
@@ -24,81 +75,109 @@ const hash = (pairs: Pairs, count: number) => {
   return createHash("sha256").update(both).digest("hex");
 };
 
-const text = (pairs: Pairs, index: number) => `${pairs.from[index]}>${pairs.to[index]}`;
+const pairAt = (pairs: Pairs, index: number): Pair => [pairs.from[index]!, pairs.to[index]!];
 
 describe("random source", () => {
-  it("draws the numbers of the chapter", () => {
-    expect(draws(transferSeed, 8)).toEqual([
-      455919406, 4042750857, 4036713555, 1004527575, 3885174651, 3342903291, 1200158424, 1464636653,
-    ]);
-    expect(draws(1, 4)).toEqual([2693262067, 11749833, 2265367787, 4213581821]);
+  it.each(tested(randomVectors.mulberry32))(
+    "draws the numbers of the chapter: $name",
+    ({ seed, draws: expected }) => {
+      expect(draws(seed, expected.length)).toEqual(expected);
+    },
+  );
+
+  it("leaves a source with a wrapped state where the chapter says", () => {
+    const double = mulberry32(transferSeed);
+    const wrapped = rng32(transferSeed);
+    let draw = 1;
+    while (double() === wrapped.unit()) draw++;
+    expect(draw).toBe(randomVectors.mulberry32_states.first_different_draw);
   });
 });
 
-describe("Zipf distribution", () => {
-  it.each([
-    [0.5, 0.0015847941946957927, 0.007957248322378789, 0.02946069622321263],
-    [0.99, 0.07825743810383679, 0.2313374010015965, 0.4143393926080019],
-    [1, 0.08271198621246906, 0.2422607818389818, 0.42905829771788023],
-    [1.5, 0.38372237274836374, 0.765655253657974, 0.9258737742976597],
-    [2, 0.6079307976116269, 0.9421515329208365, 0.9939570665215706],
-  ])("has the shares of the chapter at alpha %d", (alpha, first, ten, hundred) => {
-    const cdf = zipfCdf(accounts, alpha);
-    expect([cdf[0], cdf[9], cdf[99]]).toEqual([first, ten, hundred]);
-    expect(cdf[accounts - 1]).toBe(1);
-  });
+/** The share of the endpoints that is on the accounts of the lowest ranks. */
+const shareOf = (pairs: Pairs, ranks: number) => {
+  let hits = 0;
+  for (let i = 0; i < pairs.length; i++) {
+    if (pairs.from[i]! < ranks) hits++;
+    if (pairs.to[i]! < ranks) hits++;
+  }
+  return hits / (2 * pairs.length);
+};
 
-  it("stays exact beyond 100,000 accounts", () => {
-    expect(zipfCdf(200_000, 1.5)[0]).toBeCloseTo(0.3834, 4);
-  });
+const expectRounded = (value: number, expected: number) =>
+  expect(Math.abs(value - expected)).toBeLessThanOrEqual(0.5001 * 10 ** -decimalsOf(expected));
+
+describe("Zipf distribution", () => {
+  it.each(tested(samplerVectors.distributions))(
+    "has the figures of the chapter at alpha $alpha",
+    (expected) => {
+      const { alpha } = expected;
+      if (alpha > 0) {
+        const cdf = zipfCdf(samplerVectors.accounts, alpha);
+        expect([cdf[0], cdf[9], cdf[99]]).toEqual([expected.cdf_0, expected.cdf_9, expected.cdf_99]);
+        expect(cdf[samplerVectors.accounts - 1]).toBe(1);
+        expect(1 / cdf[0]!).toBeCloseTo(expected.harmonic!, 9);
+      }
+      const pairs = makePairs(1_000_000, samplerVectors.accounts, alpha);
+      expectRounded(shareOf(pairs, 1), expected.share_rank_0);
+      expectRounded(shareOf(pairs, 10), expected.share_top_10);
+      expectRounded(shareOf(pairs, 100), expected.share_top_100);
+    },
+  );
+
+  // The reference draws with the wrong frequencies there; this suite does not.
+  it.each(tested(samplerVectors.rejection_sampler_of_the_reference))(
+    "stays exact with $accounts accounts, alpha $alpha, rank $rank",
+    ({ accounts, alpha, rank, exact }) => {
+      const cdf = zipfCdf(accounts, alpha);
+      expectRounded(cdf[rank]! - (rank === 0 ? 0 : cdf[rank - 1]!), exact);
+    },
+  );
 });
 
 describe("pairs", () => {
-  it.each([
-    [
-      0,
-      "10615>94127 93987>23388 90458>77833 27943>34101 19990>35710 36982>65305 61231>84748 26289>30683 43257>18641 27501>36868",
-    ],
-    [
-      0.5,
-      "1170>88625 88361>5552 81867>60659 7901>11732 4070>12858 13784>42752 37601>71882 7000>9512 18825>3544 7654>13699",
-    ],
-    [1, "1>49165 48336>8 31551>6855 15>34 5>41 48>1507 920>15818 12>22 104>4 15>47"],
-    [1.5, "0>157 150>0 61>11 0>4 3>24 0>1 0>2 3>35 73>10 0>1"],
-    [2, "0>9 9>0 5>2 0>1 1>3 0>4 6>2 0>1 0>1 0>1"],
-  ])("begins as in the chapter at alpha %d", (alpha, expected) => {
-    const pairs = makePairs(10, accounts, alpha);
-    expect(Array.from({ length: 10 }, (_, i) => text(pairs, i)).join(" ")).toBe(expected);
-  });
+  it.each(tested(pairVectors.first_ten))(
+    "begins as in the chapter at alpha $alpha",
+    ({ alpha, pairs: expected }) => {
+      const pairs = makePairs(expected.length, accounts, alpha);
+      expect(expected.map((_, index) => pairAt(pairs, index))).toEqual(expected);
+    },
+  );
 
-  it.each([
-    [0, "a8bbc9a7030d852810fbfafeb98b561855bf80dd329d81309726d6df3056b203", "35907>48131"],
-    [0.5, "d902cf41dc210f944729fce2b7b8283d6245ce93e7d008237df3d8fc3befd343", undefined],
-    [1, "94e2adf759bd437e62c8aa1c807b1e10f4cbd7d6ac84e6da949968961aaed059", undefined],
-    [1.5, "1911e612d5976ad9bcf0545021bea21ac0228829af85de6e73d0a6618fa01499", "1>33"],
-  ])("is the sequence of the chapter over 1,000,000 at alpha %d", (alpha, sha256, secondWorker) => {
-    const pairs = makePairs(1_000_000, accounts, alpha);
-    expect(hash(pairs, 1_000_000)).toBe(sha256);
-    if (secondWorker) expect(text(pairs, 156_250)).toBe(secondWorker);
-  });
+  it.each(tested(pairVectors.first_million))(
+    "is the sequence of the chapter over 1,000,000 at alpha $alpha",
+    ({ alpha, sha256 }) => {
+      expect(hash(makePairs(1_000_000, accounts, alpha), 1_000_000)).toBe(sha256);
+    },
+  );
 
-  it.each([
-    [0, "54223fb50e369f9a7f36425ae5bc975c682b8fc813019b82c814afaec534f892", "47253>15353"],
-    [1.5, "c6959da74ee25161e06e9afc6f67854102cb8e31d551ec40fd843a59da9eb060", "4>0"],
-  ])("does not wrap its state: all 10,000,000 at alpha %d", (alpha, sha256, final) => {
-    const pairs = makePairs(10_000_000, accounts, alpha);
-    expect(hash(pairs, 10_000_000)).toBe(sha256);
-    expect(text(pairs, 9_999_999)).toBe(final);
-  });
+  it.each(tested(pairVectors.at))(
+    "has the pair of the chapter at alpha $alpha, $index",
+    ({ alpha, index, pair }) => {
+      expect(pairAt(makePairs(index + 1, accounts, alpha), index)).toEqual(pair);
+    },
+  );
+
+  it.each(tested(pairVectors.all_ten_million))(
+    "is the sequence of the chapter over 10,000,000 at alpha $alpha, with a $state state",
+    ({ alpha, state, sha256, last }) => {
+      const random = state === "double" ? undefined : rng32(transferSeed).unit;
+      const pairs = makePairs(10_000_000, accounts, alpha, random);
+      expect(hash(pairs, 10_000_000)).toBe(sha256);
+      expect(pairAt(pairs, 9_999_999)).toEqual(last);
+    },
+  );
 
   it("gives each worker a start of its own", () => {
-    expect(startOfWorker(1, 64, 10_000_000)).toBe(156_250);
+    for (const { worker, workers, pairs, index } of tested(pairVectors.worker_starts)) {
+      expect(startOfWorker(worker, workers, pairs)).toBe(index);
+    }
     expect(startOfWorker(3, 64, 10)).toBe(3);
     expect(startOfWorker(12, 64, 10)).toBe(2);
   });
 
   it("gives up after 32 redraws where there is nothing else to draw", () => {
-    expect(text(makePairs(1, 1, 1.5), 0)).toBe("0>0");
+    expect(pairAt(makePairs(1, 1, 1.5), 0)).toEqual([0, 0]);
   });
 });
 
@@ -109,27 +188,21 @@ describe("histogram", () => {
     return Math.round(histogram.percentile(50) * 1000);
   };
 
-  it.each([
-    [1, 1],
-    [999, 999],
-    [2047, 2047],
-    [2048, 2049],
-    [4096, 4099],
-    [7390, 7391],
-    [12345, 12351],
-    [100000, 100031],
-    [1234567, 1234943],
-  ])("answers the highest value of the bucket of %d", (value, expected) => {
+  it.each(tested(histogramVectors.single_values))("answers $p50 for $value", ({ value, p50: expected }) => {
     expect(p50(value)).toBe(expected);
   });
 
-  it("has the percentiles of the chapter", () => {
-    const linear = new LatencyHistogram();
-    for (let value = 1; value <= 10_000; value++) linear.recordMicroseconds(value);
-    expect([50, 95, 99, 99.9].map((p) => linear.percentile(p))).toEqual([5.003, 9.503, 9.903, 9.991]);
-    const square = new LatencyHistogram();
-    for (let i = 1; i <= 100; i++) square.recordMicroseconds(10 * i * i);
-    expect([50, 95, 99].map((p) => square.percentile(p))).toEqual([25.007, 90.303, 98.047]);
+  it.each(tested(histogramVectors.histograms))("has the percentiles of the chapter: $name", (expected) => {
+    const { from, to, ten_times_squares_to } = expected.values;
+    const histogram = new LatencyHistogram();
+    if (ten_times_squares_to) {
+      for (let i = 1; i <= ten_times_squares_to; i++) histogram.recordMicroseconds(10 * i * i);
+    } else {
+      for (let value = from!; value <= to!; value++) histogram.recordMicroseconds(value);
+    }
+    const microseconds = (p: number) => Math.round(histogram.percentile(p) * 1000);
+    expect([50, 95, 99].map(microseconds)).toEqual([expected.p50, expected.p95, expected.p99]);
+    if (expected.p99_9) expect(microseconds(99.9)).toBe(expected.p99_9);
   });
 
   it("is 0 where nothing was recorded, adds others, and keeps an exact mean", () => {
@@ -158,22 +231,21 @@ describe("collisions", () => {
     expect([tracker.ops, tracker.collisions, tracker.rate]).toEqual([5, 1, 0.2]);
   });
 
-  it.each([
-    [1.5, 64, 0.799],
-    [1.5, 2560, 0.943],
-    [1, 64, 0.286],
-    [0, 2560, 0.05],
-  ])("has the rate of the chapter at alpha %d with %d in flight", (alpha, inFlight, expected) => {
-    const pairs = makePairs(300_000, accounts, alpha);
-    const tracker = new CollisionTracker(accounts);
-    for (let i = 0; i < pairs.length; i++) {
-      if (i >= inFlight) {
-        tracker.end(pairs.from[i - inFlight]!);
-        tracker.end(pairs.to[i - inFlight]!);
+  it.each(tested(samplerVectors.collision_rates))(
+    "has the rate of the chapter at alpha $alpha with $in_flight in flight",
+    ({ alpha, in_flight, rate }) => {
+      const pairs = makePairs(1_000_000, samplerVectors.accounts, alpha);
+      const tracker = new CollisionTracker(samplerVectors.accounts);
+      for (let i = 0; i < pairs.length; i++) {
+        if (i >= in_flight) {
+          tracker.end(pairs.from[i - in_flight]!);
+          tracker.end(pairs.to[i - in_flight]!);
+        }
+        tracker.begin(pairs.from[i]!);
+        tracker.begin(pairs.to[i]!);
       }
-      tracker.begin(pairs.from[i]!);
-      tracker.begin(pairs.to[i]!);
-    }
-    expect(tracker.rate).toBeCloseTo(expected, 2);
-  });
+      // The part of the sequence that is drawn decides on the last digit.
+      expect(Math.abs(tracker.rate - rate)).toBeLessThan(10 ** -decimalsOf(rate));
+    },
+  );
 });

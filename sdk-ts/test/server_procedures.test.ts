@@ -1,28 +1,13 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Datastore } from "./support/datastore";
 import { hex, Module, type Sdk } from "./support/host";
+import { type ModuleVector, vectors } from "./support/replay";
 
-const SOURCE = `
-import { schema, t, table, SenderError, SyncResponse, Router } from "spacetimedb/server";
-const s = schema({ person: table({}, { id: t.u64().primaryKey().autoInc(), name: t.string() }) });
-export const ask = s.procedure({ n: t.u32() }, t.string(), (ctx, { n }) => {
-  const answer = ctx.http.fetch("http://example.test/a?b=1", { method: "post", headers: { "X-A": "b" }, body: "hi" });
-  const count = ctx.withTx((tx) => { tx.db.person.insert({ id: 0n, name: "x" }); return tx.db.person.count(); });
-  return n + ":" + answer.status + ":" + answer.text() + ":" + count;
-});
-export const nothing = s.procedure(t.unit(), () => ({}));
-export const twice = s.procedure(t.unit(), (ctx) => { ctx.withTx((tx) => console.log("body", tx.timestamp.microsSinceUnixEpoch)); return {}; });
-export const who = s.procedure({ n: t.u32() }, t.string(), (ctx, { n }) => {
-  const of = ({ sender, connectionId, timestamp }) => [sender.toHexString(), connectionId?.toHexString(), timestamp.microsSinceUnixEpoch].join();
-  const inside = ctx.withTx((tx) => of(tx) + tx.senderAuth.isInternal);
-  const ids = new Set([ctx.newUuidV7(), ctx.newUuidV7(), ctx.withTx((tx) => tx.newUuidV7())].map(String));
-  return [of(ctx), inside, ids.size, "x".repeat(n)].join(" ");
-});
-export const inner = s.procedure(t.unit(), (ctx) => { ctx.withTx(() => { throw new SenderError("inner"); }); return {}; });
-export const hello = s.httpHandler((ctx, request) =>
-  new SyncResponse(request.headers.get("host") + " " + request.method + " " + request.url + " " + request.text(), { status: 201, headers: { "X-R": "1" } }));
-export const routes = s.httpRouter(new Router().get("/hello", hello));
-export default s;`;
+/** The module of 04 §13.3; server_vectors.test.ts replays the calls of the file. */
+const procedures = vectors<{ modules: ModuleVector[] }>("04-calls.json").modules.find(
+  ({ name }) => name === "procedures",
+)!;
+const SOURCE = procedures.source.join("\n");
 
 /** Procedure numbers: exports in alphabetical order. */
 const ASK = 0;

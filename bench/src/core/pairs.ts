@@ -12,8 +12,13 @@ export interface Pairs {
 /** How often the second account is drawn again when it equals the first. */
 const redrawsMax = 32;
 
-export function makePairs(count: number, accounts: number, alpha: number): Pairs {
-  const pick = zipfSampler(accounts, alpha, mulberry32(transferSeed));
+export function makePairs(
+  count: number,
+  accounts: number,
+  alpha: number,
+  random = mulberry32(transferSeed),
+): Pairs {
+  const pick = zipfSampler(accounts, alpha, random);
   const from = new Uint32Array(count);
   const to = new Uint32Array(count);
   for (let i = 0; i < count; i++) {

@@ -123,48 +123,103 @@ impl Decode for HttpVersion {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
     use crate::fuzzing::fuzz_http;
 
     fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u8> = hex
-            .bytes()
-            .filter(|digit| !digit.is_ascii_whitespace())
-            .collect();
-        let pair = |pair: &[u8]| {
-            u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).expect("hexadecimal")
-        };
-        digits.chunks(2).map(pair).collect()
+        let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
+        (0..hex.len()).step_by(2).map(pair).collect()
     }
 
-    /// The vectors of 04 §13.3.
-    #[test]
-    fn vectors() {
-        let header = |name: &str, value: &[u8]| HttpHeader {
-            name: name.to_owned(),
-            value: value.to_vec(),
+    fn vectors(name: &str, section: &str) -> Vec<Value> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface/vectors/");
+        let text = std::fs::read_to_string(format!("{folder}{name}")).expect(name);
+        let file: Value = serde_json::from_str(&text).expect(name);
+        file[section].as_array().expect(section).clone()
+    }
+
+    fn text(value: &Value) -> String {
+        value.as_str().expect("a text").to_owned()
+    }
+
+    fn headers(value: &Value) -> Vec<HttpHeader> {
+        let header = |pair: &Value| HttpHeader {
+            name: text(&pair[0]),
+            value: text(&pair[1]).into_bytes(),
         };
-        let request = HttpRequest {
+        let headers = value["headers"].as_array().expect("headers");
+        headers.iter().map(header).collect()
+    }
+
+    fn method(value: &Value) -> HttpMethod {
+        match (value.as_str(), &value["Extension"]) {
+            (Some("Get"), _) => HttpMethod::Get,
+            (Some("Post"), _) => HttpMethod::Post,
+            (None, Value::String(name)) => HttpMethod::Extension(name.clone()),
+            unknown => panic!("no test knows {unknown:?}"),
+        }
+    }
+
+    fn version(value: &Value) -> HttpVersion {
+        assert_eq!(value["version"], "Http11");
+        HttpVersion::Http11
+    }
+
+    fn request(value: &Value) -> HttpRequest {
+        HttpRequest {
+            method: method(&value["method"]),
+            headers: headers(value),
+            timeout: value["timeout_micros"].as_i64().map(TimeDuration),
+            uri: text(&value["uri"]),
+            version: version(value),
+        }
+    }
+
+    fn response(value: &Value) -> HttpResponse {
+        HttpResponse {
+            headers: headers(value),
+            version: version(value),
+            code: value["code"].as_u64().expect("a code") as u16,
+        }
+    }
+
+    fn check<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T, entry: &Value) {
+        let (name, bytes) = (&entry["name"], bytes(&text(&entry["hex"])));
+        assert_eq!(value.to_vec(), bytes, "{name}");
+        assert_eq!(T::from_slice(&bytes), Ok(value), "{name}");
+    }
+
+    /// The vectors of 03 §16.5, of which those of 04 §13.3 are part.
+    #[test]
+    fn vectors_of_the_chapter() {
+        let entries = vectors("03-http-types.json", "vectors");
+        assert!(!entries.is_empty());
+        for entry in &entries {
+            let value = &entry["value"];
+            match entry["type"].as_str() {
+                Some("HttpRequest") => check(request(value), entry),
+                Some("HttpResponse") => check(response(value), entry),
+                Some("String") => check(text(value), entry),
+                unknown => panic!("no test reads {unknown:?}"),
+            }
+        }
+        let handled = HttpRequest {
             method: HttpMethod::Get,
-            headers: vec![header("host", b"h")],
+            headers: vec![HttpHeader {
+                name: "host".into(),
+                value: b"h".into(),
+            }],
             timeout: None,
             uri: "http://h/v1/x/y?q=1z".to_owned(),
             version: HttpVersion::Http11,
         };
-        let vector = bytes(
-            "00 01000000 04000000686f7374 0100000068 01 14000000687474703a2f2f682f76312f782f793f713d317a 02",
-        );
-        assert_eq!(request.to_vec(), vector);
-        assert_eq!(HttpRequest::from_slice(&vector).unwrap(), request);
-        let response = HttpResponse {
-            headers: vec![header("x-r", b"1")],
-            version: HttpVersion::Http11,
-            code: 201,
-        };
-        let vector = bytes("01000000 03000000782d72 0100000031 02 c900");
-        assert_eq!(response.to_vec(), vector);
-        assert_eq!(HttpResponse::from_slice(&vector).unwrap(), response);
+        let calls = vectors("04-calls.json", "calls");
+        let call = calls.iter().find(|call| call["name"] == "13.3 handler");
+        let request = bytes(&text(&call.expect("the call")["args"][2]["bytes"]));
+        assert_eq!(handled.to_vec(), request);
+        assert_eq!(HttpRequest::from_slice(&request), Ok(handled));
     }
 
     #[test]

@@ -140,79 +140,59 @@ pub fn draw(accounts: u32, alpha: f64, count: usize) -> Result<Vec<(u32, u32)>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use sha2::{Digest, Sha256};
+
+    /// A section of a file of docs/interface/vectors.
+    fn vectors(name: &str, section: &str) -> Vec<Value> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface/vectors/");
+        let text = std::fs::read_to_string(format!("{folder}{name}")).expect(name);
+        let file: Value = serde_json::from_str(&text).expect(name);
+        let entries = file[section].as_array().expect(section).clone();
+        assert!(!entries.is_empty(), "{name}, {section} has entries");
+        entries
+    }
+
+    fn alpha(entry: &Value) -> f64 {
+        entry["alpha"].as_f64().expect("alpha")
+    }
+
+    fn pair(pair: &Value) -> (u32, u32) {
+        let account = |at: usize| pair[at].as_u64().expect("an account") as u32;
+        (account(0), account(1))
+    }
 
     #[test]
     fn generator() {
-        let draws = |seed, count| {
-            let mut random = Mulberry32::new(seed);
-            (0..count).map(|_| random.next_u32()).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            draws(SEED, 8),
-            [
-                455_919_406,
-                4_042_750_857,
-                4_036_713_555,
-                1_004_527_575,
-                3_885_174_651,
-                3_342_903_291,
-                1_200_158_424,
-                1_464_636_653
-            ]
-        );
-        assert_eq!(
-            draws(1, 4),
-            [2_693_262_067, 11_749_833, 2_265_367_787, 4_213_581_821]
-        );
-    }
-
-    fn first_pairs(alpha: f64) -> String {
-        let pairs = draw(100_000, alpha, 10).unwrap();
-        let texts: Vec<_> = pairs.iter().map(|(a, b)| format!("{a}>{b}")).collect();
-        texts.join(" ")
+        for entry in vectors("09-random.json", "mulberry32") {
+            let mut random = Mulberry32::new(entry["seed"].as_u64().expect("a seed") as u32);
+            for draw in entry["draws"].as_array().expect("draws") {
+                assert_eq!(Some(u64::from(random.next_u32())), draw.as_u64(), "{entry}");
+            }
+        }
+        assert_eq!(vectors("09-random.json", "mulberry32")[0]["seed"], SEED);
     }
 
     #[test]
     fn first_ten_pairs() {
-        for (alpha, expected) in [
-            (0.0, "10615>94127 93987>23388 90458>77833 27943>34101 19990>35710 36982>65305 61231>84748 26289>30683 43257>18641 27501>36868"),
-            (0.5, "1170>88625 88361>5552 81867>60659 7901>11732 4070>12858 13784>42752 37601>71882 7000>9512 18825>3544 7654>13699"),
-            (1.0, "1>49165 48336>8 31551>6855 15>34 5>41 48>1507 920>15818 12>22 104>4 15>47"),
-            (1.5, "0>157 150>0 61>11 0>4 3>24 0>1 0>2 3>35 73>10 0>1"),
-            (2.0, "0>9 9>0 5>2 0>1 1>3 0>4 6>2 0>1 0>1 0>1"),
-        ] {
-            assert_eq!(first_pairs(alpha), expected, "alpha {alpha}");
+        for entry in vectors("09-pairs.json", "first_ten") {
+            let pairs = entry["pairs"].as_array().expect("pairs");
+            let expected: Vec<_> = pairs.iter().map(pair).collect();
+            let drawn = draw(100_000, alpha(&entry), expected.len()).unwrap();
+            assert_eq!(drawn, expected, "alpha {}", alpha(&entry));
         }
     }
 
     #[test]
     fn million_pairs() {
-        for (alpha, expected) in [
-            (
-                0.0,
-                "a8bbc9a7030d852810fbfafeb98b561855bf80dd329d81309726d6df3056b203",
-            ),
-            (
-                0.5,
-                "d902cf41dc210f944729fce2b7b8283d6245ce93e7d008237df3d8fc3befd343",
-            ),
-            (
-                1.0,
-                "94e2adf759bd437e62c8aa1c807b1e10f4cbd7d6ac84e6da949968961aaed059",
-            ),
-            (
-                1.5,
-                "1911e612d5976ad9bcf0545021bea21ac0228829af85de6e73d0a6618fa01499",
-            ),
-        ] {
+        for entry in vectors("09-pairs.json", "first_million") {
             let mut hash = Sha256::new();
-            for (from, to) in draw(100_000, alpha, 1_000_000).unwrap() {
+            for (from, to) in draw(100_000, alpha(&entry), 1_000_000).unwrap() {
                 hash.update(from.to_le_bytes());
                 hash.update(to.to_le_bytes());
             }
             let hex: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-            assert_eq!(hex, expected, "alpha {alpha}");
+            assert_eq!(hex, entry["sha256"], "alpha {}", alpha(&entry));
         }
     }
 

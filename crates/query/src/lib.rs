@@ -22,6 +22,11 @@ mod render;
 mod scalar;
 mod words;
 
+/// The vectors that tests read, inside of the crate too.
+#[cfg(test)]
+#[path = "../tests/interface/mod.rs"]
+mod interface;
+
 pub use error::{SqlError, QUERY_BYTES_MAX};
 pub use plan::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,

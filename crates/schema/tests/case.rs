@@ -1,45 +1,20 @@
 //! Case conversion: the table of 02 §8.2, and agreement with the crate version that defines it.
 
+mod interface;
+
 use convert_case::{Case, Casing};
 use lightcone_schema::case::{to_camel, to_pascal, to_snake};
 use proptest::prelude::*;
 
 #[test]
 fn table() {
-    let rows = [
-        ("countFresh", "count_fresh", "countFresh", "CountFresh"),
-        ("player2", "player_2", "player2", "Player2"),
-        ("u8", "u_8", "u8", "U8"),
-        ("playerV2", "player_v_2", "playerV2", "PlayerV2"),
-        ("pos_1x", "pos_1_x", "pos1X", "Pos1X"),
-        (
-            "XMLHttpRequest",
-            "xml_http_request",
-            "xmlHttpRequest",
-            "XmlHttpRequest",
-        ),
-        (
-            "HTTPServer2Go",
-            "http_server_2_go",
-            "httpServer2Go",
-            "HttpServer2Go",
-        ),
-        ("userIDs", "user_i_ds", "userIDs", "UserIDs"),
-        ("iOSApp", "i_os_app", "iOsApp", "IOsApp"),
-        ("ABC", "abc", "abc", "Abc"),
-        ("_private", "private", "private", "Private"),
-        ("__x__", "x", "x", "X"),
-        ("a__b", "a_b", "aB", "AB"),
-        ("UPPER_SNAKE", "upper_snake", "upperSnake", "UpperSnake"),
-        ("Straße", "straße", "straße", "Straße"),
-        ("用户Name", "用户name", "用户name", "用户name"),
-        ("_", "", "", ""),
-    ];
-    for (input, snake, camel, pascal) in rows {
-        assert_eq!(to_snake(input), snake, "snake of {input}");
-        assert_eq!(to_camel(input), camel, "camel of {input}");
-        assert_eq!(to_pascal(input), pascal, "pascal of {input}");
-    }
+    interface::each("02-case.json", "", |entry| {
+        let input = entry.text("input");
+        assert_eq!(to_snake(input), entry.text("snake"), "snake of {input}");
+        assert_eq!(to_camel(input), entry.text("camel"), "camel of {input}");
+        assert_eq!(to_pascal(input), entry.text("pascal"), "pascal of {input}");
+        agree(input);
+    });
 }
 
 fn agree(name: &str) {

@@ -1,15 +1,28 @@
 //! Every vector of 02 §16 that concerns this crate: decode, encode to the same bytes, derive.
 
 mod common;
+mod interface;
 
 use common::from_hex;
+use interface::{each, named, sections_are, Entry};
+use lightcone_schema::raw::json::{FromJson, ToJson};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::bsatn::{Decode, Encode};
-use lightcone_types::{AlgebraicType, AlgebraicValue, ColId, Hash, Identity, TableId, TypeRef};
+use lightcone_types::{
+    view_args_hash, AlgebraicType, AlgebraicValue, ColId, Hash, Identity, TableId, TypeRef,
+};
+use serde_json::Value;
 
-fn load(hex: &str) -> (RawModuleDef, ModuleDef) {
-    let bytes = from_hex(hex);
+const DEFINITIONS: &str = "02-definitions.json";
+const PIECES: &str = "02-pieces.json";
+
+/// The definition of a name in the file.
+fn load(name: &str) -> (RawModuleDef, ModuleDef) {
+    load_bytes(named(DEFINITIONS, "", name).hex())
+}
+
+fn load_bytes(bytes: Vec<u8>) -> (RawModuleDef, ModuleDef) {
     let raw = RawModuleDef::from_slice(&bytes).unwrap();
     assert_eq!(raw.to_vec(), bytes, "encoding must give the vector's bytes");
     let mut trailing = bytes.clone();
@@ -31,9 +44,50 @@ fn load(hex: &str) -> (RawModuleDef, ModuleDef) {
     (raw, def)
 }
 
+/// The same JSON, whatever the order of members and the white space.
+fn same_json(ours: &str, expected: &Value) {
+    assert_eq!(&serde_json::from_str::<Value>(ours).unwrap(), expected);
+}
+
+#[test]
+fn definitions() {
+    each(DEFINITIONS, "", |entry| {
+        assert_eq!(entry.text("type"), "RawModuleDef");
+        let bytes = entry.hex();
+        assert_eq!(bytes.len() as i64, entry.number("bytes"));
+        if entry.0["value"].get("V8BackCompat").is_some() {
+            return refused_version_8(&bytes);
+        }
+        let (raw, _) = load_bytes(bytes.clone());
+        same_json(&raw.to_json_string(), &entry.0["value"]);
+        let read = RawModuleDef::from_json(&entry.0["value"].to_string());
+        assert_eq!(read.as_ref(), Ok(&raw));
+        if entry.0.get("sections").is_some() {
+            check_sections(&raw, &bytes, entry.list("sections"));
+        }
+    });
+}
+
+/// The sections one by one are the definition behind its envelope.
+fn check_sections(raw: &RawModuleDef, definition: &[u8], sections: &[Value]) {
+    let RawModuleDef::V10(def) = raw else {
+        panic!("version 9 has no sections")
+    };
+    let mut joined = vec![2];
+    (sections.len() as u32).encode(&mut joined);
+    assert_eq!(def.sections.len(), sections.len());
+    for (section, expected) in def.sections.iter().zip(sections) {
+        assert_eq!(section.name(), expected["section"]);
+        let bytes = from_hex(expected["hex"].as_str().unwrap());
+        assert_eq!(section.tag(), bytes[0], "{}", section.name());
+        joined.extend(bytes);
+    }
+    assert_eq!(joined, definition);
+}
+
 #[test]
 fn empty() {
-    let (_, def) = load(include_str!("vectors/empty.hex"));
+    let (_, def) = load("empty");
     assert!(def.tables.is_empty() && def.reducers.is_empty());
     assert_eq!(
         def.schema_json(RawVersion::V10),
@@ -43,7 +97,7 @@ fn empty() {
 
 #[test]
 fn minimal() {
-    let (_, def) = load(include_str!("vectors/minimal.hex"));
+    let (_, def) = load("minimal");
     let table = def.table("person").unwrap();
     let names: Vec<&str> = table.indexes.iter().map(|i| i.name.as_str()).collect();
     assert_eq!(names, ["person_id_idx_btree", "person_name_idx_btree"]);
@@ -59,8 +113,7 @@ fn minimal() {
     );
 
     // The order of indexes is unspecified; ours is the definition's.
-    let normalised = |text: &str| {
-        let mut json: serde_json::Value = serde_json::from_str(text).unwrap();
+    let normalised = |mut json: Value| {
         for table in json["sections"][2]["Tables"].as_array_mut().unwrap() {
             table["indexes"]
                 .as_array_mut()
@@ -69,15 +122,17 @@ fn minimal() {
         }
         json.to_string()
     };
-    assert_eq!(
-        normalised(&def.schema_json(RawVersion::V10)),
-        normalised(include_str!("vectors/minimal_v10.json"))
-    );
+    each("02-schema-json.json", "", |entry| {
+        assert_eq!(entry.number("version"), 10);
+        let (_, def) = load(entry.text("definition"));
+        let ours = serde_json::from_str(&def.schema_json(RawVersion::V10)).unwrap();
+        assert_eq!(normalised(ours), normalised(entry.0["json"].clone()));
+    });
 }
 
 #[test]
 fn feature() {
-    let (_, def) = load(include_str!("vectors/feature.hex"));
+    let (_, def) = load("feature");
     let names: Vec<&str> = def.tables.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["chat_event", "players", "tick"]);
     let mut ids = SequentialIds::default();
@@ -274,18 +329,13 @@ fn submodule_and_policy_none() {
     let mut build = common::Build::default();
     build.table("user", &[("id", AlgebraicType::U32)]);
     let mut raw = build.raw();
-    let reducers = from_hex(include_str!("vectors/submodule_reducers.hex"));
-    let submodules = from_hex(include_str!("vectors/submodule_submodules.hex"));
-    // A section alone is a definition of one section.
-    let section = |bytes: &[u8]| {
-        let one = [&[1, 0, 0, 0], bytes].concat();
-        let def = RawModuleDefV10::from_slice(&one).unwrap();
-        assert_eq!(def.to_vec(), one);
-        def.sections.into_iter().next().unwrap()
-    };
+    let section = |name| read_section(&named(PIECES, "sections", name));
     raw.sections.retain(|s| !matches!(s, S::Reducers(_)));
-    raw.sections
-        .extend([section(&reducers), section(&submodules), section(&[9, 0])]);
+    raw.sections.extend([
+        section("root_reducers"),
+        section("submodules"),
+        section("policy_none"),
+    ]);
     assert!(matches!(
         raw.sections.last(),
         Some(S::CaseConversionPolicy(CaseConversionPolicy::None))
@@ -308,97 +358,80 @@ fn submodule_and_policy_none() {
     assert_eq!(again.reducers[0].name, "rootR");
 }
 
-fn piece<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T, hex: &str) {
-    let bytes = from_hex(hex);
-    assert_eq!(value.to_vec(), bytes);
-    assert_eq!(T::from_slice(&bytes), Ok(value));
+/// A section alone is a definition of one section.
+fn read_section(entry: &Entry) -> RawModuleDefV10Section {
+    assert_eq!(entry.text("type"), "RawModuleDefV10Section");
+    let one = [&[1, 0, 0, 0][..], &entry.hex()].concat();
+    let def = RawModuleDefV10::from_slice(&one).unwrap();
+    assert_eq!(def.to_vec(), one);
+    let whole = serde_json::json!({ "sections": [entry.0["value"]] });
+    same_json(&json::to_string(&def), &whole);
+    let read = RawModuleDefV10::from_json(&json::parse(&whole.to_string()).unwrap());
+    assert_eq!(read.as_ref(), Ok(&def));
+    def.sections.into_iter().next().unwrap()
+}
+
+/// Bytes and JSON of an entry are the same piece.
+fn piece<T: Encode + Decode + ToJson + FromJson + PartialEq + std::fmt::Debug>(entry: &Entry) {
+    let piece = T::from_slice(&entry.hex()).unwrap();
+    assert_eq!(piece.to_vec(), entry.hex());
+    same_json(&json::to_string(&piece), &entry.0["value"]);
+    let read = T::from_json(&json::parse(&entry.0["value"].to_string()).unwrap());
+    assert_eq!(read, Ok(piece));
+}
+
+fn view_header(entry: &Entry) {
+    let header = match &entry.0["value"] {
+        value if value.get("RowData").is_some() => ViewResultHeader::RowData,
+        value => ViewResultHeader::RawSql(value["RawSql"].as_str().unwrap().to_owned()),
+    };
+    assert_eq!(header.to_vec(), entry.hex());
+    assert_eq!(ViewResultHeader::from_slice(&entry.hex()), Ok(header));
 }
 
 #[test]
 fn pieces() {
-    piece(
-        IndexAlgorithm::BTree(common::cols(&[1, 2])),
-        "000200000001000200",
-    );
-    piece(IndexAlgorithm::Hash(common::cols(&[0])), "01010000000000");
-    piece(IndexAlgorithm::Direct(ColId(3)), "020300");
-    piece(
-        common::sequence(0),
-        "01000001010101000000000000000000000000000000",
-    );
-    piece(
-        RawSequenceDefV10 {
-            source_name: Some("s".into()),
-            column: ColId(2),
-            start: Some(10),
-            min_value: Some(1),
-            max_value: Some(100),
-            increment: -1,
-        },
-        "0001000000730200000a00000000000000000000000000000000010000000000000000000000000000000064000000000000000000000000000000ffffffffffffffffffffffffffffffff",
-    );
-    piece(
-        RawConstraintDefV10 {
-            source_name: Some("k".into()),
-            ..common::unique(&[0, 2])
-        },
-        "00010000006b000200000000000200",
-    );
-    piece(
-        RawColumnDefaultValueV10 {
-            col_id: ColId(4),
-            value: 7u16.to_vec(),
-        },
-        "0400020000000700",
-    );
-    piece(
-        RawScopedTypeNameV10 {
-            scope: vec!["a".into(), "b".into()],
-            source_name: "C".into(),
-        },
-        "02000000010000006101000000620100000043",
-    );
-    piece(MethodOrAny::Any, "00");
-    piece(MethodOrAny::Method(HttpMethod::Get), "0100");
-    piece(MethodOrAny::Method(HttpMethod::Post), "0102");
-    piece(MethodOrAny::Method(HttpMethod::Patch), "0108");
-    piece(
-        MethodOrAny::Method(HttpMethod::Extension("BREW".into())),
-        "01090400000042524557",
-    );
-    piece(
-        Some(RawScheduleDefV9 {
-            name: None,
-            reducer_name: "tick".into(),
-            scheduled_at_column: ColId(1),
-        }),
-        "0001040000007469636b0100",
-    );
-    piece(
-        RawViewDefV10 {
-            source_name: "q".into(),
-            index: 1,
-            is_public: true,
-            is_anonymous: false,
-            params: Default::default(),
-            return_type: AlgebraicType::product([("__query__", AlgebraicType::reference(0))]),
-        },
-        "010000007101000000010000000000020100000000090000005f5f71756572795f5f0000000000",
-    );
-    piece(ViewResultHeader::RowData, "00");
-    piece(
-        ViewResultHeader::RawSql("SELECT * FROM p".into()),
-        "010f00000053454c454354202a2046524f4d2070",
-    );
-    piece(
-        RawModuleDef::V9(RawModuleDefV9::default()),
-        "01000000000000000000000000000000000000000000000000",
-    );
+    sections_are(PIECES, &["pieces", "sections"]);
+    each(PIECES, "pieces", |entry| match entry.text("type") {
+        "RawIndexAlgorithm" => piece::<IndexAlgorithm>(entry),
+        "RawSequenceDefV10" => piece::<RawSequenceDefV10>(entry),
+        "RawConstraintDefV10" => piece::<RawConstraintDefV10>(entry),
+        "RawColumnDefaultValueV10" => piece::<RawColumnDefaultValueV10>(entry),
+        "RawScopedTypeNameV10" => piece::<RawScopedTypeNameV10>(entry),
+        "MethodOrAny" => piece::<MethodOrAny>(entry),
+        "RawScheduleDefV9" => piece::<RawScheduleDefV9>(entry),
+        "RawViewDefV10" => piece::<RawViewDefV10>(entry),
+        "ViewResultHeader" => view_header(entry),
+        unknown => panic!("no test reads {unknown}"),
+    });
+    each(PIECES, "sections", |entry| drop(read_section(entry)));
+    // Some of version 9 is optional as a whole.
+    let schedule = named(PIECES, "pieces", "schedule_version_9").hex();
+    let some = Some(RawScheduleDefV9::from_slice(&schedule).unwrap());
+    assert_eq!(some.to_vec(), [&[0][..], &schedule].concat());
 }
 
+/// What views answer: the header, and behind it the rows of `person` where it announces them.
 #[test]
-fn version_8_is_refused() {
-    let error = ModuleDef::from_bsatn(&from_hex("0000000000000000000000000000000000")).unwrap_err();
+fn view_results() {
+    sections_are("03-view-results.json", &["note", "results"]);
+    each("03-view-results.json", "results", |entry| {
+        let Some(rows) = entry.0["value"]["RowData"].as_array() else {
+            return view_header(entry);
+        };
+        let mut bytes = ViewResultHeader::RowData.to_vec();
+        (rows.len() as u32).encode(&mut bytes);
+        for row in rows {
+            row["id"].as_u64().unwrap().encode(&mut bytes);
+            row["name"].as_str().unwrap().encode(&mut bytes);
+            (row["age"].as_u64().unwrap() as u8).encode(&mut bytes);
+        }
+        assert_eq!(bytes, entry.hex());
+    });
+}
+
+fn refused_version_8(definition: &[u8]) {
+    let error = ModuleDef::from_bsatn(definition).unwrap_err();
     assert!(
         error
             .to_string()
@@ -406,6 +439,11 @@ fn version_8_is_refused() {
         "{error}"
     );
     assert!(error.to_string().ends_with("[LC0201]"));
+}
+
+#[test]
+fn version_8_is_refused() {
+    refused_version_8(&named(DEFINITIONS, "", "empty_version_8").hex());
 }
 
 #[test]
@@ -419,7 +457,7 @@ fn unknown_section() {
 
 #[test]
 fn version_9() {
-    let (raw, def) = load(include_str!("vectors/v9.hex"));
+    let (raw, def) = load("version_9");
     assert_eq!(def.version, RawVersion::V9);
     let person = def.table("person").unwrap();
     assert_eq!(person.indexes[0].name, "person_id_idx_btree");
@@ -457,18 +495,44 @@ fn version_9() {
     .is_empty());
 }
 
+fn program_hash(entry: &Entry, member: &str) -> Hash {
+    Hash::from_hex(entry.text(member)).unwrap()
+}
+
+fn check_migration_token(entry: &Entry) {
+    let identity = Identity::from_hex(entry.text("database_identity")).unwrap();
+    let old = program_hash(entry, "old_program_hash");
+    let token = migration_token(identity, old, program_hash(entry, "new_program_hash"));
+    assert_eq!(token.to_hex(), entry.text("hex"));
+    assert_eq!(token.to_json_u256(), entry.text("wire"));
+}
+
+fn check_view_arguments(entry: &Entry) {
+    let arguments = entry.bytes("arguments");
+    assert_eq!(view_args_hash(&arguments).to_hex(), entry.text("hex"));
+    if let Some(sender) = entry.0["sender"].as_str() {
+        let sender = Identity::from_hex(sender).unwrap();
+        assert_eq!(sender.to_vec(), arguments);
+    }
+}
+
 #[test]
 fn migration_token_vector() {
-    let identity = Identity::from_hex(&format!("c2{}abcd", "0".repeat(58))).unwrap();
-    let token = migration_token(identity, Hash([0x11; 32]), Hash([0x22; 32]));
-    assert_eq!(
-        token.to_hex(),
-        "6a95e4b8723e854bceaf96b1c3997a1da668929f140c3761369f5b86503e540c"
-    );
-    assert_eq!(
-        token.to_json_u256(),
-        "0xc543e50865b9f3661370c149f9268a61d7a99c3b196afce4b853e72b8e4956a"
-    );
+    let entry = named("02-hashes.json", "", "migration_token");
+    check_migration_token(&entry);
+}
+
+#[test]
+fn hashes() {
+    each("02-hashes.json", "", |entry| match entry.text("function") {
+        "Keccak-256" => {
+            let hash = Hash::keccak256(&entry.bytes("input"));
+            assert_eq!(hash.to_hex(), entry.text("hex"));
+        }
+        "Keccak-256 of three texts" => check_migration_token(entry),
+        "BLAKE3-256" => check_view_arguments(entry),
+        unknown => panic!("no test computes {unknown}"),
+    });
 }
 
 #[test]

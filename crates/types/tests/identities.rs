@@ -1,76 +1,67 @@
-//! Identity derivation, hashes and their text forms (spec 1.8, 1.12.8, 1.12.9).
+//! Identity derivation, hashes and their text forms (01 §1.8, 1.12.8, 1.12.9).
 
-use lightcone_types::{hex_encode, view_args_hash, ConnectionId, Hash, Identity, U256};
+mod interface;
+
+use interface::{each, file, sections_are, Entry};
+use lightcone_types::{hex_encode, view_args_hash, ConnectionId, Encode, Hash, Identity, U256};
+
+const FILE: &str = "01-identities.json";
 
 const ALICE: &str = "c20035600353a2e93544d898c6ed0eac323e200c0468300f22958f8b472a265d";
 
 #[test]
+fn all_sections_are_read() {
+    let sections = [
+        "identities",
+        "derivation",
+        "hashes",
+        "not_a_hash",
+        "view_arguments",
+        "identity_texts",
+    ];
+    sections_are(FILE, &sections);
+}
+
+#[test]
 fn identities_from_claims() {
-    for (issuer, subject, hex) in [
-        (
-            "example.com",
-            "123",
-            "c200ef884364c1a99be0298dc68f2004e6b97c09d1b1658b7db22f51fb662059",
-        ),
-        ("localhost", "alice", ALICE),
-        (
-            "localhost",
-            "bob",
-            "c200e63a6bd07da2304dd6f5b4691d3338562ceaa43cad4624d0d181a7a6c0d4",
-        ),
-        (
-            "localhost",
-            "test-subject",
-            "c200b3ce65d91b79ecfb7d881cd65bf8da2f647d590af1474ad19faa7aa87e38",
-        ),
-        (
-            "issuer",
-            "server",
-            "c20077f774179cabd1fa3471168506b93dc3a44a49ddd9511123c3b0b076b811",
-        ),
-        (
-            "issuer",
-            "client",
-            "c200c6a82c0a8cdd0838b71b061dd261787a91d2d261b92ce6737309727403be",
-        ),
-        (
-            "https://auth.spacetimedb.com",
-            "00000000-0000-4000-8000-000000000000",
-            "c200b48be187ca3353ddc581126a4df5001b90e334fb7fb8e8e1185d82f33f11",
-        ),
-        (
-            "http://ex.com/",
-            "ünï|côdé",
-            "c20067d0f36fc10ff0b89df9d35eefd919f169d347d60a30b4b92e02821a79e9",
-        ),
-    ] {
-        assert_eq!(Identity::from_claims(issuer, subject).to_hex(), hex);
-    }
+    each(FILE, "identities", |entry| {
+        let identity = Identity::from_claims(entry.text("issuer"), entry.text("subject"));
+        assert_eq!(identity.to_hex(), entry.text("identity"));
+    });
+}
+
+/// The steps that lead to an identity: 26 bytes of one digest, and a checksum over them.
+#[test]
+fn derivation() {
+    let entry = Entry(file(FILE)["derivation"].take());
+    let (issuer, subject) = (entry.text("issuer"), entry.text("subject"));
+    let first = blake3::hash(format!("{issuer}|{subject}").as_bytes());
+    assert_eq!(first.to_hex().as_str(), entry.text("first_digest"));
+    let kept = &first.as_bytes()[..26];
+    let checksum = blake3::hash(&[&[0xc2, 0x00], kept].concat());
+    assert_eq!(checksum.to_hex().as_str(), entry.text("checksum_digest"));
+    let checksum = hex_encode(&checksum.as_bytes()[..4]);
+    assert_eq!(checksum, entry.text("checksum"));
+    let identity = format!("c200{checksum}{}", hex_encode(kept));
+    assert_eq!(Identity::from_claims(issuer, subject).to_hex(), identity);
 }
 
 #[test]
 fn identity_text() {
     let alice = Identity::from_claims("localhost", "alice");
-    let upper = ALICE.to_uppercase();
     assert_eq!(alice.to_string(), ALICE);
     assert_eq!(alice.to_abbreviated_hex(), "c20035600353a2e9");
-    for text in [ALICE, &upper, &format!("0x{ALICE}"), &format!("X'{ALICE}")] {
+    let texts = Entry(file(FILE)["identity_texts"].take());
+    assert_eq!(texts.text("identity"), ALICE);
+    for text in texts.texts("accepted") {
         assert_eq!(Identity::parse_text(text), Ok(alice), "{text}");
     }
-    for text in [
-        "",
-        "0x",
-        &ALICE[1..],
-        &format!("0X{ALICE}"),
-        &format!("X'{ALICE}'"),
-        &format!("0x0x{ALICE}"),
-        &format!("x'{ALICE}"),
-        &format!("0{ALICE}"),
-        &ALICE.replace("5d", "5g"),
-        &ALICE.replace("5d", "é"),
-    ] {
+    for text in texts.texts("refused") {
         assert!(Identity::parse_text(text).is_err(), "{text}");
     }
+    // As many bytes as an identity has digits, but not as many characters.
+    let text = ALICE.replace("5d", "é");
+    assert!(Identity::parse_text(&text).is_err(), "{text}");
     assert!(Identity::from_hex(&format!("0x{ALICE}")).is_err());
     assert_eq!(Identity::from_u256(alice.to_u256()), alice);
     assert_eq!(Identity::from_be_bytes(alice.to_be_bytes()), alice);
@@ -108,6 +99,30 @@ fn connection_ids() {
     assert!(!ConnectionId::from_random(0).is_zero());
 }
 
+/// The words in which identities reach a module, the least significant one first.
+#[test]
+fn words_of_a_call() {
+    let file = file("03-identity-split.json");
+    let words = |entry: &Entry| -> Vec<u64> {
+        let words = entry.texts("words").into_iter();
+        words
+            .map(|word| u64::from_str_radix(word, 16).expect(word))
+            .collect()
+    };
+    let entry = Entry(file["identity"].clone());
+    let identity = Identity::from_hex(entry.text("text")).unwrap();
+    assert_eq!(identity.to_vec(), entry.hex());
+    assert_eq!(identity.to_words().to_vec(), words(&entry));
+    let entry = Entry(file["connection_id"].clone());
+    let id = ConnectionId::from_hex(entry.text("text")).unwrap();
+    assert_eq!(id.to_vec(), entry.hex());
+    assert_eq!(id.to_words().to_vec(), words(&entry));
+    sections_are(
+        "03-identity-split.json",
+        &["note", "identity", "connection_id"],
+    );
+}
+
 #[test]
 fn plain_json_forms() {
     let alice = Identity::from_claims("localhost", "alice");
@@ -132,35 +147,16 @@ fn plain_json_forms() {
 
 #[test]
 fn hashes() {
-    for (input, hex, json) in [
-        (
-            &b""[..],
-            "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470",
-            "0x70a4855d04d8fa7b3b2782ca53b600e5c003c7dcb27d7e923c23f7860146d2c5",
-        ),
-        (
-            b"\0asm\x01\0\0\0",
-            "dca3676eb137c0de909fa86423cce7b2e91614ee6b739ee7514b1095382eee30",
-            "0x30ee2e3895104b51e79e736bee1416e9b2e7cc2364a89f90dec037b16e67a3dc",
-        ),
-        (
-            b"abc",
-            "4e03657aea45a94fc7d47ba826c8d667c0d1e6e33a64a036ec44f58fa12d6c45",
-            "0x456c2da18ff544ec36a0643ae3e6d1c067d6c826a87bd4c74fa945ea7a65034e",
-        ),
-        (
-            b"t10",
-            "6df120e67a309fc0459cf362949876639b9d9db5b036c41563239175b7172600",
-            "0x2617b77591236315c436b0b59d9d9b6376989462f39c45c09f307ae620f16d",
-        ),
-    ] {
-        let hash = Hash::keccak256(input);
+    each(FILE, "hashes", |entry| {
+        let (hash, hex) = (Hash::keccak256(&entry.bytes("input")), entry.text("hex"));
         assert_eq!(hash.to_hex(), hex);
-        assert_eq!(hex_encode(&lightcone_types::Encode::to_vec(&hash)), hex);
-        assert_eq!(hash.to_json_u256(), json);
-        assert_eq!(Hash::from_json_u256(json), Some(hash));
+        assert_eq!(hex_encode(&hash.to_vec()), hex);
+        assert_eq!(hash.to_json_u256(), entry.text("json"));
+        assert_eq!(Hash::from_json_u256(entry.text("json")), Some(hash));
         assert_eq!(Hash::from_hex(hex), Ok(hash));
-    }
+    });
+    let wrong = Entry(file(FILE)["not_a_hash"].take());
+    assert_ne!(Hash::keccak256(b"").to_hex(), wrong.text("hex"));
     assert_eq!(Hash::from_json_u256("2617b775"), None);
     assert_eq!(Hash::from_json_u256("0x"), None);
     assert_eq!(
@@ -172,12 +168,15 @@ fn hashes() {
 
 #[test]
 fn view_argument_hashes() {
-    assert_eq!(
-        view_args_hash(&[]).to_hex(),
-        "e8b8b119022591171d4b06f6240a1ee6c7a4b209b187d2e07b973c1e54e2e8b2"
+    each(FILE, "view_arguments", |entry| {
+        let hash = view_args_hash(&entry.bytes("arguments"));
+        assert_eq!(hash.to_hex(), entry.text("hex"));
+    });
+    let alice = Identity::from_claims("localhost", "alice");
+    let sender = interface::named(
+        FILE,
+        "view_arguments",
+        "caller is the identity of localhost and alice",
     );
-    assert_eq!(
-        view_args_hash(Identity::from_claims("localhost", "alice").as_le_bytes()).to_hex(),
-        "3e31377d159ab931914976926f62495ab9e8335778c35fcb5307363e34641a88"
-    );
+    assert_eq!(alice.as_le_bytes()[..], sender.bytes("arguments"));
 }

@@ -1,93 +1,68 @@
-//! Bytes a host must reject, or may only accept as what they say (spec 1.12.5, 1.12.10).
+//! Bytes a host must reject, or may only accept as what they say (01 §1.12.5, 1.12.10).
 
 mod common;
+mod interface;
 
-use common::{bytes, decode, sats_value};
-use lightcone_types::bsatn::{decode_value, Decode, Reader};
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Typespace};
+use common::{decode, sats_value};
+use interface::{each, sections_are, Entry};
+use lightcone_types::bsatn::{decode_value, Decode, Encode, Reader};
+use lightcone_types::{AlgebraicType as T, Typespace};
 use spacetimedb_sats as sats;
+
+const FILE: &str = "01-rejects.json";
+
+#[test]
+fn all_sections_are_read() {
+    sections_are(FILE, &["values", "types", "typescript_results"]);
+}
 
 #[test]
 fn defective_results_of_a_client_do_not_decode_to_the_wrong_thing() {
-    let err = decode(
-        Typespace::EMPTY,
-        &T::result(T::U32, T::String),
-        &bytes("0100000000"),
-    );
-    assert_eq!(err, Ok(V::sum(1, "".into())));
-    // The surplus byte stays behind; whether that is an error is up to the site (spec 1.5.2).
-    let defective = bytes("010100000037");
-    let mut r = Reader::new(&defective);
-    let err = decode_value(Typespace::EMPTY, &T::result(T::String, T::U32), &mut r);
-    assert_eq!(err, Ok(V::sum(1, 1u32.into())));
-    assert_eq!(r.remaining(), [0x37]);
+    each(FILE, "typescript_results", |entry| {
+        let (defective, right) = (entry.hex(), entry.bytes("right_hex"));
+        let mut reader = Reader::new(&defective);
+        let value = decode_value(Typespace::EMPTY, &entry.ty(), &mut reader).unwrap();
+        assert_eq!(Ok(&value), entry.read(entry.text("read_as")).as_ref());
+        // The surplus byte stays behind; whether that is an error is up to the site (01 §1.5.2).
+        assert_eq!(reader.remaining(), entry.bytes("left_over"));
+        assert_ne!(value.to_vec(), right);
+        let right = decode(Typespace::EMPTY, &entry.ty(), &right).unwrap();
+        assert_ne!(right, value);
+    });
+}
+
+/// The kind of error that a text is of.
+fn kind(message: &str) -> &'static str {
+    if message.starts_with("data too short") {
+        "BufferLength"
+    } else if message.starts_with("unknown tag") {
+        "InvalidTag"
+    } else if message.ends_with("(must be 0 or 1)") {
+        "InvalidBool"
+    } else {
+        assert_eq!(message, "invalid utf8");
+        "InvalidUtf8"
+    }
+}
+
+fn check_message(entry: &Entry, ours: &str, theirs: &str) {
+    assert_eq!(ours, entry.text("message"));
+    assert_eq!(ours, theirs, "published text");
+    assert_eq!(kind(ours), entry.text("error"));
 }
 
 #[test]
 fn rejected_inputs() {
-    let color = T::simple_enum(["Red", "Green", "Blue"]);
-    for (ty, hex, message) in [
-        (T::Bool, "02", "byte 2 not valid as `bool` (must be 0 or 1)"),
-        (color, "03", "unknown tag 0x3 for sum type <unknown>"),
-        (
-            T::option(T::U8),
-            "02",
-            "unknown tag 0x2 for sum type <unknown>",
-        ),
-        (T::never(), "00", "unknown tag 0x0 for sum type <unknown>"),
-        (T::never(), "", "data too short for u8: Expected 1, given 0"),
-        (
-            T::U32,
-            "010203",
-            "data too short for u32: Expected 4, given 3",
-        ),
-        (
-            T::F32,
-            "010203",
-            "data too short for u32: Expected 4, given 3",
-        ),
-        (
-            T::F64,
-            "010203",
-            "data too short for u64: Expected 8, given 3",
-        ),
-        (
-            T::I256,
-            "010203",
-            "data too short for i256: Expected 32, given 3",
-        ),
-        (
-            T::String,
-            "050000006162",
-            "data too short for [u8]: Expected 5, given 2",
-        ),
-        (
-            T::String,
-            "0500",
-            "data too short for u32: Expected 4, given 2",
-        ),
-        (T::String, "02000000c328", "invalid utf8"),
-        (
-            T::array(T::U16),
-            "02000000010002",
-            "data too short for u16: Expected 2, given 1",
-        ),
-        (
-            T::bytes(),
-            "ffffffff00",
-            "data too short for [u8]: Expected 4294967295, given 1",
-        ),
-    ] {
-        let error = decode(Typespace::EMPTY, &ty, &bytes(hex)).unwrap_err();
-        assert_eq!(error, message, "{hex} as {ty}");
-        let theirs = sats_value(Typespace::EMPTY, &ty, &bytes(hex)).unwrap_err();
-        assert_eq!(error, theirs, "{hex} as {ty}, published text");
-    }
-    let error = T::from_slice(&bytes("14")).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "unknown tag 0x14 for sum type AlgebraicType"
-    );
-    let theirs = sats::bsatn::from_slice::<sats::AlgebraicType>(&bytes("14")).unwrap_err();
-    assert_eq!(error.to_string(), theirs.to_string());
+    each(FILE, "values", |entry| {
+        let (ty, bytes) = (entry.ty(), entry.hex());
+        let ours = decode(Typespace::EMPTY, &ty, &bytes).unwrap_err();
+        let theirs = sats_value(Typespace::EMPTY, &ty, &bytes).unwrap_err();
+        check_message(entry, &ours, &theirs);
+    });
+    each(FILE, "types", |entry| {
+        let bytes = entry.hex();
+        let ours = T::from_slice(&bytes).unwrap_err();
+        let theirs = sats::bsatn::from_slice::<sats::AlgebraicType>(&bytes).unwrap_err();
+        check_message(entry, &ours.to_string(), &theirs.to_string());
+    });
 }

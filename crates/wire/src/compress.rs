@@ -108,7 +108,7 @@ impl Compression {
 
 /// When the server compresses.
 ///
-/// The TypeScript client 2.10.1, which asks for gzip, inflates each payload asynchronously and
+/// The TypeScript client 2.10.1, which asks for gzip unless told otherwise, inflates each payload asynchronously and
 /// handles it when *that* payload is ready. A large compressed payload is thus overtaken by small
 /// ones that follow, compressed or not, and the client loses row changes. No policy of the server
 /// can prevent this except not to compress for such clients; an uncompressed payload is legal
@@ -117,8 +117,8 @@ impl Compression {
 pub enum CompressionPolicy {
     /// Never.
     Never,
-    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`], but never with gzip. The default: order
-    /// holds for every client, and those that ask for Brotli handle payloads in order.
+    /// As the client asked, above [`COMPRESS_ABOVE_BYTES`], but never with gzip. Order holds for all but
+    /// TypeScript clients that were told to ask for Brotli; the others that ask for it handle payloads in order.
     #[default]
     KeepOrder,
     /// As the client asked, above [`COMPRESS_ABOVE_BYTES`]: what the reference server does.

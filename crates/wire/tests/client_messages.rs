@@ -1,82 +1,18 @@
-//! Client messages: the vectors of spec 05 §16.1 and 09 §8.4, and the errors of 05 §8.
+//! Client messages: the vectors of 05 §16.1 and 09 §8.4, and the errors of 05 §8.
 
 mod common;
 
-use common::hex;
+use common::interface::{each, named, sections_are};
+use common::read::{arguments, client_message};
 use lightcone_types::{Encode, Reader};
 use lightcone_wire::{ClientMessage, ClientPayload, Error, Protocol};
+use serde_json::Value;
 
-const PERSON: &str = "SELECT * FROM person";
+const FILE: &str = "05-client-messages.json";
+const BENCHMARK: &str = "09-wire.json";
 
-fn vectors() -> Vec<(ClientMessage<'static>, Vec<u8>)> {
-    vec![
-        (
-            ClientMessage::Subscribe {
-                request_id: 1,
-                query_set_id: 7,
-                query_strings: vec![PERSON],
-            },
-            hex("00 01000000 07000000 01000000 14000000 53454c454354202a2046524f4d20706572736f6e"),
-        ),
-        (
-            ClientMessage::Subscribe {
-                request_id: 258,
-                query_set_id: 1,
-                query_strings: vec!["SELECT * FROM a", "SELECT * FROM b"],
-            },
-            hex(
-                "00 02010000 01000000 02000000 0f000000 53454c454354202a2046524f4d2061 \
-                 0f000000 53454c454354202a2046524f4d2062",
-            ),
-        ),
-        (
-            ClientMessage::Unsubscribe {
-                request_id: 2,
-                query_set_id: 7,
-                send_dropped_rows: true,
-            },
-            hex("01 02000000 07000000 01"),
-        ),
-        (
-            ClientMessage::Unsubscribe {
-                request_id: 2,
-                query_set_id: 7,
-                send_dropped_rows: false,
-            },
-            hex("01 02000000 07000000 00"),
-        ),
-        (
-            ClientMessage::OneOffQuery {
-                request_id: 3,
-                query_string: PERSON,
-            },
-            hex("02 03000000 14000000 53454c454354202a2046524f4d20706572736f6e"),
-        ),
-        (
-            ClientMessage::CallReducer {
-                request_id: 4,
-                reducer: "add",
-                args: b"\x05\0\0\0Alice\x1e",
-            },
-            hex("03 04000000 00 03000000 616464 0a000000 05000000 416c696365 1e"),
-        ),
-        (
-            ClientMessage::CallReducer {
-                request_id: 5,
-                reducer: "tick",
-                args: &[],
-            },
-            hex("03 05000000 00 04000000 7469636b 00000000"),
-        ),
-        (
-            ClientMessage::CallProcedure {
-                request_id: 6,
-                procedure: "fetch",
-                args: &[42, 0, 0, 0],
-            },
-            hex("04 06000000 00 05000000 6665746368 04000000 2a000000"),
-        ),
-    ]
+fn bytes_of(name: &str) -> Vec<u8> {
+    named(FILE, "messages", name).hex()
 }
 
 fn messages(protocol: Protocol, payload: &[u8]) -> Vec<Result<ClientMessage<'_>, Error>> {
@@ -94,42 +30,42 @@ fn error_text(protocol: Protocol, payload: &[u8]) -> String {
 
 #[test]
 fn vectors_decode_and_encode() {
-    for (message, bytes) in vectors() {
+    sections_are(FILE, &["messages", "payloads", "refusals"]);
+    each(FILE, "messages", |entry| {
+        let (json, bytes) = (&entry.0["message"], entry.hex());
+        let args = arguments(json);
+        let message = client_message(json, &args);
         let mut reader = Reader::new(&bytes);
         assert_eq!(ClientMessage::decode(&mut reader).unwrap(), message);
         assert!(reader.is_empty());
         assert_eq!(message.to_vec(), bytes);
-    }
+        // Each is a payload of version 2 too.
+        assert_eq!(messages(Protocol::V2, &bytes), [Ok(message)]);
+    });
 }
 
 #[test]
 fn version_3_payloads_hold_many_messages() {
-    let all = vectors();
-    let payload = [all[0].1.clone(), all[5].1.clone()].concat();
-    assert_eq!(
-        messages(Protocol::V3, &payload),
-        [Ok(all[0].0.clone()), Ok(all[5].0.clone())]
-    );
-    let from_typescript = hex(
-        "00 00000000 00000000 01000000 14000000 53454c454354202a2046524f4d20706572736f6e \
-         03 01000000 00 03000000 616464 0a000000 05000000 416c696365 1e",
-    );
-    let ids: Vec<u32> = ClientPayload::new(Protocol::V3, &from_typescript)
-        .map(|message| message.unwrap().request_id())
-        .collect();
-    assert_eq!(ids, [0, 1]);
-    // Version 2 ignores what follows its one message.
-    assert_eq!(messages(Protocol::V2, &payload), [Ok(all[0].0.clone())]);
+    each(FILE, "payloads", |entry| {
+        assert_eq!(entry.text("protocol"), "v3");
+        let (payload, json) = (entry.hex(), entry.list("messages"));
+        let args: Vec<Vec<u8>> = json.iter().map(arguments).collect();
+        let expected: Vec<_> = (json.iter().zip(&args))
+            .map(|(message, args)| Ok(client_message(message, args)))
+            .collect();
+        assert!(expected.len() > 1);
+        assert_eq!(messages(Protocol::V3, &payload), expected);
+        // Version 2 ignores what follows its one message.
+        assert_eq!(messages(Protocol::V2, &payload), expected[..1]);
+    });
 }
 
 #[test]
 fn transfers_as_the_benchmark_client_sends_them() {
-    let payload = hex(
-        "030000000000080000007472616e7366657210000000110000002a0000000100000000000000
-         030100000000080000007472616e7366657210000000000000009f8601000100000000000000
-         03020000000004000000736565640c000000a086010000ca9a3b00000000",
-    );
-    assert_eq!(payload.len(), 106);
+    let frame = "three calls of one macrotask on a version 3 connection";
+    let frame = named(BENCHMARK, "client_frames", frame);
+    let payload = frame.hex();
+    assert_eq!(payload.len() as i64, frame.number("bytes"));
     let args = |from: u32, to: u32, amount: i64| {
         [
             &from.to_le_bytes()[..],
@@ -159,9 +95,72 @@ fn transfers_as_the_benchmark_client_sends_them() {
     assert_eq!(messages(Protocol::V3, &payload), expected);
 }
 
+/// The arguments of a call as the benchmark's functions take them.
+fn benchmark_arguments(function: &str, args: &Value) -> Vec<u8> {
+    let types = match function {
+        "transfer" => &["u32", "u32", "i64"][..],
+        "seed" => &["u32", "i64"],
+        "ycsb_update" => &["String", "u8", "String"],
+        "ycsb_read" => &["String"],
+        "job_lease" => &["u32", "u32", "u32"],
+        "job_ack" => &["u64", "u64"],
+        unknown => panic!("no test knows {unknown}"),
+    };
+    let args = args.as_object().expect("arguments");
+    assert_eq!(args.len(), types.len());
+    let mut out = Vec::new();
+    for (value, ty) in args.values().zip(types) {
+        let number = value.as_i64();
+        match *ty {
+            "u8" => out.push(number.unwrap() as u8),
+            "u32" => (number.unwrap() as u32).encode(&mut out),
+            "u64" | "i64" => number.unwrap().encode(&mut out),
+            _ => value.as_str().unwrap().encode(&mut out),
+        }
+    }
+    out
+}
+
+#[test]
+fn calls_of_the_benchmark_client() {
+    let sections = [
+        "note",
+        "client_messages",
+        "client_frames",
+        "server_messages",
+    ];
+    sections_are(BENCHMARK, &sections);
+    each(BENCHMARK, "client_messages", |entry| {
+        let (function, bytes) = (entry.text("function"), entry.hex());
+        let request_id = entry.number("request_id") as u32;
+        let args = &benchmark_arguments(function, &entry.0["args"]);
+        let message = match entry.text("kind") {
+            "CallReducer" => ClientMessage::CallReducer {
+                request_id,
+                reducer: function,
+                args,
+            },
+            _ => ClientMessage::CallProcedure {
+                request_id,
+                procedure: function,
+                args,
+            },
+        };
+        assert_eq!(message.to_vec(), bytes);
+        assert_eq!(messages(Protocol::V2, &bytes), [Ok(message)]);
+    });
+    each(BENCHMARK, "client_frames", |entry| {
+        let message = |name: &Value| named(BENCHMARK, "client_messages", name.as_str().unwrap());
+        let names = entry.list("messages").iter();
+        let joined: Vec<u8> = names.flat_map(|name| message(name).hex()).collect();
+        assert_eq!(joined, entry.hex());
+        assert_eq!(joined.len() as i64, entry.number("bytes"));
+    });
+}
+
 #[test]
 fn names_and_arguments_borrow_from_the_payload() {
-    let bytes = &vectors()[5].1;
+    let bytes = &bytes_of("call_reducer");
     match ClientMessage::decode(&mut Reader::new(bytes)).unwrap() {
         ClientMessage::CallReducer { reducer, args, .. } => {
             let range = bytes.as_ptr_range();
@@ -173,45 +172,16 @@ fn names_and_arguments_borrow_from_the_payload() {
 
 #[test]
 fn refusals_have_the_texts_of_the_reference() {
-    for protocol in Protocol::PREFERENCE {
-        let text = |payload: &str| error_text(protocol, &hex(payload));
-        assert_eq!(text("09"), "unknown tag 0x9 for sum type ClientMessage");
-        assert_eq!(text("ff"), "unknown tag 0xff for sum type ClientMessage");
-        assert_eq!(
-            text("02 0300"),
-            "data too short for u32: Expected 4, given 2"
-        );
-        assert_eq!(
-            text("01 02000000 07000000 02"),
-            "unknown tag 0x2 for sum type UnsubscribeFlags"
-        );
-        assert_eq!(
-            text("03 04000000 01 03000000 616464 00000000"),
-            "invalid call reducer flag 1"
-        );
-        assert_eq!(
-            text("04 04000000 01 03000000 616464 00000000"),
-            "invalid call procedure flag 1"
-        );
-        assert_eq!(text("02 03000000 02000000 c328"), "invalid utf8");
-        assert_eq!(
-            text("03 04000000 00 03000000 616464 0a000000 00"),
-            "data too short for [u8]: Expected 10, given 1"
-        );
-        // A count that promises more queries than there are.
-        assert_eq!(
-            text("00 01000000 07000000 ffffffff 01000000 61"),
-            "data too short for u32: Expected 4, given 0"
-        );
-    }
-    assert_eq!(
-        error_text(Protocol::V2, &[]),
-        "data too short for u8: Expected 1, given 0"
-    );
-    assert_eq!(
-        error_text(Protocol::V3, &[]),
-        "v3 websocket binary payload must contain at least one v2 client message"
-    );
+    each(FILE, "refusals", |entry| {
+        let mut tried = 0;
+        for protocol in Protocol::PREFERENCE {
+            if entry.list("protocols").contains(&protocol.name().into()) {
+                assert_eq!(error_text(protocol, &entry.hex()), entry.text("reason"));
+                tried += 1;
+            }
+        }
+        assert_eq!(tried, entry.list("protocols").len());
+    });
     assert_eq!(
         Error::TextMessage(Protocol::V2).to_string(),
         "v2 websocket does not support text messages"
@@ -224,7 +194,7 @@ fn refusals_have_the_texts_of_the_reference() {
 
 #[test]
 fn messages_before_an_undecodable_one_stand() {
-    let call = &vectors()[6].1;
+    let call = &bytes_of("call_reducer_without_arguments");
     let payload = [&call[..], &[9], &call[..]].concat();
     let all = messages(Protocol::V3, &payload);
     assert_eq!(all.len(), 2, "nothing is read behind an error");

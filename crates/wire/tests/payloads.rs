@@ -1,60 +1,72 @@
-//! Payloads: the vectors of spec 05 §16.4, coalescing (§3.3), compression (§3.2), handshake tokens
+//! Payloads: the vectors of 05 §16.4, coalescing (§3.3), compression (§3.2), handshake tokens
 //! (§2.3) and close reasons (§3.6).
 
 mod common;
 
-use common::{connection_id, hex, identity};
+use common::interface::{each, named, Entry};
+use common::{connection_id, identity};
 use lightcone_types::Encode;
 use lightcone_wire::payload::{
     body_ranges, close_reason, decode_body, decode_messages, encode_payload,
     COALESCED_BODY_BYTES_MAX, COMPRESS_ABOVE_BYTES,
 };
-use lightcone_wire::{server, Compression, CompressionPolicy, Error, Protocol, ServerMessage};
+use lightcone_wire::{server, Compression, CompressionPolicy, Error, Protocol};
 
-const SUBSCRIBE_APPLIED: &str =
-    "010100000007000000020000000500000073636f72650005000a000000010000000a020000001406000000706572736f6e
-     010200000000000000000000000d00000000000000180000000100000005000000416c6963650200000003000000426f62";
-const GZIP: &str = "02 1f8b0800000000000403358c410a8030100367952a14bc79f03bfa14cb1e0471a5fd3f48a0e6943043cc8019188004b412d54964402c0bac13
-     f07a6df198f69fa597adcb3ad8efabb8a41138e2fc00e076edc362000000";
-const BROTLI: &str = "01 8b30000080aaaaaaea1f550dd4144001ec6607bb5dcd4e4753d0830118981aa8424deeb607b6a01d0688618081c7d0712a13bf109011913
-     06b1f4d52d0632959f7157f1bb37f81d1e616e231489d9ce7fbd416b1e0eaf7";
+const FILE: &str = "05-payloads.json";
 
-#[test]
-fn uncompressed_payloads() {
-    let vector = hex(
-        "00 00 1d1c1b1a191817161514131211100f0e0d0c0b0a0908070605040302010000c2 \
-         0f0e0d0c0b0a09080706050403020100 03000000 746f6b",
-    );
-    let (mut body, mut payload) = (Vec::new(), Vec::new());
-    server::initial_connection(&mut body, identity(), connection_id(), "tok");
-    encode_payload(&mut payload, &body, Compression::None);
-    assert_eq!(payload, vector);
+/// The bytes of the messages that a payload of the file holds.
+fn messages_of(entry: &Entry) -> Vec<Vec<u8>> {
+    let message = |name: &serde_json::Value| {
+        let name = name.as_str().expect("a name");
+        named("05-server-messages.json", "vectors", name).hex()
+    };
+    entry.list("messages").iter().map(message).collect()
+}
 
-    let two = [
-        hex("00"),
-        hex(SUBSCRIBE_APPLIED),
-        hex("0401000000070000000100000006000000706572736f6e0100000000000d000d0000000100000005000000416c696365010000000000000000"),
-    ]
-    .concat();
-    let body = decode_body(&two, 1 << 20).unwrap();
-    let messages = decode_messages(Protocol::V3, &body).unwrap();
-    assert_eq!(messages.len(), 2);
-    assert!(matches!(
-        messages[1],
-        ServerMessage::TransactionUpdate { .. }
-    ));
-    let joined: Vec<u8> = messages.iter().flat_map(Encode::to_vec).collect();
-    assert_eq!(joined, two[1..]);
-    assert_eq!(decode_messages(Protocol::V2, &body).unwrap().len(), 1);
+fn compression_of(entry: &Entry) -> Compression {
+    Compression::from_query_value(entry.text("compression")).expect("a compression")
+}
+
+fn protocols_of(entry: &Entry) -> Vec<Protocol> {
+    let all = Protocol::PREFERENCE.into_iter();
+    let named = |protocol: &Protocol| entry.list("protocols").contains(&protocol.name().into());
+    let protocols: Vec<Protocol> = all.filter(named).collect();
+    assert_eq!(protocols.len(), entry.list("protocols").len());
+    protocols
 }
 
 #[test]
-fn compressed_payloads_decode() {
-    for vector in [GZIP, BROTLI] {
-        let payload = hex(vector);
+fn payloads_decode() {
+    each(FILE, "", |entry| {
+        let (payload, expected) = (entry.hex(), messages_of(entry));
+        assert_eq!(payload[0], compression_of(entry).tag());
         let body = decode_body(&payload, 1 << 20).unwrap();
-        assert_eq!(*body, hex(SUBSCRIBE_APPLIED));
-    }
+        assert_eq!(*body, entry.bytes("body_hex"));
+        assert_eq!(*body, expected.concat());
+        for protocol in protocols_of(entry) {
+            let messages = decode_messages(protocol, &body).unwrap();
+            let again: Vec<Vec<u8>> = messages.iter().map(Encode::to_vec).collect();
+            assert_eq!(again, expected, "{}", protocol.name());
+        }
+        // Version 2 has one message in a payload.
+        assert_eq!(decode_messages(Protocol::V2, &body).unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn uncompressed_payloads() {
+    each(FILE, "", |entry| {
+        if compression_of(entry) != Compression::None {
+            return;
+        }
+        let mut payload = Vec::new();
+        encode_payload(&mut payload, &entry.bytes("body_hex"), Compression::None);
+        assert_eq!(payload, entry.hex());
+    });
+    let mut body = Vec::new();
+    server::initial_connection(&mut body, identity(), connection_id(), "tok");
+    let vector = named(FILE, "", "initial_connection");
+    assert_eq!(body, vector.bytes("body_hex"));
 }
 
 #[test]
@@ -95,8 +107,8 @@ fn damaged_payloads_are_refused() {
         decode_messages(Protocol::V3, &[]),
         Err(Error::EmptyServerPayload)
     );
-    for vector in [GZIP, BROTLI] {
-        let mut payload = hex(vector);
+    for name in ["gzip", "brotli"] {
+        let mut payload = named(FILE, "", name).hex();
         payload.truncate(payload.len() / 2);
         let error = decode_body(&payload, 1 << 20).unwrap_err();
         assert!(

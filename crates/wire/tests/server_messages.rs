@@ -1,34 +1,56 @@
-//! Server messages: the vectors of spec 05 §16.2, §16.3, §16.5 and 09 §8.4, written by the
+//! Server messages: the vectors of 05 §16.2, §16.3, §16.5 and 09 §8.4, written by the
 //! writers, decoded, and encoded again.
 
 mod common;
 
+use common::interface::{each, each_but, from_hex, named, sections_are, Entry};
+use common::read::Tables;
 use common::{connection_id, hex, identity, person, score, TIMESTAMP};
 use lightcone_types::{Encode, Reader, TimeDuration, Timestamp};
 use lightcone_wire::rows::{row_list, row_list_fixed};
 use lightcone_wire::{
-    server, skip_server_message, Error, ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome,
-    RowList, RowListWriter, RowSize, ServerMessage, SingleTableRows, TableUpdate, TableUpdateRows,
+    server, skip_server_message, ClientMessage, Error, ProcedureStatus, QueryRows, QuerySetUpdate,
+    ReducerOutcome, RowList, RowListWriter, RowSize, ServerMessage, SingleTableRows, TableUpdate,
+    TableUpdateRows,
 };
 
 const SCORE: RowSize = RowSize::Fixed(5);
 const PERSON: RowSize = RowSize::Variable;
 
-/// The written bytes are the vector's, and they decode to `message`.
-fn check(write: impl FnOnce(&mut Vec<u8>), message: ServerMessage, vector: &str) {
-    let vector = hex(vector);
+const FILE: &str = "05-server-messages.json";
+const ROW_LISTS: &str = "05-row-lists.json";
+const CAPTURED: &str = "05-captured.json";
+
+/// The written bytes are those of the vector of a name, and they decode to `message`.
+fn check(write: impl FnOnce(&mut Vec<u8>), message: ServerMessage, name: &str) {
+    let vector = named(FILE, "vectors", name).hex();
     // Writers append: what is already there stays.
     let mut out = vec![0xaa];
     write(&mut out);
     assert_eq!(out[0], 0xaa);
     assert_eq!(out[1..], vector, "written {message:?}");
-    let mut reader = Reader::new(&vector);
-    assert_eq!(ServerMessage::decode(&mut reader).unwrap(), message);
+    check_decoding(&vector, &message);
+}
+
+fn check_decoding(bytes: &[u8], message: &ServerMessage) {
+    let mut reader = Reader::new(bytes);
+    assert_eq!(&ServerMessage::decode(&mut reader).unwrap(), message);
     assert!(reader.is_empty());
-    assert_eq!(message.to_vec(), vector);
-    let mut reader = Reader::new(&vector);
+    assert_eq!(message.to_vec(), bytes);
+    let mut reader = Reader::new(bytes);
     skip_server_message(&mut reader).unwrap();
     assert!(reader.is_empty());
+}
+
+/// The further tests write the same messages with the writers that the server has.
+#[test]
+fn vectors_decode_and_encode() {
+    sections_are(FILE, &["tables", "vectors"]);
+    let tables = Tables::of(FILE);
+    each(FILE, "vectors", |entry| {
+        let message = tables.server_message(&entry.0["message"]);
+        check_decoding(&entry.hex(), &message);
+    });
 }
 
 fn list(rows: &[Vec<u8>]) -> RowList {
@@ -71,51 +93,40 @@ fn persistent(inserts: &[Vec<u8>], deletes: &[Vec<u8>]) -> TableUpdateRows {
     }
 }
 
+fn check_row_list(size: RowSize, rows: &[Vec<u8>], vector: &[u8]) {
+    let mut pushed = vec![1, 2, 3];
+    push_all(RowListWriter::new(&mut pushed), rows);
+    assert_eq!(pushed[3..], *vector);
+    let mut walked = Vec::new();
+    let count = row_list(&mut walked, size, rows.iter().map(Vec::as_slice)).unwrap();
+    assert_eq!((&walked[..], count as usize), (vector, rows.len()));
+    let mut reader = Reader::new(vector);
+    let decoded = RowList::decode(&mut reader).unwrap();
+    assert!(reader.is_empty());
+    assert_eq!(decoded.iter().collect::<Vec<_>>(), rows);
+    assert_eq!(decoded, list(rows));
+    assert_eq!(decoded.to_vec(), vector);
+}
+
 #[test]
 fn row_lists() {
-    let cases: [(RowSize, Vec<Vec<u8>>, &str); 6] = [
-        (SCORE, scores(), "00 0500 0a000000 010000000a 0200000014"),
-        (
-            PERSON,
-            persons(),
-            "01 02000000 0000000000000000 0d00000000000000 18000000 \
-             01000000 05000000 416c696365 02000000 03000000 426f62",
-        ),
-        (
-            PERSON,
-            vec![person(1, "Alice")],
-            "00 0d00 0d000000 01000000 05000000 416c696365",
-        ),
-        (
-            PERSON,
-            vec![person(1, "Alice"), person(4, "Carol")],
-            "00 0d00 1a000000 01000000 05000000 416c696365 04000000 05000000 4361726f6c",
-        ),
-        (PERSON, vec![], "01 00000000 00000000"),
-        (
-            RowSize::new(Some(0)),
-            vec![vec![], vec![], vec![]],
-            "01 03000000 0000000000000000 0000000000000000 0000000000000000 00000000",
-        ),
-    ];
-    for (size, rows, vector) in cases {
-        let vector = hex(vector);
-        let mut pushed = vec![1, 2, 3];
-        push_all(RowListWriter::new(&mut pushed), &rows);
-        assert_eq!(pushed[3..], vector);
-        let mut walked = Vec::new();
-        let count = row_list(&mut walked, size, rows.iter().map(Vec::as_slice)).unwrap();
-        assert_eq!((walked, count as usize), (vector.clone(), rows.len()));
-        let mut reader = Reader::new(&vector);
-        let decoded = RowList::decode(&mut reader).unwrap();
-        assert!(reader.is_empty());
-        assert_eq!(decoded.iter().collect::<Vec<_>>(), rows);
-        assert_eq!(decoded, list(&rows));
-        assert_eq!(decoded.to_vec(), vector);
-    }
+    sections_are(ROW_LISTS, &["tables", "vectors"]);
+    let tables = Tables::of(ROW_LISTS);
+    each(ROW_LISTS, "vectors", |entry| {
+        let rows: Vec<Vec<u8>> = (entry.list("row_hex").iter())
+            .map(|row| from_hex(row.as_str().expect("hex")))
+            .collect();
+        if let Some(table) = entry.0["table"].as_str() {
+            let values = entry.list("rows").iter();
+            let encoded: Vec<_> = values.map(|row| tables.row(table, row)).collect();
+            assert_eq!(encoded, rows);
+        }
+        let size = entry.0["row_size"].as_u64().map(|size| size as usize);
+        check_row_list(RowSize::new(size), &rows, &entry.hex());
+    });
     let mut out = Vec::new();
     assert_eq!(row_list_fixed(&mut out, 5, &scores().concat()), Ok(2));
-    assert_eq!(out, hex("00 0500 0a000000 010000000a 0200000014"));
+    assert_eq!(out, named(ROW_LISTS, "vectors", "fixed_size_rows").hex());
 }
 
 #[test]
@@ -202,8 +213,7 @@ fn connection_and_subscriptions() {
             connection_id: connection_id(),
             token: "tok".into(),
         },
-        "00 1d1c1b1a191817161514131211100f0e0d0c0b0a0908070605040302010000c2 \
-         0f0e0d0c0b0a09080706050403020100 03000000 746f6b",
+        "initial_connection",
     );
     check(
         |out| {
@@ -219,10 +229,7 @@ fn connection_and_subscriptions() {
                 tables: vec![table("score", &scores()), table("person", &persons())],
             },
         },
-        "01 01000000 07000000 02000000 \
-         05000000 73636f7265   00 0500 0a000000 010000000a 0200000014 \
-         06000000 706572736f6e 01 02000000 0000000000000000 0d00000000000000 18000000 \
-                               01000000 05000000 416c696365 02000000 03000000 426f62",
+        "subscribe_applied",
     );
     check(
         |out| assert!(server::subscribe_applied(out, 1, 7).is_empty()),
@@ -231,7 +238,7 @@ fn connection_and_subscriptions() {
             query_set_id: 7,
             rows: QueryRows::default(),
         },
-        "01 01000000 07000000 00000000",
+        "subscribe_applied_without_tables",
     );
     check(
         |out| {
@@ -247,7 +254,7 @@ fn connection_and_subscriptions() {
                 tables: vec![table("score", &scores())],
             }),
         },
-        "02 02000000 07000000 00 01000000 05000000 73636f7265 00 0500 0a000000 010000000a 0200000014",
+        "unsubscribe_applied",
     );
     check(
         |out| server::unsubscribe_applied_without_rows(out, 2, 7),
@@ -256,11 +263,11 @@ fn connection_and_subscriptions() {
             query_set_id: 7,
             rows: None,
         },
-        "02 02000000 07000000 01",
+        "unsubscribe_applied_without_rows",
     );
     for (request_id, vector) in [
-        (Some(1), "03 00 01000000 07000000 03000000 626164"),
-        (None, "03 01 07000000 03000000 626164"),
+        (Some(1), "subscription_error"),
+        (None, "late_subscription_error"),
     ] {
         check(
             |out| server::subscription_error(out, request_id, 7, "bad"),
@@ -298,8 +305,7 @@ fn transaction_updates() {
         ServerMessage::TransactionUpdate {
             query_sets: alice_inserted(),
         },
-        "04 01000000 07000000 01000000 06000000 706572736f6e 01000000 \
-         00 00 0d00 0d000000 01000000 05000000 416c696365 01 00000000 00000000",
+        "transaction_update",
     );
     check(
         |out| {
@@ -318,8 +324,7 @@ fn transaction_updates() {
                 )],
             }],
         },
-        "04 01000000 07000000 01000000 04000000 626f6f6d 01000000 01 \
-         00 0500 0a000000 010000000a 0200000014",
+        "transaction_update_event_table",
     );
 }
 
@@ -366,13 +371,7 @@ fn transaction_update_of_two_sets() {
                 },
             ],
         },
-        "04 02000000
-         00000000 02000000
-            04000000 626f6f6d   01000000 01 00 0500 05000000 0900000001
-            05000000 73636f7265 01000000 00 00 0500 05000000 010000000b 00 0500 05000000 010000000a
-         01000000 01000000
-            05000000 73636f7265 02000000 00 00 0500 05000000 010000000b 00 0500 05000000 010000000a
-                                         00 00 0500 05000000 010000000b 01 00000000 00000000",
+        "transaction_update_two_sets",
     );
 }
 
@@ -395,7 +394,7 @@ fn results() {
                 tables: vec![table("score", &scores())],
             }),
         },
-        "05 03000000 00 01000000 05000000 73636f7265 00 0500 0a000000 010000000a 0200000014",
+        "one_off_query_result",
     );
     check(
         |out| server::one_off_query_err(out, 3, "bad"),
@@ -403,7 +402,7 @@ fn results() {
             request_id: 3,
             result: Err("bad".into()),
         },
-        "05 03000000 01 03000000 626164",
+        "one_off_query_result_error",
     );
     let reducer = |result| ServerMessage::ReducerResult {
         request_id: 4,
@@ -416,8 +415,7 @@ fn results() {
             ret_value: vec![],
             query_sets: alice_inserted(),
         }),
-        "06 04000000 00401e18240a0600 00 00000000 01000000 07000000 01000000 06000000 706572736f6e \
-         01000000 00 00 0d00 0d000000 01000000 05000000 416c696365 01 00000000 00000000",
+        "reducer_result_ok",
     );
     check(
         |out| assert!(server::reducer_result_ok(out, 4, TIMESTAMP, &[]).is_empty()),
@@ -425,7 +423,7 @@ fn results() {
             ret_value: vec![],
             query_sets: vec![],
         }),
-        "06 04000000 00401e18240a0600 00 00000000 00000000",
+        "reducer_result_ok_without_sets",
     );
     check(
         |out| {
@@ -435,17 +433,17 @@ fn results() {
             ret_value: vec![1, 2],
             query_sets: vec![],
         }),
-        "06 04000000 00401e18240a0600 00 02000000 0102 00000000",
+        "reducer_result_ok_return_value",
     );
     check(
         |out| server::reducer_result_ok_empty(out, 4, TIMESTAMP),
         reducer(ReducerOutcome::OkEmpty),
-        "06 04000000 00401e18240a0600 01",
+        "reducer_result_ok_empty",
     );
     check(
         |out| server::reducer_result_err(out, 4, TIMESTAMP, "nope"),
         reducer(ReducerOutcome::Err(hex("04000000 6e6f7065"))),
-        "06 04000000 00401e18240a0600 02 08000000 04000000 6e6f7065",
+        "reducer_result_err",
     );
     assert_eq!(
         ReducerOutcome::error_text(&hex("04000000 6e6f7065")),
@@ -455,7 +453,7 @@ fn results() {
     check(
         |out| server::reducer_result_internal_error(out, 4, TIMESTAMP, "no such reducer"),
         reducer(ReducerOutcome::InternalError("no such reducer".into())),
-        "06 04000000 00401e18240a0600 03 0f000000 6e6f20737563682072656475636572",
+        "reducer_result_internal_error",
     );
     check(
         |out| {
@@ -468,7 +466,7 @@ fn results() {
             total_host_execution_duration: TimeDuration(1500),
             request_id: 6,
         },
-        "07 00 04000000 2a000000 00401e18240a0600 dc05000000000000 06000000",
+        "procedure_result",
     );
     check(
         |out| server::procedure_result_internal_error(out, 6, "no such procedure"),
@@ -478,55 +476,85 @@ fn results() {
             total_host_execution_duration: TimeDuration(0),
             request_id: 6,
         },
-        "07 01 11000000 6e6f20737563682070726f636564757265 0000000000000000 0000000000000000 06000000",
+        "procedure_result_internal_error",
     );
 }
 
 #[test]
 fn replies_to_the_benchmark_client() {
-    let vector = hex("060000000000401e18240a060001
-         060100000000401e18240a0600021600000012000000696e73756666696369656e745f66756e6473
-         060200000000401e18240a0600000000000000000000");
+    let reply = |name| named("09-wire.json", "server_messages", name).hex();
+    let vector = [
+        reply("done, nothing to tell"),
+        reply("refused"),
+        reply("done, with empty lists"),
+    ];
     let mut out = Vec::new();
     server::reducer_result_ok_empty(&mut out, 0, TIMESTAMP);
     server::reducer_result_err(&mut out, 1, TIMESTAMP, "insufficient_funds");
     server::reducer_result_ok(&mut out, 2, TIMESTAMP, &[]);
-    assert_eq!(out, vector);
+    assert_eq!(out, vector.concat());
+}
+
+/// What a read of one row returns: an option of a key and its fields.
+fn returned_row(value: &serde_json::Value) -> Vec<u8> {
+    let row = &value["some"];
+    let mut out = vec![0];
+    row["key"].as_str().expect("a key").encode(&mut out);
+    for field in row["fields"].as_array().expect("fields") {
+        field.as_str().expect("a field").encode(&mut out);
+    }
+    out
+}
+
+#[test]
+fn all_replies_to_the_benchmark_client() {
+    each("09-wire.json", "server_messages", |entry| {
+        let timestamp = Timestamp(entry.number("timestamp_us"));
+        let request_id = entry.number("request_id") as u32;
+        let mut out = Vec::new();
+        match entry.0["outcome"].as_str() {
+            Some("OkEmpty") => server::reducer_result_ok_empty(&mut out, request_id, timestamp),
+            Some("Err") => {
+                server::reducer_result_err(&mut out, request_id, timestamp, entry.text("error"));
+            }
+            Some("Ok") => drop(server::reducer_result_ok(
+                &mut out,
+                request_id,
+                timestamp,
+                &[],
+            )),
+            _ => {
+                let took = TimeDuration(entry.number("duration_us"));
+                let value = returned_row(&entry.0["value"]);
+                server::procedure_result_returned(&mut out, request_id, timestamp, took, &value);
+            }
+        }
+        assert_eq!(out, entry.hex());
+    });
 }
 
 #[test]
 fn captured_from_the_reference() {
-    let decode = |vector: &str| {
-        let payload = hex(vector);
+    sections_are(CAPTURED, &["tables", "payloads", "patterns"]);
+    let tables = Tables::of(CAPTURED);
+    each(CAPTURED, "payloads", |entry| {
+        let payload = entry.hex();
         let body = lightcone_wire::payload::decode_body(&payload, 1 << 20).unwrap();
-        let mut reader = Reader::new(&body);
-        let message = ServerMessage::decode(&mut reader).unwrap();
-        assert!(reader.is_empty());
-        assert_eq!(message.to_vec(), *body);
-        message
-    };
-    assert_eq!(
-        decode("00 06 04000000 d8e48178c6600600 02 08000000 04000000 6e6f7065"),
-        ServerMessage::ReducerResult {
-            request_id: 4,
-            timestamp: Timestamp(i64::from_le_bytes(*b"\xd8\xe4\x81\x78\xc6\x60\x06\x00")),
-            result: ReducerOutcome::Err(hex("04000000 6e6f7065")),
-        }
-    );
-    decode("00 06 04000000 18bd8378c6600600 03 0f000000 6e6f20737563682072656475636572");
-    decode("00 01 01000000 07000000 00000000");
-    let empty = decode("00 05 03000000 00 01000000 06000000 706572736f6e 01 00000000 00000000");
-    assert_eq!(
-        empty,
-        ServerMessage::OneOffQueryResult {
-            request_id: 3,
-            result: Ok(QueryRows {
-                tables: vec![table("person", &[])],
-            }),
-        }
-    );
-    decode(
-        "00 06 06000000 78478978c6600600 00 00000000 01000000 07000000 01000000 04000000 626f6f6d \
-         01000000 01 00 0500 05000000 0900000001",
-    );
+        let message = tables.server_message(&entry.0["message"]);
+        check_decoding(&body, &message);
+    });
+    each_but(2, CAPTURED, "patterns", check_close);
+}
+
+/// The parts of a frame of which each has its bytes.
+fn check_close(entry: &Entry) {
+    let parts = entry.list("parts");
+    let bytes = |part: usize| from_hex(parts[part]["hex"].as_str().expect("hex"));
+    let reason = String::from_utf8(bytes(2)).unwrap();
+    assert_eq!(reason, parts[2]["what"]);
+    // The code has two bytes.
+    assert_eq!(bytes(0), [0x88, reason.len() as u8 + 2]);
+    assert_eq!(bytes(1), 1011u16.to_be_bytes());
+    let error = ClientMessage::decode(&mut Reader::new(&[9])).unwrap_err();
+    assert_eq!(error.to_string(), reason);
 }

@@ -160,6 +160,8 @@ pub fn catalog() -> Tables {
         table(12, "guarded", &[("id", T::U32)]),
         table(13, "ns.t", &[("a", T::U32)]),
         table(14, "ns.s", &[("a", T::U32)]),
+        table(15, "users", &[("id", T::U32), ("age", T::U32)]),
+        table(16, "other", &[("uid", T::U32)]),
     ];
     Tables(tables.into_iter().map(Arc::new).collect())
 }

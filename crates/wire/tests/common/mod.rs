@@ -1,5 +1,9 @@
-//! Values that the vectors of spec 05 §16 use.
+//! Values that the vectors of 05 §16 use.
 #![allow(dead_code)]
+
+#[path = "../interface/mod.rs"]
+pub mod interface;
+pub mod read;
 
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
