@@ -88,6 +88,15 @@ describe("a run", () => {
     expect(result.verify).toMatchObject({ ran: false, ok: true });
   });
 
+  it("says so where a server could not tell whether the sum is right", async () => {
+    const { result, said } = await run({ latency: () => 10 }, "", (connector) => {
+      connector.verify = async () => ({ accounts: 0n, total: 0n, changed: 0n });
+      return connector;
+    });
+    expect(result.verify).toMatchObject({ ran: false, ok: true });
+    expect(said.at(-1)).toMatch(/^Not verified: the server was not told/);
+  });
+
   it("checks every account with --verify-strict", async () => {
     const { result } = await run({ latency: () => 10 }, "--verify-strict");
     expect(result.verify.strict).toMatchObject({ ok: true, wrongAccounts: 0, unknownOperations: 0 });

@@ -377,7 +377,7 @@ impl ModuleInstance for WasmInstance {
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
         let Some(function) = self.call_http_handler.clone() else {
-            return not_exported("HTTP handler", call, CALL_HTTP_HANDLER);
+            return not_exported("http handler", call, CALL_HTTP_HANDLER);
         };
         self.run_in_scope(scope, call, CALL_HTTP_HANDLER, |store, handles| {
             let env = &mut store.data_mut().env;

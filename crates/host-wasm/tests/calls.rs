@@ -366,7 +366,7 @@ fn a_module_without_the_export_says_so() {
     assert_eq!(
         running.ask(0, b"", b""),
         ProcedureOutcome::Failed {
-            message: "Module defines HTTP handler test_handler but does not export `__call_http_handler__`".into()
+            message: "Module defines http handler test_handler but does not export `__call_http_handler__`".into()
         }
     );
     assert_eq!(running.code(0, &[]), 0);
