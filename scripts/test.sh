@@ -19,7 +19,6 @@ for component in rustfmt clippy; do
 done
 
 say "documents"
-# Compares with the interface chapters only where they are at hand.
 scripts/check-compat.py
 
 say "format"
