@@ -14,9 +14,9 @@ export interface LineChart {
   isLog: boolean;
 }
 
-const width = 700;
+const width = 774;
 const height = 340;
-const margin = { top: 52, right: 176, bottom: 34, left: 52 };
+const margin = { top: 52, right: 250, bottom: 34, left: 52 };
 const plotWidth = width - margin.left - margin.right;
 const plotHeight = height - margin.top - margin.bottom;
 /** Least distance between two labels at the ends of lines. */

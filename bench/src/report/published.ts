@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { failureShareMost } from "../core/results";
 import { packageDirectory } from "../init/commands";
 import { formatInteger, formatLatency } from "./format";
 import type { SummaryRow } from "./summary";
@@ -67,7 +68,7 @@ export function publishedTable(test: string, rows: readonly SummaryRow[]): strin
         formatInteger(row.tps),
         (row.tps / tps.value).toPrecision(3),
         p50 ? formatLatency(p50.value) : "–",
-        formatLatency(row.p50_ms),
+        row.failureShare > failureShareMost ? "–" : formatLatency(row.p50_ms),
         publishedHardware[tps.hardware] ?? tps.hardware,
       ].join(" | "),
     ];
