@@ -44,8 +44,8 @@ pub struct RequestSender {
     reads: Arc<Semaphore>,
 }
 
-/// Where a query comes back that was tried without a permit of the database. Closed when it was answered.
-type GivenBack = oneshot::Receiver<Request>;
+/// Where a ticket comes back with which a query was tried without a permit of the database. Closed when it was answered.
+type GivenBack = oneshot::Receiver<ReadTicket>;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 pub(crate) const INBOX_PERMIT_BYTES: usize = 1024;
@@ -102,7 +102,7 @@ impl RequestSender {
             let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
             let (requests, mut end, why) = decoder.piece(&payload, start, ticket);
             if !requests.is_empty() {
-                let is_last = matches!(why, End::Payload | End::Malformed(_));
+                let is_last = matches!(why, End::Payload | End::Malformed(_)) && tried.is_none();
                 let piece = Decoded {
                     version: module.version,
                     timestamp,
@@ -114,7 +114,10 @@ impl RequestSender {
                     requests,
                 };
                 self.send(piece).await?;
-                self.ask_again(tried.take(), timestamp).await?;
+                spare_ticket = self.second_try(tried.take()).await?;
+                if spare_ticket.is_some() {
+                    continue;
+                }
             }
             match why {
                 End::Payload => return Ok(()),
@@ -138,7 +141,10 @@ impl RequestSender {
                         requests: vec![request.await?],
                     };
                     self.send(piece).await?;
-                    self.ask_again(tried.take(), timestamp).await?;
+                    spare_ticket = self.second_try(tried.take()).await?;
+                    if spare_ticket.is_some() {
+                        continue;
+                    }
                     end = long_end;
                     if self.sender.protocol == Protocol::V2 || end == payload.len() {
                         return Ok(());
@@ -207,33 +213,23 @@ impl RequestSender {
         Ok((ticket, given_back))
     }
 
-    /// Waits for what became of a query that was tried without a permit of the database. If it needs one, waits for that and
-    /// sends it again. Every connection waits with one query at a time, so whoever has many gets no more turns than the others.
-    async fn ask_again(
+    /// Waits for what became of a query that was tried without a permit of the database. If it needs one, waits for that: the
+    /// query is read again, as the module may be another by then. Every connection waits with one query at a time, so whoever
+    /// has many gets no more turns than the others.
+    async fn second_try(
         &self,
         tried: Option<GivenBack>,
-        timestamp: Timestamp,
-    ) -> Result<(), SubmitError> {
+    ) -> Result<Option<ReadTicket>, SubmitError> {
         let Some(tried) = tried else {
-            return Ok(());
+            return Ok(None);
         };
-        let Ok(mut request) = tried.await else {
+        let Ok(mut ticket) = tried.await else {
             // It is answered.
-            return Ok(());
+            return Ok(None);
         };
         let permit = self.shared.reads.clone().acquire_owned().await;
-        if let Some(ticket) = request.ticket_mut() {
-            ticket.of_database = Some(permit.map_err(|_| SubmitError::Closed)?);
-        }
-        // Queries need nothing of the payload any more.
-        self.send(Decoded {
-            version: self.shared.module().version,
-            timestamp,
-            payload: Bytes::new(),
-            messages: 0..0,
-            requests: vec![request],
-        })
-        .await
+        ticket.of_database = Some(permit.map_err(|_| SubmitError::Closed)?);
+        Ok(Some(ticket))
     }
 
     async fn compile(

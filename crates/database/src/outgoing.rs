@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
 use crate::budget::{Charge, ClientBudget};
-use crate::request::Request;
 
 /// Encoded server messages, back to back, in order, without payload tags.
 #[derive(Debug, Default)]
@@ -80,8 +79,8 @@ pub(crate) struct ReadTicket {
 /// Lets the writer look whether it finds the answer itself, also while others have all permits of the database.
 pub(crate) struct FirstTry {
     pub _permit: OwnedSemaphorePermit,
-    /// Takes the request back if it does not. Dropped otherwise.
-    pub give_back: oneshot::Sender<Request>,
+    /// Takes the ticket back if it does not: the query is to be asked again, with a permit. Dropped otherwise.
+    pub give_back: oneshot::Sender<ReadTicket>,
 }
 
 impl std::fmt::Debug for FirstTry {
@@ -91,6 +90,14 @@ impl std::fmt::Debug for FirstTry {
 }
 
 impl ReadTicket {
+    /// For a query that cannot do without a permit of the database.
+    pub fn give_back(mut self) {
+        if let Some(first_try) = self.first_try.take() {
+            // The connection may be gone by now.
+            let _ = first_try.give_back.send(self);
+        }
+    }
+
     /// The answer is there, and only has to be taken.
     pub fn evaluated(mut self) -> ReadTicket {
         (self.of_database, self.first_try) = (None, None);

@@ -67,26 +67,6 @@ pub(crate) enum Request {
     },
 }
 
-impl Request {
-    /// The ticket of a query.
-    pub fn ticket_mut(&mut self) -> Option<&mut ReadTicket> {
-        match self {
-            Request::Subscribe { ticket, .. } | Request::OneOff { ticket, .. } => Some(ticket),
-            Request::Unsubscribe { ticket, .. } => ticket.as_mut(),
-            _ => None,
-        }
-    }
-
-    /// Sends a query back to the connection that tried whether it can do without a permit of the database.
-    pub fn give_back(mut self) {
-        let first_try = self.ticket_mut().and_then(|ticket| ticket.first_try.take());
-        if let Some(first_try) = first_try {
-            // The connection may be gone by now.
-            let _ = first_try.give_back.send(self);
-        }
-    }
-}
-
 /// The queries of a set, with the memory they take as long as they live.
 #[derive(Default)]
 pub(crate) struct CompiledSet {

@@ -332,3 +332,35 @@ async fn compiling_a_set_is_bounded() {
     );
     database.shutdown(ShutdownReason::ServerStop).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_few_connections_keep_nobody_from_a_table() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, _) = start(&directory, |options| {
+        // One query of 9 steps is modest, and ten are all that a table takes.
+        options.limits.query_steps_per_connection_max = 64 * 9;
+        options.limits.query_steps_per_table_max = 90;
+    })
+    .await;
+    seed(&database, 10).await;
+    let texts: Vec<_> = (0..13)
+        .map(|id| format!("SELECT * FROM accounts WHERE id <> {}", 100 + id))
+        .collect();
+    let text = |n: usize| vec![texts[n].as_str()];
+    let mut greedy = Client::connect(&database, STRANGER, 1).await;
+    let ten = texts[..10].iter().map(String::as_str).collect();
+    greedy
+        .send(&[subscribe(1, ten), subscribe(2, text(10))])
+        .await;
+    assert_eq!(rows_of(greedy.next().await), 100);
+    let error = error_of(greedy.next().await);
+    assert!(error.contains("[LC0711]"), "{error}");
+    let mut modest = Client::connect(&database, STRANGER, 2).await;
+    modest
+        .send(&[subscribe(1, text(11)), subscribe(2, text(12))])
+        .await;
+    assert_eq!(rows_of(modest.next().await), 10);
+    let error = error_of(modest.next().await);
+    assert!(error.contains("[LC0711]"), "{error}");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}

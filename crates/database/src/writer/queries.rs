@@ -16,14 +16,19 @@ use crate::fanout::{Answer, Event};
 use crate::handle::Caller;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
-use crate::request::{CompiledSet, Request};
+use crate::request::CompiledSet;
 use crate::writer::Item;
 
-/// Why something is not answered with rows, with the ticket of what was asked.
+/// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
+/// connections must not keep everybody else from a table.
+const MODEST_QUERIES_MAX: usize = 16;
+const MODEST_PART: usize = 64;
+
+/// Why something is not answered with rows.
 enum Refused {
     Error(String, ReadTicket),
-    /// It was tried whether it needs a permit of the database, and it does.
-    NoPermit(ReadTicket),
+    /// It was tried whether it needs a permit of the database, and it does: the connection has its ticket back, and asks again.
+    NoPermit,
 }
 
 impl Writer {
@@ -69,13 +74,7 @@ impl Writer {
                 self.state.query_load.remove(&set.queries);
                 match refused {
                     Refused::Error(error, ticket) => self.error(connection, reply, error, ticket),
-                    Refused::NoPermit(ticket) => Request::Subscribe {
-                        request_id,
-                        query_set_id,
-                        set: Ok(set),
-                        ticket,
-                    }
-                    .give_back(),
+                    Refused::NoPermit => {}
                 }
             }
         }
@@ -111,7 +110,12 @@ impl Writer {
         if steps > limits.query_steps_per_connection_max {
             return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
         }
-        let steps_max = limits.query_steps_per_table_max;
+        let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
+            && steps <= limits.query_steps_per_connection_max / MODEST_PART;
+        let steps_max = match is_modest {
+            true => usize::MAX,
+            false => limits.query_steps_per_table_max,
+        };
         let counted = self.state.query_load.add(&set.queries, steps_max);
         counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.plan.table.name))?;
         Ok(set)
@@ -191,14 +195,7 @@ impl Writer {
                     Err(Refused::Error(error, ticket)) => {
                         self.refusal(connection, reply, &error, ticket)
                     }
-                    Err(Refused::NoPermit(ticket)) => {
-                        return Request::Unsubscribe {
-                            request_id,
-                            query_set_id,
-                            ticket: Some(ticket),
-                        }
-                        .give_back()
-                    }
+                    Err(Refused::NoPermit) => return,
                 }
             }
             None => {
@@ -263,15 +260,10 @@ impl Writer {
             Ok(plan) => plan,
             Err(error) => return self.error(connection, reply, error, ticket),
         };
-        match self.evaluate(connection, vec![plan.clone()], reply, ticket, None) {
+        match self.evaluate(connection, vec![plan], reply, ticket, None) {
             Ok(answer) => self.event(Event::Answered { connection, answer }),
             Err(Refused::Error(error, ticket)) => self.error(connection, reply, error, ticket),
-            Err(Refused::NoPermit(ticket)) => Request::OneOff {
-                request_id,
-                plan: Ok(plan),
-                ticket,
-            }
-            .give_back(),
+            Err(Refused::NoPermit) => {}
         }
     }
 
@@ -305,7 +297,8 @@ impl Writer {
             Some((plan, source))
         };
         let Some(sources) = plans.into_iter().map(find).collect() else {
-            return Err(Refused::NoPermit(ticket));
+            ticket.give_back();
+            return Err(Refused::NoPermit);
         };
         let answering = Answering::new(sources, reply);
         if !answering.is_deferred() {
