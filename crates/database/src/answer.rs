@@ -3,7 +3,7 @@
 //! Both walks go page by page over frozen tables, so that they can be done in slices, and end early if the client is gone.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_query::SelectPlan;
 use lightcone_types::Encode;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::budget::{Charge, ClientBudget, Exceeded};
 use crate::evaluate::Source;
 use crate::outgoing::{MessageBatch, ReadTicket};
-use crate::reads::{Job, Progress};
+use crate::reads::{Job, Progress, Slice};
 
 /// Which message the rows are for.
 #[derive(Clone, Copy, Debug)]
@@ -253,7 +253,7 @@ impl Answering {
     fn step(
         &mut self,
         budget: &Arc<ClientBudget>,
-        until: Instant,
+        slice: &Slice<'_>,
     ) -> Result<Option<MessageBatch>, ReadError> {
         loop {
             match self.writing.take() {
@@ -270,7 +270,7 @@ impl Answering {
                     self.writing = Some(writing);
                 }
             }
-            if Instant::now() >= until {
+            if slice.is_over() {
                 return Ok(None);
             }
         }
@@ -291,7 +291,7 @@ pub(crate) struct DeferredAnswer {
 }
 
 impl Job for DeferredAnswer {
-    fn run(&mut self, until: Instant) -> Progress {
+    fn run(&mut self, slice: &Slice<'_>) -> Progress {
         let waiting = self
             .sender
             .as_ref()
@@ -299,9 +299,8 @@ impl Job for DeferredAnswer {
         if self.budget.is_gone() || !waiting {
             return Progress::Done;
         }
-        let started = Instant::now();
-        let step = self.answering.step(&self.budget, until);
-        self.spent += started.elapsed();
+        let step = self.answering.step(&self.budget, slice);
+        self.spent += slice.elapsed();
         let step = match step {
             Ok(None) if self.spent >= self.time_max => Err(ReadError::TooLong {
                 limit: self.time_max,
@@ -332,7 +331,7 @@ mod tests {
     use super::*;
     use crate::budget::MemoryBudget;
     use crate::evaluate::Rows;
-    use crate::testing::Items;
+    use crate::testing::{machine, Items};
 
     /// 100 rows of 10 KB that were found on the writer.
     fn answering() -> Answering {
@@ -351,7 +350,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_ready_is_in_the_budget() {
-        let all = MemoryBudget::new(100 << 20);
+        let all = MemoryBudget::new(machine(), 100 << 20);
         let client = ClientBudget::new(&all, 2_500_000);
         let first = answering().finish(&client).expect("there is room");
         assert!(first.bytes.len() > 1_000_000);

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
+use crate::environment::Environment;
+
 /// A client takes and gives back parts of the common budget of this size.
 const STEP_BYTES: usize = 64 << 10;
 /// So much every client may have without asking for its part of the common budget, however many others there are.
@@ -27,17 +29,19 @@ pub struct MemoryBudget {
     max: usize,
     next_client: AtomicU64,
     last_eviction: Mutex<Option<Instant>>,
+    environment: Arc<dyn Environment>,
     /// Looked at only when clients come and go, and when the budget is used up.
     clients: Mutex<FxHashMap<u64, Weak<ClientBudget>>>,
 }
 
 impl MemoryBudget {
-    pub fn new(bytes_max: usize) -> Arc<MemoryBudget> {
+    pub fn new(environment: Arc<dyn Environment>, bytes_max: usize) -> Arc<MemoryBudget> {
         Arc::new(MemoryBudget {
             used: AtomicUsize::new(0),
             max: bytes_max,
             next_client: AtomicU64::new(0),
             last_eviction: Mutex::new(None),
+            environment,
             clients: Mutex::default(),
         })
     }
@@ -54,10 +58,11 @@ impl MemoryBudget {
         let Ok(mut last) = self.last_eviction.try_lock() else {
             return;
         };
-        if last.is_some_and(|last| last.elapsed() < EVICTION_INTERVAL) {
+        let now = self.environment.instant();
+        if last.is_some_and(|last| now - last < EVICTION_INTERVAL) {
             return;
         }
-        *last = Some(Instant::now());
+        *last = Some(now);
         let clients: Vec<_> = self.clients().values().filter_map(Weak::upgrade).collect();
         let largest = clients
             .iter()
@@ -351,10 +356,11 @@ impl AsRef<[u8]> for HeldBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::machine;
 
     #[test]
     fn what_is_reserved_is_given_back() {
-        let all = MemoryBudget::new(100 * STEP_BYTES);
+        let all = MemoryBudget::new(machine(), 100 * STEP_BYTES);
         let client = ClientBudget::new(&all, 10 * STEP_BYTES);
         let small = client.reserve(FLOOR_BYTES).expect("room");
         assert_eq!(all.used(), 0, "small answers touch nothing that is shared");
@@ -376,7 +382,7 @@ mod tests {
 
     #[test]
     fn greedy_clients_leave_something_for_the_next_one() {
-        let all = MemoryBudget::new(1000 * STEP_BYTES);
+        let all = MemoryBudget::new(machine(), 1000 * STEP_BYTES);
         let mut charges = Vec::new();
         for _ in 0..200 {
             let client = ClientBudget::new(&all, usize::MAX);
@@ -395,7 +401,7 @@ mod tests {
 
     #[test]
     fn the_one_with_most_is_given_up() {
-        let all = MemoryBudget::new(100 * STEP_BYTES);
+        let all = MemoryBudget::new(machine(), 100 * STEP_BYTES);
         let client = || ClientBudget::new(&all, 100 * STEP_BYTES);
         let (largest, second, greedy, modest) = (client(), client(), client(), client());
         let step = |client: &Arc<ClientBudget>, steps| client.reserve(steps * STEP_BYTES);
@@ -417,7 +423,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_refuses_nobody_else() {
-        let all = MemoryBudget::new(100 * STEP_BYTES);
+        let all = MemoryBudget::new(machine(), 100 * STEP_BYTES);
         let client = ClientBudget::new(&all, 50 * STEP_BYTES);
         let neighbour = ClientBudget::new(&all, 50 * STEP_BYTES);
         std::thread::scope(|scope| {
@@ -440,7 +446,7 @@ mod tests {
 
     #[test]
     fn threads_do_not_lose_bytes() {
-        let all = MemoryBudget::new(1 << 30);
+        let all = MemoryBudget::new(machine(), 1 << 30);
         let client = ClientBudget::new(&all, 1 << 30);
         std::thread::scope(|scope| {
             for thread in 0..4_usize {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_query::{
@@ -17,8 +17,9 @@ use crate::catalog::CatalogView;
 use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
-use crate::reads::{Job, Progress};
-use crate::request::{CompiledSet, Request, Sender};
+use crate::peer::Peer;
+use crate::reads::{Job, Progress, Slice};
+use crate::request::{CompiledSet, Request};
 
 /// Memory of a registered query beside what was made of its text: its places in the maps of the writer and of fan-out.
 const QUERY_BYTES: usize = 1024;
@@ -28,32 +29,32 @@ const TEXTS_FACTOR: usize = 4;
 /// A query that is run once.
 pub(crate) fn compile_one(
     module: &Module,
-    sender: &Sender,
+    peer: &Peer,
     text: &str,
 ) -> Result<Arc<SelectPlan>, String> {
-    compile_subscription(text, &module.catalog, &sender.caller())
+    compile_subscription(text, &module.catalog, &peer.caller())
         .map(Arc::new)
         .map_err(|error| error.to_string())
 }
 
 /// Refuses what has more texts than any set, before work is done for it.
-pub(crate) fn check_texts(sender: &Sender, texts: usize) -> Result<(), String> {
-    match texts > sender.queries_per_set_max.saturating_mul(TEXTS_FACTOR) {
-        true => Err(too_many_queries(sender)),
+pub(crate) fn check_texts(peer: &Peer, texts: usize) -> Result<(), String> {
+    match texts > peer.queries_per_set_max.saturating_mul(TEXTS_FACTOR) {
+        true => Err(too_many_queries(peer)),
         false => Ok(()),
     }
 }
 
-fn too_many_queries(sender: &Sender) -> String {
+fn too_many_queries(peer: &Peer) -> String {
     format!(
         "a query set holds at most {} queries [LC0703]",
-        sender.queries_per_set_max
+        peer.queries_per_set_max
     )
 }
 
 /// Compiles the queries of a set one by one, without repetitions of the same text (05 §7.1).
 pub(crate) struct SetCompiler {
-    sender: Sender,
+    peer: Peer,
     queries: Vec<Arc<LiveQuery>>,
     /// The client's texts, which are hashed with a secret.
     seen: HashSet<String>,
@@ -62,9 +63,9 @@ pub(crate) struct SetCompiler {
 }
 
 impl SetCompiler {
-    pub fn new(sender: &Sender, budget: &Arc<ClientBudget>) -> SetCompiler {
+    pub fn new(peer: &Peer, budget: &Arc<ClientBudget>) -> SetCompiler {
         SetCompiler {
-            sender: *sender,
+            peer: *peer,
             queries: Vec::new(),
             seen: HashSet::new(),
             charge: Charge::default(),
@@ -78,11 +79,9 @@ impl SetCompiler {
             .map_err(|error| executing(&error.to_string(), text.trim()))?;
         match read {
             SubscribeText::Query(text) => self.add_query(catalog, text, true),
-            SubscribeText::AllTables => {
-                expand_subscribe_all(&catalog.schemas, &self.sender.caller())
-                    .iter()
-                    .try_for_each(|text| self.add_query(catalog, text, false))
-            }
+            SubscribeText::AllTables => expand_subscribe_all(&catalog.schemas, &self.peer.caller())
+                .iter()
+                .try_for_each(|text| self.add_query(catalog, text, false)),
         }
     }
 
@@ -90,12 +89,12 @@ impl SetCompiler {
         if self.seen.contains(text) {
             return Ok(());
         }
-        if self.queries.len() == self.sender.queries_per_set_max {
-            return Err(too_many_queries(&self.sender));
+        if self.queries.len() == self.peer.queries_per_set_max {
+            return Err(too_many_queries(&self.peer));
         }
         self.reserve(QUERY_BYTES + text.len())?;
         self.seen.insert(text.to_owned());
-        let plan = compile_subscription(text, catalog, &self.sender.caller()).and_then(|plan| {
+        let plan = compile_subscription(text, catalog, &self.peer.caller()).and_then(|plan| {
             lightcone_query::admit_subscription(&plan)?;
             Ok(plan)
         });
@@ -103,7 +102,7 @@ impl SetCompiler {
             true => executing(&error.to_string(), text),
             false => error.to_string(),
         })?;
-        let query = LiveQuery::new(plan, &self.sender.identity);
+        let query = LiveQuery::new(plan, &self.peer.identity);
         self.reserve(query.memory_bytes())?;
         self.queries.push(Arc::new(query));
         Ok(())
@@ -149,7 +148,7 @@ impl CompileJob {
     pub fn new(
         module: Arc<Module>,
         message: Bytes,
-        sender: &Sender,
+        peer: &Peer,
         budget: &Arc<ClientBudget>,
         ticket: ReadTicket,
         time_max: Duration,
@@ -159,7 +158,7 @@ impl CompileJob {
             module,
             message,
             set: None,
-            compiler: SetCompiler::new(sender, budget),
+            compiler: SetCompiler::new(peer, budget),
             ticket: Some(ticket),
             time_max,
             spent: Duration::ZERO,
@@ -169,19 +168,19 @@ impl CompileJob {
     }
 
     /// The request, or None if there is more to do.
-    fn step(&mut self, until: Instant) -> Option<Request> {
+    fn step(&mut self, slice: &Slice<'_>) -> Option<Request> {
         if self.set.is_some() {
-            return self.compile_set(until);
+            return self.compile_set(slice);
         }
-        let sender = self.compiler.sender;
-        let message = ClientPayload::new(sender.protocol, &self.message).next()?;
+        let peer = self.compiler.peer;
+        let message = ClientPayload::new(peer.protocol, &self.message).next()?;
         match message.ok()? {
             ClientMessage::OneOffQuery {
                 request_id,
                 query_string,
             } => Some(Request::OneOff {
                 request_id,
-                plan: compile_one(&self.module, &sender, query_string),
+                plan: compile_one(&self.module, &peer, query_string),
                 ticket: self.ticket.take()?,
             }),
             ClientMessage::Subscribe {
@@ -200,13 +199,13 @@ impl CompileJob {
                     query_set_id,
                     texts: texts.into_iter(),
                 });
-                self.compile_set(until)
+                self.compile_set(slice)
             }
             _ => None,
         }
     }
 
-    fn compile_set(&mut self, until: Instant) -> Option<Request> {
+    fn compile_set(&mut self, slice: &Slice<'_>) -> Option<Request> {
         let set = self.set.as_mut()?;
         let mut compiled = Ok(());
         while let Some(place) = set.texts.next() {
@@ -215,7 +214,7 @@ impl CompileJob {
             if compiled.is_err() {
                 break;
             }
-            if Instant::now() >= until && set.texts.len() > 0 {
+            if slice.is_over() && set.texts.len() > 0 {
                 return None;
             }
         }
@@ -225,7 +224,7 @@ impl CompileJob {
     /// The request of a set that is compiled, or cannot be.
     fn subscribe(&mut self, compiled: Result<(), String>) -> Option<Request> {
         let set = self.set.as_ref()?;
-        let empty = SetCompiler::new(&self.compiler.sender, &self.compiler.budget);
+        let empty = SetCompiler::new(&self.compiler.peer, &self.compiler.budget);
         let compiler = std::mem::replace(&mut self.compiler, empty);
         Some(Request::Subscribe {
             request_id: set.request_id,
@@ -237,13 +236,12 @@ impl CompileJob {
 }
 
 impl Job for CompileJob {
-    fn run(&mut self, until: Instant) -> Progress {
+    fn run(&mut self, slice: &Slice<'_>) -> Progress {
         let Some(reply) = self.reply.take().filter(|reply| !reply.is_closed()) else {
             return Progress::Done;
         };
-        let started = Instant::now();
-        let mut request = self.step(until);
-        self.spent += started.elapsed();
+        let mut request = self.step(slice);
+        self.spent += slice.elapsed();
         if request.is_none() && self.spent >= self.time_max {
             request = self.subscribe(Err(format!(
                 "compiling the queries took longer than limits.read-time-max, which is {:?} [LC0708]",

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::Protocol;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::compile::CompileJob;
+use crate::decode::{Decoder, End};
 use crate::error::SubmitError;
-use crate::handle::Shared;
+use crate::inbox::Command;
 use crate::module::Module;
 use crate::outgoing::{FirstTry, OutgoingQueue, OutgoingReceiver, ReadTicket};
-use crate::request::{Decoded, Decoder, End, Request, Sender};
-use crate::writer::Item;
+use crate::peer::{ConnectionNumber, Peer};
+use crate::request::{Decoded, Request};
+use crate::shared::Shared;
 
 /// Who wants to connect, and how.
 pub struct ConnectRequest {
@@ -38,8 +40,8 @@ pub struct Connection {
 pub struct RequestSender {
     shared: Arc<Shared>,
     queue: Arc<OutgoingQueue>,
-    key: u64,
-    sender: Sender,
+    number: ConnectionNumber,
+    peer: Peer,
     /// Queries that this client may have under way: until it has taken the answer.
     reads: Arc<Semaphore>,
 }
@@ -47,15 +49,12 @@ pub struct RequestSender {
 /// Where a ticket comes back with which a query was tried without a permit of the database. Closed when it was answered.
 type GivenBack = oneshot::Receiver<ReadTicket>;
 
-/// Bytes that one permit of the inbox's byte bound stands for.
-pub(crate) const INBOX_PERMIT_BYTES: usize = 1024;
-
 impl Connection {
     pub(crate) fn new(
         shared: Arc<Shared>,
         queue: Arc<OutgoingQueue>,
-        key: u64,
-        sender: Sender,
+        number: ConnectionNumber,
+        peer: Peer,
     ) -> Connection {
         let reads = Arc::new(Semaphore::new(
             shared.options.limits.reads_per_client_max.max(1),
@@ -68,8 +67,8 @@ impl Connection {
             sender: RequestSender {
                 shared,
                 queue,
-                key,
-                sender,
+                number,
+                peer,
                 reads,
             },
         }
@@ -85,18 +84,18 @@ impl RequestSender {
     /// A message does not decode (those before it are executed), or the database is gone.
     pub async fn submit(&self, mut payload: Bytes) -> Result<(), SubmitError> {
         let shared = &self.shared;
-        let timestamp = Timestamp::now();
+        let timestamp = shared.environment().now();
         let (mut start, mut spare_ticket, mut tried) = (0, None, None);
         loop {
             let module = shared.module();
             let decoder = Decoder {
                 module: &module,
-                sender: &self.sender,
+                peer: &self.peer,
                 budget: self.queue.budget(),
                 // What may come back must not be overtaken.
                 messages_max: match tried {
                     Some(_) => 1,
-                    None => shared.inbox_message_permits,
+                    None => shared.inbox.messages_max(),
                 },
             };
             let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
@@ -146,7 +145,7 @@ impl RequestSender {
                         continue;
                     }
                     end = long_end;
-                    if self.sender.protocol == Protocol::V2 || end == payload.len() {
+                    if self.peer.protocol == Protocol::V2 || end == payload.len() {
                         return Ok(());
                     }
                 }
@@ -157,25 +156,14 @@ impl RequestSender {
 
     /// Waits for room in the inbox.
     async fn send(&self, decoded: Decoded) -> Result<(), SubmitError> {
-        let shared = &self.shared;
-        let message_permits = decoded.requests.len() as u32;
-        let byte_permits = shared.byte_permits(decoded.messages.len());
-        let permits = (
-            shared.inbox_messages.acquire_many(message_permits).await,
-            shared.inbox_bytes.acquire_many(byte_permits).await,
-        );
-        let (Ok(messages), Ok(bytes)) = permits else {
-            return Err(SubmitError::Closed);
-        };
-        messages.forget();
-        bytes.forget();
-        let item = Item::Requests {
-            connection: self.key,
+        let inbox = &self.shared.inbox;
+        let place = inbox.place(decoded.requests.len(), decoded.messages.len());
+        let command = Command::Requests {
+            connection: self.number,
+            place: place.await?,
             decoded,
-            message_permits,
-            byte_permits,
         };
-        shared.send(item).map_err(|()| SubmitError::Closed)
+        Ok(inbox.command(command)?)
     }
 
     fn try_ticket(&self) -> Option<ReadTicket> {
@@ -240,8 +228,7 @@ impl RequestSender {
     ) -> Result<Request, SubmitError> {
         let budget = self.queue.budget();
         let time_max = self.shared.options.limits.read_time_max;
-        let (job, request) =
-            CompileJob::new(module, message, &self.sender, budget, ticket, time_max);
+        let (job, request) = CompileJob::new(module, message, &self.peer, budget, ticket, time_max);
         self.shared.read(budget, Box::new(job));
         request.await.map_err(|_| SubmitError::Closed)
     }
@@ -251,8 +238,8 @@ impl Drop for RequestSender {
     fn drop(&mut self) {
         self.queue.cut();
         // If the database is gone, there is nothing left to tell.
-        let _ = self.shared.send(Item::Disconnect {
-            connection: self.key,
+        let _ = self.shared.inbox.command(Command::Disconnect {
+            connection: self.number,
         });
     }
 }

@@ -5,7 +5,6 @@ use lightcone_host::HostError;
 use lightcone_log::LogError;
 use lightcone_snapshot::SnapshotError;
 
-use crate::handle::CallOutcome;
 use crate::loads::LoadError;
 
 /// Why a database could not be created or opened.
@@ -66,31 +65,6 @@ pub enum SubmitError {
     Closed,
 }
 
-/// Outcomes of a call over HTTP that are not a commit; one variant per row of 06 §5.11.
-#[derive(Debug)]
-pub enum CallError {
-    ConnectRejected(String),
-    UserError {
-        message: String,
-        outcome: CallOutcome,
-    },
-    Fatal {
-        outcome: CallOutcome,
-    },
-    TimedOut {
-        outcome: CallOutcome,
-    },
-    InvalidArguments(String),
-    Lifecycle(String),
-    NoSuchFunction,
-    ModuleGone,
-    WorkerFailed(String),
-    NotSupported(String),
-    /// The server has no memory for the answer now.
-    Busy(String),
-    Database(String),
-}
-
 /// Why an SQL statement failed.
 #[derive(Debug)]
 pub enum SqlError {
@@ -113,4 +87,21 @@ pub enum UpdateError {
     /// No more modules are loaded now.
     Busy(String),
     Database(String),
+}
+
+/// What a caller is told whose call was carried out, if that is not durable and never will be.
+pub(crate) trait NotDurable {
+    fn not_durable(reason: String) -> Self;
+}
+
+impl NotDurable for SqlError {
+    fn not_durable(reason: String) -> SqlError {
+        SqlError::Database(reason)
+    }
+}
+
+impl NotDurable for UpdateError {
+    fn not_durable(reason: String) -> UpdateError {
+        UpdateError::Database(reason)
+    }
 }

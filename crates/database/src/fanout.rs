@@ -2,19 +2,20 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::DeltaBatch;
 use lightcone_log::{CommitEvent, LogError};
-use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
-use tokio::sync::oneshot;
 
-use crate::live_query::LiveQuery;
-use crate::outgoing::{Item, MessageBatch, OutgoingQueue};
+use crate::events::{Answer, Batch, CallResult, Event, FanoutItem, Release};
+use crate::outgoing::{Delivery, MessageBatch, OutgoingQueue};
+use crate::peer::ConnectionNumber;
+use crate::status::FanoutStats;
 use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 
 /// Batches and log events that may wait for fan-out. At the limit the writer, or the log, waits.
@@ -22,121 +23,11 @@ pub(crate) const QUEUE_BATCHES_MAX: usize = 256;
 /// A connection's messages of one round are accounted when they have this size, and at its end.
 const STAGED_BYTES_MAX: usize = 1 << 20;
 
-/// How a reducer call ended, as the caller sees it.
-pub(crate) enum CallResult {
-    Committed,
-    UserError(String),
-    InternalError(String),
-}
-
-impl CallResult {
-    /// The message to the caller of a call that changed nothing.
-    pub fn encode(&self, out: &mut Vec<u8>, request_id: u32, timestamp: Timestamp) {
-        match self {
-            CallResult::Committed => server::reducer_result_ok_empty(out, request_id, timestamp),
-            CallResult::UserError(text) => {
-                server::reducer_result_err(out, request_id, timestamp, text)
-            }
-            CallResult::InternalError(text) => {
-                server::reducer_result_internal_error(out, request_id, timestamp, text)
-            }
-        }
-    }
-}
-
-/// An answer that is ready, or is being made by another thread.
-pub(crate) enum Answer {
-    /// With what is reserved for it.
-    Ready(MessageBatch),
-    Deferred(oneshot::Receiver<MessageBatch>),
-    /// The client is gone.
-    Nobody,
-}
-
-/// What happened on the writer, in order.
-pub(crate) enum Event {
-    Connected {
-        connection: u64,
-        queue: Arc<OutgoingQueue>,
-        identity: Identity,
-        connection_id: ConnectionId,
-        token: Arc<str>,
-        confirmed: bool,
-        accepted: oneshot::Sender<()>,
-    },
-    Disconnected {
-        connection: u64,
-    },
-    /// A reducer call of a connection; its changes, if any, are in this range of the batch's deltas.
-    Called {
-        connection: u64,
-        request_id: u32,
-        timestamp: Timestamp,
-        result: CallResult,
-        ops: Range<usize>,
-    },
-    /// A transaction that no connection called.
-    Committed {
-        ops: Range<usize>,
-    },
-    Subscribed {
-        connection: u64,
-        query_set_id: u32,
-        queries: Vec<Arc<LiveQuery>>,
-        answer: Answer,
-    },
-    Unsubscribed {
-        connection: u64,
-        query_set_id: u32,
-        /// None if the client was told already.
-        answer: Option<Answer>,
-    },
-    Answered {
-        connection: u64,
-        answer: Answer,
-    },
-    /// Runs once everything before it is durable (or at once if `confirmed` is false).
-    Release {
-        confirmed: bool,
-        action: Box<dyn FnOnce(Result<(), String>) + Send>,
-    },
-}
-
-/// All that one round of the writer did. Sent to fan-out and given back for reuse.
-#[derive(Default)]
-pub(crate) struct Batch {
-    pub events: Vec<Event>,
-    pub deltas: DeltaBatch,
-    /// Everything before this transaction must be durable before the batch's messages go to confirmed connections.
-    pub required_offset: u64,
-}
-
-pub(crate) enum Message {
-    Batch(Box<Batch>),
-    Log(CommitEvent),
-    /// Ends every connection with this code and reason, and fan-out itself.
-    Stop {
-        code: u16,
-        reason: String,
-        done: oneshot::Sender<()>,
-    },
-}
-
-/// Numbers that others may read at any time.
-#[derive(Default)]
-pub(crate) struct FanoutStats {
-    /// Batches until which everything is done, released and durable.
-    pub settled_batches: AtomicU64,
-    pub messages_sent: AtomicU64,
-    pub live_queries: AtomicU64,
-    pub slow_clients_cut: AtomicU64,
-}
-
 struct Connection {
     queue: Arc<OutgoingQueue>,
     confirmed: bool,
     /// What the present batch has for it.
-    staged: Vec<Item>,
+    staged: Vec<Delivery>,
     open: MessageBatch,
     touched: bool,
     /// What was staged is too much for the client: it is cut at the end of the round.
@@ -145,14 +36,17 @@ struct Connection {
 
 /// Something that waits for an offset.
 enum Waiting {
-    Deliver { connection: u64, items: Vec<Item> },
-    Release(Box<dyn FnOnce(Result<(), String>) + Send>),
+    Deliver {
+        connection: ConnectionNumber,
+        items: Vec<Delivery>,
+    },
+    Release(Release),
 }
 
 pub(crate) struct Fanout {
-    inbox: Receiver<Message>,
+    inbox: Receiver<FanoutItem>,
     used_batches: SyncSender<Box<Batch>>,
-    connections: FxHashMap<u64, Connection>,
+    connections: FxHashMap<ConnectionNumber, Connection>,
     subscriptions: Subscriptions,
     /// In order of offsets.
     waiting: VecDeque<(u64, Waiting)>,
@@ -163,12 +57,12 @@ pub(crate) struct Fanout {
     batches: u64,
     poison: Option<Arc<LogError>>,
     stats: Arc<FanoutStats>,
-    touched: Vec<u64>,
+    touched: Vec<ConnectionNumber>,
 }
 
 impl Fanout {
     pub fn new(
-        inbox: Receiver<Message>,
+        inbox: Receiver<FanoutItem>,
         used_batches: SyncSender<Box<Batch>>,
         durable_offset: u64,
         stats: Arc<FanoutStats>,
@@ -192,17 +86,17 @@ impl Fanout {
     pub fn run(&mut self) {
         while let Ok(message) = self.inbox.recv() {
             match message {
-                Message::Batch(batch) => self.batch(batch),
-                Message::Log(CommitEvent::Durable { next_offset }) => {
+                FanoutItem::Batch(batch) => self.batch(batch),
+                FanoutItem::Log(CommitEvent::Durable { next_offset }) => {
                     self.durable_offset = next_offset;
                     self.release();
                     self.settle();
                 }
-                Message::Log(CommitEvent::Poisoned { error }) => self.poisoned(error),
-                Message::Log(CommitEvent::TrimFailed { error }) => {
+                FanoutItem::Log(CommitEvent::Poisoned { error }) => self.poisoned(error),
+                FanoutItem::Log(CommitEvent::TrimFailed { error }) => {
                     tracing::warn!(%error, "old log segments could not be removed");
                 }
-                Message::Stop { code, reason, done } => {
+                FanoutItem::Stop { code, reason, done } => {
                     self.stop(code, &reason);
                     let _ = done.send(());
                     return;
@@ -275,7 +169,7 @@ impl Fanout {
                 server::initial_connection(&mut hello.bytes, identity, connection_id, &token);
                 hello.end_message();
                 // It reflects no transaction, so it waits for none (05 §6.2).
-                queue.send(Item::Messages(hello));
+                queue.send(Delivery::Messages(hello));
                 let state = Connection {
                     queue,
                     confirmed,
@@ -325,7 +219,7 @@ impl Fanout {
 
     fn called(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         request_id: u32,
         timestamp: Timestamp,
         result: &CallResult,
@@ -344,7 +238,7 @@ impl Fanout {
         &mut self,
         deltas: &DeltaBatch,
         ops: Range<usize>,
-        caller: Option<(u64, u32, Timestamp)>,
+        caller: Option<(ConnectionNumber, u32, Timestamp)>,
     ) {
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
         let mut updates = Updates {
@@ -366,7 +260,7 @@ impl Fanout {
         }
     }
 
-    fn stage(&mut self, connection: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    fn stage(&mut self, connection: ConnectionNumber, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(state) = self.connections.get_mut(&connection) else {
             return;
         };
@@ -381,12 +275,12 @@ impl Fanout {
         }
     }
 
-    fn stage_answer(&mut self, connection: u64, answer: Answer) {
+    fn stage_answer(&mut self, connection: ConnectionNumber, answer: Answer) {
         // Each keeps its own charge and ticket until the client has taken it.
         let item = match answer {
             Answer::Nobody => return,
-            Answer::Ready(batch) => Item::Messages(batch),
-            Answer::Deferred(receiver) => Item::Deferred(receiver),
+            Answer::Ready(batch) => Delivery::Messages(batch),
+            Answer::Deferred(receiver) => Delivery::Deferred(receiver),
         };
         let Some(state) = self.connections.get_mut(&connection) else {
             return;
@@ -464,7 +358,7 @@ impl Fanout {
         self.poison = Some(error);
     }
 
-    fn forget(&mut self, connection: u64) {
+    fn forget(&mut self, connection: ConnectionNumber) {
         if let Some(state) = self.connections.remove(&connection) {
             state.queue.cut();
         }
@@ -480,7 +374,7 @@ impl Fanout {
             }
         }
         for state in self.connections.values() {
-            state.queue.push([Item::Close {
+            state.queue.push([Delivery::Close {
                 code,
                 reason: reason.to_owned(),
             }]);
@@ -489,8 +383,8 @@ impl Fanout {
 }
 
 /// How a connection ends whose answers can never be durable.
-fn poison_close(error: &LogError) -> Item {
-    Item::Close {
+fn poison_close(error: &LogError) -> Delivery {
+    Delivery::Close {
         code: 1001,
         reason: format!("the database is read-only: {error}"),
     }
@@ -505,7 +399,7 @@ impl Connection {
         self.overflow |= !batch.reserve(self.queue.budget());
         // What is too much is not kept until the end of the round.
         if !self.overflow {
-            self.staged.push(Item::Messages(batch));
+            self.staged.push(Delivery::Messages(batch));
         }
     }
 }
@@ -514,14 +408,14 @@ impl Connection {
 struct Updates<'f> {
     fanout: &'f mut Fanout,
     /// Who called, and gets its own update inside its result (05 §6.3).
-    caller: Option<(u64, u32, Timestamp)>,
+    caller: Option<(ConnectionNumber, u32, Timestamp)>,
     answered: bool,
     /// Connections that are over, because they would get too much.
-    cut: Vec<u64>,
+    cut: Vec<ConnectionNumber>,
 }
 
 impl Receivers for Updates<'_> {
-    fn room(&self, connection: u64) -> usize {
+    fn room(&self, connection: ConnectionNumber) -> usize {
         let state = self.fanout.connections.get(&connection);
         state.map_or(0, |state| state.queue.budget().room())
     }
@@ -541,7 +435,7 @@ impl Receivers for Updates<'_> {
         }
     }
 
-    fn too_large(&mut self, connection: u64, bytes: usize) {
+    fn too_large(&mut self, connection: ConnectionNumber, bytes: usize) {
         self.cut.push(connection);
         self.answered |= self.caller.is_some_and(|(caller, ..)| caller == connection);
         let Some(state) = self.fanout.connections.get_mut(&connection) else {
@@ -555,7 +449,7 @@ impl Receivers for Updates<'_> {
         // What was staged before goes with it: the client subscribes anew.
         state.staged.clear();
         state.open = MessageBatch::default();
-        state.queue.push([Item::Close {
+        state.queue.push([Delivery::Close {
             code: 1009,
             reason: "an update is larger than limits.client-bytes-max leaves room for [LC0709]"
                 .to_owned(),

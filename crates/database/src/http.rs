@@ -1,33 +1,14 @@
 //! Requests to the HTTP handlers of a module (03 §11.6, 06 §5.16).
 
 use bytes::Bytes;
-use lightcone_host::{HttpMethod, HttpRequest, HttpResponse};
-use lightcone_types::{Encode as _, Timestamp};
+use lightcone_host::{HttpMethod, HttpRequest};
+use lightcone_types::Encode as _;
 use tokio::sync::oneshot;
 
 use crate::budget::Holder;
-use crate::error::CallError;
+use crate::calls::{CallError, HandlerReply, HandlerRequest};
 use crate::handle::DatabaseHandle;
-use crate::writer::Item;
-
-/// A request as the writer gets it.
-pub(crate) struct HandlerRequest {
-    pub method: HttpMethod,
-    /// What is left of the path behind `/route`, decoded.
-    pub path: String,
-    /// The BSATN of the whole head.
-    pub head: Vec<u8>,
-    pub body: Bytes,
-    pub timestamp: Timestamp,
-}
-
-/// What a handler answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandlerReply {
-    /// Decoded; whether its status and headers are such was not checked.
-    pub head: HttpResponse,
-    pub body: Bytes,
-}
+use crate::inbox::Command;
 
 impl DatabaseHandle {
     /// Whether the module has a handler for this method and path.
@@ -50,22 +31,23 @@ impl DatabaseHandle {
         body: Bytes,
     ) -> Result<(HandlerReply, Option<Holder>), CallError> {
         let head = request.to_vec();
-        let permit = self.shared.inbox_permit(head.len() + body.len()).await;
-        let permit = permit.map_err(|()| CallError::ModuleGone)?;
+        let inbox = &self.shared.inbox;
+        let permit = inbox.permit(head.len() + body.len()).await?;
         let (reply, result) = oneshot::channel();
         let request = HandlerRequest {
             method: request.method,
             path,
             head,
             body,
-            timestamp: Timestamp::now(),
+            timestamp: self.shared.environment().now(),
         };
-        let item = Item::HttpRequest {
+        let command = Command::HttpRequest {
             permit,
             request: Box::new(request),
             reply,
         };
-        self.shared.send(item).map_err(|()| self.shared.gone())?;
+        let sent = inbox.command(command);
+        sent.map_err(|_| self.shared.gone())?;
         let mut reply = result.await.map_err(|_| self.shared.gone())??;
         let body = self.hold(reply.body.into()).map_err(CallError::Busy)?;
         let holder = body.holder();

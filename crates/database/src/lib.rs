@@ -15,14 +15,19 @@
 
 mod answer;
 mod budget;
+mod calls;
 mod catalog;
 mod compile;
 mod connection;
+mod decode;
+mod environment;
 mod error;
 mod evaluate;
+mod events;
 mod fanout;
 mod handle;
 mod http;
+mod inbox;
 mod live_query;
 mod loads;
 mod module;
@@ -30,27 +35,31 @@ mod module_log;
 mod open;
 mod options;
 mod outgoing;
+mod peer;
 mod planned;
 mod probe;
 mod query_load;
 mod reads;
 mod request;
+mod resolve;
 mod rules;
 mod schedule_queue;
+mod shared;
+mod snapshot;
 mod sql;
+mod status;
 mod subscriptions;
 #[cfg(test)]
 mod testing;
+mod update;
 mod writer;
 
 pub use budget::{HeldBytes, Holder};
+pub use calls::{CallArgs, CallError, CallOutcome, Caller, HandlerReply};
 pub use connection::{ConnectRequest, Connection, RequestSender};
-pub use error::{CallError, ConnectError, Error, SqlError, SubmitError, UpdateError};
-pub use handle::{
-    CallArgs, CallOutcome, Caller, DatabaseHandle, DatabaseStats, PreparedUpdate, ShutdownReason,
-    UpdateOutcome, UpdatePlan,
-};
-pub use http::HandlerReply;
+pub use environment::{Alarm, Environment, Machine, Work};
+pub use error::{ConnectError, Error, SqlError, SubmitError, UpdateError};
+pub use handle::{DatabaseHandle, ShutdownReason};
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_storage::{disk, Storage};
 pub use lightcone_wire::Protocol;
@@ -60,3 +69,5 @@ pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BY
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;
 pub use sql::{SqlOutcome, SqlStats};
+pub use status::DatabaseStats;
+pub use update::{PreparedUpdate, UpdateOutcome, UpdatePlan};

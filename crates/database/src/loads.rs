@@ -8,19 +8,12 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_types::{Hash, Identity};
 
-use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
+use crate::environment::Environment;
 
-/// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
-const GRACE: Duration = Duration::from_secs(5);
-/// Compiling has no limit of its own; it takes about so long at the least, and at the most.
-const COMPILE_TIME_MIN: Duration = Duration::from_secs(15);
-const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
-/// Code that is compiled ahead of time, in bytes per second; far below what any engine does.
-const COMPILE_RATE: u64 = 64 << 10;
 /// How soon a waiting thread sees that the server stops.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// One owner may have this share of the threads that may be given up, so that his modules do not refuse everybody's.
@@ -158,6 +151,7 @@ impl Loads {
     /// Runs module code on a thread of its own, and waits for it until the deadline.
     pub(crate) fn run<T: Send + 'static>(
         self: &Arc<Self>,
+        environment: &dyn Environment,
         task: Task,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, LoadError> {
@@ -171,12 +165,10 @@ impl Loads {
             // After the result is there: see `give_up`.
             loads.state().given_up.retain(|other| other.id != id);
         };
-        std::thread::Builder::new()
-            .name("load".to_owned())
-            .stack_size(task.stack_bytes)
-            .spawn(body)
+        environment
+            .spawn_thread("load", task.stack_bytes, Box::new(body))
             .map_err(LoadError::NoThread)?;
-        let started = Instant::now();
+        let started = environment.instant();
         loop {
             match receiver.recv_timeout(STOP_INTERVAL) {
                 Ok(Ok(value)) => return Ok(value),
@@ -187,7 +179,7 @@ impl Loads {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let mut state = self.state();
-            if !state.stopping && started.elapsed() < task.deadline {
+            if !state.stopping && environment.instant() - started < task.deadline {
                 continue;
             }
             // Under the lock: a thread that sends after this look finds itself in the list.
@@ -251,47 +243,6 @@ pub(crate) struct Task {
     pub deadline: Duration,
 }
 
-impl Task {
-    /// Compiling and the load phase, once for the definition and once more for an instance.
-    pub fn load(
-        options: &DatabaseOptions,
-        purpose: Purpose,
-        program: Hash,
-        kind: HostKind,
-        program_bytes: usize,
-    ) -> Task {
-        let limits = &options.limits.host;
-        let compiling = match kind {
-            HostKind::Wasm => {
-                COMPILE_TIME_MIN + Duration::from_secs(program_bytes as u64 / COMPILE_RATE)
-            }
-            // Compiled as it runs, so within the limit of the load phase.
-            HostKind::Js => Duration::ZERO,
-        };
-        Task {
-            purpose,
-            program,
-            owner: options.owner,
-            stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
-            deadline: Duration::from_millis(limits.load_ms_max)
-                + compiling.min(COMPILE_TIME_MAX)
-                + GRACE,
-        }
-    }
-
-    /// Another instance, and the `init` reducer.
-    pub fn init(options: &DatabaseOptions, program: Hash) -> Task {
-        let limits = &options.limits.host;
-        Task {
-            purpose: Purpose::Publish,
-            program,
-            owner: options.owner,
-            stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
-            deadline: Duration::from_millis(limits.load_ms_max + limits.call_ms_max) + GRACE,
-        }
-    }
-}
-
 #[cfg(target_os = "linux")]
 fn thread_number() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
@@ -320,6 +271,7 @@ fn yield_to_others(_: i32) {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::machine;
     use std::sync::mpsc::channel;
 
     /// Each program has an owner of its own, unless it says otherwise.
@@ -338,10 +290,12 @@ mod tests {
     #[test]
     fn results_and_panics_come_back() {
         let loads = Arc::new(Loads::default());
-        let seven = loads.run(task(Purpose::Publish, 1, LONG), || 7);
+        let seven = loads.run(&*machine(), task(Purpose::Publish, 1, LONG), || 7);
         assert_eq!(seven.expect("it ends"), 7);
         let panic = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            loads.run(task(Purpose::Publish, 1, LONG), || panic!("as it is"))
+            loads.run(&*machine(), task(Purpose::Publish, 1, LONG), || {
+                panic!("as it is")
+            })
         }));
         assert!(panic.is_err());
         assert_eq!(loads.given_up(), 0);
@@ -354,9 +308,13 @@ mod tests {
         let mut hang = |purpose, program| {
             let (release, wait) = channel::<()>();
             held.push(release);
-            loads.run(task(purpose, program, Duration::ZERO), move || {
-                let _ = wait.recv();
-            })
+            loads.run(
+                &*machine(),
+                task(purpose, program, Duration::ZERO),
+                move || {
+                    let _ = wait.recv();
+                },
+            )
         };
         for program in 0..2 {
             assert!(matches!(
@@ -374,7 +332,7 @@ mod tests {
         ));
         assert!(loads.check(&Identity::ZERO).is_err());
         // Stored databases open all the same, up to a bound of their own.
-        let opened = loads.run(task(Purpose::Open, 3, LONG), || "open");
+        let opened = loads.run(&*machine(), task(Purpose::Open, 3, LONG), || "open");
         assert_eq!(opened.expect("opens"), "open");
         for program in 10..16 {
             assert!(matches!(
@@ -407,7 +365,7 @@ mod tests {
                 owner: mallory,
                 ..task(Purpose::Publish, program, Duration::ZERO)
             };
-            loads.run(task, move || {
+            loads.run(&*machine(), task, move || {
                 let _ = wait.recv();
             })
         };
@@ -416,7 +374,7 @@ mod tests {
         assert!(matches!(hang(3), Err(LoadError::TooManyOfOwner(2))));
         assert!(loads.check(&mallory).is_err());
         loads.check(&alice).expect("others go on");
-        let loaded = loads.run(task(Purpose::Publish, 4, LONG), || "loaded");
+        let loaded = loads.run(&*machine(), task(Purpose::Publish, 4, LONG), || "loaded");
         assert_eq!(loaded.expect("others go on"), "loaded");
     }
 
@@ -430,14 +388,14 @@ mod tests {
             inside.recv().expect("the work begins");
             stopper.stop();
         });
-        let stopped = loads.run(task(Purpose::Publish, 1, LONG), move || {
+        let stopped = loads.run(&*machine(), task(Purpose::Publish, 1, LONG), move || {
             let _ = entered.send(());
             let _ = wait.recv();
         });
         assert!(matches!(stopped, Err(LoadError::Stopping)));
         stopping.join().expect("no panic");
         drop(release);
-        let refused = loads.run(task(Purpose::Open, 2, LONG), || ());
+        let refused = loads.run(&*machine(), task(Purpose::Open, 2, LONG), || ());
         assert!(matches!(refused, Err(LoadError::Stopping)));
     }
 }

@@ -1,15 +1,25 @@
 //! The program a database runs, as everybody but the writer sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
+use lightcone_host::{ConsoleLevel, HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
 use lightcone_schema::ModuleDef;
-use lightcone_types::Hash;
+use lightcone_types::{Hash, Timestamp};
 
 use crate::catalog::CatalogView;
+use crate::error::Error;
 use crate::loads::{Purpose, Task};
-use crate::options::{DatabaseOptions, HostKind};
-use crate::Error;
+use crate::module_log::ModuleLog;
+use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
+
+/// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
+const GRACE: Duration = Duration::from_secs(5);
+/// Compiling has no limit of its own; it takes about so long at the least, and at the most.
+const COMPILE_TIME_MIN: Duration = Duration::from_secs(15);
+const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
+/// Code that is compiled ahead of time, in bytes per second; far below what any engine does.
+const COMPILE_RATE: u64 = 64 << 10;
 
 /// A program that loaded and whose definition is valid.
 pub(crate) struct Program {
@@ -47,6 +57,20 @@ impl Program {
         })
     }
 
+    /// Says in the module's log what of the module this version does not run.
+    pub fn warn_unsupported(&self, log: &ModuleLog, now: Timestamp) {
+        let warn = |text: &str| log.host(ConsoleLevel::Warn, None, text, now);
+        let views = self.def.views.len();
+        if views > 0 {
+            warn(&format!(
+                "views are not supported yet: {views} views of this module cannot be queried [LC0404]"
+            ));
+        }
+        if !self.def.row_level_security.is_empty() {
+            warn("row-level security is not supported yet: only the owner may read the tables of this module [LC0405]");
+        }
+    }
+
     fn load_and<T: Send + 'static>(
         options: &DatabaseOptions,
         instance: &InstanceOptions,
@@ -60,22 +84,24 @@ impl Program {
             HostKind::Js => options.engines.js.clone().ok_or(Error::NoJavaScript)?,
         };
         let hash = Hash::keccak256(&bytes);
-        let task = Task::load(options, purpose, hash, kind, bytes.len());
+        let task = load_task(options, purpose, hash, kind, bytes.len());
         let instance = instance.clone();
-        options.loads.run(task, move || {
-            let loaded = engine.load(&bytes, &instance)?;
-            let def = ModuleDef::from_bsatn(loaded.describe())
-                .map_err(|error| Error::Module(error.to_string()))?;
-            let made = then(loaded.as_ref())?;
-            let program = Program {
-                hash,
-                bytes,
-                kind,
-                loaded,
-                def: Arc::new(def),
-            };
-            Ok((program, made))
-        })?
+        options
+            .loads
+            .run(&*options.commons.environment, task, move || {
+                let loaded = engine.load(&bytes, &instance)?;
+                let def = ModuleDef::from_bsatn(loaded.describe())
+                    .map_err(|error| Error::Module(error.to_string()))?;
+                let made = then(loaded.as_ref())?;
+                let program = Program {
+                    hash,
+                    bytes,
+                    kind,
+                    loaded,
+                    def: Arc::new(def),
+                };
+                Ok((program, made))
+            })?
     }
 }
 
@@ -113,5 +139,44 @@ impl Module {
 
     pub fn def(&self) -> &Arc<ModuleDef> {
         &self.program.def
+    }
+}
+
+/// Compiling and the load phase, once for the definition and once more for an instance.
+fn load_task(
+    options: &DatabaseOptions,
+    purpose: Purpose,
+    program: Hash,
+    kind: HostKind,
+    program_bytes: usize,
+) -> Task {
+    let limits = &options.limits.host;
+    let compiling = match kind {
+        HostKind::Wasm => {
+            COMPILE_TIME_MIN + Duration::from_secs(program_bytes as u64 / COMPILE_RATE)
+        }
+        // Compiled as it runs, so within the limit of the load phase.
+        HostKind::Js => Duration::ZERO,
+    };
+    Task {
+        purpose,
+        program,
+        owner: options.owner,
+        stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
+        deadline: Duration::from_millis(limits.load_ms_max)
+            + compiling.min(COMPILE_TIME_MAX)
+            + GRACE,
+    }
+}
+
+/// Another instance, and the `init` reducer.
+pub(crate) fn init_task(options: &DatabaseOptions, program: Hash) -> Task {
+    let limits = &options.limits.host;
+    Task {
+        purpose: Purpose::Publish,
+        program,
+        owner: options.owner,
+        stack_bytes: limits.stack_bytes_max + WRITER_STACK_EXTRA_BYTES,
+        deadline: Duration::from_millis(limits.load_ms_max + limits.call_ms_max) + GRACE,
     }
 }

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_host::{HostLimits, ModuleEngine};
+use lightcone_host::{ConsoleSink, HostConfig, HostLimits, ModuleEngine};
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 
 use crate::budget::MemoryBudget;
+use crate::environment::Environment;
 use crate::loads::Loads;
 use crate::reads::ReadPool;
 
@@ -125,16 +126,22 @@ pub const CLIENT_BYTES_CEILING: usize = 2 << 30;
 pub struct Commons {
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
+    pub(crate) environment: Arc<dyn Environment>,
     databases: AtomicU64,
 }
 
 impl Commons {
     /// `clients_bytes_max`: what all clients together have asked for and not yet taken. `read_threads`: how many scans run
     /// at a time.
-    pub fn new(clients_bytes_max: usize, read_threads: usize) -> Arc<Commons> {
+    pub fn new(
+        environment: Arc<dyn Environment>,
+        clients_bytes_max: usize,
+        read_threads: usize,
+    ) -> Arc<Commons> {
         Arc::new(Commons {
-            memory: MemoryBudget::new(clients_bytes_max),
-            reads: ReadPool::new(read_threads),
+            memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
+            reads: ReadPool::new(environment.clone(), read_threads),
+            environment,
             databases: AtomicU64::new(0),
         })
     }
@@ -169,4 +176,14 @@ pub struct DatabaseOptions {
     pub loads: Arc<Loads>,
     /// What module logs and snapshots leave free of the disk.
     pub disk: Arc<DiskReserve>,
+}
+
+impl DatabaseOptions {
+    pub(crate) fn host_config(&self, console: Arc<dyn ConsoleSink>) -> HostConfig {
+        HostConfig {
+            database_identity: self.identity,
+            console,
+            limits: self.limits.host.clone(),
+        }
+    }
 }

@@ -113,7 +113,7 @@ pub enum Outgoing {
 }
 
 /// An entry of the queue.
-pub(crate) enum Item {
+pub(crate) enum Delivery {
     Messages(MessageBatch),
     /// One message that another thread is still making; everything behind it waits (05 §10).
     Deferred(oneshot::Receiver<MessageBatch>),
@@ -123,19 +123,19 @@ pub(crate) enum Item {
     },
 }
 
-impl Item {
+impl Delivery {
     fn messages(&self) -> usize {
         match self {
-            Item::Messages(batch) => batch.ends.len(),
-            Item::Deferred(_) => 1,
-            Item::Close { .. } => 0,
+            Delivery::Messages(batch) => batch.ends.len(),
+            Delivery::Deferred(_) => 1,
+            Delivery::Close { .. } => 0,
         }
     }
 }
 
 #[derive(Default)]
 struct State {
-    items: VecDeque<Item>,
+    items: VecDeque<Delivery>,
     /// Nothing more will come; what is queued may still be taken.
     ended: bool,
 }
@@ -173,11 +173,11 @@ impl OutgoingQueue {
 
     /// Accounts items, which are pushed now or when they are durable. False: the client is too slow, or what it asked for
     /// is too much; its connection is to be cut.
-    pub fn admit(&self, items: &mut [Item]) -> bool {
+    pub fn admit(&self, items: &mut [Delivery]) -> bool {
         let mut count = 0;
         for item in items {
             count += item.messages();
-            if let Item::Messages(batch) = item {
+            if let Delivery::Messages(batch) = item {
                 if !batch.reserve(&self.budget) {
                     return false;
                 }
@@ -187,7 +187,7 @@ impl OutgoingQueue {
     }
 
     /// Admits and pushes one item, or cuts the connection. False if the connection is over.
-    pub fn send(&self, item: Item) -> bool {
+    pub fn send(&self, item: Delivery) -> bool {
         let mut items = [item];
         if !self.admit(&mut items) {
             self.cut();
@@ -197,13 +197,13 @@ impl OutgoingQueue {
     }
 
     /// Appends items that were admitted. Returns false if the connection is over.
-    pub fn push(&self, items: impl IntoIterator<Item = Item>) -> bool {
+    pub fn push(&self, items: impl IntoIterator<Item = Delivery>) -> bool {
         let mut state = self.state();
         if state.ended {
             return false;
         }
         for item in items {
-            state.ended |= matches!(item, Item::Close { .. });
+            state.ended |= matches!(item, Delivery::Close { .. });
             state.items.push_back(item);
         }
         drop(state);
@@ -261,11 +261,11 @@ impl OutgoingReceiver {
                 }
             }
             match self.take() {
-                Taken::Item(Item::Messages(batch)) => return Some(Outgoing::Messages(batch)),
-                Taken::Item(Item::Close { code, reason }) => {
+                Taken::Item(Delivery::Messages(batch)) => return Some(Outgoing::Messages(batch)),
+                Taken::Item(Delivery::Close { code, reason }) => {
                     return Some(Outgoing::Close { code, reason })
                 }
-                Taken::Item(Item::Deferred(receiver)) => self.deferred = Some(receiver),
+                Taken::Item(Delivery::Deferred(receiver)) => self.deferred = Some(receiver),
                 Taken::Ended => return None,
                 Taken::Nothing => self.queue.ready.notified().await,
             }
@@ -285,9 +285,9 @@ impl OutgoingReceiver {
             return Some(Outgoing::Messages(batch));
         }
         match self.take() {
-            Taken::Item(Item::Messages(batch)) => Some(Outgoing::Messages(batch)),
-            Taken::Item(Item::Close { code, reason }) => Some(Outgoing::Close { code, reason }),
-            Taken::Item(Item::Deferred(receiver)) => {
+            Taken::Item(Delivery::Messages(batch)) => Some(Outgoing::Messages(batch)),
+            Taken::Item(Delivery::Close { code, reason }) => Some(Outgoing::Close { code, reason }),
+            Taken::Item(Delivery::Deferred(receiver)) => {
                 self.deferred = Some(receiver);
                 self.try_recv()
             }
@@ -310,7 +310,7 @@ impl OutgoingReceiver {
 }
 
 enum Taken {
-    Item(Item),
+    Item(Delivery),
     Nothing,
     Ended,
 }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::environment::Environment;
+
 /// How long a job runs before others have their turn.
 const SLICE: Duration = Duration::from_millis(20);
 /// A thread without work ends after this time.
@@ -31,8 +33,35 @@ pub(crate) enum Progress {
 
 /// Work that is done in slices. Dropped as soon as it is done; what it has to tell, it tells before.
 pub(crate) trait Job: Send {
-    /// Works until about `until`.
-    fn run(&mut self, until: Instant) -> Progress;
+    /// Works until about the end of the slice.
+    fn run(&mut self, slice: &Slice<'_>) -> Progress;
+}
+
+/// A turn of a job.
+pub(crate) struct Slice<'e> {
+    environment: &'e dyn Environment,
+    start: Instant,
+    length: Duration,
+}
+
+impl<'e> Slice<'e> {
+    pub fn new(environment: &'e dyn Environment, length: Duration) -> Slice<'e> {
+        Slice {
+            environment,
+            start: environment.instant(),
+            length,
+        }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.environment
+            .instant()
+            .saturating_duration_since(self.start)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.elapsed() >= self.length
+    }
 }
 
 /// A job of one slice.
@@ -46,7 +75,7 @@ impl<F: FnOnce() -> T, T> Once<F, T> {
 }
 
 impl<F: FnOnce() -> T + Send, T: Send> Job for Once<F, T> {
-    fn run(&mut self, _until: Instant) -> Progress {
+    fn run(&mut self, _slice: &Slice<'_>) -> Progress {
         if let Some((work, sender)) = self.0.take().filter(|(_, sender)| !sender.is_closed()) {
             // Whoever asked may be gone by now.
             let _ = sender.send(work());
@@ -136,14 +165,16 @@ pub(crate) struct ReadPool {
     state: Mutex<State>,
     work: Condvar,
     threads_max: usize,
+    environment: Arc<dyn Environment>,
 }
 
 impl ReadPool {
-    pub fn new(threads_max: usize) -> Arc<ReadPool> {
+    pub fn new(environment: Arc<dyn Environment>, threads_max: usize) -> Arc<ReadPool> {
         Arc::new(ReadPool {
             state: Mutex::default(),
             work: Condvar::new(),
             threads_max: threads_max.max(1),
+            environment,
         })
     }
 
@@ -165,10 +196,8 @@ impl ReadPool {
         state.threads += 1;
         drop(state);
         let pool = self.clone();
-        let spawned = std::thread::Builder::new()
-            .name("read".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn(move || pool.serve());
+        let work = Box::new(move || pool.serve());
+        let spawned = self.environment.spawn_thread("read", STACK_BYTES, work);
         if let Err(error) = spawned {
             let mut state = self.state();
             state.threads -= 1;
@@ -216,7 +245,7 @@ impl ReadPool {
             self.work.notify_one();
         }
         drop(state);
-        let run = AssertUnwindSafe(|| job.run(Instant::now() + SLICE));
+        let run = AssertUnwindSafe(|| job.run(&Slice::new(&*self.environment, SLICE)));
         match catch_unwind(run) {
             Ok(Progress::Done) => {}
             Ok(Progress::Again) => self.state().push(owner, job),
@@ -244,13 +273,14 @@ fn give_way() {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::machine;
     use std::sync::mpsc;
 
     /// Tells its name in each of its slices.
     struct Told(&'static str, usize, mpsc::Sender<&'static str>);
 
     impl Job for Told {
-        fn run(&mut self, _until: Instant) -> Progress {
+        fn run(&mut self, _slice: &Slice<'_>) -> Progress {
             self.1 -= 1;
             self.2.send(self.0).expect("the test listens");
             match self.1 {
@@ -264,7 +294,7 @@ mod tests {
     struct Gate(mpsc::Receiver<()>);
 
     impl Job for Gate {
-        fn run(&mut self, _until: Instant) -> Progress {
+        fn run(&mut self, _slice: &Slice<'_>) -> Progress {
             let _ = self.0.recv();
             Progress::Done
         }
@@ -272,7 +302,7 @@ mod tests {
 
     #[test]
     fn databases_and_their_clients_take_turns() {
-        let pool = ReadPool::new(1);
+        let pool = ReadPool::new(machine(), 1);
         let (open, gate) = mpsc::channel();
         let owner = |database, client| Owner { database, client };
         pool.push(owner(0, 0), Box::new(Gate(gate)));
@@ -304,11 +334,11 @@ mod tests {
     fn a_panic_ends_its_job_only() {
         struct Panics;
         impl Job for Panics {
-            fn run(&mut self, _until: Instant) -> Progress {
+            fn run(&mut self, _slice: &Slice<'_>) -> Progress {
                 panic!("a test");
             }
         }
-        let pool = ReadPool::new(1);
+        let pool = ReadPool::new(machine(), 1);
         let owner = Owner {
             database: 0,
             client: 0,

@@ -6,7 +6,7 @@ use lightcone_schema::ModuleDef;
 use lightcone_types::{Identity, TableId};
 
 use crate::catalog::CatalogView;
-use crate::Error;
+use crate::error::Error;
 
 /// What stands for the table of a rule that returns the rows of a view.
 const NO_TABLE: TableId = TableId(0);

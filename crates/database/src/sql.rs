@@ -1,7 +1,7 @@
 //! SQL over HTTP: one statement, its rows as SATS-JSON (06 §5.14).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_query::{compile_statement, Projection, SelectPlan, Statement};
 use lightcone_table::RowLayout;
@@ -11,12 +11,13 @@ use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
+use crate::calls::Caller;
+use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
 use crate::evaluate::Source;
-use crate::handle::{random_connection_id, Caller, DatabaseHandle};
-use crate::reads::{Job, Once, Progress};
-use crate::request::COMPILED_HERE_BYTES_MAX;
-use crate::writer::{FoundQuery, Item, QueryTurn};
+use crate::handle::DatabaseHandle;
+use crate::inbox::{Command, FoundQuery, HttpQuery, QueryTurn};
+use crate::reads::{Job, Once, Progress, Slice};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
@@ -60,8 +61,8 @@ impl DatabaseHandle {
         text: String,
         confirmed: bool,
     ) -> Result<SqlOutcome, SqlError> {
-        let started = Instant::now();
         let shared = &self.shared;
+        let started = shared.environment().instant();
         let module = shared.module();
         let rights = lightcone_query::Caller {
             identity: caller.identity,
@@ -103,7 +104,7 @@ impl DatabaseHandle {
         Ok(SqlOutcome {
             schema_json,
             rows_json,
-            duration_us: started.elapsed().as_micros() as u64,
+            duration_us: (shared.environment().instant() - started).as_micros() as u64,
             stats: SqlStats::default(),
         })
     }
@@ -145,19 +146,20 @@ impl DatabaseHandle {
         bytes: usize,
     ) -> Result<FoundQuery, SqlError> {
         let shared = &self.shared;
-        let permit = shared.inbox_permit(bytes).await;
-        let permit = permit.map_err(|()| SqlError::ModuleGone)?;
+        let permit = shared.inbox.permit(bytes).await?;
         let (reply, result) = oneshot::channel();
-        let item = Item::Query {
+        let command = Command::Query {
             permit,
-            caller,
-            connection_id: random_connection_id(),
-            plan,
-            turn,
+            query: HttpQuery {
+                caller,
+                connection_id: self.new_connection_id(),
+                plan,
+                turn,
+            },
             confirmed,
             reply,
         };
-        shared.send(item).map_err(|()| SqlError::ModuleGone)?;
+        shared.inbox.command(command)?;
         result.await.map_err(|_| SqlError::ModuleGone)?
     }
 }
@@ -292,9 +294,9 @@ impl RowsJson {
     }
 
     /// Works until about `until`. None: there is more to do.
-    fn step(&mut self, until: Instant) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
+    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
         while self.page()? {
-            if Instant::now() >= until {
+            if slice.is_over() {
                 return Ok(None);
             }
         }
@@ -317,7 +319,7 @@ struct RowsJob {
 }
 
 impl Job for RowsJob {
-    fn run(&mut self, until: Instant) -> Progress {
+    fn run(&mut self, slice: &Slice<'_>) -> Progress {
         let waiting = self
             .sender
             .as_ref()
@@ -325,9 +327,8 @@ impl Job for RowsJob {
         if !waiting || self.rows.budget.is_gone() {
             return Progress::Done;
         }
-        let started = Instant::now();
-        let step = self.rows.step(until).map_err(ReadError::Exceeded);
-        self.spent += started.elapsed();
+        let step = self.rows.step(slice).map_err(ReadError::Exceeded);
+        self.spent += slice.elapsed();
         let result = match step {
             Ok(None) if self.spent < self.time_max => return Progress::Again,
             Ok(None) => Err(ReadError::TooLong {

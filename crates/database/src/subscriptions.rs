@@ -13,6 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evaluate::row_size;
 use crate::live_query::{Group, LiveQuery, QueryKey};
+use crate::peer::ConnectionNumber;
 
 /// Position of a query in the registry; reused after the last subscriber leaves.
 type QueryIndex = u32;
@@ -20,7 +21,7 @@ type QueryIndex = u32;
 /// One live query set's reference to a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Subscriber {
-    connection: u64,
+    connection: ConnectionNumber,
     query_set_id: u32,
     /// Where the query stands in the set.
     place: u32,
@@ -68,8 +69,8 @@ pub(crate) struct Subscriptions {
     by_key: HashMap<Arc<QueryKey>, QueryIndex>,
     tables: FxHashMap<TableId, TableQueries>,
     /// By connection and the id that the client chose.
-    sets: HashMap<(u64, u32), Vec<Member>>,
-    sets_of: FxHashMap<u64, HashSet<u32>>,
+    sets: HashMap<(ConnectionNumber, u32), Vec<Member>>,
+    sets_of: FxHashMap<ConnectionNumber, HashSet<u32>>,
     scratch: Scratch,
 }
 
@@ -122,7 +123,7 @@ const ROW_EXTRA_BYTES: usize = 8;
 /// One entry to be sent: sorted, these are the messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
-    connection: u64,
+    connection: ConnectionNumber,
     query_set_id: u32,
     table: TableId,
     hit: u32,
@@ -130,7 +131,7 @@ struct Target {
 
 /// The updates of one transaction for one connection: `QuerySetUpdate`s, encoded.
 pub(crate) struct ConnectionUpdate<'a> {
-    pub connection: u64,
+    pub connection: ConnectionNumber,
     pub set_count: u32,
     pub sets: &'a [u8],
 }
@@ -138,14 +139,19 @@ pub(crate) struct ConnectionUpdate<'a> {
 /// Who gets the updates of a transaction.
 pub(crate) trait Receivers {
     /// About how many bytes a connection can take now.
-    fn room(&self, connection: u64) -> usize;
+    fn room(&self, connection: ConnectionNumber) -> usize;
     fn send(&mut self, update: ConnectionUpdate<'_>);
     /// The connection would get more than it can take. It gets nothing, and is over.
-    fn too_large(&mut self, connection: u64, bytes: usize);
+    fn too_large(&mut self, connection: ConnectionNumber, bytes: usize);
 }
 
 impl Subscriptions {
-    pub fn subscribe(&mut self, connection: u64, query_set_id: u32, queries: &[Arc<LiveQuery>]) {
+    pub fn subscribe(
+        &mut self,
+        connection: ConnectionNumber,
+        query_set_id: u32,
+        queries: &[Arc<LiveQuery>],
+    ) {
         let mut set = Vec::with_capacity(queries.len());
         for query in queries {
             let index = match self.by_key.get(&query.key) {
@@ -177,14 +183,14 @@ impl Subscriptions {
     }
 
     /// Drops all query sets of a connection that is gone.
-    pub fn unsubscribe_all(&mut self, connection: u64) {
+    pub fn unsubscribe_all(&mut self, connection: ConnectionNumber) {
         for query_set_id in self.sets_of.remove(&connection).unwrap_or_default() {
             self.unsubscribe(connection, query_set_id);
         }
     }
 
     /// Takes as long as the set is large, however many others have the same queries.
-    pub fn unsubscribe(&mut self, connection: u64, query_set_id: u32) {
+    pub fn unsubscribe(&mut self, connection: ConnectionNumber, query_set_id: u32) {
         let Some(set) = self.sets.remove(&(connection, query_set_id)) else {
             return;
         };
@@ -345,14 +351,14 @@ impl Subscriptions {
     fn mute(
         &self,
         hits: &mut [Hit],
-        over: &mut FxHashSet<u64>,
+        over: &mut FxHashSet<ConnectionNumber>,
         receivers: &mut impl Receivers,
     ) -> usize {
         let subscribers = |hit: &Hit| {
             let query = self.queries[hit.query as usize].as_ref();
             &query.expect("hits name live queries").subscribers
         };
-        let mut of_connections = FxHashMap::<u64, usize>::default();
+        let mut of_connections = FxHashMap::<ConnectionNumber, usize>::default();
         for hit in hits.iter().filter(|hit| !hit.muted) {
             for subscriber in subscribers(hit) {
                 *of_connections.entry(subscriber.connection).or_default() += hit.bytes;
@@ -382,7 +388,7 @@ impl Subscriptions {
     fn collect_targets(
         &mut self,
         hits: &mut [Hit],
-        over: &FxHashSet<u64>,
+        over: &FxHashSet<ConnectionNumber>,
         deltas: &DeltaBatch,
         ops: &[DeltaOp],
         targets: &mut Vec<Target>,

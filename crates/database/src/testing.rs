@@ -1,12 +1,16 @@
 //! Tables, and queries over them, for unit tests.
 
+use std::sync::{Arc, LazyLock};
+
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_query::{compile_subscription, Caller, SelectPlan};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{ColumnDef, ModuleDef, TableAccess, TableDef};
 use lightcone_types::{AlgebraicType as T, Encode, Identity, TypeRef};
+use tokio::runtime::Runtime;
 
 use crate::catalog::CatalogView;
+use crate::environment::Machine;
 
 /// A table `items` of an `id`, a `key` and two equal texts, without an index.
 pub(crate) struct Items {
@@ -81,4 +85,10 @@ fn items() -> TableDef {
         access: TableAccess::Public,
         is_event: false,
     }
+}
+
+/// The machine, also for tests without a runtime.
+pub fn machine() -> Arc<Machine> {
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+    Machine::new(RUNTIME.handle().clone())
 }

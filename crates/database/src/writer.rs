@@ -14,24 +14,21 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_host::{HostConfig, ModuleInstance};
+use lightcone_host::ModuleInstance;
 use lightcone_log::Committer;
-use lightcone_query::SelectPlan;
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_types::{ConnectionId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::{CallError, ConnectError, SqlError, UpdateError};
-use crate::evaluate::Source;
-use crate::fanout::{Batch, Event, Message};
-use crate::handle::{CallOutcome, Caller, InboxPermit, Shared};
-use crate::http::{HandlerReply, HandlerRequest};
-use crate::module::{Module, Program};
+use crate::error::{ConnectError, NotDurable};
+use crate::events::{Batch, Event, FanoutItem};
+use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
+use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
+use crate::peer::{ConnectionNumber, Peer};
 use crate::query_load::QueryLoad;
-use crate::request::{CompiledSet, Decoded, Sender};
-
-pub(crate) use maintenance::FAILED_TEXT;
+use crate::request::CompiledSet;
+use crate::shared::Shared;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -40,95 +37,8 @@ const ROUND_RECORD_BYTES_MAX: usize = 1 << 20;
 const ROUND_DELTA_BYTES_MAX: usize = 16 << 20;
 const ROUND_EVENTS_MAX: usize = 4096;
 
-/// What the writer is asked to do.
-pub(crate) enum Item {
-    Requests {
-        connection: u64,
-        decoded: Decoded,
-        message_permits: u32,
-        byte_permits: u32,
-    },
-    Connect {
-        permit: InboxPermit,
-        connection: u64,
-        sender: Sender,
-        connection_id: ConnectionId,
-        jwt_payload: Arc<str>,
-        token: Arc<str>,
-        confirmed: bool,
-        queue: Arc<OutgoingQueue>,
-        reply: oneshot::Sender<Result<oneshot::Receiver<()>, ConnectError>>,
-    },
-    Disconnect {
-        connection: u64,
-    },
-    Call {
-        permit: InboxPermit,
-        caller: Caller,
-        connection_id: ConnectionId,
-        function: String,
-        /// Why the call does not reach the module, otherwise: the caller comes and goes all the same.
-        args: Result<Vec<u8>, CallError>,
-        timestamp: Timestamp,
-        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
-    },
-    HttpRequest {
-        permit: InboxPermit,
-        request: Box<HandlerRequest>,
-        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
-    },
-    Query {
-        permit: InboxPermit,
-        caller: Caller,
-        connection_id: ConnectionId,
-        plan: Result<Arc<SelectPlan>, SqlError>,
-        turn: QueryTurn,
-        confirmed: bool,
-        reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
-    },
-    /// The first rows of a query set cannot be had; the client was told.
-    SubscriptionFailed {
-        connection: u64,
-        query_set_id: u32,
-        /// The set's own: the client may have given its id to another since.
-        number: u64,
-    },
-    Replace {
-        program: Box<Program>,
-        reply: oneshot::Sender<Result<(), UpdateError>>,
-    },
-    /// It is time for a scheduled call.
-    SchedulesDue {
-        alarm: u64,
-    },
-    /// A snapshot thread has ended.
-    SnapshotDone {
-        durable_bytes: u64,
-    },
-    /// Another thread of the database ended because of a bug.
-    Failed,
-    Stop {
-        code: u16,
-        reason: String,
-        done: oneshot::Sender<()>,
-    },
-}
-
-/// How often the writer is asked about a query over HTTP, whose caller comes and goes once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QueryTurn {
-    Only,
-    /// There is no permit of the database for it, and it may turn out that it needs none.
-    First,
-    /// It needed one.
-    Second,
-}
-
-/// None: the writer did not find the rows, and may not freeze their table without a permit.
-pub(crate) type FoundQuery = (Arc<SelectPlan>, Option<Source>);
-
 struct Client {
-    sender: Sender,
+    peer: Peer,
     connection_id: ConnectionId,
     queue: Arc<OutgoingQueue>,
     query_sets: FxHashMap<u32, QuerySet>,
@@ -147,13 +57,13 @@ struct QuerySet {
 
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
-    pub inbox: mpsc::UnboundedReceiver<Item>,
+    pub inbox: mpsc::UnboundedReceiver<InboxItem>,
     /// None only while the module runs.
     pub datastore: Option<Box<Datastore>>,
     pub instance: Box<dyn ModuleInstance>,
     pub module: Arc<Module>,
     pub committer: Arc<Committer>,
-    pub fanout: SyncSender<Message>,
+    pub fanout: SyncSender<FanoutItem>,
     pub used_batches: Receiver<Box<Batch>>,
     /// Offset of the next transaction.
     pub next_offset: u64,
@@ -170,9 +80,9 @@ pub(crate) struct WriterState {
     records: u32,
     /// Where each of them ends there.
     record_ends: Vec<usize>,
-    clients: FxHashMap<u64, Client>,
+    clients: FxHashMap<ConnectionNumber, Client>,
     /// Live queries per table.
-    watchers: FxHashMap<lightcone_types::TableId, usize>,
+    watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
     /// Query sets so far.
     query_sets: u64,
@@ -185,7 +95,7 @@ pub(crate) struct WriterState {
     is_reverted: bool,
     /// A thread of the database ended because of a bug: this one is to end too.
     failed: bool,
-    stop: Option<(u16, String, oneshot::Sender<()>)>,
+    stop: Option<Stop>,
 }
 
 impl Writer {
@@ -218,131 +128,84 @@ impl Writer {
         self.stop();
     }
 
-    fn item(&mut self, item: Item) {
+    fn item(&mut self, item: InboxItem) {
         match item {
-            Item::Requests {
+            InboxItem::Command(command) => self.command(command),
+            InboxItem::Notice(notice) => self.notice(notice),
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Requests {
                 connection,
                 decoded,
-                message_permits,
-                byte_permits,
+                place,
             } => {
                 self.requests(connection, decoded);
-                self.shared
-                    .inbox_messages
-                    .add_permits(message_permits as usize);
-                self.shared.inbox_bytes.add_permits(byte_permits as usize);
+                self.shared.inbox.give_back(&place);
             }
-            Item::Connect {
+            Command::Connect {
                 permit,
-                connection,
-                sender,
-                connection_id,
-                jwt_payload,
-                token,
-                confirmed,
-                queue,
+                client,
                 reply,
             } => {
-                let result = self.connect(sender.identity, connection_id, &jwt_payload);
-                let result = result.map(|()| {
-                    self.state.clients.insert(
-                        connection,
-                        Client {
-                            sender,
-                            connection_id,
-                            queue: queue.clone(),
-                            query_sets: FxHashMap::default(),
-                            queries: 0,
-                            query_steps: 0,
-                        },
-                    );
-                    let (accepted, receiver) = oneshot::channel();
-                    self.event(Event::Connected {
-                        connection,
-                        queue,
-                        identity: sender.identity,
-                        connection_id,
-                        token,
-                        confirmed,
-                        accepted,
-                    });
-                    receiver
-                });
+                let result = self.connect_client(client);
                 // A caller who went away dropped his connection, whose disconnect follows.
                 let _ = reply.send(result.map_err(ConnectError::from));
                 drop(permit);
             }
-            Item::Disconnect { connection } => self.disconnect_client(connection),
-            Item::Call {
+            Command::Disconnect { connection } => self.disconnect_client(connection),
+            Command::Call {
                 permit,
-                caller,
-                connection_id,
-                function,
-                args,
-                timestamp,
+                call,
                 reply,
             } => {
-                let result = self.http_call(&caller, connection_id, &function, args, timestamp);
-                self.reply_when_durable(true, move |durable| {
-                    let result = durable.map_err(CallError::Database).and(result);
-                    let _ = reply.send(result);
-                    drop(permit);
-                });
+                let result = self.http_call(call);
+                self.reply_when_durable(true, result, reply, Some(permit));
             }
-            Item::HttpRequest {
+            Command::HttpRequest {
                 permit,
                 request,
                 reply,
             } => {
                 let result = self.http_handler(&request);
-                self.reply_when_durable(true, move |durable| {
-                    let result = durable.map_err(CallError::Database).and(result);
-                    let _ = reply.send(result);
-                    drop(permit);
-                });
+                self.reply_when_durable(true, result, reply, Some(permit));
             }
-            Item::Query {
+            // Whoever has gone meanwhile needs no answer.
+            Command::Query { reply, .. } if reply.is_closed() => {}
+            Command::Query {
                 permit,
-                caller,
-                connection_id,
-                plan,
-                turn,
+                query,
                 confirmed,
                 reply,
             } => {
-                // Whoever has gone meanwhile needs no answer.
-                if !reply.is_closed() {
-                    let result = self.http_query(&caller, connection_id, plan, turn);
-                    self.reply_when_durable(confirmed, move |durable| {
-                        let result = durable.map_err(SqlError::Database).and(result);
-                        let _ = reply.send(result);
-                        drop(permit);
-                    });
-                }
+                let result = self.http_query(query);
+                self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
-            Item::SubscriptionFailed {
+            // Whoever publishes has given up waiting, and was told that nothing changed.
+            Command::Replace { reply, .. } if reply.is_closed() => {}
+            Command::Replace { program, reply } => {
+                let result = self.replace(*program);
+                self.reply_when_durable(true, result, reply, None);
+            }
+            Command::Stop(stop) => self.state.stop = Some(stop),
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::SubscriptionFailed {
                 connection,
                 query_set_id,
                 number,
             } => self.drop_subscription(connection, query_set_id, number),
-            Item::Replace { program, reply } => {
-                // Whoever publishes has given up waiting, and was told that nothing changed.
-                if reply.is_closed() {
-                    return;
-                }
-                let result = self.replace(*program);
-                self.reply_when_durable(true, move |durable| {
-                    let result = durable.map_err(UpdateError::Database).and(result);
-                    let _ = reply.send(result);
-                });
-            }
-            Item::SchedulesDue { alarm } => self.schedules_due(alarm),
-            Item::SnapshotDone { durable_bytes } => {
+            Notice::SchedulesDue { alarm } => self.schedules_due(alarm),
+            Notice::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
-                self.state.log_bytes_at_snapshot = durable_bytes;
+                self.state.log_bytes_at_snapshot = log_bytes;
             }
-            Item::Failed => self.state.failed = true,
-            Item::Stop { code, reason, done } => self.state.stop = Some((code, reason, done)),
+            Notice::Failed => self.state.failed = true,
         }
     }
 
@@ -350,30 +213,36 @@ impl Writer {
         self.state.batch.events.push(event);
     }
 
-    fn reply_when_durable(
+    /// Answers when all that was committed so far is durable (or at once if `confirmed` is false), and lets go of the place in
+    /// the inbox.
+    fn reply_when_durable<T, E>(
         &mut self,
         confirmed: bool,
-        action: impl FnOnce(Result<(), String>) + Send + 'static,
-    ) {
+        result: Result<T, E>,
+        reply: oneshot::Sender<Result<T, E>>,
+        permit: Option<InboxPermit>,
+    ) where
+        T: Send + 'static,
+        E: NotDurable + Send + 'static,
+    {
         self.event(Event::Release {
             confirmed,
-            action: Box::new(action),
+            action: Box::new(move |durable| {
+                let result = durable.map_err(E::not_durable).and(result);
+                // Whoever asked may be gone by now.
+                let _ = reply.send(result);
+                drop(permit);
+            }),
         });
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.environment().now()
     }
 
     fn datastore(&mut self) -> &mut Datastore {
         self.datastore
             .as_mut()
             .expect("the module gave the datastore back")
-    }
-}
-
-impl Shared {
-    pub(crate) fn host_config(&self) -> HostConfig {
-        HostConfig {
-            database_identity: self.options.identity,
-            console: self.log.clone(),
-            limits: self.options.limits.host.clone(),
-        }
     }
 }

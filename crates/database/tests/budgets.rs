@@ -10,7 +10,9 @@ use common::requests::{
     error_of, one_off, rows_of, seed, start, subscribe, transfer, transfer_args, until, ALL,
 };
 use common::{caller, Client, STRANGER};
-use lightcone_database::{CallArgs, Commons, Outgoing, ShutdownReason, SqlError, SubmitError};
+use lightcone_database::{
+    CallArgs, Commons, Machine, Outgoing, ShutdownReason, SqlError, SubmitError,
+};
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage, TableUpdateRows};
 
@@ -108,7 +110,7 @@ async fn a_client_that_takes_nothing_is_read_no_further() {
 async fn the_memory_of_all_clients_is_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let (database, commons) = start(&directory, |options| {
-        options.commons = Commons::new(4 << 20, 2);
+        options.commons = Commons::new(Machine::current(), 4 << 20, 2);
     })
     .await;
     seed(&database, 50_000).await;

@@ -7,8 +7,8 @@ pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
     DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
     HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, Limits, Loads,
-    MessageBatch, Outgoing, OutgoingReceiver, PreparedUpdate, RequestSender, ShutdownReason,
-    SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
+    Machine, MessageBatch, Outgoing, OutgoingReceiver, PreparedUpdate, RequestSender,
+    ShutdownReason, SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
 };
 
 use crate::config::Config;
@@ -57,7 +57,7 @@ pub(crate) fn commons(config: &Config) -> Arc<Commons> {
     let memory = crate::memory::available_bytes();
     let percent = usize::from(config.limits.clients_memory_percent);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    Commons::new(memory / 100 * percent, threads)
+    Commons::new(Machine::current(), memory / 100 * percent, threads)
 }
 
 #[cfg(test)]

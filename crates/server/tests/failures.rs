@@ -12,7 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use lightcone_database::{
     disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
-    DatabaseHandle, DatabaseOptions, HostKind, Limits, Outgoing, Protocol, ShutdownReason, Storage,
+    DatabaseHandle, DatabaseOptions, HostKind, Limits, Machine, Outgoing, Protocol, ShutdownReason,
+    Storage,
 };
 use lightcone_storage::{DiskReserve, File, OpenMode};
 use lightcone_types::bsatn::Encode as _;
@@ -137,7 +138,7 @@ fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
         in_memory: false,
         limits: Limits::default(),
         engines: common::fake::engines(),
-        commons: Commons::new(1 << 30, 2),
+        commons: Commons::new(Machine::current(), 1 << 30, 2),
         storage: Arc::new(FaultyDisk(disk(), faults.clone())),
         loads: Arc::default(),
         disk: Arc::default(),

@@ -3,15 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use super::Writer;
-use crate::fanout::{Answer, Event};
-use crate::outgoing::{Item, MessageBatch};
+use crate::events::{Answer, Event};
+use crate::outgoing::{Delivery, MessageBatch};
+use crate::peer::ConnectionNumber;
 
 /// Longer rounds go to fan-out: one more thread to wake does not matter to them, and it joins the messages of a client.
 const DIRECT_EVENTS_MAX: usize = 8;
 
 impl Writer {
     /// A message to a client, with its memory reserved. One for whom it is too much is cut.
-    pub(super) fn ready(&mut self, connection: u64, message: Vec<u8>) -> Answer {
+    pub(super) fn ready(&mut self, connection: ConnectionNumber, message: Vec<u8>) -> Answer {
         let Some(client) = self.state.clients.get(&connection) else {
             return Answer::Nobody;
         };
@@ -20,7 +21,7 @@ impl Writer {
             return Answer::Ready(messages);
         }
         client.queue.cut();
-        let stats = &self.shared.fanout_stats;
+        let stats = &self.shared.status.fanout;
         stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
         Answer::Nobody
     }
@@ -35,7 +36,8 @@ impl Writer {
             || !events.iter().all(is_answer)
             || self
                 .shared
-                .fanout_stats
+                .status
+                .fanout
                 .settled_batches
                 .load(Ordering::Acquire)
                 != state.sent_batches
@@ -70,9 +72,9 @@ impl Writer {
             let Some(client) = state.clients.get(&connection) else {
                 continue;
             };
-            let stats = &self.shared.fanout_stats;
+            let stats = &self.shared.status.fanout;
             stats.messages_sent.fetch_add(1, Ordering::Relaxed);
-            if !client.queue.send(Item::Messages(messages)) {
+            if !client.queue.send(Delivery::Messages(messages)) {
                 stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -1,26 +1,25 @@
 //! Calls of reducers: each is one transaction (03 §11, 06 §5.11).
 
-use lightcone_host::{ConsoleLevel, HostEnv, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT};
+use lightcone_host::{ConsoleLevel, HostEnv, ReducerCall, ReducerOutcome};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 
 use super::Writer;
-use crate::error::CallError;
-use crate::fanout::{CallResult, Event};
-use crate::handle::{CallOutcome, Caller};
-use crate::request::{find_procedure, find_reducer, resolve_call, Decoded, Request};
-
-/// How the text for a call that took too long begins (05 §6.3).
-const OUT_OF_ENERGY: &str = "reducer ran out of energy";
+use crate::calls::{CallError, CallOutcome, Caller};
+use crate::events::{CallFailure, CallResult, Event};
+use crate::inbox::HttpCall;
+use crate::peer::ConnectionNumber;
+use crate::request::{Decoded, Request};
+use crate::resolve::{find_procedure, find_reducer, resolve_call};
 
 impl Writer {
-    pub(super) fn requests(&mut self, connection: u64, mut decoded: Decoded) {
+    pub(super) fn requests(&mut self, connection: ConnectionNumber, mut decoded: Decoded) {
         let Some(client) = self.state.clients.get(&connection) else {
             return;
         };
-        let (sender, connection_id) = (client.sender, client.connection_id);
+        let (peer, connection_id) = (client.peer, client.connection_id);
         if decoded.version != self.module.version {
-            decoded.resolve_again(&self.module, &sender);
+            decoded.resolve_again(&self.module, &peer);
         }
         let Decoded {
             timestamp,
@@ -37,7 +36,7 @@ impl Writer {
                 } => {
                     let args = &payload[args.start as usize..args.end as usize];
                     let (result, ops) =
-                        self.call(reducer, sender.identity, connection_id, timestamp, args);
+                        self.call(reducer, peer.identity, connection_id, timestamp, args);
                     self.event(Event::Called {
                         connection,
                         request_id,
@@ -55,11 +54,11 @@ impl Writer {
                     self.shared
                         .log
                         .host(ConsoleLevel::Error, Some(&function), &log, timestamp);
-                    let result = CallResult::InternalError(message);
+                    let result = CallResult::Failed(CallFailure::NotRun(message));
                     self.event(Event::Called {
                         connection,
                         request_id,
-                        timestamp: Timestamp::now(),
+                        timestamp: self.now(),
                         result,
                         ops: 0..0,
                     });
@@ -74,7 +73,7 @@ impl Writer {
                         connection,
                         request_id,
                         procedure,
-                        sender.identity,
+                        peer.identity,
                         connection_id,
                         timestamp,
                         args,
@@ -130,8 +129,8 @@ impl Writer {
         timestamp: Timestamp,
         args: &[u8],
     ) -> (CallResult, std::ops::Range<usize>) {
-        if let Some(reason) = self.shared.read_only() {
-            return (CallResult::InternalError(reason), 0..0);
+        if let Some(reason) = self.shared.status.read_only() {
+            return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
         self.datastore().begin();
         match self.execute(reducer, identity, connection_id, timestamp, args) {
@@ -198,28 +197,29 @@ impl Writer {
             }
             ReducerOutcome::Fatal { message } => {
                 tracing::warn!(database = %self.shared.options.identity, reducer = %name, %message, "a reducer trapped");
-                CallResult::InternalError(FATAL_ERROR_TEXT.to_owned())
+                CallResult::Failed(CallFailure::Fatal)
             }
             ReducerOutcome::TimedOut { message } => {
                 tracing::warn!(database = %self.shared.options.identity, reducer = %name, %message, "a reducer was stopped");
-                CallResult::InternalError(format!("{OUT_OF_ENERGY}: {message}"))
+                CallResult::Failed(CallFailure::TimedOut(message))
             }
         }
     }
 
     /// A call inside a connection of its own, which comes and goes even if the call does not reach the module (06 §5.11).
-    pub(super) fn http_call(
-        &mut self,
-        caller: &Caller,
-        connection_id: ConnectionId,
-        function: &str,
-        args: Result<Vec<u8>, CallError>,
-        timestamp: Timestamp,
-    ) -> Result<CallOutcome, CallError> {
+    pub(super) fn http_call(&mut self, call: HttpCall) -> Result<CallOutcome, CallError> {
+        let HttpCall {
+            caller,
+            connection_id,
+            function,
+            args,
+            timestamp,
+        } = call;
         self.connect(caller.identity, connection_id, &caller.jwt_payload)
             .map_err(|refused| CallError::ConnectRejected(refused.text()))?;
-        let result = args
-            .and_then(|args| self.call_by_name(caller, connection_id, function, &args, timestamp));
+        let result = args.and_then(|args| {
+            self.call_by_name(&caller, connection_id, &function, &args, timestamp)
+        });
         self.disconnect(caller.identity, connection_id);
         result
     }
@@ -245,9 +245,9 @@ impl Writer {
                 .host(ConsoleLevel::Error, Some(function), &refusal.log, timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;
-        let started = std::time::Instant::now();
+        let started = self.shared.environment().instant();
         let (result, ops) = self.call(reducer, caller.identity, connection_id, timestamp, args);
-        let elapsed = started.elapsed();
+        let elapsed = self.shared.environment().instant() - started;
         self.event(Event::Committed { ops });
         let outcome = CallOutcome {
             execution_us: elapsed.as_micros() as u64,
@@ -258,13 +258,9 @@ impl Writer {
         match result {
             CallResult::Committed => Ok(outcome),
             CallResult::UserError(message) => Err(CallError::UserError { message, outcome }),
-            CallResult::InternalError(text) if text == FATAL_ERROR_TEXT => {
-                Err(CallError::Fatal { outcome })
-            }
-            CallResult::InternalError(text) if text.starts_with(OUT_OF_ENERGY) => {
-                Err(CallError::TimedOut { outcome })
-            }
-            CallResult::InternalError(text) => Err(CallError::Database(text)),
+            CallResult::Failed(CallFailure::Fatal) => Err(CallError::Fatal { outcome }),
+            CallResult::Failed(CallFailure::TimedOut(_)) => Err(CallError::TimedOut { outcome }),
+            CallResult::Failed(CallFailure::NotRun(text)) => Err(CallError::Database(text)),
         }
     }
 }

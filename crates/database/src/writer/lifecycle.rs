@@ -2,11 +2,15 @@
 
 use lightcone_engine::{DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::ReducerOutcome;
-use lightcone_types::{ConnectionId, Encode, Identity, Timestamp};
+use lightcone_types::{ConnectionId, Encode, Identity};
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
 
-use super::Writer;
+use super::{Client, Writer};
 use crate::error::ConnectError;
-use crate::fanout::{CallResult, Event};
+use crate::events::{CallResult, Event};
+use crate::inbox::NewClient;
+use crate::peer::ConnectionNumber;
 
 impl Writer {
     /// One transaction: the client's rows, then the module's connect reducer (05 §11).
@@ -16,7 +20,7 @@ impl Writer {
         connection_id: ConnectionId,
         jwt_payload: &str,
     ) -> Result<(), Refused> {
-        if let Some(reason) = self.shared.read_only() {
+        if let Some(reason) = self.shared.status.read_only() {
             // Reads go on; there is just no row about this client.
             tracing::debug!(%reason, "a client connects to a read-only database");
             return Ok(());
@@ -51,7 +55,7 @@ impl Writer {
             self.event(Event::Committed { ops });
             return Ok(());
         };
-        let timestamp = Timestamp::now();
+        let timestamp = self.now();
         match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
             ReducerOutcome::Ok => {
                 let ops = self.commit();
@@ -61,8 +65,9 @@ impl Writer {
             outcome => {
                 self.datastore().rollback();
                 match self.failed(reducer as u32, outcome, timestamp) {
-                    CallResult::UserError(text) | CallResult::InternalError(text) => {
-                        Err(Refused::Rejected(text))
+                    CallResult::UserError(text) => Err(Refused::Rejected(text)),
+                    CallResult::Failed(failure) => {
+                        Err(Refused::Rejected(failure.text().into_owned()))
                     }
                     CallResult::Committed => unreachable!("only failed outcomes get here"),
                 }
@@ -70,7 +75,44 @@ impl Writer {
         }
     }
 
-    pub(super) fn disconnect_client(&mut self, connection: u64) {
+    /// Lets a client in. What is returned gets something when fan-out knows it.
+    pub(super) fn connect_client(
+        &mut self,
+        client: NewClient,
+    ) -> Result<oneshot::Receiver<()>, Refused> {
+        let NewClient {
+            connection,
+            peer,
+            connection_id,
+            jwt_payload,
+            token,
+            confirmed,
+            queue,
+        } = client;
+        self.connect(peer.identity, connection_id, &jwt_payload)?;
+        let client = Client {
+            peer,
+            connection_id,
+            queue: queue.clone(),
+            query_sets: FxHashMap::default(),
+            queries: 0,
+            query_steps: 0,
+        };
+        self.state.clients.insert(connection, client);
+        let (accepted, receiver) = oneshot::channel();
+        self.event(Event::Connected {
+            connection,
+            queue,
+            identity: peer.identity,
+            connection_id,
+            token,
+            confirmed,
+            accepted,
+        });
+        Ok(receiver)
+    }
+
+    pub(super) fn disconnect_client(&mut self, connection: ConnectionNumber) {
         let Some(client) = self.state.clients.remove(&connection) else {
             return;
         };
@@ -79,12 +121,12 @@ impl Writer {
             self.state.query_load.remove(&set.set.queries);
         }
         self.event(Event::Disconnected { connection });
-        self.disconnect(client.sender.identity, client.connection_id);
+        self.disconnect(client.peer.identity, client.connection_id);
     }
 
     /// Removes the client's rows, in the transaction of the disconnect reducer if that succeeds (05 §11).
     pub(crate) fn disconnect(&mut self, identity: Identity, connection_id: ConnectionId) {
-        if self.shared.read_only().is_some() {
+        if self.shared.status.read_only().is_some() {
             return;
         }
         if let Some(reducer) = self.module.def().on_disconnect {
@@ -92,7 +134,7 @@ impl Writer {
             if !self.has_client_row(identity, connection_id) {
                 return self.datastore().rollback();
             }
-            let timestamp = Timestamp::now();
+            let timestamp = self.now();
             match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
                 ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
                     let ops = self.commit();

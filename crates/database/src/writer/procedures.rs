@@ -11,10 +11,9 @@ use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
 use lightcone_wire::server;
 
 use super::Writer;
-use crate::error::CallError;
-use crate::fanout::Event;
-use crate::handle::{CallOutcome, Caller};
-use crate::http::{HandlerReply, HandlerRequest};
+use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
+use crate::events::Event;
+use crate::peer::ConnectionNumber;
 
 /// Why a procedure returned nothing.
 pub(super) enum ProcedureFailure {
@@ -41,7 +40,7 @@ impl Writer {
     #[allow(clippy::too_many_arguments, reason = "the parts of a request")]
     pub(super) fn client_procedure(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         request_id: u32,
         procedure: u32,
         identity: Identity,
@@ -53,7 +52,7 @@ impl Writer {
         let mut answer = Vec::new();
         match result {
             Ok(value) => {
-                let duration = TimeDuration(Timestamp::now().0.saturating_sub(timestamp.0));
+                let duration = TimeDuration(self.now().0.saturating_sub(timestamp.0));
                 server::procedure_result_returned(
                     &mut answer,
                     request_id,
@@ -199,7 +198,7 @@ impl Writer {
         &mut self,
         run: impl FnOnce(&mut dyn ModuleInstance, &mut Option<ProcedureScope>) -> R,
     ) -> Result<R, ProcedureFailure> {
-        if let Some(reason) = self.shared.read_only() {
+        if let Some(reason) = self.shared.status.read_only() {
             return Err(ProcedureFailure::ReadOnly(reason));
         }
         let datastore = self

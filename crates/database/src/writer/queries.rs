@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
-use lightcone_types::ConnectionId;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
-use super::{FoundQuery, QuerySet, QueryTurn, Writer};
+use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
-use crate::fanout::{Answer, Event};
-use crate::handle::Caller;
+use crate::events::{Answer, Event};
+use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
+use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
-use crate::writer::Item;
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
 /// connections must not keep everybody else from a table.
@@ -34,7 +33,7 @@ enum Refused {
 impl Writer {
     pub(super) fn subscribe(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         request_id: u32,
         query_set_id: u32,
         set: Result<CompiledSet, String>,
@@ -61,7 +60,7 @@ impl Writer {
         let shared = self.shared.clone();
         let failed = Box::new(move || {
             // If the database is gone, so is the subscription.
-            let _ = shared.send(Item::SubscriptionFailed {
+            let _ = shared.inbox.notice(Notice::SubscriptionFailed {
                 connection,
                 query_set_id,
                 number,
@@ -83,7 +82,7 @@ impl Writer {
     /// Checks that a client may have one more set, and counts what the set's queries cost.
     fn admit(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         query_set_id: u32,
         set: CompiledSet,
     ) -> Result<CompiledSet, String> {
@@ -92,7 +91,7 @@ impl Writer {
             return Err("the client is gone".to_owned());
         };
         if client.query_sets.contains_key(&query_set_id) {
-            return Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.sender.identity, client.connection_id));
+            return Err(format!("Subscription with id QuerySetId {{ id: {query_set_id} }} already exists for client: ({}, {})", client.peer.identity, client.connection_id));
         }
         if client.query_sets.len() >= limits.query_sets_max {
             return Err(format!(
@@ -122,7 +121,13 @@ impl Writer {
     }
 
     /// Makes an admitted set a live one.
-    fn register(&mut self, connection: u64, query_set_id: u32, set: QuerySet, answer: Answer) {
+    fn register(
+        &mut self,
+        connection: ConnectionNumber,
+        query_set_id: u32,
+        set: QuerySet,
+        answer: Answer,
+    ) {
         let queries = set.set.queries.clone();
         if let Some(client) = self.state.clients.get_mut(&connection) {
             client.queries += queries.len();
@@ -139,7 +144,7 @@ impl Writer {
     }
 
     /// Takes a set out of what the writer knows; fan-out is still to be told.
-    fn unregister(&mut self, connection: u64, query_set_id: u32) {
+    fn unregister(&mut self, connection: ConnectionNumber, query_set_id: u32) {
         let Some(client) = self.state.clients.get_mut(&connection) else {
             return;
         };
@@ -152,7 +157,13 @@ impl Writer {
         self.watch(&set.queries, -1);
     }
 
-    fn error(&mut self, connection: u64, reply: Reply, error: String, ticket: ReadTicket) {
+    fn error(
+        &mut self,
+        connection: ConnectionNumber,
+        reply: Reply,
+        error: String,
+        ticket: ReadTicket,
+    ) {
         let answer = self.refusal(connection, reply, &error, ticket);
         self.event(Event::Answered { connection, answer });
     }
@@ -160,7 +171,7 @@ impl Writer {
     /// The answer to what is refused. It keeps the ticket, as any other.
     fn refusal(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         reply: Reply,
         error: &str,
         ticket: ReadTicket,
@@ -174,7 +185,7 @@ impl Writer {
 
     pub(super) fn unsubscribe(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         request_id: u32,
         query_set_id: u32,
         ticket: Option<ReadTicket>,
@@ -214,7 +225,7 @@ impl Writer {
 
     fn not_subscribed(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         query_set_id: u32,
         reply: Reply,
         ticket: Option<ReadTicket>,
@@ -224,7 +235,7 @@ impl Writer {
         };
         let error = format!(
             "Subscription not found: ({}, {}, {query_set_id})",
-            client.sender.identity, client.connection_id
+            client.peer.identity, client.connection_id
         );
         let answer = match ticket {
             Some(ticket) => self.refusal(connection, reply, &error, ticket),
@@ -234,7 +245,12 @@ impl Writer {
     }
 
     /// Forgets a query set whose first rows the client cannot get, unless the client has done so and uses its id again.
-    pub(super) fn drop_subscription(&mut self, connection: u64, query_set_id: u32, number: u64) {
+    pub(super) fn drop_subscription(
+        &mut self,
+        connection: ConnectionNumber,
+        query_set_id: u32,
+        number: u64,
+    ) {
         let client = self.state.clients.get(&connection);
         let live = client.and_then(|client| client.query_sets.get(&query_set_id));
         if live.is_none_or(|live| live.number != number) {
@@ -250,7 +266,7 @@ impl Writer {
 
     pub(super) fn one_off(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         request_id: u32,
         plan: Result<Arc<SelectPlan>, String>,
         ticket: ReadTicket,
@@ -274,7 +290,7 @@ impl Writer {
     /// The rows were found here, and are more than the client may have now; or they are not, and there is no permit.
     fn evaluate(
         &mut self,
-        connection: u64,
+        connection: ConnectionNumber,
         plans: Vec<Arc<SelectPlan>>,
         reply: Reply,
         ticket: ReadTicket,
@@ -338,13 +354,13 @@ impl Writer {
         }
     }
 
-    pub(super) fn http_query(
-        &mut self,
-        caller: &Caller,
-        connection_id: ConnectionId,
-        plan: Result<Arc<SelectPlan>, SqlError>,
-        turn: QueryTurn,
-    ) -> Result<FoundQuery, SqlError> {
+    pub(super) fn http_query(&mut self, query: HttpQuery) -> Result<FoundQuery, SqlError> {
+        let HttpQuery {
+            caller,
+            connection_id,
+            plan,
+            turn,
+        } = query;
         if turn != QueryTurn::Second {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;

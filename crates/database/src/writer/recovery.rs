@@ -1,7 +1,5 @@
 //! What a failed log leaves: a database that is read-only, in its last durable state.
 
-use std::sync::atomic::Ordering;
-
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_snapshot::SnapshotStore;
 
@@ -11,7 +9,7 @@ impl Writer {
     /// After the log has failed: takes back what is not durable, so that reads go on and see what a restart would.
     pub(super) fn notice_failed_log(&mut self) {
         let state = &mut self.state;
-        if state.is_reverted || state.failed || !self.shared.is_read_only() {
+        if state.is_reverted || state.failed || !self.shared.status.is_read_only() {
             return;
         }
         state.is_reverted = true;
@@ -33,11 +31,8 @@ impl Writer {
             .failed_log()
             .ok_or("the log was taken by somebody else")?;
         // It removes files, and this reads them.
-        shared.snapshot_cancelled.store(true, Ordering::Relaxed);
-        let _no_snapshot = shared
-            .snapshot_busy
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        shared.snapshots.cancel();
+        let _no_snapshot = shared.snapshots.hold();
         // Both states at once may be more than the memory takes.
         self.datastore = None;
         let directory = options.directory.join("snapshots");

@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use lightcone_log::{SubmitError, PAYLOAD_BYTES_MAX};
-use lightcone_types::Timestamp;
 
 use super::{Writer, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
-use crate::fanout::Message;
+use crate::events::FanoutItem;
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -36,7 +35,7 @@ impl Writer {
             batch.required_offset = self.next_offset;
             state.sent_batches += 1;
             // Fan-out ends after the writer, unless it failed: then nobody would be answered any more.
-            if self.fanout.send(Message::Batch(batch)).is_err() {
+            if self.fanout.send(FanoutItem::Batch(batch)).is_err() {
                 self.shared.fail();
                 self.state.failed = true;
             }
@@ -68,6 +67,7 @@ impl Writer {
         ends.clear();
         self.state.record_ends = ends;
         self.shared
+            .status
             .transactions
             .fetch_add(transactions, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl Writer {
             Ok(()) => {}
             // Fan-out hears of it from the log itself and never releases these results.
             Err(SubmitError::Poisoned(error)) if !error.is_bug() => {
-                self.shared.set_read_only(&error);
+                self.shared.status.set_read_only(&error);
             }
             // Nothing will ever say that these results are durable, so the database ends, and with it all who wait.
             Err(error) => {
@@ -93,7 +93,8 @@ impl Writer {
     pub(super) fn commit(&mut self) -> Range<usize> {
         let output = &mut self.state.output;
         if output.records.is_empty() {
-            lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
+            let now = self.shared.environment().now();
+            lightcone_engine::record::put_clock(&mut output.records, now.0);
         }
         let start = output.deltas.position();
         let datastore = self

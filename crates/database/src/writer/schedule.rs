@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
 use lightcone_types::{ConnectionId, Timestamp};
-use tokio::task::JoinHandle;
 
-use super::{Item, Writer};
-use crate::fanout::Event;
+use super::Writer;
+use crate::environment;
+use crate::events::Event;
+use crate::inbox::Notice;
 use crate::schedule_queue::ScheduleQueue;
 
 /// Scheduled calls between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
@@ -29,17 +30,11 @@ pub(super) struct Schedules {
     alarms: u64,
 }
 
-/// A task that sends one [`Item::SchedulesDue`]; dropping it ends the task.
+/// Wakes the writer with one [`Notice::SchedulesDue`], unless it is dropped before.
 struct Alarm {
     at: Timestamp,
     number: u64,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _alarm: environment::Alarm,
 }
 
 /// What a row calls: positions in the module's definition.
@@ -53,7 +48,7 @@ impl Writer {
     pub(super) fn load_schedules(&mut self) {
         self.state.schedules.queue.clear();
         self.state.output.schedules = self.datastore().schedules();
-        self.plan_changes(Timestamp::now());
+        self.plan_changes(self.now());
     }
 
     /// At the end of a round: notes what changed, calls what is due, and has itself woken for what comes.
@@ -61,11 +56,11 @@ impl Writer {
         if self.state.schedules.queue.is_empty() && self.state.output.schedules.is_empty() {
             return;
         }
-        if self.state.stop.is_some() || self.state.failed || self.shared.is_read_only() {
+        if self.state.stop.is_some() || self.state.failed || self.shared.status.is_read_only() {
             self.state.schedules.alarm = None;
             return;
         }
-        let now = Timestamp::now();
+        let now = self.now();
         self.plan_changes(now);
         self.notice_clock(now);
         let started = Instant::now();
@@ -117,6 +112,7 @@ impl Writer {
 
     /// At most one task sleeps, and none if nothing is planned.
     fn set_alarm(&mut self) {
+        let environment = &*self.shared.options.commons.environment;
         let schedules = &mut self.state.schedules;
         let Some(due) = schedules.queue.next_due() else {
             schedules.alarm = None;
@@ -131,23 +127,20 @@ impl Writer {
         }
         schedules.alarms += 1;
         let number = schedules.alarms;
-        let delay_us = due.saturating_since(Timestamp::now()).0.max(0);
+        let delay_us = due.saturating_since(environment.now()).0.max(0);
         let delay = Duration::from_micros(delay_us as u64).min(SLEEP_MAX);
         // The sender alone would keep the inbox open, all that is shared would stay with it.
         let shared = std::sync::Arc::downgrade(&self.shared);
-        let task = self.shared.runtime.spawn(async move {
-            if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
-            }
+        let ring = move || {
             if let Some(shared) = shared.upgrade() {
                 // A database that has stopped calls nothing.
-                let _ = shared.send(Item::SchedulesDue { alarm: number });
+                let _ = shared.inbox.notice(Notice::SchedulesDue { alarm: number });
             }
-        });
+        };
         schedules.alarm = Some(Alarm {
             at: due,
             number,
-            task,
+            _alarm: environment.alarm(delay, Box::new(ring)),
         });
     }
 
@@ -164,7 +157,7 @@ impl Writer {
                     id,
                     self.shared.options.identity,
                     ConnectionId(0),
-                    Timestamp::now().max(intended),
+                    self.now().max(intended),
                     &row,
                 );
                 self.event(Event::Committed { ops });
@@ -176,11 +169,11 @@ impl Writer {
                     return;
                 }
                 let identity = self.shared.options.identity;
-                let now = Timestamp::now().max(intended);
+                let now = self.now().max(intended);
                 // Nobody waits for what it returns, and failures are logged.
                 let _ = self.procedure(id, identity, ConnectionId(0), now, &row);
                 if once {
-                    return self.plan_changes(Timestamp::now());
+                    return self.plan_changes(self.now());
                 }
             }
             None => {}
@@ -190,7 +183,7 @@ impl Writer {
 
     /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.
     fn after_schedule(&mut self, key: ScheduleKey, at: ScheduleAt, intended: Timestamp) {
-        let now = Timestamp::now();
+        let now = self.now();
         self.plan_changes(now);
         let unchanged = |writer: &mut Writer| {
             let row = writer.datastore().schedule_row(key);
@@ -213,7 +206,7 @@ impl Writer {
     /// Deletes the row in a transaction of its own. False if it is still there: it will not be called again before the
     /// database is opened anew.
     fn delete_schedule(&mut self, key: ScheduleKey) -> bool {
-        if self.shared.read_only().is_some() {
+        if self.shared.status.read_only().is_some() {
             return false;
         }
         self.datastore().begin();
@@ -221,7 +214,7 @@ impl Writer {
             Ok(_) => {
                 let ops = self.commit();
                 self.event(Event::Committed { ops });
-                let now = Timestamp::now();
+                let now = self.now();
                 self.plan_changes(now);
                 true
             }
@@ -250,7 +243,7 @@ impl Writer {
                 );
                 self.shared
                     .log
-                    .host(ConsoleLevel::Error, None, &text, Timestamp::now());
+                    .host(ConsoleLevel::Error, None, &text, self.now());
                 return None;
             }
         };
@@ -264,7 +257,7 @@ impl Writer {
                 );
                 self.shared
                     .log
-                    .host(ConsoleLevel::Error, Some(name), &text, Timestamp::now());
+                    .host(ConsoleLevel::Error, Some(name), &text, self.now());
                 None
             }
         }

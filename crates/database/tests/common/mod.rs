@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lightcone_database::{
     Caller, Commons, ConnectRequest, Connection, DatabaseHandle, DatabaseOptions, Engines,
-    HostKind, Limits, Outgoing, Protocol,
+    HostKind, Limits, Machine, Outgoing, Protocol,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_types::{ConnectionId, Encode, Identity};
@@ -68,7 +68,7 @@ pub fn options(directory: &std::path::Path) -> DatabaseOptions {
             ),
             js: None,
         },
-        commons: Commons::new(1 << 30, 2),
+        commons: Commons::new(Machine::current(), 1 << 30, 2),
         storage: lightcone_database::disk(),
         loads: Arc::default(),
         disk: Arc::default(),

@@ -1,0 +1,81 @@
+//! Calls from outside of a connection: who asks, what came of it, and why nothing did.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lightcone_host::{HttpMethod, HttpResponse};
+use lightcone_types::{Identity, Timestamp};
+
+use crate::error::NotDurable;
+
+/// Who asks over HTTP.
+#[derive(Clone)]
+pub struct Caller {
+    pub identity: Identity,
+    pub jwt_payload: Arc<str>,
+}
+
+/// Arguments of a call over HTTP.
+pub enum CallArgs {
+    /// SATS-JSON: an array, or an object keyed by parameter names.
+    Json(String),
+}
+
+/// What a call cost.
+#[derive(Clone, Debug, Default)]
+pub struct CallOutcome {
+    pub execution_us: u64,
+    pub energy_used: u64,
+    /// What a procedure returned, in the untyped form of 01 §1.7; reducers return nothing.
+    pub returned_json: Option<String>,
+}
+
+/// Outcomes of a call over HTTP that are not a commit; one variant per row of 06 §5.11.
+#[derive(Debug)]
+pub enum CallError {
+    ConnectRejected(String),
+    UserError {
+        message: String,
+        outcome: CallOutcome,
+    },
+    Fatal {
+        outcome: CallOutcome,
+    },
+    TimedOut {
+        outcome: CallOutcome,
+    },
+    InvalidArguments(String),
+    Lifecycle(String),
+    NoSuchFunction,
+    ModuleGone,
+    WorkerFailed(String),
+    NotSupported(String),
+    /// The server has no memory for the answer now.
+    Busy(String),
+    Database(String),
+}
+
+impl NotDurable for CallError {
+    fn not_durable(reason: String) -> CallError {
+        CallError::Database(reason)
+    }
+}
+
+/// A request for an HTTP handler of the module, as the writer gets it.
+pub(crate) struct HandlerRequest {
+    pub method: HttpMethod,
+    /// What is left of the path behind `/route`, decoded.
+    pub path: String,
+    /// The BSATN of the whole head.
+    pub head: Vec<u8>,
+    pub body: Bytes,
+    pub timestamp: Timestamp,
+}
+
+/// What a handler answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerReply {
+    /// Decoded; whether its status and headers are such was not checked.
+    pub head: HttpResponse,
+    pub body: Bytes,
+}

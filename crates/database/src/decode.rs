@@ -1,0 +1,241 @@
+//! From a WebSocket payload to requests that the writer can run: decoded and checked off the writer.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lightcone_types::cut_name;
+use lightcone_wire::{ClientMessage, ClientPayload, Protocol};
+
+use crate::budget::ClientBudget;
+use crate::compile::{check_texts, compile_one, SetCompiler};
+use crate::module::Module;
+use crate::outgoing::ReadTicket;
+use crate::peer::Peer;
+use crate::request::{Decoded, Request};
+use crate::resolve::{resolve_call, resolve_procedure, CallRefusal};
+
+/// Most messages of a payload that are handed on at once: the rest of a long one waits with its client.
+const PIECE_MESSAGES_MAX: usize = 256;
+/// Longer texts of queries are compiled on another thread, so that they do not hold up other clients of this one.
+pub(crate) const COMPILED_HERE_BYTES_MAX: usize = 4096;
+
+/// Why a piece of a payload ends where it does.
+pub(crate) enum End {
+    /// It was the last one.
+    Payload,
+    /// It is long enough.
+    Full,
+    /// The next message is a query, and the client has as many under way as it may.
+    NoTicket,
+    /// The next message, which ends here, is to be compiled on another thread.
+    Long { end: usize, ticket: ReadTicket },
+    /// The next message is not one. Those before it are handled (05 §3.3).
+    Malformed(String),
+}
+
+/// What decoding needs beside the bytes.
+pub(crate) struct Decoder<'a> {
+    pub module: &'a Module,
+    pub peer: &'a Peer,
+    pub budget: &'a Arc<ClientBudget>,
+    pub messages_max: usize,
+}
+
+impl Decoder<'_> {
+    /// Decodes messages from `start` of a payload on. `ticket` gives out tickets for queries while there are some.
+    pub fn piece(
+        &self,
+        payload: &[u8],
+        start: usize,
+        mut ticket: impl FnMut() -> Option<ReadTicket>,
+    ) -> (Vec<Request>, usize, End) {
+        let rest = &payload[start..];
+        let messages_max = self.messages_max.min(PIECE_MESSAGES_MAX);
+        let mut requests = Vec::with_capacity((1 + rest.len() / 48).min(messages_max));
+        let mut messages = ClientPayload::new(self.peer.protocol, rest);
+        let base = payload.as_ptr() as usize;
+        let mut end = start;
+        loop {
+            let is_last = self.peer.protocol == Protocol::V2 || rest[end - start..].is_empty();
+            if requests.len() == messages_max && !is_last {
+                return (requests, end, End::Full);
+            }
+            let message = match messages.next() {
+                None => return (requests, end, End::Payload),
+                Some(Err(error)) => return (requests, end, End::Malformed(error.to_string())),
+                Some(Ok(message)) => message,
+            };
+            let next = start + messages.position();
+            let mut ticket_of = None;
+            if let Some(bytes) = query_bytes(&message, self.peer) {
+                let Some(ticket) = ticket() else {
+                    return (requests, end, End::NoTicket);
+                };
+                if bytes > COMPILED_HERE_BYTES_MAX {
+                    return (requests, end, End::Long { end: next, ticket });
+                }
+                ticket_of = Some(ticket);
+            }
+            requests.push(self.resolve(message, base, ticket_of));
+            end = next;
+        }
+    }
+
+    fn resolve(
+        &self,
+        message: ClientMessage<'_>,
+        base: usize,
+        ticket: Option<ReadTicket>,
+    ) -> Request {
+        let (module, peer) = (self.module, self.peer);
+        let queries = "queries are resolved with a ticket";
+        match message {
+            ClientMessage::CallReducer {
+                request_id,
+                reducer,
+                args,
+            } => resolved_call(module, peer, request_id, reducer, args, base),
+            ClientMessage::CallProcedure {
+                request_id,
+                procedure,
+                args,
+            } => resolved_procedure(module, peer, request_id, procedure, args, base),
+            ClientMessage::Subscribe {
+                request_id,
+                query_set_id,
+                query_strings,
+            } => {
+                let mut compiler = SetCompiler::new(peer, self.budget);
+                let compiled = check_texts(peer, query_strings.len()).and_then(|()| {
+                    let mut texts = query_strings.iter();
+                    texts.try_for_each(|text| compiler.add(&module.catalog, text))
+                });
+                Request::Subscribe {
+                    request_id,
+                    query_set_id,
+                    set: compiled.map(|()| compiler.finish()),
+                    ticket: ticket.expect(queries),
+                }
+            }
+            ClientMessage::Unsubscribe {
+                request_id,
+                query_set_id,
+                ..
+            } => Request::Unsubscribe {
+                request_id,
+                query_set_id,
+                ticket,
+            },
+            ClientMessage::OneOffQuery {
+                request_id,
+                query_string,
+            } => Request::OneOff {
+                request_id,
+                plan: compile_one(module, peer, query_string),
+                ticket: ticket.expect(queries),
+            },
+        }
+    }
+}
+
+/// Bytes of the queries of a message whose answer has rows.
+fn query_bytes(message: &ClientMessage<'_>, peer: &Peer) -> Option<usize> {
+    match message {
+        // It is refused, and nothing is compiled.
+        ClientMessage::Subscribe { query_strings, .. }
+            if check_texts(peer, query_strings.len()).is_err() =>
+        {
+            Some(0)
+        }
+        ClientMessage::Subscribe { query_strings, .. } => {
+            // A text has some cost, however short.
+            Some(query_strings.iter().map(|text| 64 + text.len()).sum())
+        }
+        ClientMessage::OneOffQuery { query_string, .. } => Some(query_string.len()),
+        ClientMessage::Unsubscribe {
+            send_dropped_rows, ..
+        } => send_dropped_rows.then_some(0),
+        ClientMessage::CallReducer { .. } | ClientMessage::CallProcedure { .. } => None,
+    }
+}
+
+impl Decoded {
+    /// Resolves calls again: the module was replaced since. Plans stay as they are, for the schema is the same.
+    pub fn resolve_again(&mut self, module: &Module, peer: &Peer) {
+        let base = self.payload.as_ptr() as usize;
+        let messages = &self.payload[self.messages.clone()];
+        let messages = ClientPayload::new(peer.protocol, messages);
+        for (request, message) in self.requests.iter_mut().zip(messages) {
+            match message {
+                Ok(ClientMessage::CallReducer {
+                    request_id,
+                    reducer,
+                    args,
+                }) => *request = resolved_call(module, peer, request_id, reducer, args, base),
+                Ok(ClientMessage::CallProcedure {
+                    request_id,
+                    procedure,
+                    args,
+                }) => {
+                    *request = resolved_procedure(module, peer, request_id, procedure, args, base);
+                }
+                _ => {}
+            }
+        }
+        self.version = module.version;
+    }
+}
+
+#[inline]
+fn resolved_call(
+    module: &Module,
+    peer: &Peer,
+    request_id: u32,
+    name: &str,
+    args: &[u8],
+    base: usize,
+) -> Request {
+    match resolve_call(module, peer.is_owner, name, args) {
+        Ok(reducer) => Request::Call {
+            request_id,
+            reducer,
+            args: place(args, base),
+        },
+        Err(CallRefusal { message, log, .. }) => Request::RejectedCall {
+            request_id,
+            message,
+            log,
+            function: cut_name(name).into_owned(),
+        },
+    }
+}
+
+fn resolved_procedure(
+    module: &Module,
+    peer: &Peer,
+    request_id: u32,
+    name: &str,
+    args: &[u8],
+    base: usize,
+) -> Request {
+    match resolve_procedure(module, peer.is_owner, name, args) {
+        Ok(procedure) => Request::Procedure {
+            request_id,
+            procedure,
+            args: place(args, base),
+        },
+        Err(CallRefusal { message, log, .. }) => Request::RejectedProcedure {
+            request_id,
+            message,
+            log,
+            function: cut_name(name).into_owned(),
+        },
+    }
+}
+
+/// Where in the payload, which begins at `base`, some bytes of it are. Payloads are far below 4 GiB.
+#[inline]
+fn place(args: &[u8], base: usize) -> Range<u32> {
+    let start = (args.as_ptr() as usize - base) as u32;
+    start..start + args.len() as u32
+}

@@ -1,0 +1,273 @@
+//! The way into a database: what its writer is asked to do, and how much of that may wait.
+//!
+//! All that the front (WebSocket, HTTP) wants of a database crosses here as a [`Command`]. What comes back crosses in the
+//! command's reply, or in the [`OutgoingQueue`] of its client. Nothing else that the two share changes but for the module,
+//! which is replaced as a whole.
+
+use std::sync::Arc;
+
+use lightcone_query::SelectPlan;
+use lightcone_types::{ConnectionId, Timestamp};
+use tokio::sync::{mpsc, oneshot, Semaphore};
+
+use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
+use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
+use crate::evaluate::Source;
+use crate::module::Program;
+use crate::options::Limits;
+use crate::outgoing::OutgoingQueue;
+use crate::peer::{ConnectionNumber, Peer};
+use crate::request::Decoded;
+
+/// Bytes that one permit of the inbox's byte bound stands for.
+const PERMIT_BYTES: usize = 1024;
+
+/// What is in the inbox.
+pub(crate) enum InboxItem {
+    Command(Command),
+    Notice(Notice),
+}
+
+/// What the front asks the writer to do.
+pub(crate) enum Command {
+    Requests {
+        connection: ConnectionNumber,
+        decoded: Decoded,
+        place: Place,
+    },
+    Connect {
+        permit: InboxPermit,
+        client: NewClient,
+        reply: oneshot::Sender<Result<oneshot::Receiver<()>, ConnectError>>,
+    },
+    Disconnect {
+        connection: ConnectionNumber,
+    },
+    Call {
+        permit: InboxPermit,
+        call: HttpCall,
+        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+    },
+    HttpRequest {
+        permit: InboxPermit,
+        request: Box<HandlerRequest>,
+        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+    },
+    Query {
+        permit: InboxPermit,
+        query: HttpQuery,
+        confirmed: bool,
+        reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
+    },
+    Replace {
+        program: Box<Program>,
+        reply: oneshot::Sender<Result<(), UpdateError>>,
+    },
+    Stop(Stop),
+}
+
+/// What other threads of the database tell the writer.
+pub(crate) enum Notice {
+    /// The first rows of a query set cannot be had; the client was told.
+    SubscriptionFailed {
+        connection: ConnectionNumber,
+        query_set_id: u32,
+        /// The set's own: the client may have given its id to another since.
+        number: u64,
+    },
+    /// It is time for a scheduled call.
+    SchedulesDue { alarm: u64 },
+    /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
+    SnapshotDone { log_bytes: u64 },
+    /// Another thread of the database ended because of a bug.
+    Failed,
+}
+
+/// Who comes over a WebSocket.
+pub(crate) struct NewClient {
+    pub connection: ConnectionNumber,
+    pub peer: Peer,
+    pub connection_id: ConnectionId,
+    pub jwt_payload: Arc<str>,
+    pub token: Arc<str>,
+    pub confirmed: bool,
+    pub queue: Arc<OutgoingQueue>,
+}
+
+/// A call of a reducer or procedure over HTTP.
+pub(crate) struct HttpCall {
+    pub caller: Caller,
+    pub connection_id: ConnectionId,
+    pub function: String,
+    /// Why the call does not reach the module, otherwise: the caller comes and goes all the same.
+    pub args: Result<Vec<u8>, CallError>,
+    pub timestamp: Timestamp,
+}
+
+/// An SQL statement over HTTP.
+pub(crate) struct HttpQuery {
+    pub caller: Caller,
+    pub connection_id: ConnectionId,
+    pub plan: Result<Arc<SelectPlan>, SqlError>,
+    pub turn: QueryTurn,
+}
+
+/// How often the writer is asked about a query over HTTP, whose caller comes and goes once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryTurn {
+    Only,
+    /// There is no permit of the database for it, and it may turn out that it needs none.
+    First,
+    /// It needed one.
+    Second,
+}
+
+/// None: the writer did not find the rows, and may not freeze their table without a permit.
+pub(crate) type FoundQuery = (Arc<SelectPlan>, Option<Source>);
+
+/// Clients are told code and reason, and whoever asked when all is done.
+pub(crate) struct Stop {
+    pub code: u16,
+    pub reason: String,
+    pub done: oneshot::Sender<()>,
+}
+
+/// The inbox is closed: the database has stopped, or is about to.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl From<Closed> for ConnectError {
+    fn from(_: Closed) -> ConnectError {
+        ConnectError::Closed
+    }
+}
+
+impl From<Closed> for SubmitError {
+    fn from(_: Closed) -> SubmitError {
+        SubmitError::Closed
+    }
+}
+
+impl From<Closed> for SqlError {
+    fn from(_: Closed) -> SqlError {
+        SqlError::ModuleGone
+    }
+}
+
+impl From<Closed> for CallError {
+    fn from(_: Closed) -> CallError {
+        CallError::ModuleGone
+    }
+}
+
+/// The senders' end of the inbox, with what may wait in it.
+pub(crate) struct Inbox {
+    items: mpsc::UnboundedSender<InboxItem>,
+    messages: Semaphore,
+    messages_max: usize,
+    bytes: Semaphore,
+    byte_permits_max: usize,
+}
+
+/// What some messages of a connection take of the inbox. The writer gives it back when they are executed.
+#[must_use]
+pub(crate) struct Place {
+    message_permits: u32,
+    byte_permits: u32,
+}
+
+impl Inbox {
+    pub fn new(limits: &Limits, items: mpsc::UnboundedSender<InboxItem>) -> Inbox {
+        let permits = |count: usize| count.clamp(1, Semaphore::MAX_PERMITS / 2);
+        let messages_max = permits(limits.inbox_messages_max);
+        let byte_permits_max = permits(limits.inbox_bytes_max / PERMIT_BYTES);
+        Inbox {
+            items,
+            messages: Semaphore::new(messages_max),
+            messages_max,
+            bytes: Semaphore::new(byte_permits_max),
+            byte_permits_max,
+        }
+    }
+
+    /// Messages that it takes at once.
+    pub fn messages_max(&self) -> usize {
+        self.messages_max
+    }
+
+    /// Waits for room for so many messages and bytes of a connection.
+    ///
+    /// # Errors
+    /// The database is stopping.
+    pub async fn place(&self, messages: usize, bytes: usize) -> Result<Place, Closed> {
+        let message_permits = messages as u32;
+        let byte_permits = (bytes / PERMIT_BYTES + 1).min(self.byte_permits_max) as u32;
+        let permits = (
+            self.messages.acquire_many(message_permits).await,
+            self.bytes.acquire_many(byte_permits).await,
+        );
+        let (Ok(messages), Ok(bytes)) = permits else {
+            return Err(Closed);
+        };
+        messages.forget();
+        bytes.forget();
+        Ok(Place {
+            message_permits,
+            byte_permits,
+        })
+    }
+
+    /// Waits for room for something that is no message of a connection.
+    ///
+    /// # Errors
+    /// The database is stopping.
+    pub async fn permit(self: &Arc<Self>, bytes: usize) -> Result<InboxPermit, Closed> {
+        let place = self.place(1, bytes).await?;
+        Ok(InboxPermit {
+            inbox: self.clone(),
+            place,
+        })
+    }
+
+    pub fn give_back(&self, place: &Place) {
+        self.messages.add_permits(place.message_permits as usize);
+        self.bytes.add_permits(place.byte_permits as usize);
+    }
+
+    /// # Errors
+    /// Nobody reads it any more.
+    pub fn command(&self, command: Command) -> Result<(), Closed> {
+        let sent = self.items.send(InboxItem::Command(command));
+        sent.map_err(|_| Closed)
+    }
+
+    /// # Errors
+    /// Nobody reads it any more.
+    pub fn notice(&self, notice: Notice) -> Result<(), Closed> {
+        let sent = self.items.send(InboxItem::Notice(notice));
+        sent.map_err(|_| Closed)
+    }
+
+    /// Whoever waits for room waits no longer.
+    pub fn close(&self) {
+        self.messages.close();
+        self.bytes.close();
+    }
+
+    /// Whether the writer has ended.
+    pub fn is_closed(&self) -> bool {
+        self.items.is_closed()
+    }
+}
+
+/// A place in the inbox; given back when dropped.
+pub(crate) struct InboxPermit {
+    inbox: Arc<Inbox>,
+    place: Place,
+}
+
+impl Drop for InboxPermit {
+    fn drop(&mut self) {
+        self.inbox.give_back(&self.place);
+    }
+}

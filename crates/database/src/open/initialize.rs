@@ -1,0 +1,123 @@
+//! A new database in memory, from a program (02 §13).
+
+use std::sync::Arc;
+
+use lightcone_engine::{CommitOutput, Datastore, ModuleRecord};
+use lightcone_host::{
+    HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+};
+use lightcone_types::ConnectionId;
+
+use crate::error::Error;
+use crate::module::{init_task, Program};
+use crate::module_log::ModuleLog;
+use crate::options::DatabaseOptions;
+use crate::rules;
+
+/// A new database in memory.
+pub(super) struct Initialized {
+    pub datastore: Box<Datastore>,
+    pub instance: Box<dyn ModuleInstance>,
+    /// The log record of the creating transaction.
+    pub records: Vec<u8>,
+}
+
+/// Runs the creating transaction on a thread that is given up if `init` does not end.
+pub(super) fn initialize(
+    options: &DatabaseOptions,
+    program: Program,
+    config: HostConfig,
+    log: Option<Arc<ModuleLog>>,
+) -> Result<(Program, Initialized), Error> {
+    let task = init_task(options, program.hash);
+    let kept = options.clone();
+    let environment = &*options.commons.environment;
+    options.loads.run(environment, task, move || {
+        let initialized = creating_transaction(&kept, &program, &config, log.as_deref())?;
+        Ok((program, initialized))
+    })?
+}
+
+/// Catalog, tables, program, `init`.
+fn creating_transaction(
+    options: &DatabaseOptions,
+    program: &Program,
+    config: &HostConfig,
+    log: Option<&ModuleLog>,
+) -> Result<Initialized, Error> {
+    let say = |text: &str| {
+        if let Some(log) = log {
+            log.info(text);
+        }
+    };
+    let other = |error: lightcone_engine::DatastoreError| Error::Other(error.to_string());
+    let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
+    let mut datastore = Box::new(Datastore::new());
+    datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+    datastore.begin();
+    datastore.bootstrap();
+    for table in &program.def.tables {
+        say(&format!("Creating table `{}`", table.name));
+    }
+    datastore.create_tables(&program.def).map_err(other)?;
+    for (table, sql) in rules::checked(&datastore, &program.def, options.owner)? {
+        datastore
+            .put_row_level_security(table, &sql)
+            .map_err(other)?;
+    }
+    datastore
+        .set_module_record(&module_record(options, program))
+        .map_err(other)?;
+    let mut datastore = Some(datastore);
+    if let Some(init) = program.def.init {
+        say("Invoking `init` reducer");
+        run_init(options, program, init, instance.as_mut(), &mut datastore)?;
+    }
+    let mut datastore = datastore.expect("the module gave the datastore back");
+    let mut output = CommitOutput::default();
+    let now = options.commons.environment.now();
+    lightcone_engine::record::put_clock(&mut output.records, now.0);
+    datastore.commit(&mut output);
+    Ok(Initialized {
+        datastore,
+        instance,
+        records: output.records,
+    })
+}
+
+fn module_record(options: &DatabaseOptions, program: &Program) -> ModuleRecord {
+    ModuleRecord {
+        database_identity: options.identity,
+        owner_identity: options.owner,
+        program_kind: program.kind as u8,
+        program_hash: program.hash,
+        program: program.bytes.to_vec(),
+    }
+}
+
+fn run_init(
+    options: &DatabaseOptions,
+    program: &Program,
+    init: usize,
+    instance: &mut dyn ModuleInstance,
+    datastore: &mut Option<Box<Datastore>>,
+) -> Result<(), Error> {
+    let name: Arc<str> = program.def.reducers[init].name.as_str().into();
+    let call = ReducerCall {
+        id: init as u32,
+        name: &name,
+        sender: options.owner,
+        connection_id: ConnectionId(0),
+        timestamp: options.commons.environment.now(),
+        args: &[],
+    };
+    match instance.call_reducer(datastore, &call) {
+        ReducerOutcome::Ok => Ok(()),
+        ReducerOutcome::UserError(text) => Err(Error::Init(text)),
+        ReducerOutcome::Fatal { message } => {
+            tracing::warn!(%message, "the init reducer of a new database trapped");
+            Err(Error::Init(FATAL_ERROR_TEXT.to_owned()))
+        }
+        ReducerOutcome::TimedOut { message } => Err(Error::Init(message)),
+    }
+}

@@ -1,0 +1,203 @@
+//! Starting the log, fan-out and writer of a database.
+
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::{Arc, Weak};
+
+use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_host::ModuleInstance;
+use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log};
+use lightcone_types::{ConnectionId, Identity, Reader};
+use tokio::sync::mpsc;
+
+use crate::catalog::CatalogView;
+use crate::events::{Batch, FanoutItem};
+use crate::fanout::{Fanout, QUEUE_BATCHES_MAX};
+use crate::handle::DatabaseHandle;
+use crate::inbox::Inbox;
+use crate::module::{Module, Program};
+use crate::module_log::ModuleLog;
+use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
+use crate::shared::Shared;
+use crate::status::FAILED_TEXT;
+use crate::writer::{Writer, WriterState};
+
+/// Batches kept for reuse between the writer and fan-out.
+const SPARE_BATCHES: usize = 8;
+const FANOUT_STACK_BYTES: usize = 2 << 20;
+
+/// What the threads of a database start with.
+pub(super) struct Opened {
+    pub options: DatabaseOptions,
+    pub log: Arc<ModuleLog>,
+    pub program: Program,
+    pub datastore: Box<Datastore>,
+    pub instance: Box<dyn ModuleInstance>,
+    pub durable: Box<dyn Log>,
+    /// Bytes of the log that were replayed.
+    pub replayed_bytes: u64,
+}
+
+pub(super) fn start(opened: Opened) -> DatabaseHandle {
+    let Opened {
+        options,
+        log,
+        program,
+        datastore,
+        instance,
+        durable,
+        replayed_bytes,
+    } = opened;
+    let next_offset = durable.tail().next_offset;
+    let catalog = CatalogView::new(&datastore, &program.def);
+    let module = Arc::new(Module::new(0, program, catalog));
+    let (items, inbox) = mpsc::unbounded_channel();
+    let senders = Inbox::new(&options.limits, items);
+    let shared = Arc::new(Shared::new(options, log, senders, module.clone()));
+    let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
+    let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
+    start_fanout(&shared, fanout_inbox, used_sender, next_offset);
+    let committer = start_log(&shared, durable, fanout.clone());
+    start_writer(Writer {
+        shared: shared.clone(),
+        inbox,
+        datastore: Some(datastore),
+        instance,
+        module,
+        committer,
+        fanout,
+        used_batches,
+        next_offset,
+        replayed_bytes,
+        state: WriterState::default(),
+    });
+    DatabaseHandle { shared }
+}
+
+fn start_fanout(
+    shared: &Arc<Shared>,
+    inbox: Receiver<FanoutItem>,
+    used_batches: SyncSender<Box<Batch>>,
+    next_offset: u64,
+) {
+    let stats = shared.status.fanout.clone();
+    let mut fanout = Fanout::new(inbox, used_batches, next_offset, stats);
+    let writer = Arc::downgrade(shared);
+    spawn(shared, "fan-out", FANOUT_STACK_BYTES, move || {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| fanout.run())) else {
+            return;
+        };
+        tracing::error!(
+            panic = panic_text(&panic),
+            "fan-out failed; the database stops [LC0308]"
+        );
+        fanout.cut_all();
+        // It may wait for requests, and would take some more before it noticed.
+        if let Some(shared) = writer.upgrade() {
+            shared.fail();
+        }
+    });
+}
+
+fn start_log(
+    shared: &Arc<Shared>,
+    durable: Box<dyn Log>,
+    fanout: SyncSender<FanoutItem>,
+) -> Arc<Committer> {
+    let options = CommitterOptions {
+        queue_bytes_max: shared.options.limits.log_queue_bytes_max,
+        ..CommitterOptions::default()
+    };
+    let poisoned = Arc::downgrade(shared);
+    let on_event = move |event: CommitEvent| {
+        notice_poison(&poisoned, &event);
+        // Fan-out ends after the log.
+        let _ = fanout.send(FanoutItem::Log(event));
+    };
+    let committer = Arc::new(Committer::spawn(durable, options, Box::new(on_event)));
+    let reader = committer.clone();
+    shared.status.set_log(Arc::new(move || reader.stats()));
+    committer
+}
+
+/// A log that fails makes the database read-only, or ends it if it is a bug.
+fn notice_poison(shared: &Weak<Shared>, event: &CommitEvent) {
+    let (CommitEvent::Poisoned { error }, Some(shared)) = (event, shared.upgrade()) else {
+        return;
+    };
+    if !error.is_bug() {
+        return shared.status.set_read_only(error);
+    }
+    tracing::error!(database = %shared.options.identity, %error, "the log's thread failed; the database stops [LC0308]");
+    shared.fail();
+}
+
+fn start_writer(mut writer: Writer) {
+    let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
+    let failed = shared.clone();
+    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
+    spawn(&shared, "writer", stack_bytes, move || {
+        let run = move || {
+            writer.instance.prepare();
+            let datastore = writer.datastore.as_deref().expect("just put there");
+            for (identity, connection_id) in left_over_clients(datastore) {
+                writer.disconnect(identity, connection_id);
+                writer.end_full_round();
+            }
+            writer.run();
+        };
+        // A bug must not take the other databases with it: this one stops, and opens again from its log.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+            tracing::error!(database = %failed.options.identity, panic = panic_text(&panic), "the writer failed; the database stops [LC0308]");
+            failed.close();
+            failed.status.forget_log();
+            failed.snapshots.cancel();
+            let (done, _) = tokio::sync::oneshot::channel();
+            let _ = fanout.send(FanoutItem::Stop {
+                code: 1011,
+                reason: FAILED_TEXT.to_owned(),
+                done,
+            });
+        }
+        failed.status.set_ended();
+    });
+}
+
+fn panic_text(panic: &Box<dyn Any + Send>) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no text")
+}
+
+fn spawn(shared: &Shared, name: &str, stack_bytes: usize, work: impl FnOnce() + Send + 'static) {
+    let spawned = shared
+        .environment()
+        .spawn_thread(name, stack_bytes, Box::new(work));
+    spawned.expect("the operating system has threads for a database");
+}
+
+/// Clients whose disconnect a crash prevented; credentials without client are removed with them.
+fn left_over_clients(datastore: &Datastore) -> Vec<(Identity, ConnectionId)> {
+    let mut clients = Vec::new();
+    let table = datastore.table(ST_CLIENT_ID).expect("system tables exist");
+    table.rows().for_each(|_, row| {
+        let reader = &mut Reader::new(row);
+        let identity: [u8; 32] = reader
+            .read_slice(32)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .unwrap_or_default();
+        let connection: [u8; 16] = reader
+            .read_slice(16)
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .unwrap_or_default();
+        clients.push((
+            Identity::from_le_bytes(identity),
+            ConnectionId::from_le_bytes(connection),
+        ));
+    });
+    debug_assert!(datastore.table(ST_CONNECTION_CREDENTIALS_ID).is_some());
+    clients
+}

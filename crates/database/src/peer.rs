@@ -1,0 +1,27 @@
+//! Who is at the other end of a connection.
+
+use lightcone_types::Identity;
+use lightcone_wire::Protocol;
+
+/// Tells the connections of a database apart, as long as it is open. (A connection id is the client's, and may come again.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ConnectionNumber(pub u64);
+
+/// What the owner of a connection may do, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer {
+    pub identity: Identity,
+    pub is_owner: bool,
+    pub protocol: Protocol,
+    pub queries_per_set_max: usize,
+}
+
+impl Peer {
+    /// As whom queries are compiled.
+    pub fn caller(&self) -> lightcone_query::Caller {
+        lightcone_query::Caller {
+            identity: self.identity,
+            is_owner: self.is_owner,
+        }
+    }
+}

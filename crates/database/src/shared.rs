@@ -1,0 +1,124 @@
+//! What everybody who holds a handle or a connection shares with the threads of a database.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use lightcone_host::HostConfig;
+use tokio::sync::Semaphore;
+
+use crate::budget::ClientBudget;
+use crate::calls::CallError;
+use crate::environment::Environment;
+use crate::inbox::{Inbox, Notice};
+use crate::module::Module;
+use crate::module_log::ModuleLog;
+use crate::options::{DatabaseOptions, CLIENT_BYTES_CEILING};
+use crate::peer::ConnectionNumber;
+use crate::reads::{Job, Owner};
+use crate::status::{SnapshotGate, Status, FAILED_TEXT};
+
+/// Queries at a time that have no permit of the database, and that the writer is asked about whether they need one.
+const FIRST_TRIES_MAX: usize = 16;
+
+pub(crate) struct Shared {
+    pub options: DatabaseOptions,
+    pub log: Arc<ModuleLog>,
+    pub inbox: Arc<Inbox>,
+    pub status: Status,
+    pub snapshots: SnapshotGate,
+    /// Queries that clients may have under way, until there is an answer; more wait with their clients.
+    pub reads: Arc<Semaphore>,
+    /// Queries that are tried on the writer while others have all of these.
+    pub first_tries: Arc<Semaphore>,
+    /// Tells databases apart.
+    number: u64,
+    module: RwLock<Arc<Module>>,
+    next_connection: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(
+        options: DatabaseOptions,
+        log: Arc<ModuleLog>,
+        inbox: Inbox,
+        module: Arc<Module>,
+    ) -> Shared {
+        Shared {
+            log,
+            inbox: Arc::new(inbox),
+            status: Status::new(),
+            snapshots: SnapshotGate::default(),
+            reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
+            first_tries: Arc::new(Semaphore::new(FIRST_TRIES_MAX)),
+            number: options.commons.next_database(),
+            module: RwLock::new(module),
+            next_connection: AtomicU64::new(1),
+            options,
+        }
+    }
+
+    pub fn environment(&self) -> &dyn Environment {
+        &*self.options.commons.environment
+    }
+
+    pub fn host_config(&self) -> HostConfig {
+        self.options.host_config(self.log.clone())
+    }
+
+    pub fn module(&self) -> Arc<Module> {
+        let module = self.module.read();
+        module
+            .expect("no code panics while it holds the module")
+            .clone()
+    }
+
+    pub fn set_module(&self, module: Arc<Module>) {
+        *self
+            .module
+            .write()
+            .expect("no code panics while it holds the module") = module;
+    }
+
+    pub fn next_connection(&self) -> ConnectionNumber {
+        ConnectionNumber(self.next_connection.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The bytes of a new client.
+    pub fn client_budget(&self) -> Arc<ClientBudget> {
+        let limits = &self.options.limits;
+        ClientBudget::new(
+            &self.options.commons.memory,
+            limits.client_bytes_max.min(CLIENT_BYTES_CEILING),
+        )
+    }
+
+    /// Does some work of a client on the threads for reads.
+    pub fn read(&self, client: &ClientBudget, job: Box<dyn Job>) {
+        let owner = Owner {
+            database: self.number,
+            client: client.number(),
+        };
+        self.options.commons.reads.push(owner, job);
+    }
+
+    /// A thread of the database ended because of a bug: the writer is to end too.
+    pub fn fail(&self) {
+        // A writer that has ended need not be told.
+        let _ = self.inbox.notice(Notice::Failed);
+    }
+
+    /// What a caller gets whom nobody answered.
+    pub fn gone(&self) -> CallError {
+        match self.status.is_stopping() {
+            true => CallError::ModuleGone,
+            false => CallError::Database(FAILED_TEXT.to_owned()),
+        }
+    }
+
+    /// Nothing more is let in.
+    pub fn close(&self) {
+        self.inbox.close();
+        self.reads.close();
+        self.first_tries.close();
+    }
+}

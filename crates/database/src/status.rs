@@ -1,0 +1,164 @@
+//! How a database is doing: whether it takes writes, whether it ends, whether snapshots may be written, and what it has
+//! counted.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use lightcone_log::{CommitterStats, LogError};
+use tokio::sync::Semaphore;
+
+/// What clients of a database are told that ends because of a bug.
+pub(crate) const FAILED_TEXT: &str = "the database failed and restarts [LC0308]";
+
+/// Reads the log's statistics.
+pub(crate) type LogStats = Arc<dyn Fn() -> CommitterStats + Send + Sync>;
+
+/// Counters since the database was opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DatabaseStats {
+    pub transactions: u64,
+    /// All transactions before this one are on disk.
+    pub durable_offset: u64,
+    pub log_bytes: u64,
+    pub log_syncs: u64,
+    pub live_queries: u64,
+    pub messages_sent: u64,
+    pub slow_clients_cut: u64,
+}
+
+/// Set by the threads of a database, read by everybody.
+pub(crate) struct Status {
+    /// Committed since the database was opened.
+    pub transactions: AtomicU64,
+    pub fanout: Arc<FanoutStats>,
+    /// None when the log is about to end, and is to be let go of.
+    log: Mutex<Option<LogStats>>,
+    read_only: OnceLock<ReadOnly>,
+    /// The database ends because it was asked to.
+    is_stopping: AtomicBool,
+    /// Closed when the writer has ended and the log is given back. Has no permits.
+    ended: Semaphore,
+}
+
+/// Lets one snapshot at a time be written, and gives it up.
+#[derive(Default)]
+pub(crate) struct SnapshotGate {
+    is_cancelled: AtomicBool,
+    /// Held while a snapshot is written.
+    busy: Mutex<()>,
+}
+
+impl SnapshotGate {
+    /// A snapshot that is being written is given up, and no more are.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Waits until no snapshot is being written, and keeps it so.
+    pub fn hold(&self) -> MutexGuard<'_, ()> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Numbers of fan-out.
+#[derive(Default)]
+pub(crate) struct FanoutStats {
+    /// Batches until which everything is done, released and durable.
+    pub settled_batches: AtomicU64,
+    pub messages_sent: AtomicU64,
+    pub live_queries: AtomicU64,
+    pub slow_clients_cut: AtomicU64,
+}
+
+/// Why a database takes no more writes.
+struct ReadOnly {
+    reason: String,
+    /// Opened anew, it may work again.
+    is_passing: bool,
+}
+
+impl Status {
+    pub fn new() -> Status {
+        Status {
+            transactions: AtomicU64::new(0),
+            fanout: Arc::default(),
+            log: Mutex::new(None),
+            read_only: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
+            ended: Semaphore::new(0),
+        }
+    }
+
+    /// Why the database takes no more writes, if so.
+    pub fn read_only(&self) -> Option<String> {
+        self.read_only.get().map(|state| state.reason.clone())
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.get().is_some()
+    }
+
+    /// Whether what made it read-only may be over when it is opened anew.
+    pub fn may_work_again(&self) -> bool {
+        self.read_only.get().is_some_and(|state| state.is_passing)
+    }
+
+    pub fn set_read_only(&self, error: &LogError) {
+        let _ = self.read_only.set(ReadOnly {
+            reason: format!("the database is read-only because its log failed: {error} [LC0537]"),
+            is_passing: error.is_passing(),
+        });
+    }
+
+    /// The writer ends: because it was asked to, or because of a bug.
+    pub fn set_stopping(&self, was_asked: bool) {
+        self.is_stopping.store(was_asked, Ordering::Release);
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    pub fn set_ended(&self) {
+        self.ended.close();
+    }
+
+    /// Waits until the log is given back.
+    pub async fn ended(&self) {
+        // Fails when it is closed, which is what this waits for.
+        let _ = self.ended.acquire().await;
+    }
+
+    fn log(&self) -> MutexGuard<'_, Option<LogStats>> {
+        let log = self.log.lock();
+        log.expect("no code panics while it holds the statistics")
+    }
+
+    pub fn set_log(&self, stats: LogStats) {
+        *self.log() = Some(stats);
+    }
+
+    /// Lets go of the log, which is about to end.
+    pub fn forget_log(&self) {
+        *self.log() = None;
+    }
+
+    pub fn stats(&self) -> DatabaseStats {
+        let read_log = self.log().clone();
+        let log = read_log.map(|read| read()).unwrap_or_default();
+        let fanout = &self.fanout;
+        DatabaseStats {
+            transactions: self.transactions.load(Ordering::Relaxed),
+            durable_offset: log.durable_offset,
+            log_bytes: log.log_bytes,
+            log_syncs: log.syncs,
+            live_queries: fanout.live_queries.load(Ordering::Relaxed),
+            messages_sent: fanout.messages_sent.load(Ordering::Relaxed),
+            slow_clients_cut: fanout.slow_clients_cut.load(Ordering::Relaxed),
+        }
+    }
+}
