@@ -11,7 +11,7 @@ use common::requests::{
 };
 use common::{caller, Client, STRANGER};
 use lightcone_database::{
-    CallArgs, Commons, Machine, Outgoing, ShutdownReason, SqlError, SubmitError,
+    CallArgs, Commons, JsonRows, Machine, Outgoing, ShutdownReason, SqlError, SubmitError,
 };
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage, TableUpdateRows};
@@ -37,13 +37,18 @@ async fn an_answer_that_does_not_fit_is_refused() {
         .send(&[subscribe(7, vec!["SELECT * FROM accounts WHERE id = 3"])])
         .await;
     assert_eq!(rows_of(client.next().await), 1);
-    match database.sql(caller(STRANGER), ALL.to_owned(), true).await {
+    match database
+        .sql(caller(STRANGER), ALL.to_owned(), true, JsonRows::default())
+        .await
+    {
         Err(SqlError::Query(error)) => assert!(error.contains("[LC0706]"), "{error}"),
-        other => panic!("{:?}", other.map(|outcome| outcome.rows_json())),
+        other => panic!("{:?}", other.map(|outcome| outcome.text())),
     }
     let few = "SELECT * FROM accounts LIMIT 2".to_owned();
-    let outcome = database.sql(caller(STRANGER), few, true).await;
-    assert!(outcome.is_ok_and(|outcome| outcome.rows_json().contains("],[")));
+    let outcome = database
+        .sql(caller(STRANGER), few, true, JsonRows::default())
+        .await;
+    assert!(outcome.is_ok_and(|outcome| outcome.text().contains("],[")));
     drop(client);
     until("all memory is given back", || commons.clients_bytes() == 0).await;
     database.shutdown(ShutdownReason::ServerStop).await;

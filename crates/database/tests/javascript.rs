@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use common::{bundle, caller, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HostKind, ShutdownReason, UpdateOutcome,
+    CallArgs, CallError, DatabaseHandle, DatabaseOptions, HostKind, JsonRows, ShutdownReason,
+    UpdateOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::Encode;
@@ -39,8 +40,10 @@ async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(
 }
 
 async fn rows(database: &DatabaseHandle, sql: &str) -> String {
-    let rows = database.sql(caller(OWNER), sql.to_owned(), true).await;
-    rows.expect("rows").rows_json()
+    let rows = database
+        .sql(caller(OWNER), sql.to_owned(), true, JsonRows::default())
+        .await;
+    rows.expect("rows").text()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{caller, create, options, OWNER, STRANGER};
-use lightcone_database::{CallArgs, CallError, DatabaseHandle, ShutdownReason, SqlError};
+use lightcone_database::{CallArgs, CallError, DatabaseHandle, JsonRows, ShutdownReason, SqlError};
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
     let args = CallArgs::Json(args.to_owned());
@@ -15,9 +15,11 @@ async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(
 /// The lifecycle events of `STRANGER` so far.
 async fn events(database: &DatabaseHandle) -> Vec<String> {
     let query = "SELECT event, identity FROM lifecycle".to_owned();
-    let rows = database.sql(caller(OWNER), query, true).await;
+    let rows = database
+        .sql(caller(OWNER), query, true, JsonRows::default())
+        .await;
     let rows: Vec<(String, serde_json::Value)> =
-        serde_json::from_str(&rows.expect("rows").rows_json()).expect("rows are JSON");
+        serde_json::from_str(&rows.expect("rows").text()).expect("rows are JSON");
     let hex = STRANGER.to_hex();
     // Numbers are written without leading zeros.
     let stranger = hex.trim_start_matches('0');
@@ -28,7 +30,14 @@ async fn events(database: &DatabaseHandle) -> Vec<String> {
 }
 
 async fn sql_error(database: &DatabaseHandle, query: &str) -> SqlError {
-    let result = database.sql(caller(STRANGER), query.to_owned(), true).await;
+    let result = database
+        .sql(
+            caller(STRANGER),
+            query.to_owned(),
+            true,
+            JsonRows::default(),
+        )
+        .await;
     result.map(|_| ()).expect_err("the query is refused")
 }
 

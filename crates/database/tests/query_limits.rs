@@ -10,7 +10,7 @@ use common::requests::{
     until, ALL,
 };
 use common::{caller, Client, STRANGER};
-use lightcone_database::{Outgoing, ShutdownReason};
+use lightcone_database::{JsonRows, Outgoing, ShutdownReason};
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ServerMessage};
 
@@ -196,8 +196,15 @@ async fn what_an_index_answers_waits_for_no_scan() {
         for _ in 0..3 {
             assert_eq!(rows_of(client.next().await), 1);
         }
-        let rows = database.sql(caller(STRANGER), point.to_owned(), true).await;
-        assert!(rows.is_ok_and(|rows| rows.rows_json().contains("[3,")));
+        let rows = database
+            .sql(
+                caller(STRANGER),
+                point.to_owned(),
+                true,
+                JsonRows::default(),
+            )
+            .await;
+        assert!(rows.is_ok_and(|rows| rows.text().contains("[3,")));
     };
     tokio::select! {
         () = quick => {}
@@ -226,10 +233,10 @@ async fn what_an_index_answers_waits_for_no_scan() {
         client.send(&messages).await;
         Instant::now()
     };
-    let over_http = database.sql(caller(STRANGER), scan.to_owned(), true);
+    let over_http = database.sql(caller(STRANGER), scan.to_owned(), true, JsonRows::default());
     let (gone, sent, rows) = tokio::join!(gone, sent, over_http);
     assert!(sent > gone, "there is one permit");
-    assert!(rows.is_ok_and(|rows| rows.rows_json() == "[]"));
+    assert!(rows.is_ok_and(|rows| rows.text() == "[]"));
     assert_eq!(rows_of(client.next().await), 0);
     let transferred = client.next().await;
     assert!(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{bundle, caller, create, module, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{
-    CallArgs, CallError, DatabaseHandle, HostKind, ShutdownReason, UpdateOutcome,
+    CallArgs, CallError, DatabaseHandle, HostKind, JsonRows, ShutdownReason, UpdateOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_wire::{ClientMessage, ServerMessage};
@@ -72,8 +72,10 @@ fn now_us() -> i64 {
 
 async fn rows(database: &DatabaseHandle, table: &str) -> String {
     let query = format!("SELECT * FROM {table}");
-    let rows = database.sql(caller(OWNER), query, true).await;
-    rows.expect("a table of the module").rows_json()
+    let rows = database
+        .sql(caller(OWNER), query, true, JsonRows::default())
+        .await;
+    rows.expect("a table of the module").text()
 }
 
 /// The runs that did `what`, in order.

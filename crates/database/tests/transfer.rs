@@ -3,7 +3,7 @@
 mod common;
 
 use common::{caller, create, open, options, Client, OWNER, STRANGER};
-use lightcone_database::{CallArgs, CallError, DatabaseHandle, ShutdownReason};
+use lightcone_database::{CallArgs, CallError, DatabaseHandle, JsonRows, ShutdownReason};
 use lightcone_types::Encode;
 use lightcone_wire::{ClientMessage, ReducerOutcome, ServerMessage, TableUpdateRows};
 
@@ -33,9 +33,9 @@ async fn seed(database: &DatabaseHandle, accounts: u32) {
 
 async fn rows(database: &DatabaseHandle, sql: &str) -> String {
     database
-        .sql(caller(STRANGER), sql.to_owned(), true)
+        .sql(caller(STRANGER), sql.to_owned(), true, JsonRows::default())
         .await
-        .map(|outcome| outcome.rows_json())
+        .map(|outcome| outcome.text())
         .unwrap_or_else(|e| panic!("{e:?}"))
 }
 

@@ -6,9 +6,9 @@ pub use lightcone_database::Engines;
 pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
     DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
-    HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, Limits, Loads,
-    Machine, MessageBatch, Outgoing, OutgoingReceiver, PreparedUpdate, RequestSender,
-    ShutdownReason, SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
+    HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
+    Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, PreparedUpdate,
+    RequestSender, ShutdownReason, SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
 };
 
 use crate::config::Config;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use lightcone_database::{
     disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
-    DatabaseHandle, DatabaseOptions, HostKind, Limits, Machine, Outgoing, Protocol, ShutdownReason,
-    Storage,
+    DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, Machine, Outgoing, Protocol,
+    ShutdownReason, Storage,
 };
 use lightcone_storage::{DiskReserve, File, OpenMode};
 use lightcone_types::bsatn::Encode as _;
@@ -205,10 +205,10 @@ async fn add(database: &DatabaseHandle, id: u32) -> Result<(), CallError> {
 /// The ids of all rows, by a confirmed read.
 async fn people(database: &DatabaseHandle) -> String {
     let text = "SELECT id FROM person".to_owned();
-    let answered = database.sql(caller(), text, true);
+    let answered = database.sql(caller(), text, true, JsonRows::default());
     let outcome = tokio::time::timeout(Duration::from_secs(60), answered).await;
     match outcome.expect("nobody waits for ever") {
-        Ok(outcome) => outcome.rows_json(),
+        Ok(outcome) => outcome.text(),
         Err(error) => panic!("{error:?}"),
     }
 }

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::Extension;
+use lightcone_types::json::product_type_to_json;
 
 use super::call::EXECUTION_MICROS;
 use super::path::DatabasePath;
@@ -14,7 +15,7 @@ use super::query::Query;
 use super::reply::{self, Failure, Reply};
 use super::{body, delivery};
 use crate::auth;
-use crate::database::{Caller, HeldBytes, SqlError};
+use crate::database::{Caller, HeldBytes, JsonRows, SqlError};
 use crate::state::ServerState;
 
 pub(super) async fn sql(
@@ -33,7 +34,9 @@ pub(super) async fn sql(
     let running = state.databases.get(&record).await?;
     let caller = Caller::from(&caller);
     // Ends with the request: a client that has gone needs no rows.
-    let run = running.handle.sql(caller, text, confirmed);
+    let run = running
+        .handle
+        .sql(caller, text, confirmed, JsonRows::default());
     let outcome = match tokio::time::timeout(state.config.limits.request_timeout, run).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => return Err(refused(error)),
@@ -44,7 +47,9 @@ pub(super) async fn sql(
             ))
         }
     };
-    let head = format!("[{{\"schema\":{},\"rows\":", outcome.schema_json);
+    let mut head = "[{\"schema\":".to_owned();
+    product_type_to_json(&outcome.columns, &mut head);
+    head.push_str(",\"rows\":");
     let tail = format!(
         ",\"total_duration_micros\":{},\"stats\":\
          {{\"rows_inserted\":{},\"rows_deleted\":{},\"rows_updated\":{}}}}}]",
@@ -53,9 +58,9 @@ pub(super) async fn sql(
         outcome.stats.rows_deleted,
         outcome.stats.rows_updated,
     );
-    let holder = outcome.rows_json.first().and_then(HeldBytes::holder);
+    let holder = outcome.rows.first().and_then(HeldBytes::holder);
     // Every piece is freed when the socket has taken it.
-    let rows = outcome.rows_json.into_iter().map(Bytes::from_owner);
+    let rows = outcome.rows.into_iter().map(Bytes::from_owner);
     let body = PiecesBody::new([head.into()].into_iter().chain(rows).chain([tail.into()]));
     let mut response = reply::json(Body::new(body));
     delivery::hold(&mut response, holder);

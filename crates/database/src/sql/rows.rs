@@ -1,0 +1,231 @@
+//! From found rows to what a front door sends, page by page and within the client's budget.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lightcone_query::{Projection, SelectPlan};
+use lightcone_table::RowLayout;
+use lightcone_types::{AlgebraicType, Encode};
+use tokio::sync::oneshot;
+
+use crate::answer::ReadError;
+use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
+use crate::evaluate::Source;
+use crate::reads::{Job, Progress, Slice};
+
+/// Answers are made, and given to the socket, in pieces of about this size.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// One row of a result.
+pub struct ResultRow<'r> {
+    layout: &'r RowLayout,
+    columns: &'r [usize],
+    bytes: &'r [u8],
+}
+
+impl<'r> ResultRow<'r> {
+    /// Type and BSATN of each column, in the order of the result.
+    pub fn columns(&self) -> impl Iterator<Item = (&'r AlgebraicType, &'r [u8])> + '_ {
+        self.columns.iter().map(|&column| {
+            let ty = self.layout.column_type(column);
+            (ty, self.layout.column(self.bytes, column))
+        })
+    }
+}
+
+/// Writes rows in the form of one front door. Runs on the threads for reads; what it writes is cut into pieces between rows.
+pub trait RowEncoder: Send {
+    /// What stands before the rows.
+    fn begin(&mut self, out: &mut Vec<u8>);
+
+    fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>);
+
+    /// What stands behind the rows.
+    fn end(&mut self, out: &mut Vec<u8>);
+
+    /// The most memory that writing a row takes which has so many bytes of BSATN.
+    fn bytes_max(&self, row_bytes: usize) -> usize;
+}
+
+/// The rows of a statement on their way to the encoder.
+pub(super) struct RowsOf {
+    plan: Arc<SelectPlan>,
+    source: Source,
+    layout: RowLayout,
+    columns: Vec<usize>,
+    page: usize,
+    count: u64,
+    encoder: Box<dyn RowEncoder>,
+    /// The piece under construction.
+    out: Vec<u8>,
+    pieces: Vec<HeldBytes>,
+    /// Reserved for a long row in `out`.
+    charge: Charge,
+    budget: Arc<ClientBudget>,
+    exceeded: Option<Exceeded>,
+}
+
+impl RowsOf {
+    pub fn new(
+        plan: Arc<SelectPlan>,
+        source: Source,
+        mut encoder: Box<dyn RowEncoder>,
+        budget: &Arc<ClientBudget>,
+    ) -> RowsOf {
+        let of_table = || plan.table.columns.iter().map(|column| column.ty.clone());
+        let (types, columns): (Vec<_>, Vec<_>) = match &plan.projection {
+            Projection::Columns(listed) => {
+                let columns = listed.iter().map(|(column, _)| usize::from(column.0));
+                (of_table().collect(), columns.collect())
+            }
+            Projection::Row => (
+                of_table().collect(),
+                (0..plan.table.columns.len()).collect(),
+            ),
+            Projection::Count(_) => (vec![AlgebraicType::U64], vec![0]),
+        };
+        let mut out = Vec::new();
+        encoder.begin(&mut out);
+        RowsOf {
+            layout: RowLayout::new(&types),
+            columns,
+            source,
+            page: 0,
+            count: 0,
+            encoder,
+            out,
+            pieces: Vec::new(),
+            charge: Charge::default(),
+            budget: budget.clone(),
+            exceeded: None,
+            plan,
+        }
+    }
+
+    /// Writes, or counts, the rows of the next page. False if there is none.
+    fn page(&mut self) -> Result<bool, Exceeded> {
+        if self.page >= self.source.page_count() {
+            return Ok(false);
+        }
+        let (plan, source) = (
+            self.plan.clone(),
+            std::mem::replace(&mut self.source, Source::Count(0)),
+        );
+        match plan.projection {
+            Projection::Count(_) => match &source {
+                Source::Count(count) => self.count = *count,
+                source => source.for_each_of_page(&plan, self.page, |_| self.count += 1),
+            },
+            Projection::Row | Projection::Columns(_) => {
+                let limit = plan.limit.unwrap_or(u64::MAX);
+                source.for_each_of_page(&plan, self.page, |row| {
+                    if self.count < limit && self.exceeded.is_none() {
+                        self.count += 1;
+                        self.exceeded = self.row(row).err();
+                    }
+                });
+                if self.count >= limit {
+                    self.page = source.page_count();
+                }
+            }
+        }
+        self.source = source;
+        self.page += 1;
+        match self.exceeded {
+            Some(exceeded) => Err(exceeded),
+            None => Ok(true),
+        }
+    }
+
+    fn row(&mut self, bytes: &[u8]) -> Result<(), Exceeded> {
+        if self.out.len() + bytes.len() >= PIECE_BYTES {
+            self.end_piece()?;
+        }
+        if self.out.capacity() == 0 {
+            self.out.reserve(PIECE_BYTES);
+        }
+        if bytes.len() > PIECE_BYTES {
+            let bytes_max = self.encoder.bytes_max(bytes.len());
+            self.charge = self.budget.reserve(bytes_max)?;
+        }
+        let row = ResultRow {
+            layout: &self.layout,
+            columns: &self.columns,
+            bytes,
+        };
+        self.encoder.row(&row, &mut self.out);
+        Ok(())
+    }
+
+    /// Puts what there is into a piece of its own.
+    fn end_piece(&mut self) -> Result<(), Exceeded> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        self.charge = Charge::default();
+        let piece = HeldBytes::new(std::mem::take(&mut self.out), &self.budget)?;
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// Works until the end of the slice. None: there is more to do.
+    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
+        while self.page()? {
+            if slice.is_over() {
+                return Ok(None);
+            }
+        }
+        if let (Projection::Count(_), false) = (&self.plan.projection, self.plan.limit == Some(0)) {
+            self.row(&self.count.to_vec())?;
+        }
+        self.encoder.end(&mut self.out);
+        self.end_piece()?;
+        Ok(Some(std::mem::take(&mut self.pieces)))
+    }
+}
+
+type Reply = oneshot::Sender<Result<Vec<HeldBytes>, ReadError>>;
+
+/// The rows of a statement, made beside the writer.
+pub(super) struct RowsJob {
+    rows: RowsOf,
+    /// None when the rows were sent.
+    reply: Option<Reply>,
+    time_max: Duration,
+    spent: Duration,
+}
+
+impl RowsJob {
+    pub fn new(rows: RowsOf, time_max: Duration, reply: Reply) -> RowsJob {
+        RowsJob {
+            rows,
+            reply: Some(reply),
+            time_max,
+            spent: Duration::ZERO,
+        }
+    }
+}
+
+impl Job for RowsJob {
+    fn run(&mut self, slice: &Slice<'_>) -> Progress {
+        let is_awaited = self.reply.as_ref().is_some_and(|reply| !reply.is_closed());
+        if !is_awaited || self.rows.budget.is_gone() {
+            return Progress::Done;
+        }
+        let step = self.rows.step(slice).map_err(ReadError::Exceeded);
+        self.spent += slice.elapsed();
+        let result = match step {
+            Ok(None) if self.spent < self.time_max => return Progress::Again,
+            Ok(None) => Err(ReadError::TooLong {
+                limit: self.time_max,
+            }),
+            Ok(Some(pieces)) => Ok(pieces),
+            Err(error) => Err(error),
+        };
+        if let Some(reply) = self.reply.take() {
+            // Whoever asked may be gone by now.
+            let _ = reply.send(result);
+        }
+        Progress::Done
+    }
+}
