@@ -1,7 +1,11 @@
 //! The WebSocket endpoint (chapter 05): the handshake here, frames and the running connection below.
 
+mod clock;
 mod connection;
 pub mod frame;
+mod reader;
+mod signals;
+mod writer;
 
 use std::sync::Arc;
 
