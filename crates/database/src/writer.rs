@@ -16,7 +16,7 @@ use std::sync::Arc;
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::ModuleInstance;
 use lightcone_log::Committer;
-use lightcone_types::{ConnectionId, TableId, Timestamp};
+use lightcone_types::{ConnectionId, Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 
@@ -36,6 +36,13 @@ const ITEMS_PER_ROUND_MAX: usize = 1024;
 const ROUND_RECORD_BYTES_MAX: usize = 1 << 20;
 const ROUND_DELTA_BYTES_MAX: usize = 16 << 20;
 const ROUND_EVENTS_MAX: usize = 4096;
+
+/// For whom a function of the module is called, and when.
+struct Origin {
+    identity: Identity,
+    connection_id: ConnectionId,
+    timestamp: Timestamp,
+}
 
 struct Client {
     peer: Peer,

@@ -1,11 +1,13 @@
 //! Calls of reducers: each is one transaction (03 §11, 06 §5.11).
 
+use std::ops::Range;
+
 use lightcone_host::{ConsoleLevel, HostEnv, ReducerCall, ReducerOutcome};
-use lightcone_types::{ConnectionId, Identity, Timestamp};
+use lightcone_types::Timestamp;
 use lightcone_wire::server;
 
-use super::Writer;
-use crate::calls::{CallError, CallOutcome, Caller};
+use super::{Origin, Writer};
+use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::HttpCall;
 use crate::peer::ConnectionNumber;
@@ -21,142 +23,126 @@ impl Writer {
         if decoded.version != self.module.version {
             decoded.resolve_again(&self.module, &peer);
         }
-        let Decoded {
-            timestamp,
-            payload,
-            requests,
-            ..
-        } = decoded;
-        for request in requests {
-            match request {
-                Request::Call {
-                    request_id,
-                    reducer,
-                    args,
-                } => {
-                    let args = &payload[args.start as usize..args.end as usize];
-                    let (result, ops) =
-                        self.call(reducer, peer.identity, connection_id, timestamp, args);
-                    self.event(Event::Called {
-                        connection,
-                        request_id,
-                        timestamp,
-                        result,
-                        ops,
-                    });
-                }
-                Request::RejectedCall {
-                    request_id,
-                    message,
-                    log,
-                    function,
-                } => {
-                    self.shared
-                        .log
-                        .host(ConsoleLevel::Error, Some(&function), &log, timestamp);
-                    let result = CallResult::Failed(CallFailure::NotRun(message));
-                    self.event(Event::Called {
-                        connection,
-                        request_id,
-                        timestamp: self.now(),
-                        result,
-                        ops: 0..0,
-                    });
-                }
-                Request::Procedure {
-                    request_id,
-                    procedure,
-                    args,
-                } => {
-                    let args = &payload[args.start as usize..args.end as usize];
-                    self.client_procedure(
-                        connection,
-                        request_id,
-                        procedure,
-                        peer.identity,
-                        connection_id,
-                        timestamp,
-                        args,
-                    );
-                }
-                Request::RejectedProcedure {
-                    request_id,
-                    message,
-                    log,
-                    function,
-                } => {
-                    self.shared
-                        .log
-                        .host(ConsoleLevel::Error, Some(&function), &log, timestamp);
-                    let mut answer = Vec::new();
-                    server::procedure_result_internal_error(&mut answer, request_id, &message);
-                    let answer = self.ready(connection, answer);
-                    self.event(Event::Answered { connection, answer });
-                }
-                Request::Subscribe {
-                    request_id,
-                    query_set_id,
-                    set,
-                    ticket,
-                } => {
-                    self.subscribe(connection, request_id, query_set_id, set, ticket);
-                }
-                Request::Unsubscribe {
-                    request_id,
-                    query_set_id,
-                    ticket,
-                } => {
-                    self.unsubscribe(connection, request_id, query_set_id, ticket);
-                }
-                Request::OneOff {
-                    request_id,
-                    plan,
-                    ticket,
-                } => self.one_off(connection, request_id, plan, ticket),
-            }
+        let origin = Origin {
+            identity: peer.identity,
+            connection_id,
+            timestamp: decoded.timestamp,
+        };
+        for request in decoded.requests {
+            self.request(connection, &origin, &decoded.payload, request);
             if self.round_is_full() {
                 self.end_round();
             }
         }
     }
 
+    fn request(
+        &mut self,
+        connection: ConnectionNumber,
+        origin: &Origin,
+        payload: &[u8],
+        request: Request,
+    ) {
+        let args_of = |place: Range<u32>| &payload[place.start as usize..place.end as usize];
+        match request {
+            Request::Call {
+                request_id,
+                reducer,
+                args,
+            } => {
+                let (result, ops) = self.call(reducer, origin, args_of(args));
+                self.event(Event::Called {
+                    connection,
+                    request_id,
+                    timestamp: origin.timestamp,
+                    result,
+                    ops,
+                });
+            }
+            Request::RejectedCall {
+                request_id,
+                message,
+                log,
+                function,
+            } => {
+                self.log_error(&function, &log, origin.timestamp);
+                self.event(Event::Called {
+                    connection,
+                    request_id,
+                    timestamp: self.now(),
+                    result: CallResult::Failed(CallFailure::NotRun(message)),
+                    ops: 0..0,
+                });
+            }
+            Request::Procedure {
+                request_id,
+                procedure,
+                args,
+            } => self.client_procedure(connection, request_id, procedure, origin, args_of(args)),
+            Request::RejectedProcedure {
+                request_id,
+                message,
+                log,
+                function,
+            } => {
+                self.log_error(&function, &log, origin.timestamp);
+                let mut answer = Vec::new();
+                server::procedure_result_internal_error(&mut answer, request_id, &message);
+                let answer = self.ready(connection, answer);
+                self.event(Event::Answered { connection, answer });
+            }
+            Request::Subscribe {
+                request_id,
+                query_set_id,
+                set,
+                ticket,
+            } => self.subscribe(connection, request_id, query_set_id, set, ticket),
+            Request::Unsubscribe {
+                request_id,
+                query_set_id,
+                ticket,
+            } => self.unsubscribe(connection, request_id, query_set_id, ticket),
+            Request::OneOff {
+                request_id,
+                plan,
+                ticket,
+            } => self.one_off(connection, request_id, plan, ticket),
+        }
+    }
+
+    fn log_error(&self, function: &str, text: &str, timestamp: Timestamp) {
+        let log = &self.shared.log;
+        log.host(ConsoleLevel::Error, Some(function), text, timestamp);
+    }
+
     /// Runs a reducer as a transaction.
     pub(super) fn call(
         &mut self,
         reducer: u32,
-        identity: Identity,
-        connection_id: ConnectionId,
-        timestamp: Timestamp,
+        origin: &Origin,
         args: &[u8],
-    ) -> (CallResult, std::ops::Range<usize>) {
+    ) -> (CallResult, Range<usize>) {
         if let Some(reason) = self.shared.status.read_only() {
             return (CallResult::Failed(CallFailure::NotRun(reason)), 0..0);
         }
         self.datastore().begin();
-        match self.execute(reducer, identity, connection_id, timestamp, args) {
+        match self.execute(reducer, origin, args) {
             ReducerOutcome::Ok => (CallResult::Committed, self.commit()),
             outcome => {
                 self.datastore().rollback();
-                (self.failed(reducer, outcome, timestamp), 0..0)
+                (self.failed(reducer, outcome, origin.timestamp), 0..0)
             }
         }
     }
 
     /// Runs a reducer in the open transaction and replaces the instance if it trapped.
-    pub(super) fn execute(
-        &mut self,
-        reducer: u32,
-        identity: Identity,
-        connection_id: ConnectionId,
-        timestamp: Timestamp,
-        args: &[u8],
-    ) -> ReducerOutcome {
+    pub(super) fn execute(&mut self, reducer: u32, origin: &Origin, args: &[u8]) -> ReducerOutcome {
         let call = ReducerCall {
             id: reducer,
             name: &self.module.reducer_names[reducer as usize],
-            sender: identity,
-            connection_id,
-            timestamp,
+            sender: origin.identity,
+            connection_id: origin.connection_id,
+            timestamp: origin.timestamp,
             args,
         };
         let outcome = self.instance.call_reducer(&mut self.datastore, &call);
@@ -190,9 +176,7 @@ impl Writer {
         match outcome {
             ReducerOutcome::Ok => CallResult::Committed,
             ReducerOutcome::UserError(text) => {
-                self.shared
-                    .log
-                    .host(ConsoleLevel::Error, Some(&name), &text, timestamp);
+                self.log_error(&name, &text, timestamp);
                 CallResult::UserError(text)
             }
             ReducerOutcome::Fatal { message } => {
@@ -215,38 +199,37 @@ impl Writer {
             args,
             timestamp,
         } = call;
+        let origin = Origin {
+            identity: caller.identity,
+            connection_id,
+            timestamp,
+        };
         self.connect(caller.identity, connection_id, &caller.jwt_payload)
             .map_err(|refused| CallError::ConnectRejected(refused.text()))?;
-        let result = args.and_then(|args| {
-            self.call_by_name(&caller, connection_id, &function, &args, timestamp)
-        });
+        let result = args.and_then(|args| self.call_by_name(&origin, &function, &args));
         self.disconnect(caller.identity, connection_id);
         result
     }
 
     fn call_by_name(
         &mut self,
-        caller: &Caller,
-        connection_id: ConnectionId,
+        origin: &Origin,
         function: &str,
         args: &[u8],
-        timestamp: Timestamp,
     ) -> Result<CallOutcome, CallError> {
-        let is_owner = caller.identity == self.shared.options.owner;
+        let is_owner = origin.identity == self.shared.options.owner;
         // Once more: the module may have been replaced since the arguments were read.
         if find_reducer(&self.module, is_owner, function).is_err() {
             if let Some((procedure, _)) = find_procedure(&self.module, is_owner, function) {
-                return self.http_procedure(procedure, caller, connection_id, timestamp, args);
+                return self.http_procedure(procedure, origin, args);
             }
         }
         let reducer = resolve_call(&self.module, is_owner, function, args).map_err(|refusal| {
-            self.shared
-                .log
-                .host(ConsoleLevel::Error, Some(function), &refusal.log, timestamp);
+            self.log_error(function, &refusal.log, origin.timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;
         let started = self.shared.environment().instant();
-        let (result, ops) = self.call(reducer, caller.identity, connection_id, timestamp, args);
+        let (result, ops) = self.call(reducer, origin, args);
         let elapsed = self.shared.environment().instant() - started;
         self.event(Event::Committed { ops });
         let outcome = CallOutcome {

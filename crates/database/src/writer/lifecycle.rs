@@ -6,7 +6,7 @@ use lightcone_types::{ConnectionId, Encode, Identity};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-use super::{Client, Writer};
+use super::{Client, Origin, Writer};
 use crate::error::ConnectError;
 use crate::events::{CallResult, Event};
 use crate::inbox::NewClient;
@@ -55,8 +55,8 @@ impl Writer {
             self.event(Event::Committed { ops });
             return Ok(());
         };
-        let timestamp = self.now();
-        match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
+        let origin = self.origin(identity, connection_id);
+        match self.execute(reducer as u32, &origin, &[]) {
             ReducerOutcome::Ok => {
                 let ops = self.commit();
                 self.event(Event::Committed { ops });
@@ -64,7 +64,7 @@ impl Writer {
             }
             outcome => {
                 self.datastore().rollback();
-                match self.failed(reducer as u32, outcome, timestamp) {
+                match self.failed(reducer as u32, outcome, origin.timestamp) {
                     CallResult::UserError(text) => Err(Refused::Rejected(text)),
                     CallResult::Failed(failure) => {
                         Err(Refused::Rejected(failure.text().into_owned()))
@@ -134,15 +134,15 @@ impl Writer {
             if !self.has_client_row(identity, connection_id) {
                 return self.datastore().rollback();
             }
-            let timestamp = self.now();
-            match self.execute(reducer as u32, identity, connection_id, timestamp, &[]) {
+            let origin = self.origin(identity, connection_id);
+            match self.execute(reducer as u32, &origin, &[]) {
                 ReducerOutcome::Ok if self.delete_client_rows(identity, connection_id).is_ok() => {
                     let ops = self.commit();
                     return self.event(Event::Committed { ops });
                 }
                 outcome => {
                     self.datastore().rollback();
-                    self.failed(reducer as u32, outcome, timestamp);
+                    self.failed(reducer as u32, outcome, origin.timestamp);
                 }
             }
         }
@@ -156,6 +156,14 @@ impl Writer {
                 tracing::error!(database = %self.shared.options.identity, %error, "the rows of a client that left stay until the next start");
                 self.datastore().rollback();
             }
+        }
+    }
+
+    fn origin(&self, identity: Identity, connection_id: ConnectionId) -> Origin {
+        Origin {
+            identity,
+            connection_id,
+            timestamp: self.now(),
         }
     }
 

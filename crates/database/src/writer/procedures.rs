@@ -7,11 +7,11 @@ use lightcone_host::{
     HandlerResponse, HttpResponse, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
+use lightcone_types::{ConnectionId, Identity, TimeDuration};
 use lightcone_wire::server;
 
-use super::Writer;
-use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
+use super::{Origin, Writer};
+use crate::calls::{CallError, CallOutcome, HandlerReply, HandlerRequest};
 use crate::events::Event;
 use crate::peer::ConnectionNumber;
 
@@ -37,26 +37,23 @@ impl ProcedureFailure {
 
 impl Writer {
     /// A client's call. Its transactions go to all subscribers, the caller among them, before the answer.
-    #[allow(clippy::too_many_arguments, reason = "the parts of a request")]
     pub(super) fn client_procedure(
         &mut self,
         connection: ConnectionNumber,
         request_id: u32,
         procedure: u32,
-        identity: Identity,
-        connection_id: ConnectionId,
-        timestamp: Timestamp,
+        origin: &Origin,
         args: &[u8],
     ) {
-        let result = self.procedure(procedure, identity, connection_id, timestamp, args);
+        let result = self.procedure(procedure, origin, args);
         let mut answer = Vec::new();
         match result {
             Ok(value) => {
-                let duration = TimeDuration(self.now().0.saturating_sub(timestamp.0));
+                let duration = TimeDuration(self.now().0.saturating_sub(origin.timestamp.0));
                 server::procedure_result_returned(
                     &mut answer,
                     request_id,
-                    timestamp,
+                    origin.timestamp,
                     duration,
                     &value,
                 );
@@ -73,9 +70,7 @@ impl Writer {
     pub(super) fn http_procedure(
         &mut self,
         procedure: usize,
-        caller: &Caller,
-        connection_id: ConnectionId,
-        timestamp: Timestamp,
+        origin: &Origin,
         args: &[u8],
     ) -> Result<CallOutcome, CallError> {
         let definition = self.module.def().clone();
@@ -86,20 +81,14 @@ impl Writer {
                 "invalid arguments for procedure {name}: {error}"
             )));
         }
-        let value = self
-            .procedure(
-                procedure as u32,
-                caller.identity,
-                connection_id,
-                timestamp,
-                args,
-            )
-            .map_err(|failure| match failure {
-                ProcedureFailure::TimedOut(_) => CallError::TimedOut {
-                    outcome: CallOutcome::default(),
-                },
-                failure => CallError::Database(failure.text()),
-            })?;
+        let value =
+            self.procedure(procedure as u32, origin, args)
+                .map_err(|failure| match failure {
+                    ProcedureFailure::TimedOut(_) => CallError::TimedOut {
+                        outcome: CallOutcome::default(),
+                    },
+                    failure => CallError::Database(failure.text()),
+                })?;
         let mut json = String::new();
         lightcone_types::json::bsatn_to_json_untyped(
             &definition.params_typespace,
@@ -118,18 +107,16 @@ impl Writer {
     pub(super) fn procedure(
         &mut self,
         procedure: u32,
-        identity: Identity,
-        connection_id: ConnectionId,
-        timestamp: Timestamp,
+        origin: &Origin,
         args: &[u8],
     ) -> Result<Vec<u8>, ProcedureFailure> {
         let name = self.module.procedure_names[procedure as usize].clone();
         let call = ReducerCall {
             id: procedure,
             name: &name,
-            sender: identity,
-            connection_id,
-            timestamp,
+            sender: origin.identity,
+            connection_id: origin.connection_id,
+            timestamp: origin.timestamp,
             args,
         };
         let outcome = self.in_scope(|instance, scope| instance.call_procedure(scope, &call))?;

@@ -6,7 +6,7 @@ use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
 use lightcone_types::{ConnectionId, Timestamp};
 
-use super::Writer;
+use super::{Origin, Writer};
 use crate::environment;
 use crate::events::Event;
 use crate::inbox::Notice;
@@ -153,13 +153,8 @@ impl Writer {
         let row = row.to_vec();
         match self.function_of(key, &row) {
             Some(Function::Reducer(id)) => {
-                let (_, ops) = self.call(
-                    id,
-                    self.shared.options.identity,
-                    ConnectionId(0),
-                    self.now().max(intended),
-                    &row,
-                );
+                let origin = self.origin_of_schedule(intended);
+                let (_, ops) = self.call(id, &origin, &row);
                 self.event(Event::Committed { ops });
             }
             Some(Function::Procedure(id)) => {
@@ -168,10 +163,9 @@ impl Writer {
                 if once && !self.delete_schedule(key) {
                     return;
                 }
-                let identity = self.shared.options.identity;
-                let now = self.now().max(intended);
+                let origin = self.origin_of_schedule(intended);
                 // Nobody waits for what it returns, and failures are logged.
-                let _ = self.procedure(id, identity, ConnectionId(0), now, &row);
+                let _ = self.procedure(id, &origin, &row);
                 if once {
                     return self.plan_changes(self.now());
                 }
@@ -179,6 +173,14 @@ impl Writer {
             None => {}
         }
         self.after_schedule(key, at, intended);
+    }
+
+    fn origin_of_schedule(&self, intended: Timestamp) -> Origin {
+        Origin {
+            identity: self.shared.options.identity,
+            connection_id: ConnectionId(0),
+            timestamp: self.now().max(intended),
+        }
     }
 
     /// A row that ran once goes, one with an interval is planned again; one that was changed by its call stays as it is.
