@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lightcone_types::Identity;
 
 use crate::database::DatabaseStats;
-use crate::databases::Databases;
+use crate::databases::{Databases, Running};
 
 /// What the server counts about one database.
 #[derive(Default)]
@@ -87,248 +87,247 @@ impl Text {
     }
 }
 
+type ReadCounter = fn(&DatabaseCounters) -> &AtomicU64;
+type ReadStats = fn(&DatabaseStats) -> u64;
+
+/// Kind, name, help, further labels.
+const OF_CONNECTIONS: [(Kind, &str, &str, &str, ReadCounter); 11] = [
+    (
+        Kind::Gauge,
+        "spacetime_worker_connected_clients",
+        "Connected clients.",
+        "",
+        |c| &c.clients_connected,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_spawned",
+        "WebSocket clients accepted.",
+        "",
+        |c| &c.clients_spawned,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_aborted",
+        "WebSocket clients dropped.",
+        "",
+        |c| &c.clients_aborted,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_closed_connection",
+        "WebSocket clients that closed.",
+        "",
+        |c| &c.clients_closed,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_clients_idle_timed_out_total",
+        "WebSocket clients that were silent too long.",
+        "",
+        |c| &c.clients_idle_timed_out,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_worker_ws_client_rejections_total",
+        "WebSocket clients that the module refused.",
+        ",cause=\"connect\"",
+        |c| &c.clients_rejected,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_websocket_requests_total",
+        "Messages of clients.",
+        ",protocol=\"websocket\"",
+        |c| &c.requests,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_websocket_request_bytes_total",
+        "Bytes of messages of clients.",
+        ",protocol=\"websocket\"",
+        |c| &c.request_bytes,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_websocket_sent_bytes_total",
+        "Bytes sent to clients, framing included.",
+        "",
+        |c| &c.sent_bytes,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_websocket_sent_messages_total",
+        "Server messages sent to clients.",
+        "",
+        |c| &c.sent_messages,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_http_response_size_bytes_total",
+        "Bytes of the answers of HTTP handlers, headers and body.",
+        "",
+        |c| &c.http_response_bytes,
+    ),
+];
+
+const DISCONNECT_CAUSES: [(&str, ReadCounter); 3] = [
+    ("client_close", |c| &c.disconnects_client_close),
+    ("server_close", |c| &c.disconnects_server_close),
+    ("error", |c| &c.disconnects_error),
+];
+
+const OF_DATABASES: [(Kind, &str, &str, ReadStats); 5] = [
+    (
+        Kind::Gauge,
+        "spacetime_message_log_size_bytes",
+        "Bytes appended to the log.",
+        |stats| stats.log_bytes,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_log_syncs_total",
+        "Syncs of the log; one makes many transactions durable.",
+        |stats| stats.log_syncs,
+    ),
+    (
+        Kind::Gauge,
+        "spacetime_active_queries",
+        "Subscribed queries.",
+        |stats| stats.live_queries,
+    ),
+    (
+        Kind::Counter,
+        "lightcone_messages_sent_total",
+        "Server messages queued for clients.",
+        |stats| stats.messages_sent,
+    ),
+    (
+        Kind::Counter,
+        "spacetime_client_outgoing_queue_disconnects_total",
+        "Clients cut off because they took their messages too slowly.",
+        |stats| stats.slow_clients_cut,
+    ),
+];
+
 /// The exposition of everything.
 pub(crate) fn render(server: &ServerCounters, all: &Databases) -> String {
-    let databases = &all.all_running();
-    let clients_bytes = all.clients_bytes();
-    use Kind::{Counter, Gauge};
     let mut text = Text(String::new());
-    let one = |value: &AtomicU64| std::iter::once((String::new(), value.load(Relaxed)));
-    text.family(
-        Gauge,
+    put_server(&mut text, server, all);
+    let databases = all.all_running();
+    put_connections(&mut text, &databases);
+    put_databases(&mut text, &databases);
+    text.0
+}
+
+fn put_server(text: &mut Text, server: &ServerCounters, all: &Databases) {
+    let mut one = |kind, name, help, value: u64| {
+        text.family(kind, name, help, std::iter::once((String::new(), value)));
+    };
+    one(
+        Kind::Gauge,
         "lightcone_connections",
         "Open TCP connections.",
-        one(&server.connections_open),
+        server.connections_open.load(Relaxed),
     );
-    text.family(
-        Counter,
+    one(
+        Kind::Counter,
         "lightcone_connections_total",
         "Accepted TCP connections.",
-        one(&server.connections_accepted),
+        server.connections_accepted.load(Relaxed),
     );
-    text.family(
-        Counter,
+    one(
+        Kind::Counter,
         "lightcone_connections_refused_total",
         "TCP connections answered 503 because there were too many.",
-        one(&server.connections_refused),
+        server.connections_refused.load(Relaxed),
     );
-    let single = |value: u64| std::iter::once((String::new(), value));
-    text.family(
-        Gauge,
+    one(
+        Kind::Gauge,
         "lightcone_loads_given_up",
         "Modules that cannot be stopped and still run.",
-        single(all.loads().given_up() as u64),
+        all.loads().given_up() as u64,
     );
-    text.family(
-        Counter,
+    one(
+        Kind::Counter,
         "lightcone_loads_given_up_total",
         "Modules that could not be stopped.",
-        single(all.loads().given_up_total()),
+        all.loads().given_up_total(),
     );
     if let Some((free, kept)) = all.disk().space() {
-        text.family(
-            Gauge,
+        one(
+            Kind::Gauge,
             "lightcone_disk_free_bytes",
             "Free bytes of the disk of the data directory.",
-            single(free),
+            free,
         );
-        text.family(
-            Gauge,
+        one(
+            Kind::Gauge,
             "lightcone_disk_reserve_bytes",
             "What logs, publishes and snapshots leave free.",
-            single(kept),
+            kept,
         );
     }
-
-    text.family(
-        Gauge,
+    one(
+        Kind::Gauge,
         "lightcone_clients_bytes",
         "What all clients have asked for and not yet taken; limits.clients-memory-percent bounds it.",
-        one(&AtomicU64::new(clients_bytes as u64)),
+        all.clients_bytes() as u64,
     );
+}
 
-    type Read = fn(&DatabaseCounters) -> &AtomicU64;
-    let per_database: [(Kind, &str, &str, &str, Read); 11] = [
-        (
-            Gauge,
-            "spacetime_worker_connected_clients",
-            "Connected clients.",
-            "",
-            |c| &c.clients_connected,
-        ),
-        (
-            Counter,
-            "spacetime_worker_ws_clients_spawned",
-            "WebSocket clients accepted.",
-            "",
-            |c| &c.clients_spawned,
-        ),
-        (
-            Counter,
-            "spacetime_worker_ws_clients_aborted",
-            "WebSocket clients dropped.",
-            "",
-            |c| &c.clients_aborted,
-        ),
-        (
-            Counter,
-            "spacetime_worker_ws_clients_closed_connection",
-            "WebSocket clients that closed.",
-            "",
-            |c| &c.clients_closed,
-        ),
-        (
-            Counter,
-            "spacetime_worker_ws_clients_idle_timed_out_total",
-            "WebSocket clients that were silent too long.",
-            "",
-            |c| &c.clients_idle_timed_out,
-        ),
-        (
-            Counter,
-            "spacetime_worker_ws_client_rejections_total",
-            "WebSocket clients that the module refused.",
-            ",cause=\"connect\"",
-            |c| &c.clients_rejected,
-        ),
-        (
-            Counter,
-            "spacetime_websocket_requests_total",
-            "Messages of clients.",
-            ",protocol=\"websocket\"",
-            |c| &c.requests,
-        ),
-        (
-            Counter,
-            "lightcone_websocket_request_bytes_total",
-            "Bytes of messages of clients.",
-            ",protocol=\"websocket\"",
-            |c| &c.request_bytes,
-        ),
-        (
-            Counter,
-            "lightcone_websocket_sent_bytes_total",
-            "Bytes sent to clients, framing included.",
-            "",
-            |c| &c.sent_bytes,
-        ),
-        (
-            Counter,
-            "lightcone_websocket_sent_messages_total",
-            "Server messages sent to clients.",
-            "",
-            |c| &c.sent_messages,
-        ),
-        (
-            Counter,
-            "spacetime_http_response_size_bytes_total",
-            "Bytes of the answers of HTTP handlers, headers and body.",
-            "",
-            |c| &c.http_response_bytes,
-        ),
-    ];
-    for (kind, name, help, labels, read) in per_database {
+fn put_connections(text: &mut Text, databases: &[(Identity, Running)]) {
+    for (kind, name, help, labels, read) in OF_CONNECTIONS {
         let samples = databases.iter().map(|(identity, running)| {
-            (
-                format!("{{database_identity=\"{identity}\"{labels}}}"),
-                read(&running.counters).load(Relaxed),
-            )
+            let labels = format!("{{database_identity=\"{identity}\"{labels}}}");
+            (labels, read(&running.counters).load(Relaxed))
         });
         text.family(kind, name, help, samples);
     }
-    let causes: [(&str, Read); 3] = [
-        ("client_close", |c| &c.disconnects_client_close),
-        ("server_close", |c| &c.disconnects_server_close),
-        ("error", |c| &c.disconnects_error),
-    ];
     let samples = databases.iter().flat_map(|(identity, running)| {
-        causes.iter().map(move |(cause, read)| {
+        DISCONNECT_CAUSES.iter().map(move |(cause, read)| {
             let labels = format!("{{database_identity=\"{identity}\",cause=\"{cause}\"}}");
             (labels, read(&running.counters).load(Relaxed))
         })
     });
     text.family(
-        Counter,
+        Kind::Counter,
         "spacetime_worker_ws_client_disconnections_total",
         "Ended WebSocket connections by cause.",
         samples,
     );
+}
 
+fn put_databases(text: &mut Text, databases: &[(Identity, Running)]) {
     let stats: Vec<_> = databases
         .iter()
         .map(|(identity, running)| (identity, running.handle.stats()))
         .collect();
-    let by_db = |identity: &Identity| format!("{{db=\"{identity}\"}}");
+    let transactions = stats.iter().map(|(identity, stats)| {
+        let labels =
+            format!("{{txn_type=\"Reducer\",db=\"{identity}\",reducer=\"\",committed=\"true\"}}");
+        (labels, stats.transactions)
+    });
     text.family(
-        Counter,
+        Kind::Counter,
         "spacetime_num_txns_total",
         "Committed transactions.",
-        stats.iter().map(|(identity, stats)| {
-            (
-                format!(
-                    "{{txn_type=\"Reducer\",db=\"{identity}\",reducer=\"\",committed=\"true\"}}"
-                ),
-                stats.transactions,
-            )
-        }),
+        transactions,
     );
-    text.family(
-        Gauge,
-        "spacetime_message_log_size_bytes",
-        "Bytes appended to the log.",
-        stats
-            .iter()
-            .map(|(identity, stats)| (by_db(identity), stats.log_bytes)),
-    );
-    text.family(
-        Counter,
-        "lightcone_log_syncs_total",
-        "Syncs of the log; one makes many transactions durable.",
-        stats
-            .iter()
-            .map(|(identity, stats)| (by_db(identity), stats.log_syncs)),
-    );
-    type ReadStats = fn(&DatabaseStats) -> u64;
-    let more: [(Kind, &str, &str, ReadStats); 3] = [
-        (
-            Gauge,
-            "spacetime_active_queries",
-            "Subscribed queries.",
-            |stats| stats.live_queries,
-        ),
-        (
-            Counter,
-            "lightcone_messages_sent_total",
-            "Server messages queued for clients.",
-            |stats| stats.messages_sent,
-        ),
-        (
-            Counter,
-            "spacetime_client_outgoing_queue_disconnects_total",
-            "Clients cut off because they took their messages too slowly.",
-            |stats| stats.slow_clients_cut,
-        ),
-    ];
-    for (kind, name, help, read) in more {
-        text.family(
-            kind,
-            name,
-            help,
-            stats
-                .iter()
-                .map(|(identity, stats)| (by_db(identity), read(stats))),
-        );
+    let by_db = |identity: &Identity| format!("{{db=\"{identity}\"}}");
+    for (kind, name, help, read) in OF_DATABASES {
+        let samples = stats.iter();
+        let samples = samples.map(|(identity, stats)| (by_db(identity), read(stats)));
+        text.family(kind, name, help, samples);
     }
+    let read_only = databases.iter().map(|(identity, running)| {
+        let is_read_only = running.handle.read_only().is_some();
+        (by_db(identity), u64::from(is_read_only))
+    });
     text.family(
-        Gauge,
+        Kind::Gauge,
         "lightcone_read_only",
         "1 when the database takes no more writes because its log failed.",
-        databases.iter().map(|(identity, running)| {
-            (
-                by_db(identity),
-                u64::from(running.handle.read_only().is_some()),
-            )
-        }),
+        read_only,
     );
-    text.0
 }
