@@ -1,7 +1,7 @@
 # make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=rust|ts-npm|ts
 # make test   runs every test
 
-.PHONY: demo test install modules fmt fuzz help
+.PHONY: demo test install modules fmt fuzz audit help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -27,3 +27,7 @@ fmt:
 # make fuzz   runs every fuzz target, FUZZ_SECONDS each (60 if not set)
 fuzz:
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz.sh
+
+# make audit  asks for known vulnerabilities of all dependencies; needs a network
+audit:
+	@scripts/audit.sh
