@@ -59,7 +59,9 @@ for run in tests/*/run.sh; do
     "$run"
 done
 
-# The benchmark suite has installed its packages by now.
+say "provenance, and the licences of what has been installed"
+# By now cargo and pnpm have brought everything that is compared and looked at.
+scripts/check-provenance.py
 scripts/check-dependencies.py --installed
 
 if [ "$js_engine" = v8 ]; then
