@@ -24,7 +24,6 @@ Prints what is wrong, one line each, and exits with 1; exits with 0 if all is we
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 if sys.version_info < (3, 11):
     sys.exit("error: Python 3.11 or newer is needed, for tomllib")
@@ -32,8 +31,8 @@ if sys.version_info < (3, 11):
 import tomllib
 
 from checks import licences, npm_packages, rust_packages
+from checks.repository import ROOT, files, name_of
 
-ROOT = Path(__file__).resolve().parent.parent
 SHIPPED_KINDS = ("dependencies", "build-dependencies")
 ALLOWED = ROOT / "scripts" / "checks" / "allowed.toml"
 # Published packages of the reference: oracles of tests, and in modules and templates what their users write with.
@@ -43,13 +42,7 @@ problems = []
 
 
 def wrong(path, text):
-    problems.append(f"{path.relative_to(ROOT)}: {text}")
-
-
-def tracked(pattern):
-    """The files of the repository with a name like this."""
-    found = subprocess.run(["git", "ls-files", "-z", pattern], cwd=ROOT, check=True, capture_output=True, text=True)
-    return [ROOT / name for name in found.stdout.split("\0") if name]
+    problems.append(f"{name_of(path)}: {text}")
 
 
 def read_toml(path):
@@ -58,8 +51,8 @@ def read_toml(path):
 
 def check_manifests():
     """Returns the packages of the workspace."""
-    found = [rust_packages.read_manifest(path) for path in tracked("*Cargo.toml")]
-    found += [rust_packages.read_manifest(path, [("{{database}}", "name")]) for path in tracked("*Cargo.toml.template")]
+    found = [rust_packages.read_manifest(path) for path in files("Cargo.toml")]
+    found += [rust_packages.read_manifest(path, [("{{database}}", "name")]) for path in files("Cargo.toml.template")]
     packages = [package for package in found if package]
     for package in packages:
         for problem in rust_packages.unused_dependencies(package):
@@ -102,7 +95,7 @@ def pick(licensed, wanted):
 
 
 def licences_of_crates():
-    """The licences of the crates in Cargo.lock, and whether these are all: where cargo lacks some, only those for this machine."""
+    """The licences of the crates in Cargo.lock, and whether these are all: if cargo lacks some, only those for this machine."""
     host = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
     host = next(line.removeprefix("host: ") for line in host.splitlines() if line.startswith("host: "))
     here = ["--filter-platform", host]
@@ -118,26 +111,26 @@ def licences_of_crates():
 
 
 def check_sources():
-    for path in tracked("*Cargo.lock"):
+    for path in files("Cargo.lock"):
         for problem in rust_packages.foreign_sources(rust_packages.Lock(path.read_text(encoding="utf-8"))):
             wrong(path, problem)
-    for path in tracked("*package-lock.json"):
+    for path in files("package-lock.json"):
         for problem in npm_packages.foreign_sources(path):
             wrong(path, problem)
 
 
 def check_npm(deny, allowed):
-    unused, manifests = allowed["npm"]["unused"], tracked("*package.json")
+    unused, manifests = allowed["npm"]["unused"], files("package.json")
     for path in manifests:
-        folder = path.parent.relative_to(ROOT).as_posix()
+        folder = name_of(path.parent)
         for problem in npm_packages.unused_dependencies(path.parent, unused.get(folder, {})):
             wrong(path, problem)
-    for folder in sorted(set(unused) - {path.parent.relative_to(ROOT).as_posix() for path in manifests}):
+    for folder in sorted(set(unused) - {name_of(path.parent) for path in manifests}):
         wrong(ALLOWED, f"{folder} has no package.json")
     sdk = ROOT / "sdk-ts" / "package.json"
     if json.loads(sdk.read_text(encoding="utf-8")).get("dependencies"):
         wrong(sdk, "the package is shipped without dependencies, and has some")
-    found = [pair for path in tracked("*package-lock.json") for pair in npm_packages.licences_of_lock(path)]
+    found = [pair for path in files("package-lock.json") for pair in npm_packages.licences_of_lock(path)]
     check_npm_licences(found, deny, allowed)
     for problem in licences.needless(found, allowed["npm"]["licences"], {}):
         wrong(ALLOWED, problem)
@@ -145,12 +138,12 @@ def check_npm(deny, allowed):
 
 def check_installed(deny, allowed):
     """The lock file of pnpm does not tell licences: only what it has installed does."""
-    for lock in tracked("*pnpm-lock.yaml"):
+    for lock in files("pnpm-lock.yaml"):
         folder = lock.parent / "node_modules"
         if folder.is_dir():
             check_npm_licences(npm_packages.licences_of_folder(folder), deny, allowed)
         else:
-            print(f"{folder.relative_to(ROOT)} is not installed; its licences are not checked", file=sys.stderr)
+            print(f"{name_of(folder)} is not installed; its licences are not checked", file=sys.stderr)
 
 
 def check_npm_licences(found, deny, allowed):

@@ -27,24 +27,17 @@ import tomllib
 
 from checks import provenance, rust_packages, rust_text
 from checks.copies import Finder
+from checks.repository import ROOT, files, name_of
 
-ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = ROOT / "scripts" / "checks" / "provenance.toml"
 REFERENCE = "spacetimedb"
 NAMED_MIN, SHAPED_MIN, PROSE_MIN, TEXT_MIN = 30, 64, 8, 5
 
 
-def repository_files(*patterns):
-    """Files of the repository and new ones that git does not ignore."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns]
-    found = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [ROOT / name for name in sorted(set(found.split("\0"))) if name and (ROOT / name).is_file()]
-
-
 def wanted_crates():
     """Name and version of every published crate of the reference, and the manifests of the workspaces that need it."""
     wanted = {}
-    for path in repository_files("*Cargo.lock"):
+    for path in files("Cargo.lock"):
         for name, version in rust_packages.Lock(path.read_text(encoding="utf-8")).packages:
             if name == REFERENCE or name.startswith(f"{REFERENCE}-"):
                 wanted.setdefault((name, version), []).append(path.parent / "Cargo.toml")
@@ -155,22 +148,22 @@ def main(arguments):
     comparison = Comparison()
     for directory in directories.values():
         comparison.add_crate(directory)
-    for path in repository_files("docs/interface"):
+    for path in files("*", below=ROOT / "docs" / "interface"):
         comparison.add_interface(path)
     finds = []
-    for path in repository_files("*.rs"):
+    for path in files("*.rs"):
         found = comparison.finds_in_source(path.read_text(encoding="utf-8"))
-        finds += [(path.relative_to(ROOT).as_posix(), find) for find in found]
-    for path in repository_files("*.md"):
+        finds += [(name_of(path), find) for find in found]
+    for path in files("*.md"):
         found = comparison.finds_in_document(path.read_text(encoding="utf-8"))
-        finds += [(path.relative_to(ROOT).as_posix(), find) for find in found]
+        finds += [(name_of(path), find) for find in found]
     left, needless = unexpected(finds, tomllib.loads(ALLOWED.read_text(encoding="utf-8"))["allowed"])
     for file, kind, line, source, items in left:
         shown = f": {' '.join(items)}" if "--show" in arguments else ""
         print(f"{file}:{line}: {len(items)} {kind} items as in {source}{shown}", file=sys.stderr)
     if len(directories) == len(wanted):
         for entry in needless:
-            print(f"{ALLOWED.relative_to(ROOT)}: nothing in {entry['file']} needs `{entry['has']}`", file=sys.stderr)
+            print(f"{name_of(ALLOWED)}: nothing in {entry['file']} needs `{entry['has']}`", file=sys.stderr)
     return 1 if left or (needless and len(directories) == len(wanted)) else 0
 
 

@@ -4,9 +4,12 @@ import json
 import re
 from pathlib import Path
 
+from .repository import MADE
+
 SOURCES = {".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs"}
 IMPORT = re.compile(
-    r"""(?: \bfrom \s* | \bimport \s* \(? \s* | \brequire (?:\.resolve)? \s* \( \s* | \bresolve \s* \( \s* | \bmock \s* \( \s* )["'`]([^"'`\n]+)["'`]""",
+    r"""(?: \bfrom \s* | \bimport \s* \(? \s* | \b(?:require|resolve|mock) (?:\.resolve)? \s* \( \s* )
+        ["'`] ([^"'`\n]+) ["'`]""",
     re.VERBOSE,
 )
 ENVIRONMENT = re.compile(r"@(?:vitest|jest)-environment\s+([\w./-]+)|\benvironment:\s*[\"']([\w./-]+)[\"']")
@@ -28,7 +31,7 @@ def files_of(directory, is_wanted):
     """Files below a directory, without those that belong to a package inside of it, or that a build has made."""
     for entry in sorted(directory.iterdir()):
         if entry.is_dir():
-            if entry.name not in ("node_modules", "dist", "target", "runs") and not (entry / "package.json").exists():
+            if entry.name not in MADE and not (entry / "package.json").exists():
                 yield from files_of(entry, is_wanted)
         elif is_wanted(entry):
             yield entry

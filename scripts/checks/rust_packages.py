@@ -67,7 +67,8 @@ def sources_of(directory):
 
 def crates_used(package):
     """The crates that a package names: in what is built always, for tests only, and by the build script."""
-    codes = {path: rust_text.code_of(rust_text.tokens(path.read_text(encoding="utf-8"))) for path in sources_of(package.directory)}
+    sources = {path: path.read_text(encoding="utf-8") for path in sources_of(package.directory)}
+    codes = {path: rust_text.code_of(rust_text.tokens(source)) for path, source in sources.items()}
     parts = {path: rust_text.split_tests(code) for path, code in codes.items()}
     test_paths = [place for path, (_, _, modules) in parts.items() for name in modules for place in module_places(path, name)]
     used = {kind: set() for kind in KINDS}

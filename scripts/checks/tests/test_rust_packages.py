@@ -56,7 +56,8 @@ class Sources(unittest.TestCase):
         self.assertEqual(found, ["a of [dependencies] is named by no source"])
 
     def test_the_same_for_tests_must_add_something(self):
-        both = '[dependencies]\na = {{ version = "1", features = ["x"] }}\n[dev-dependencies]\na = {{ version = "1", features = ["{}"] }}'
+        once = 'a = {{ version = "1", features = ["{}"] }}'
+        both = f"[dependencies]\n{once.format('x')}\n[dev-dependencies]\n{once}"
         self.assertEqual(self.problems(both.format("y"), lib="use a::b;"), [])
         twice = self.problems(both.format("x"), lib="use a::b;")
         self.assertEqual(twice, ["a is in [dependencies] already, and [dev-dependencies] adds nothing to it"])
