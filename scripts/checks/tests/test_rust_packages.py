@@ -56,10 +56,10 @@ class Sources(unittest.TestCase):
         self.assertEqual(found, ["a of [dependencies] is named by no source"])
 
     def test_the_same_for_tests_must_add_something(self):
-        once = 'a = {{ version = "1", features = ["{}"] }}'
-        both = f"[dependencies]\n{once.format('x')}\n[dev-dependencies]\n{once}"
-        self.assertEqual(self.problems(both.format("y"), lib="use a::b;"), [])
-        twice = self.problems(both.format("x"), lib="use a::b;")
+        once = 'a = {{ version = "1", features = ["{}"] }}'.format
+        normal = f"[dependencies]\n{once('x')}\n[dev-dependencies]\n"
+        self.assertEqual(self.problems(normal + once("y"), lib="use a::b;"), [])
+        twice = self.problems(normal + once("x"), lib="use a::b;")
         self.assertEqual(twice, ["a is in [dependencies] already, and [dev-dependencies] adds nothing to it"])
 
     def test_what_is_ignored_must_need_it(self):
