@@ -1,4 +1,4 @@
-# make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=rust|ts-npm|ts
+# make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=ts (or ts-npm, rust)
 # make test   runs every test
 
 .PHONY: demo test install modules fmt fuzz audit help
@@ -20,7 +20,7 @@ install:
 modules:
 	@scripts/modules.sh
 
-# make fmt    formats all Rust sources
+# make fmt   formats all Rust sources
 fmt:
 	@scripts/fmt.sh
 
@@ -28,6 +28,6 @@ fmt:
 fuzz:
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz.sh
 
-# make audit  asks for known vulnerabilities of all dependencies; needs a network
+# make audit   asks for known vulnerabilities of all dependencies; needs a network
 audit:
 	@scripts/audit.sh
