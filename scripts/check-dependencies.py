@@ -22,7 +22,6 @@ Prints what is wrong, one line each, and exits with 1; exits with 0 if all is we
 """
 
 import json
-import subprocess
 import sys
 
 if sys.version_info < (3, 11):
@@ -30,7 +29,7 @@ if sys.version_info < (3, 11):
 
 import tomllib
 
-from checks import licences, npm_packages, rust_packages
+from checks import cargo, licences, npm_packages, rust_packages
 from checks.repository import ROOT, files, name_of
 
 SHIPPED_KINDS = ("dependencies", "build-dependencies")
@@ -76,13 +75,14 @@ def check_programs(workspace, deny, allowed):
     licensed, are_all_there = licences_of_crates()
     tests_only = pick(licensed, lock.reachable(workspace, rust_packages.KINDS) - shipped)
     shipped = pick(licensed, shipped)
-    rules = set(deny["licenses"]["allow"]), {entry["crate"]: entry["allow"] for entry in deny["licenses"]["exceptions"]}
-    found = list(licences.unsatisfied(shipped, *rules))
+    listed = set(deny["licenses"]["allow"])
+    exceptions = {entry["crate"]: entry["allow"] for entry in deny["licenses"]["exceptions"]}
+    found = list(licences.unsatisfied(shipped, listed, exceptions))
     # Nobody gets from us what only tests use, but a licence it must have, or a line that says why not.
     oracles = allowed["rust"]["test-licences"]
-    found += licences.unsatisfied([pair for pair in tests_only if pair[0] not in oracles], rules[0])
+    found += licences.unsatisfied([pair for pair in tests_only if pair[0] not in oracles], listed)
     if are_all_there:
-        found += licences.needless(shipped, *rules)
+        found += licences.needless(shipped, listed, exceptions)
         gone = set(oracles) - {name for name, _ in tests_only}
         found += [f"{name} is named in scripts/checks/allowed.toml, and no test uses it" for name in sorted(gone)]
     for problem in found:
@@ -96,12 +96,9 @@ def pick(licensed, wanted):
 
 def licences_of_crates():
     """The licences of the crates in Cargo.lock, and whether these are all: if cargo lacks some, only those for this machine."""
-    host = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
-    host = next(line.removeprefix("host: ") for line in host.splitlines() if line.startswith("host: "))
-    here = ["--filter-platform", host]
+    here = cargo.for_this_machine()
     for options in (["--offline"], ["--offline", *here], here):
-        command = ["cargo", "metadata", "--locked", "--format-version", "1", "--all-features", *options]
-        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        ran = cargo.metadata(ROOT / "Cargo.toml", "--all-features", *options)
         if ran.returncode == 0:
             packages = json.loads(ran.stdout)["packages"]
             found = {(package["name"], package["version"]): package["license"] for package in packages}

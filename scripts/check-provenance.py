@@ -16,7 +16,6 @@ are any. --show prints what was found with its words.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -25,7 +24,7 @@ if sys.version_info < (3, 11):
 
 import tomllib
 
-from checks import provenance, rust_packages, rust_text
+from checks import cargo, provenance, rust_packages, rust_text
 from checks.copies import Finder
 from checks.repository import ROOT, files, name_of
 
@@ -46,23 +45,16 @@ def wanted_crates():
 
 def directories_of(wanted):
     """Where cargo has put these crates; asks as few workspaces as it can."""
-    found, asked = {}, set()
+    here, found, asked = cargo.for_this_machine(), {}, set()
     for manifests in wanted.values():
         for manifest in manifests:
             if manifest in asked or all(key in found for key, needed_by in wanted.items() if manifest in needed_by):
                 continue
             asked.add(manifest)
-            command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--manifest-path", manifest]
-            ran = subprocess.run([*command, *for_this_machine()], cwd=ROOT, capture_output=True, text=True)
+            ran = cargo.metadata(manifest, "--offline", *here)
             packages = json.loads(ran.stdout)["packages"] if ran.returncode == 0 else []
             found |= {(p["name"], p["version"]): Path(p["manifest_path"]).parent for p in packages}
     return {key: found[key] for key in wanted if key in found}
-
-
-def for_this_machine():
-    """Cargo need not have what other platforms need."""
-    host = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
-    return ["--filter-platform", next(line.split()[1] for line in host.splitlines() if line.startswith("host: "))]
 
 
 class Comparison:
