@@ -34,8 +34,8 @@ EXPOSE 3000
 VOLUME /home/spacetime
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
     CMD ["spacetime", "server", "ping", "http://127.0.0.1:3000"]
-# Inside of a container the server must listen on every address to be reached at all, and cannot tell who is near: so only
-# those publish who are named.
+# In a container the server must listen on every address to be reached at all, and cannot tell which clients run on this machine.
+# So only named identities may publish.
 ENV LIGHTCONE_PUBLISH_ALLOWED=owner-list
 ENTRYPOINT ["spacetime"]
 CMD ["start", "--listen-addr", "0.0.0.0:3000", "--non-interactive"]

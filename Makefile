@@ -1,7 +1,7 @@
-# make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=rust|ts-npm|ts
+# make demo   builds everything, runs transfers for ten seconds, and prints what came of it; MODULE=ts (or ts-npm, rust)
 # make test   runs every test
 
-.PHONY: demo test install modules fmt fuzz help
+.PHONY: demo test install modules fmt fuzz audit help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -20,10 +20,14 @@ install:
 modules:
 	@scripts/modules.sh
 
-# make fmt    formats all Rust sources
+# make fmt   formats all Rust sources
 fmt:
 	@scripts/fmt.sh
 
 # make fuzz   runs every fuzz target, FUZZ_SECONDS each (60 if not set)
 fuzz:
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} scripts/fuzz.sh
+
+# make audit   asks for known vulnerabilities of all dependencies; needs a network
+audit:
+	@scripts/audit.sh

@@ -3,15 +3,16 @@
 
 compat.md
   - every section of the interface chapters whose heading says MUST (or SHOULD) has a row in the table of its chapter;
-  - every row has a known state, and a row that does not work says which error code or what is missing;
-  - every file that is named exists, every test named `file.rs::test` is in that file, every error code has its page.
+  - every row has a known state, and a row that does not work says which error code or what is missing.
 limits.md
   - every key of [limits] and [websocket] in config.default.toml is listed with its default;
   - every constant that is named `NAME` in a row that names a source file is in that file.
-
 architecture.md
-  - every file that is named exists.
-every page
+  - the picture of the dependencies is that of the manifests.
+README.md and every page in docs/
+  - every file that is named exists, also as `database/src/writer.rs` without `crates/`; every test named `file.rs::test` is in
+    that file; every error code has its page.
+every page, also below docs/
   - relative links lead to files and headings that exist.
 
 Prints what is wrong, one line each, and exits with 1; exits with 0 if all is well.
@@ -21,6 +22,11 @@ import re
 import sys
 from pathlib import Path
 
+if sys.version_info < (3, 11):
+    sys.exit("error: Python 3.11 or newer is needed, for tomllib")
+
+from checks import rust_packages
+
 ROOT = Path(__file__).resolve().parent.parent
 INTERFACE = ROOT / "docs" / "interface"
 COMPAT = ROOT / "docs" / "compat.md"
@@ -29,7 +35,10 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CONFIG = ROOT / "crates" / "server" / "src" / "config.default.toml"
 
 STATES = {"works", "partly", "not yet"}
-PATH = re.compile(r"`((?:crates|docs|fuzz|modules|scripts|sdk-ts|tests)/[\w./-]+?)(?:::(\w+))?`")
+PATH = re.compile(r"`((?:bench|crates|docs|fuzz|modules|scripts|sdk-ts|templates|tests)/[\w./-]+?)(?:::(\w+))?`")
+PATH_IN_CRATE = re.compile(r"`(([\w-]+)/(?:src|tests|benches|examples)/[\w./-]+?)`")
+# Directories that are named, and that only a run or a user makes.
+MADE = {"bench/runs", "spacetimedb/src/index.ts"}
 CODE = re.compile(r"\bLC\d{4}\b")
 CHAPTER = re.compile(r"^## Chapter (\d\d)\b")
 NUMBER = re.compile(r"^#+ (\d+(?:\.\d+)*[a-z]?)\.? ")
@@ -64,8 +73,13 @@ def cells(line):
 def check_references(document):
     """Files, tests and error codes that a document names."""
     for number, line in lines_of(document):
+        for path, directory in PATH_IN_CRATE.findall(line):
+            if path not in MADE and not (ROOT / directory).is_dir() and not (ROOT / "crates" / path).exists():
+                wrong(document, number, f"crates/{path} does not exist")
         for path, test in PATH.findall(line):
             file = ROOT / path
+            if path in MADE:
+                continue
             if not file.exists():
                 wrong(document, number, f"{path} does not exist")
             elif test and not re.search(rf"\bfn {test}\b", file.read_text(encoding="utf-8")):
@@ -145,6 +159,32 @@ def check_limits():
                     wrong(LIMITS, number, f"no constant {name} in the file that the row names")
 
 
+def check_picture():
+    """Compares the arrows of architecture.md with the manifests, where what follows from other arrows is left out."""
+    prefix, uses = "lightcone-", {}
+    for path in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        names = {d.package for d in rust_packages.read_manifest(path).dependencies if d.kind == "dependencies"}
+        uses[path.parent.name] = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
+
+    def reached(start):
+        return uses[start].union(*(reached(other) for other in uses[start]))
+
+    arrows = {
+        (crate, used)
+        for crate in uses
+        for used in uses[crate]
+        if not any(used in reached(other) for other in uses[crate] - {used})
+    }
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    drawn = set(re.findall(r"^ +([\w-]+) --> ([\w-]+)$", text, re.MULTILINE))
+    for crate, used in sorted(arrows ^ drawn):
+        verb = "misses" if (crate, used) in arrows else "has needlessly"
+        problems.append(f"docs/architecture.md: the picture {verb} {crate} --> {used}")
+    counts = f"{len(arrows)} arrows are left of {sum(map(len, uses.values()))}"
+    if counts not in text:
+        problems.append(f"docs/architecture.md: {counts}; the text beside the picture says otherwise")
+
+
 def anchors_of(path):
     """The anchors that headings get: lower case, without punctuation, spaces as hyphens; repeated ones are numbered."""
     anchors, in_code = set(), False
@@ -182,10 +222,10 @@ def check_links(document):
 
 def main():
     check_chapters(check_rows())
-    check_references(COMPAT)
-    check_references(LIMITS)
-    check_references(ARCHITECTURE)
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        check_references(document)
     check_limits()
+    check_picture()
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         check_links(document)
     for problem in problems:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole way once: build, start a server on a free port with fresh data, publish the transfer module, seed accounts,
+# The whole way in one run: build, start a server on a free port with fresh data, publish the transfer module, seed accounts,
 # run transfers, check that no money was lost, and print one table. Everything is stopped at the end, whatever happens.
 #
 # --module ts (TypeScript with this repository's SDK, the default), ts-npm (with the published npm package) or rust.
@@ -40,7 +40,7 @@ in_flight=${IN_FLIGHT:-40}
 need_build_tools
 need node nodejs
 need npm npm
-# Sets what cargo needs to build for WebAssembly; for the module only, not for the server.
+# Runs a command with what cargo needs to build for WebAssembly: the module needs it, the server must not have it.
 wasm() (
     # shellcheck source=scripts/wasm-toolchain.sh
     . "$root/scripts/wasm-toolchain.sh"
@@ -86,9 +86,9 @@ for _ in $(seq 300); do
 done
 [ -n "$address" ] || die "the server did not start within 30 seconds"
 url=http://$address
-# A configuration of its own: the demo must not touch anybody's login.
+# With a configuration of the demo's own, so that it touches nobody's login.
 spacetime() { "$bin/spacetime" --config-path "$work/cli.toml" "$@"; }
-# The note that a command is unstable and where the configuration is saved are of no interest here; errors are.
+# Shows what a command writes to stderr only if it fails.
 quietly() { "$@" 2>"$work/stderr" || { cat "$work/stderr" >&2; return 1; }; }
 quietly spacetime server ping "$url"
 

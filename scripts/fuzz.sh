@@ -36,8 +36,8 @@ if [ "${1:-}" = --reproduce ]; then
     set -- "$2"
 fi
 targets=${*:-$all}
-# The server's dependencies take minutes to build with instrumentation: too long for a run of seconds, in which the
-# crate's property tests, which call the same functions, do as well.
+# These need the server's dependencies, which take minutes to build with instrumentation. A run of seconds leaves them out: the
+# property tests in crates/server/src/fuzzing.rs call the same functions.
 server_targets="frames text control_record"
 if [ $# = 0 ] && [ "$seconds" -lt 30 ]; then
     targets=$(grep -vxE "${server_targets// /|}" <<<"$all")
@@ -102,7 +102,7 @@ run() {
     fi
 }
 
-# `jobs` targets at a time; waits for all of them, also if one fails.
+# Runs `jobs` targets at a time, and waits for all of them even if one fails.
 failed=0
 running=0
 for target in $targets; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the two programs in release, with the JavaScript engine at hand, and puts them into PREFIX/bin (~/.local/bin).
+# Builds the two programs in release, with V8 where its library can be had, and puts them into PREFIX/bin (~/.local/bin).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
@@ -13,7 +13,7 @@ cargo build --release --package lightcone-cli "${js_features[@]}"
 target=${PREFIX:-$HOME/.local}/bin
 mkdir -p "$target"
 for program in spacetime spacetimedb-standalone; do
-    # Beside the old one and over it in one step: a program that runs cannot be written to.
+    # The file of a running program cannot be written to, but a new one can take its name.
     cp "$CARGO_TARGET_DIR/release/$program" "$target/.$program.new"
     mv -f "$target/.$program.new" "$target/$program"
 done

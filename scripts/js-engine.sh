@@ -23,7 +23,7 @@ if [ -z "$js_engine" ]; then
     [ -z "${RUSTY_V8_ARCHIVE:-}" ] || js_engine=v8
 fi
 case $js_engine in
-# Both are built in then, and V8 runs modules.
+# With this feature both engines are built in, and V8 runs modules.
 v8) js_features=(--features lightcone-cli/v8) ;;
 quickjs) js_features=() ;;
 *) die "LIGHTCONE_JS_ENGINE is v8 or quickjs, not $js_engine" ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Bundles the JavaScript modules of the tests and benchmarks with the published npm package, into
-# ~/.cache/lightcone/js (or $LIGHTCONE_JS_DIR). What is there and newer than its sources stays.
+# Bundles the JavaScript modules of the tests and benchmarks, most with the published npm package and some with our SDK, into
+# ~/.cache/lightcone/js (or $LIGHTCONE_JS_DIR). A bundle that is newer than its source is not made again.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$root"
@@ -23,7 +23,7 @@ bundle() {
     shift 2
     [ "$target" -nt "$source" ] && [ "$target" -nt "$tools/package.json" ] && return 0
     say "bundling $name"
-    # Written aside, so that nobody reads half of it; tests may run this at the same time.
+    # Under another name first, so that nobody reads half of it: tests may run this script at the same time.
     NODE_PATH=$tools/node_modules "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser \
         --target=esnext --sourcemap=inline --external:'spacetime:sys*' --conditions=production,import \
         --define:process.env.NODE_ENV='"production"' --log-level=warning "$@" --outfile="$target.$$"

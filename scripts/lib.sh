@@ -9,7 +9,7 @@ export LIGHTCONE_MODULES_WASM_DIR=${LIGHTCONE_MODULES_WASM_DIR:-$cache/wasm}
 say() { printf '\n\033[1m== %s\033[0m\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-# need COMMAND PACKAGE: makes sure that a command is there; root on Debian gets its package.
+# need COMMAND PACKAGE: makes sure that a command is there; where that is allowed (root, Debian), installs its package.
 need() {
     command -v "$1" >/dev/null 2>&1 && return 0
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -25,7 +25,7 @@ need_build_tools() {
     command -v cargo >/dev/null 2>&1 || die "Rust is missing. https://rustup.rs tells how to install it."
 }
 
-# Installs what the lock file of the current directory names; anew only when it changed.
+# Installs what the lock file of the current directory names, unless that is what is installed.
 npm_install() {
     cmp -s package-lock.json node_modules/.installed-lock 2>/dev/null && return 0
     npm ci --no-audit --no-fund

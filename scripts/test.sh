@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test, from nothing: documents, format, lints, modules, fuzz targets, published clients, and the tests of the workspace.
+# Every test, from nothing: documents, dependencies, format, lints, modules, fuzz targets, published clients, and the tests of the workspace.
 #
 # What is quick comes first; what is built once is used by everything behind it. The tests of the workspace come last, so
 # that the last lines are those of their runner. Setting: FUZZ_SECONDS per fuzz target (5).
@@ -20,6 +20,12 @@ done
 
 say "documents"
 scripts/check-compat.py
+
+say "the checks themselves"
+python3 -m unittest discover --quiet --start-directory scripts/checks/tests --top-level-directory scripts
+
+say "dependencies"
+scripts/check-dependencies.py
 
 say "format"
 scripts/fmt.sh --check
@@ -52,6 +58,11 @@ for run in tests/*/run.sh; do
     say "$(dirname "$run")"
     "$run"
 done
+
+say "provenance, and the licences of what has been installed"
+# By now cargo and pnpm have brought everything that is compared and looked at.
+scripts/check-provenance.py
+scripts/check-dependencies.py --installed
 
 if [ "$js_engine" = v8 ]; then
     say "JavaScript modules on the other engine"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of V8's prebuilt library after it has proven to be the one that scripts/v8.sha256 names; downloads it first if
-# need be. The build of crate `v8` would take whatever it is sent.
+# Prints the path of V8's prebuilt library, which is downloaded if it is not there, after its checksum has proven to be that of
+# scripts/v8.sha256. Without this script the build of crate `v8` would download one and take whatever it is sent.
 #
 #   v8-library.sh [FILE]   checks FILE instead of downloading
 #   LIGHTCONE_V8_SHA256    the checksum of a library that is not listed (another target, or a build of one's own)
@@ -31,7 +31,7 @@ target=${XDG_CACHE_HOME:-$HOME/.cache}/lightcone/v8/v$version/$file
 if [ ! -f "$target" ]; then
     command -v curl >/dev/null 2>&1 || fail "\`curl\` is missing, so V8 cannot be downloaded."
     mkdir -p "$(dirname "$target")"
-    # Checked under another name: what bears the final one is good.
+    # Under another name until it is checked, so that a file with the final name is always good.
     partial=$(mktemp "$target.XXXXXX")
     trap 'rm -f "$partial"' EXIT
     address=${RUSTY_V8_MIRROR:-https://github.com/denoland/rusty_v8/releases/download}/v$version/$file

@@ -26,7 +26,7 @@ _wasm_toolchain() {
     if _debian_wasm_ready; then
         export CARGO=/usr/bin/cargo RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
         export CARGO_UNSTABLE_BUILD_STD=std,panic_abort CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld-22
-        # rustup's proxy sets these for its own toolchain; they would leak into Debian's.
+        # rustup's proxy sets this for its own toolchain; Debian's must not see it.
         unset RUSTUP_TOOLCHAIN
         return 0
     fi

@@ -7,7 +7,9 @@ use lightcone_schema::case::{to_pascal, to_snake};
 use lightcone_schema::{
     ColumnDef, ModuleDef, ModuleLevel, TableAccess, TableDef, ViewDef, Visibility,
 };
-use lightcone_types::{AlgebraicType, ProductType, ProductTypeElement, TypeRef, Typespace};
+use lightcone_types::{
+    AlgebraicType, ProductType, ProductTypeElement, SpecialProduct, TypeRef, Typespace,
+};
 
 use crate::error::{Error, Result};
 
@@ -366,12 +368,13 @@ impl Types {
                 }
             },
             AlgebraicType::Product(p) if p.is_empty() => Shape::Unit,
-            AlgebraicType::Product(p) if p.is_identity() => Shape::Identity,
-            AlgebraicType::Product(p) if p.is_connection_id() => Shape::ConnectionId,
-            AlgebraicType::Product(p) if p.is_timestamp() => Shape::Timestamp,
-            AlgebraicType::Product(p) if p.is_time_duration() => Shape::TimeDuration,
-            AlgebraicType::Product(p) if p.is_uuid() => Shape::Uuid,
-            AlgebraicType::Product(_) => return Err(unnamed()),
+            AlgebraicType::Product(p) => match p.special().ok_or_else(unnamed)? {
+                SpecialProduct::Identity => Shape::Identity,
+                SpecialProduct::ConnectionId => Shape::ConnectionId,
+                SpecialProduct::Timestamp => Shape::Timestamp,
+                SpecialProduct::TimeDuration => Shape::TimeDuration,
+                SpecialProduct::Uuid => Shape::Uuid,
+            },
             AlgebraicType::Sum(s) if s.variants.is_empty() => Shape::Never,
             AlgebraicType::Sum(s) if s.is_schedule_at() => Shape::ScheduleAt,
             AlgebraicType::Sum(s) => {

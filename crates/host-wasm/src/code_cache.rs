@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lightcone_host::HostError;
-use rand::TryRngCore;
+use rand::TryRng;
 use wasmtime::{Engine, Module};
 
 /// Where compiled code is kept between runs.
@@ -270,7 +270,7 @@ fn write_and_rename(path: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> 
 }
 
 fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
-    rand::rngs::OsRng
+    rand::rngs::SysRng
         .try_fill_bytes(bytes)
         .map_err(io::Error::other)
 }

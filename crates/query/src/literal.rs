@@ -1,6 +1,8 @@
 //! Literal texts as values of column types (08 §4.1).
 
-use lightcone_types::{AlgebraicType, ConnectionId, Identity, Timestamp, Uuid, I256, U256};
+use lightcone_types::{
+    AlgebraicType, ConnectionId, Identity, SpecialProduct, Timestamp, Uuid, I256, U256,
+};
 
 /// The BSATN of the value that `text` denotes as a `ty`; `None` if it denotes none.
 pub(crate) fn encode(text: &str, ty: &AlgebraicType) -> Option<Vec<u8>> {
@@ -23,15 +25,23 @@ pub(crate) fn encode(text: &str, ty: &AlgebraicType) -> Option<Vec<u8>> {
         T::F64 => float(text)?.to_le_bytes().to_vec(),
         T::String => with_length(text.as_bytes())?,
         _ if ty.is_bytes() => with_length(&hex_bytes(text)?)?,
-        _ if ty.is_identity() => Identity::parse_text(text).ok()?.to_le_bytes().to_vec(),
-        _ if ty.is_connection_id() => ConnectionId::parse_text(text).ok()?.to_le_bytes().to_vec(),
-        _ if ty.is_uuid() => Uuid::parse_text(text).ok()?.0.to_le_bytes().to_vec(),
-        _ if ty.is_timestamp() => Timestamp::parse_rfc3339(text)
-            .ok()?
-            .0
-            .to_le_bytes()
-            .to_vec(),
-        _ => return None,
+        _ => special_literal(ty.special_product()?, text)?,
+    })
+}
+
+fn special_literal(special: SpecialProduct, text: &str) -> Option<Vec<u8>> {
+    Some(match special {
+        SpecialProduct::Identity => Identity::parse_text(text).ok()?.to_le_bytes().to_vec(),
+        SpecialProduct::ConnectionId => {
+            let id = ConnectionId::parse_text(text).ok()?;
+            id.to_le_bytes().to_vec()
+        }
+        SpecialProduct::Uuid => Uuid::parse_text(text).ok()?.0.to_le_bytes().to_vec(),
+        SpecialProduct::Timestamp => {
+            let time = Timestamp::parse_rfc3339(text).ok()?;
+            time.0.to_le_bytes().to_vec()
+        }
+        SpecialProduct::TimeDuration => return None,
     })
 }
 

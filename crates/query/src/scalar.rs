@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use lightcone_types::{AlgebraicType, I256, U256};
+use lightcone_types::{AlgebraicType, SpecialProduct, I256, U256};
 
 /// How the BSATN of a comparable type is read for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,12 @@ impl Scalar {
             T::F64 => Scalar::F64,
             T::String => Scalar::Bytes,
             _ if ty.is_bytes() => Scalar::Bytes,
-            _ if ty.is_identity() => Scalar::U256,
-            _ if ty.is_connection_id() || ty.is_uuid() => Scalar::U128,
-            _ if ty.is_timestamp() => Scalar::I64,
-            _ => return None,
+            _ => match ty.special_product()? {
+                SpecialProduct::Identity => Scalar::U256,
+                SpecialProduct::ConnectionId | SpecialProduct::Uuid => Scalar::U128,
+                SpecialProduct::Timestamp => Scalar::I64,
+                SpecialProduct::TimeDuration => return None,
+            },
         })
     }
 

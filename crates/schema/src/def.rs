@@ -127,10 +127,10 @@ pub struct UniqueConstraintDef {
 pub struct SequenceDef {
     pub name: String,
     pub column: ColId,
-    pub start: Option<i128>,
+    pub increment: i128,
     pub min_value: Option<i128>,
     pub max_value: Option<i128>,
-    pub increment: i128,
+    pub start: Option<i128>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

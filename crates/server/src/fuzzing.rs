@@ -47,5 +47,10 @@ mod tests {
         fn texts(text in ".{0,80}") {
             super::fuzz_text(&text);
         }
+
+        #[test]
+        fn control_records(data in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+            super::fuzz_control_record(&data);
+        }
     }
 }

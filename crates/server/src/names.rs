@@ -12,14 +12,14 @@ pub struct DatabaseName(String);
 /// Why a text is no database name. The texts are those of 06 §4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("database names cannot be identities")]
-    Identity,
     #[error("database names cannot be empty")]
     Empty,
-    #[error("invalid hyphen in database name")]
-    Hyphen,
     #[error("invalid characters in database name")]
     Characters,
+    #[error("invalid hyphen in database name")]
+    Hyphen,
+    #[error("database names cannot be identities")]
+    Identity,
 }
 
 impl DatabaseName {

@@ -37,9 +37,7 @@ pub use hash::{view_args_hash, Hash};
 pub use hex::{encode as hex_encode, HexError};
 pub use identity::Identity;
 pub use ids::{ArgId, ColId, ConstraintId, IndexId, ScheduleId, SequenceId, TableId, ViewId};
-pub use special::{
-    CONNECTION_ID_FIELD, IDENTITY_FIELD, TIMESTAMP_FIELD, TIME_DURATION_FIELD, UUID_FIELD,
-};
+pub use special::SpecialProduct;
 pub use time::{TimeDuration, Timestamp};
 pub use time_text::TimestampError;
 pub use typespace::{TypeError, Typespace};

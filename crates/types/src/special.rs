@@ -4,54 +4,63 @@
 
 use crate::{AlgebraicType, ProductType, SumType};
 
-/// Name of the only element of an `Identity` product.
-pub const IDENTITY_FIELD: &str = "__identity__";
-/// Name of the only element of a `ConnectionId` product.
-pub const CONNECTION_ID_FIELD: &str = "__connection_id__";
-/// Name of the only element of a `Timestamp` product.
-pub const TIMESTAMP_FIELD: &str = "__timestamp_micros_since_unix_epoch__";
-/// Name of the only element of a `TimeDuration` product.
-pub const TIME_DURATION_FIELD: &str = "__time_duration_micros__";
-/// Name of the only element of a `Uuid` product.
-pub const UUID_FIELD: &str = "__uuid__";
+/// A product that means more than its element: it has exactly one, of this type and with a name that says what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecialProduct {
+    Identity,
+    ConnectionId,
+    Timestamp,
+    TimeDuration,
+    Uuid,
+}
+
+impl SpecialProduct {
+    /// The name of the element.
+    pub fn field(self) -> &'static str {
+        match self {
+            SpecialProduct::Identity => "__identity__",
+            SpecialProduct::ConnectionId => "__connection_id__",
+            SpecialProduct::Timestamp => "__timestamp_micros_since_unix_epoch__",
+            SpecialProduct::TimeDuration => "__time_duration_micros__",
+            SpecialProduct::Uuid => "__uuid__",
+        }
+    }
+
+    /// The type of the element.
+    fn content(self) -> AlgebraicType {
+        match self {
+            SpecialProduct::Identity => AlgebraicType::U256,
+            SpecialProduct::ConnectionId | SpecialProduct::Uuid => AlgebraicType::U128,
+            SpecialProduct::Timestamp | SpecialProduct::TimeDuration => AlgebraicType::I64,
+        }
+    }
+
+    fn with_field(name: &str) -> Option<SpecialProduct> {
+        const ALL: [SpecialProduct; 5] = [
+            SpecialProduct::Identity,
+            SpecialProduct::ConnectionId,
+            SpecialProduct::Timestamp,
+            SpecialProduct::TimeDuration,
+            SpecialProduct::Uuid,
+        ];
+        ALL.into_iter().find(|special| special.field() == name)
+    }
+}
+
+impl From<SpecialProduct> for AlgebraicType {
+    fn from(special: SpecialProduct) -> AlgebraicType {
+        AlgebraicType::product([(special.field(), special.content())])
+    }
+}
 
 impl ProductType {
-    fn is_newtype(&self, name: &str, inner: &AlgebraicType) -> bool {
-        matches!(&self.elements[..], [e] if e.name() == Some(name) && e.algebraic_type == *inner)
-    }
-
-    /// True for one of the five special products.
-    pub fn is_special(&self) -> bool {
-        self.is_identity()
-            || self.is_connection_id()
-            || self.is_timestamp()
-            || self.is_time_duration()
-            || self.is_uuid()
-    }
-
-    /// True for the special type `Identity`.
-    pub fn is_identity(&self) -> bool {
-        self.is_newtype(IDENTITY_FIELD, &AlgebraicType::U256)
-    }
-
-    /// True for the special type `ConnectionId`.
-    pub fn is_connection_id(&self) -> bool {
-        self.is_newtype(CONNECTION_ID_FIELD, &AlgebraicType::U128)
-    }
-
-    /// True for the special type `Timestamp`.
-    pub fn is_timestamp(&self) -> bool {
-        self.is_newtype(TIMESTAMP_FIELD, &AlgebraicType::I64)
-    }
-
-    /// True for the special type `TimeDuration`.
-    pub fn is_time_duration(&self) -> bool {
-        self.is_newtype(TIME_DURATION_FIELD, &AlgebraicType::I64)
-    }
-
-    /// True for the special type `Uuid`.
-    pub fn is_uuid(&self) -> bool {
-        self.is_newtype(UUID_FIELD, &AlgebraicType::U128)
+    /// Which special product this is, if it is one.
+    pub fn special(&self) -> Option<SpecialProduct> {
+        let [element] = &self.elements[..] else {
+            return None;
+        };
+        let special = SpecialProduct::with_field(element.name()?)?;
+        (element.algebraic_type == special.content()).then_some(special)
     }
 }
 
@@ -90,7 +99,10 @@ impl SumType {
     /// True for the special type `ScheduleAt`.
     pub fn is_schedule_at(&self) -> bool {
         self.as_pair("Interval", "Time")
-            .is_some_and(|(interval, time)| interval.is_time_duration() && time.is_timestamp())
+            .is_some_and(|(interval, time)| {
+                interval.special_product() == Some(SpecialProduct::TimeDuration)
+                    && time.special_product() == Some(SpecialProduct::Timestamp)
+            })
     }
 
     /// True for option, result and `ScheduleAt`.
@@ -102,27 +114,27 @@ impl SumType {
 impl AlgebraicType {
     /// `Identity` as a type.
     pub fn identity() -> Self {
-        Self::product([(IDENTITY_FIELD, Self::U256)])
+        SpecialProduct::Identity.into()
     }
 
     /// `ConnectionId` as a type.
     pub fn connection_id() -> Self {
-        Self::product([(CONNECTION_ID_FIELD, Self::U128)])
+        SpecialProduct::ConnectionId.into()
     }
 
     /// `Timestamp` as a type.
     pub fn timestamp() -> Self {
-        Self::product([(TIMESTAMP_FIELD, Self::I64)])
+        SpecialProduct::Timestamp.into()
     }
 
     /// `TimeDuration` as a type.
     pub fn time_duration() -> Self {
-        Self::product([(TIME_DURATION_FIELD, Self::I64)])
+        SpecialProduct::TimeDuration.into()
     }
 
     /// `Uuid` as a type.
     pub fn uuid() -> Self {
-        Self::product([(UUID_FIELD, Self::U128)])
+        SpecialProduct::Uuid.into()
     }
 
     /// `ScheduleAt` as a type.
@@ -143,58 +155,28 @@ impl AlgebraicType {
         Self::sum([("ok", ok), ("err", err)])
     }
 
-    /// True for the five special products, option, result and `ScheduleAt`.
+    /// Which special product this is, if it is one.
+    pub fn special_product(&self) -> Option<SpecialProduct> {
+        self.as_product().and_then(ProductType::special)
+    }
+
+    /// True for the special products, option, result and `ScheduleAt`.
     pub fn is_special(&self) -> bool {
         match self {
-            Self::Product(p) => p.is_special(),
-            Self::Sum(s) => s.is_special(),
+            Self::Product(product) => product.special().is_some(),
+            Self::Sum(sum) => sum.is_special(),
             _ => false,
         }
     }
 
-    /// True for the special type `Identity`.
-    pub fn is_identity(&self) -> bool {
-        matches!(self, Self::Product(p) if p.is_identity())
-    }
-
-    /// True for the special type `ConnectionId`.
-    pub fn is_connection_id(&self) -> bool {
-        matches!(self, Self::Product(p) if p.is_connection_id())
-    }
-
-    /// True for the special type `Timestamp`.
-    pub fn is_timestamp(&self) -> bool {
-        matches!(self, Self::Product(p) if p.is_timestamp())
-    }
-
-    /// True for the special type `TimeDuration`.
-    pub fn is_time_duration(&self) -> bool {
-        matches!(self, Self::Product(p) if p.is_time_duration())
-    }
-
-    /// True for the special type `Uuid`.
-    pub fn is_uuid(&self) -> bool {
-        matches!(self, Self::Product(p) if p.is_uuid())
-    }
-
     /// True for the special type `ScheduleAt`.
     pub fn is_schedule_at(&self) -> bool {
-        matches!(self, Self::Sum(s) if s.is_schedule_at())
-    }
-
-    /// True for `Option<T>`.
-    pub fn is_option(&self) -> bool {
-        self.as_option().is_some()
+        self.as_sum().is_some_and(SumType::is_schedule_at)
     }
 
     /// The `T` of `Option<T>`.
     pub fn as_option(&self) -> Option<&AlgebraicType> {
         self.as_sum().and_then(SumType::as_option)
-    }
-
-    /// True for `Result<T, E>`.
-    pub fn is_result(&self) -> bool {
-        self.as_result().is_some()
     }
 
     /// The `T` and `E` of `Result<T, E>`.

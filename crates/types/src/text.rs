@@ -1,8 +1,8 @@
 //! Values as people read them in table cells (spec 8 §18).
 
 use crate::{
-    hex, AlgebraicType, AlgebraicValue, ConnectionId, Identity, ProductType, TimeDuration,
-    Timestamp, Typespace, Uuid,
+    hex, AlgebraicType, AlgebraicValue, ConnectionId, Identity, ProductType, SpecialProduct,
+    TimeDuration, Timestamp, Typespace, Uuid,
 };
 use std::fmt::Write;
 
@@ -72,11 +72,11 @@ fn write_payload(
         .follow(ty)
         .ok()
         .and_then(|t| t.as_product())
-        .filter(|p| p.is_special());
-    match special.and_then(|p| p.elements[0].name()) {
-        Some(name) => {
+        .and_then(|p| p.special());
+    match special {
+        Some(special) => {
             out.push('(');
-            out.push_str(name);
+            out.push_str(special.field());
             out.push_str(" = ");
             write_value(typespace, ty, value, out);
             out.push(')');
@@ -113,16 +113,13 @@ fn write_product(
 }
 
 fn special_text(product: &ProductType, elements: &[AlgebraicValue]) -> Option<String> {
-    Some(match elements {
-        [AlgebraicValue::U256(n)] if product.is_identity() => {
-            format!("0x{}", Identity::from_u256(*n))
-        }
-        [AlgebraicValue::U128(n)] if product.is_connection_id() => {
-            format!("0x{}", ConnectionId(*n))
-        }
-        [AlgebraicValue::U128(n)] if product.is_uuid() => format!("\"{}\"", Uuid(*n)),
-        [AlgebraicValue::I64(n)] if product.is_timestamp() => Timestamp(*n).to_string(),
-        [AlgebraicValue::I64(n)] if product.is_time_duration() => TimeDuration(*n).to_string(),
+    use AlgebraicValue::{I64, U128, U256};
+    Some(match (product.special()?, elements) {
+        (SpecialProduct::Identity, [U256(n)]) => format!("0x{}", Identity::from_u256(*n)),
+        (SpecialProduct::ConnectionId, [U128(n)]) => format!("0x{}", ConnectionId(*n)),
+        (SpecialProduct::Uuid, [U128(n)]) => format!("\"{}\"", Uuid(*n)),
+        (SpecialProduct::Timestamp, [I64(n)]) => Timestamp(*n).to_string(),
+        (SpecialProduct::TimeDuration, [I64(n)]) => TimeDuration(*n).to_string(),
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{any_type, any_typed_value, any_value, decode, sats_type, sats_value};
 use lightcone_types::bsatn::{fixed_size, min_size, Encode};
-use lightcone_types::{json, AlgebraicType, Hash, Identity, Typespace};
+use lightcone_types::{json, AlgebraicType, Hash, Identity, SpecialProduct, Typespace};
 use proptest::prelude::*;
 use spacetimedb_sats as sats;
 use std::cmp::Ordering;
@@ -36,15 +36,16 @@ proptest! {
     fn recognition_alike(ty in any_type()) {
         let theirs = sats_type(&ty);
         prop_assert_eq!(ty.is_special(), theirs.is_special());
-        prop_assert_eq!(ty.is_option(), theirs.is_option());
-        prop_assert_eq!(ty.is_result(), theirs.is_result());
+        prop_assert_eq!(ty.as_option().is_some(), theirs.is_option());
+        prop_assert_eq!(ty.as_result().is_some(), theirs.is_result());
         prop_assert_eq!(ty.is_bytes(), theirs.is_bytes());
         prop_assert_eq!(ty.is_unit(), theirs.is_unit());
-        prop_assert_eq!(ty.is_identity(), theirs.is_identity());
-        prop_assert_eq!(ty.is_connection_id(), theirs.is_connection_id());
-        prop_assert_eq!(ty.is_timestamp(), theirs.is_timestamp());
-        prop_assert_eq!(ty.is_time_duration(), theirs.is_time_duration());
-        prop_assert_eq!(ty.is_uuid(), theirs.is_uuid());
+        let special = ty.special_product();
+        prop_assert_eq!(special == Some(SpecialProduct::Identity), theirs.is_identity());
+        prop_assert_eq!(special == Some(SpecialProduct::ConnectionId), theirs.is_connection_id());
+        prop_assert_eq!(special == Some(SpecialProduct::Timestamp), theirs.is_timestamp());
+        prop_assert_eq!(special == Some(SpecialProduct::TimeDuration), theirs.is_time_duration());
+        prop_assert_eq!(special == Some(SpecialProduct::Uuid), theirs.is_uuid());
         prop_assert_eq!(ty.is_schedule_at(), theirs.is_schedule_at());
     }
 

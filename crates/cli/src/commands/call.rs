@@ -1,7 +1,7 @@
 //! `spacetime call` (07 §5.4).
 
 use lightcone_types::json::write_string;
-use lightcone_types::AlgebraicType;
+use lightcone_types::{AlgebraicType, SpecialProduct};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::StatusCode;
 
@@ -111,10 +111,14 @@ fn argument_json(ty: &Option<AlgebraicType>, value: &str) -> String {
             write_string(value, &mut escaped);
             escaped
         }
-        Some(ty) if ty.is_identity() && value.starts_with("0x") => format!("[\"{value}\"]"),
-        Some(ty) if ty.is_identity() && value.starts_with("c200") => format!("[\"0x{value}\"]"),
+        Some(ty) if is_identity(ty) && value.starts_with("0x") => format!("[\"{value}\"]"),
+        Some(ty) if is_identity(ty) && value.starts_with("c200") => format!("[\"0x{value}\"]"),
         _ => value.to_owned(),
     }
+}
+
+fn is_identity(ty: &AlgebraicType) -> bool {
+    ty.special_product() == Some(SpecialProduct::Identity)
 }
 
 fn unknown_function(name: &str, database: &str, identity: &str, schema: &Schema) -> Error {

@@ -333,7 +333,7 @@ fn kebab(name: &str) -> String {
 
 /// A name that nobody else has taken.
 pub fn database_name(project: &str) -> String {
-    use rand::Rng;
+    use rand::RngExt;
     const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();
     let suffix: String = (0..5)

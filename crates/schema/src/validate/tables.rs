@@ -437,10 +437,10 @@ impl TableValidator<'_, '_> {
             let def = SequenceDef {
                 name,
                 column: raw.column,
-                start: raw.start,
+                increment: raw.increment,
                 min_value: raw.min_value,
                 max_value: raw.max_value,
-                increment: raw.increment,
+                start: raw.start,
             };
             self.cx.check(check_usable(&def));
             sequences.push(def);

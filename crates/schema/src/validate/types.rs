@@ -94,7 +94,11 @@ impl<'a> TypeUses<'a> {
         match ty {
             AlgebraicType::Ref(target) => self.check_ref(*target, depth),
             AlgebraicType::Array(element) => self.check_at(element, depth + 1),
-            AlgebraicType::Product(product) if product.is_special() || product.is_empty() => Ok(()),
+            AlgebraicType::Product(product)
+                if product.special().is_some() || product.is_empty() =>
+            {
+                Ok(())
+            }
             AlgebraicType::Sum(sum) if sum.is_schedule_at() || sum.variants.is_empty() => Ok(()),
             AlgebraicType::Sum(sum) => {
                 if let Some(some) = sum.as_option() {

@@ -1,0 +1,1 @@
+"""What the check scripts share: reading sources, manifests and lock files. Nothing in here needs a package that Python lacks."""
