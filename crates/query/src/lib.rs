@@ -7,6 +7,8 @@
 //! Queries on one table are complete. Joins, DML, system variables, views and row-level security are understood as far
 //! as the specification's own refusals go, then answered with a code.
 
+#![forbid(unsafe_code)]
+
 mod ast;
 mod check;
 mod condition;
