@@ -194,7 +194,7 @@ impl Fanout {
             match message {
                 Message::Batch(batch) => self.batch(batch),
                 Message::Log(CommitEvent::Durable { next_offset }) => {
-                    self.durable_offset = next_offset;
+                    self.durable_offset = next_offset.get();
                     self.release();
                     self.settle();
                 }

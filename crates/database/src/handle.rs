@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use lightcone_host::{ConsoleLevel, HostConfig, NullConsole};
-use lightcone_log::{Committer, LogError};
+use lightcone_log::{Committer, LogError, LogOffset};
 use lightcone_schema::{diff, ModuleDef, RawVersion};
 use lightcone_types::{ConnectionId, Hash, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
@@ -76,11 +76,11 @@ pub(crate) struct CommitterView {
 impl CommitterView {
     pub fn wait_durable(&self, offset: u64) -> Result<(), String> {
         self.committer
-            .wait_durable(offset)
+            .wait_durable(LogOffset::new(offset))
             .map_err(|error| error.to_string())
     }
 
-    pub fn trim(&self, before_offset: u64) {
+    pub fn trim(&self, before_offset: LogOffset) {
         self.committer.trim(before_offset);
     }
 }
@@ -592,7 +592,7 @@ impl DatabaseHandle {
         let fanout = &self.shared.fanout_stats;
         DatabaseStats {
             transactions: self.shared.transactions.load(Ordering::Relaxed),
-            durable_offset: log.durable_offset,
+            durable_offset: log.durable_offset.get(),
             log_bytes: log.log_bytes,
             log_syncs: log.syncs,
             live_queries: fanout.live_queries.load(Ordering::Relaxed),

@@ -14,8 +14,8 @@ use lightcone_host::{
     FATAL_ERROR_TEXT,
 };
 use lightcone_log::{
-    CommitEvent, Committer, CommitterOptions, Frame, LocalLog, Log, LogError, LogOptions,
-    MemoryLog, Recovery,
+    CommitEvent, Committer, CommitterOptions, Epoch, Frame, LocalLog, Log, LogError, LogOffset,
+    LogOptions, MemoryLog, Recovery,
 };
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
@@ -34,7 +34,7 @@ use crate::rules;
 use crate::writer::{Writer, WriterState, FAILED_TEXT};
 
 /// The writer's and the log's epoch on a single machine.
-const EPOCH: u64 = 1;
+const EPOCH: Epoch = Epoch::new(1);
 /// Batches kept for reuse between the writer and fan-out.
 const SPARE_BATCHES: usize = 8;
 
@@ -65,7 +65,7 @@ impl DatabaseHandle {
         durable.append(
             EPOCH,
             Frame {
-                first_offset: 0,
+                first_offset: LogOffset::FIRST,
                 count: 1,
                 payload: &[&records],
             },
@@ -310,7 +310,7 @@ fn start(
     replayed_bytes: u64,
 ) -> DatabaseHandle {
     let stack_bytes = options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
-    let next_offset = durable.tail().next_offset;
+    let next_offset = durable.tail().next_offset.get();
     let catalog = CatalogView::new(&datastore, &program.def);
     let module = Arc::new(Module::new(0, program, catalog));
     let (inbox_sender, inbox) = mpsc::unbounded_channel();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lightcone_engine::{Datastore, DatastoreSnapshot};
 use lightcone_host::HostEnv;
-use lightcone_log::Committer;
+use lightcone_log::{Committer, LogOffset};
 use tokio::sync::oneshot;
 
 use super::{Item, Writer};
@@ -202,7 +202,7 @@ fn write_snapshot(
         .map_err(|error| error.to_string())?
         .keeping(shared.options.limits.snapshots_kept);
         let written = snapshot
-            .write_while(&store, next_offset, || {
+            .write_while(&store, LogOffset::new(next_offset), || {
                 found_room = shared.options.disk.has_room_for(0);
                 found_room && !is_cancelled()
             })

@@ -23,7 +23,7 @@ impl Writer {
 
     fn revert(&mut self) -> Result<(), String> {
         let durable_offset = self.committer.durable_offset();
-        if self.next_offset == durable_offset {
+        if self.next_offset == durable_offset.get() {
             return Ok(());
         }
         let shared = self.shared.clone();
@@ -51,8 +51,8 @@ impl Writer {
             datastore.set_watched(*table, *count > 0);
         }
         self.datastore = Some(Box::new(datastore));
-        let taken_back = self.next_offset - durable_offset;
-        self.next_offset = durable_offset;
+        let taken_back = self.next_offset - durable_offset.get();
+        self.next_offset = durable_offset.get();
         self.state.output = CommitOutput::default();
         tracing::warn!(database = %options.identity, taken_back, "transactions that were not durable when the log failed are taken back");
         Ok(())

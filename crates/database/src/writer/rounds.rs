@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use lightcone_log::{SubmitError, PAYLOAD_BYTES_MAX};
+use lightcone_log::{LogOffset, SubmitError, PAYLOAD_BYTES_MAX};
 use lightcone_types::Timestamp;
 
 use super::{Writer, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
@@ -73,6 +73,7 @@ impl Writer {
     }
 
     fn submit(&mut self, first_offset: u64, count: u32, payload: Vec<u8>) {
+        let first_offset = LogOffset::new(first_offset);
         match self.committer.submit(first_offset, count, payload) {
             Ok(()) => {}
             // Fan-out hears of it from the log itself and never releases these results.
