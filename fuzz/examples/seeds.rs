@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_log::{Frame, LocalLog, Log, LogOptions};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::sim::SimStorage;
@@ -72,16 +72,17 @@ fn main() {
         preallocate: false,
         ..LogOptions::default()
     };
+    let epoch = Epoch::new(1);
     let (mut log, _) =
-        LocalLog::open_on(storage.clone(), directory, options, 1).expect("an empty directory");
+        LocalLog::open_on(storage.clone(), directory, options, epoch).expect("an empty directory");
     // The catalog's own rows are long and of no interest here.
     for (offset, record) in records[1..].iter().enumerate() {
         let frame = Frame {
-            first_offset: offset as u64,
+            first_offset: LogOffset::new(offset as u64),
             count: 1,
             payload: &[record],
         };
-        log.append(1, frame).expect("nothing fails here");
+        log.append(epoch, frame).expect("nothing fails here");
     }
     log.sync().expect("nothing fails here");
     for path in storage.files() {
@@ -101,7 +102,7 @@ fn main() {
         .expect("an empty directory");
     datastore
         .snapshot()
-        .write_to(&store, 4)
+        .write_to(&store, LogOffset::new(4))
         .expect("nothing fails here");
     for path in storage.files() {
         if path.extension().is_some_and(|e| e == "manifest") {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lightcone_engine::DeltaBatch;
 use lightcone_host::FATAL_ERROR_TEXT;
-use lightcone_log::CommitEvent;
+use lightcone_log::{CommitEvent, LogOffset};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
@@ -126,7 +126,7 @@ pub(crate) struct Batch {
     pub events: Vec<Event>,
     pub deltas: DeltaBatch,
     /// Everything before this transaction must be durable before the batch's messages go to confirmed connections.
-    pub required_offset: u64,
+    pub required_offset: LogOffset,
 }
 
 /// What comes to fan-out.

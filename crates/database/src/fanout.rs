@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::DeltaBatch;
-use lightcone_log::{CommitEvent, LogError};
+use lightcone_log::{CommitEvent, LogError, LogOffset};
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
 use rustc_hash::FxHashMap;
@@ -49,10 +49,10 @@ pub(crate) struct Fanout {
     connections: FxHashMap<ConnectionNumber, Connection>,
     subscriptions: Subscriptions,
     /// In order of offsets.
-    waiting: VecDeque<(u64, Waiting)>,
-    durable_offset: u64,
+    waiting: VecDeque<(LogOffset, Waiting)>,
+    durable_offset: LogOffset,
     /// What the last batch required.
-    required_offset: u64,
+    required_offset: LogOffset,
     /// Batches so far.
     batches: u64,
     poison: Option<Arc<LogError>>,
@@ -64,7 +64,7 @@ impl Fanout {
     pub fn new(
         inbox: Receiver<FanoutItem>,
         used_batches: SyncSender<Box<Batch>>,
-        durable_offset: u64,
+        durable_offset: LogOffset,
         stats: Arc<FanoutStats>,
     ) -> Fanout {
         Fanout {
@@ -88,7 +88,7 @@ impl Fanout {
             match message {
                 FanoutItem::Batch(batch) => self.batch(batch),
                 FanoutItem::Log(CommitEvent::Durable { next_offset }) => {
-                    self.durable_offset = next_offset;
+                    self.durable_offset.advance_to(next_offset);
                     self.release();
                     self.settle();
                 }
@@ -144,7 +144,7 @@ impl Fanout {
         }
     }
 
-    fn event(&mut self, event: Event, deltas: &DeltaBatch, required_offset: u64) {
+    fn event(&mut self, event: Event, deltas: &DeltaBatch, required_offset: LogOffset) {
         match event {
             Event::Called {
                 connection,
@@ -294,7 +294,7 @@ impl Fanout {
     }
 
     /// Hands the batch's messages to the connections, or keeps them until the batch is durable.
-    fn finish_batch(&mut self, required_offset: u64) {
+    fn finish_batch(&mut self, required_offset: LogOffset) {
         let durable = self.durable_offset >= required_offset;
         let mut sent = 0;
         for connection in std::mem::take(&mut self.touched) {

@@ -13,6 +13,8 @@
 //! Every arrow carries batches. The writer and fan-out are one OS thread each; connection tasks of the server call
 //! [`RequestSender::submit`] and [`OutgoingReceiver::recv`].
 
+#![forbid(unsafe_code)]
+
 mod answer;
 mod budget;
 mod calls;

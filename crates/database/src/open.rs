@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_host::NullConsole;
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions, MemoryLog, Recovery};
+use lightcone_log::{
+    Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery,
+};
 use lightcone_snapshot::SnapshotStore;
 
 use self::initialize::{initialize, Initialized};
@@ -20,7 +22,7 @@ use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
 
 /// The writer's and the log's epoch on a single machine.
-const EPOCH: u64 = 1;
+const EPOCH: Epoch = Epoch::new(1);
 
 impl DatabaseHandle {
     /// Creates a database from a program: a dry run in memory, then the real thing, durable on return (02 §13).
@@ -53,7 +55,7 @@ impl DatabaseHandle {
         durable.append(
             EPOCH,
             Frame {
-                first_offset: 0,
+                first_offset: LogOffset::FIRST,
                 count: 1,
                 payload: &[&records],
             },

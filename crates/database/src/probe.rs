@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use lightcone_storage::{write_zeros, OpenMode, Storage};
+use lightcone_storage::{write_zeros, FilePosition, OpenMode, Storage};
 
 /// Files that are held open at once: more than opening a database, going on with its log and a snapshot need.
 const FILES: usize = 8;
@@ -21,7 +21,7 @@ pub(crate) fn try_disk(storage: &dyn Storage, directory: &Path) -> io::Result<()
             let _ = storage.remove(path);
             files.push(storage.open(path, OpenMode::CreateNew)?);
         }
-        write_zeros(&*files[0], 0, BYTES)?;
+        write_zeros(&*files[0], FilePosition::START, FilePosition::new(BYTES))?;
         files[0].sync_data()
     })();
     for path in &paths {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_engine::DatastoreSnapshot;
-use lightcone_log::{Committer, SubmitError};
+use lightcone_log::{Committer, LogOffset, SubmitError};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};
 
 use crate::inbox::Notice;
@@ -18,7 +18,7 @@ pub(crate) struct SnapshotJob {
     shared: Arc<Shared>,
     committer: Arc<Committer>,
     snapshot: DatastoreSnapshot,
-    next_offset: u64,
+    next_offset: LogOffset,
     /// Bytes of the log from which those are counted that make the next one due.
     log_bytes: u64,
 }
@@ -38,7 +38,7 @@ impl SnapshotJob {
         shared: &Arc<Shared>,
         committer: &Arc<Committer>,
         snapshot: DatastoreSnapshot,
-        next_offset: u64,
+        next_offset: LogOffset,
         log_bytes: u64,
     ) -> SnapshotJob {
         SnapshotJob {

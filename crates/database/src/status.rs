@@ -153,7 +153,7 @@ impl Status {
         let fanout = &self.fanout;
         DatabaseStats {
             transactions: self.transactions.load(Ordering::Relaxed),
-            durable_offset: log.durable_offset,
+            durable_offset: log.durable_offset.get(),
             log_bytes: log.log_bytes,
             log_syncs: log.syncs,
             live_queries: fanout.live_queries.load(Ordering::Relaxed),

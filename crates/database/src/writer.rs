@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::ModuleInstance;
-use lightcone_log::Committer;
+use lightcone_log::{Committer, LogOffset};
 use lightcone_types::{ConnectionId, Identity, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
@@ -73,7 +73,9 @@ pub(crate) struct Writer {
     pub fanout: SyncSender<FanoutItem>,
     pub used_batches: Receiver<Box<Batch>>,
     /// Offset of the next transaction.
-    pub next_offset: u64,
+    pub next_offset: LogOffset,
+    /// Offset of the first transaction that the log does not have yet.
+    pub submitted_offset: LogOffset,
     /// Log bytes since the newest snapshot when the database was opened.
     pub replayed_bytes: u64,
     pub state: WriterState,
@@ -83,9 +85,7 @@ pub(crate) struct Writer {
 pub(crate) struct WriterState {
     output: CommitOutput,
     batch: Box<Batch>,
-    /// Transactions in `output.records`.
-    records: u32,
-    /// Where each of them ends there.
+    /// Where the record of each transaction of the round ends in `output.records`.
     record_ends: Vec<usize>,
     clients: FxHashMap<ConnectionNumber, Client>,
     /// Live queries per table.

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use lightcone_engine::{CommitOutput, Datastore, RangeBounds, RowBuffer};
-use lightcone_log::{Frame, Log, MemoryLog};
+use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{
     ColumnDef, IndexAlgorithm, IndexDef, ModuleDef, TableAccess, TableDef, UniqueConstraintDef,
@@ -346,7 +346,7 @@ fn recovery() {
     bench
         .datastore
         .snapshot()
-        .write_to(&store, 0)
+        .write_to(&store, LogOffset::FIRST)
         .expect("a snapshot");
     line("snapshot of 1,000,000 rows", start.ms(), "ms");
     let mut log = MemoryLog::retaining();
@@ -367,9 +367,9 @@ fn recovery() {
             assert!(bench.datastore.commit(&mut bench.output));
         }
         log.append(
-            0,
+            Epoch::new(0),
             Frame {
-                first_offset,
+                first_offset: LogOffset::new(first_offset),
                 count: 100,
                 payload: &[&bench.output.records],
             },

@@ -2,9 +2,10 @@
 
 use lightcone_table::{RowId, Table};
 use lightcone_types::bsatn::Encode;
+use lightcone_types::TableId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::datastore::{Datastore, Slot};
+use crate::datastore::{Datastore, TableSlot};
 use crate::delta::{DeltaBatch, DeltaKind};
 use crate::record::{put_varint, GroupKind, TRANSACTION};
 use crate::schedule::ScheduleChange;
@@ -20,7 +21,7 @@ pub struct CommitOutput {
     pub deltas: DeltaBatch,
     /// What changed in schedule tables, in order.
     pub schedules: Vec<ScheduleChange>,
-    net: Vec<Net>,
+    net: Vec<NetChange>,
     group: Vec<u8>,
 }
 
@@ -34,9 +35,9 @@ impl CommitOutput {
 
 /// One row's net change.
 #[derive(Debug, Clone, Copy)]
-struct Net {
-    slot: Slot,
-    table_id: u32,
+struct NetChange {
+    slot: TableSlot,
+    table: TableId,
     kind: NetKind,
     /// The row as it is now, if it is there.
     new: RowId,
@@ -93,8 +94,8 @@ impl Datastore {
         // A value that was issued and not reserved would be issued again: that must not depend on the size limit.
         let bytes_max = std::mem::replace(&mut self.transaction_bytes_max, usize::MAX);
         // Saving one sequence never draws from another: rows are updated, not inserted.
-        for at in 0..self.tables.len() {
-            let Some(state) = &mut self.tables[at] else {
+        for slot in 0..self.tables.len() {
+            let Some(state) = &mut self.tables[slot] else {
                 continue;
             };
             let id = state.table.schema.id;
@@ -115,7 +116,7 @@ impl Datastore {
         self.transaction_bytes_max = bytes_max;
     }
 
-    fn collect_net(&self, net: &mut Vec<Net>) {
+    fn collect_net(&self, net: &mut Vec<NetChange>) {
         let transaction = &self.transaction;
         let changes = &transaction.changes;
         if transaction.only_inserts {
@@ -138,7 +139,7 @@ impl Datastore {
                 }
             }
         } else {
-            let mut last_kinds: FxHashMap<(Slot, RowId), ChangeKind> = FxHashMap::default();
+            let mut last_kinds: FxHashMap<(TableSlot, RowId), ChangeKind> = FxHashMap::default();
             for change in changes {
                 last_kinds.insert((change.slot, change.row), change.kind);
             }
@@ -148,8 +149,8 @@ impl Datastore {
                 }
             }
         }
-        if !net.is_sorted_by_key(|n| (n.table_id, n.kind)) {
-            net.sort_by_key(|n| (n.table_id, n.kind));
+        if !net.is_sorted_by_key(|n| (n.table, n.kind)) {
+            net.sort_by_key(|n| (n.table, n.kind));
         }
         if !transaction.only_inserts {
             self.cancel_moved_rows(net);
@@ -157,7 +158,7 @@ impl Datastore {
     }
 
     /// The net change of a row whose first change in the transaction is `first`.
-    fn net_of(&self, first: &Change, last: ChangeKind) -> Option<Net> {
+    fn net_of(&self, first: &Change, last: ChangeKind) -> Option<NetChange> {
         let table = &self.at(first.slot).table;
         let existed = first.kind != ChangeKind::Insert;
         let exists = last != ChangeKind::Delete;
@@ -173,9 +174,9 @@ impl Datastore {
                 NetKind::Put
             }
         };
-        Some(Net {
+        Some(NetChange {
             slot: first.slot,
-            table_id: table.schema.id.0,
+            table: table.schema.id,
             kind,
             new: first.row,
             old_start: first.old_start,
@@ -187,7 +188,7 @@ impl Datastore {
     ///
     /// Puts that keep their key cannot take part: a unique key is at one place only. Other puts become a delete and an
     /// insert first, because the log identifies a put by its key.
-    fn cancel_moved_rows(&self, net: &mut Vec<Net>) {
+    fn cancel_moved_rows(&self, net: &mut Vec<NetChange>) {
         let transaction = &self.transaction;
         let mut split = Vec::new();
         for item in net.iter_mut().filter(|n| n.kind == NetKind::Put) {
@@ -201,7 +202,7 @@ impl Datastore {
             });
             if !keeps_key {
                 item.kind = NetKind::Delete;
-                split.push(Net {
+                split.push(NetChange {
                     kind: NetKind::Insert,
                     ..*item
                 });
@@ -209,17 +210,13 @@ impl Datastore {
         }
         if !split.is_empty() {
             net.append(&mut split);
-            net.sort_by_key(|n| (n.table_id, n.kind));
+            net.sort_by_key(|n| (n.table, n.kind));
         }
         let mut start = 0;
         let mut cancelled = vec![];
         while start < net.len() {
-            let table_id = net[start].table_id;
-            let end = start
-                + net[start..]
-                    .iter()
-                    .take_while(|n| n.table_id == table_id)
-                    .count();
+            let id = net[start].table;
+            let end = start + net[start..].iter().take_while(|n| n.table == id).count();
             let deletes = start
                 + net[start..end]
                     .iter()
@@ -248,7 +245,7 @@ impl Datastore {
 
     fn cancel_equal(
         &self,
-        net: &[Net],
+        net: &[NetChange],
         deletes: std::ops::Range<usize>,
         inserts: std::ops::Range<usize>,
         cancelled: &mut Vec<usize>,
@@ -281,7 +278,7 @@ impl Datastore {
             ..
         } = out;
         records.push(TRANSACTION);
-        let mut groups = net.chunk_by(|a, b| a.table_id == b.table_id && a.kind == b.kind);
+        let mut groups = net.chunk_by(|a, b| a.table == b.table && a.kind == b.kind);
         put_varint(records, groups.clone().count() as u64);
         groups.by_ref().for_each(|items| {
             let table = &self.at(items[0].slot).table;
@@ -301,7 +298,7 @@ impl Datastore {
                     }
                 }
             }
-            put_varint(records, u64::from(items[0].table_id));
+            put_varint(records, u64::from(items[0].table.0));
             (kind as u8).encode(records);
             put_varint(records, items.len() as u64);
             put_varint(records, group.len() as u64);
@@ -334,7 +331,7 @@ impl Datastore {
     /// First all that went, then all that came: a key that is used again stays.
     fn write_schedules(&self, out: &mut CommitOutput) {
         let CommitOutput { net, schedules, .. } = out;
-        let of = |item: &Net| {
+        let of = |item: &NetChange| {
             let state = self.at(item.slot);
             state.schedule.map(|schedule| (schedule, &state.table))
         };
@@ -351,7 +348,7 @@ impl Datastore {
     }
 
     /// Event rows live inside their transaction only (02 §10.2).
-    fn empty_event_tables(&mut self, net: &[Net]) {
+    fn empty_event_tables(&mut self, net: &[NetChange]) {
         for items in net.chunk_by(|a, b| a.slot == b.slot) {
             let table = &mut self.at_mut(items[0].slot).table;
             if table.schema.is_event {
@@ -361,7 +358,7 @@ impl Datastore {
     }
 }
 
-fn old_row<'t>(transaction: &'t Transaction, item: &Net) -> &'t [u8] {
+fn old_row<'t>(transaction: &'t Transaction, item: &NetChange) -> &'t [u8] {
     &transaction.arena[item.old_start as usize..(item.old_start + item.old_len) as usize]
 }
 

@@ -55,17 +55,34 @@ impl TableState {
     }
 }
 
-/// Position of a table in the datastore; dense, unlike table ids.
-pub(crate) type Slot = u32;
-const NO_SLOT: Slot = Slot::MAX;
+/// The position of a table in the datastore; dense, unlike table ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub(crate) struct TableSlot(u32);
+
+impl TableSlot {
+    /// For ids that no table or index has.
+    const NONE: TableSlot = TableSlot(u32::MAX);
+
+    /// The slot that has `index` slots before it.
+    pub fn new(index: usize) -> TableSlot {
+        TableSlot(index as u32)
+    }
+
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// All tables of one database. Owned by the writer thread; a module call borrows it by moving the box.
 pub struct Datastore {
+    /// By slot; the slot of a table that is gone stays empty.
     pub(crate) tables: Vec<Option<TableState>>,
     /// Slot of each table id.
-    table_slots: Vec<Slot>,
+    table_slots: Vec<TableSlot>,
     /// Slot and position of each index id.
-    index_slots: Vec<(Slot, u32)>,
+    index_slots: Vec<(TableSlot, u32)>,
     table_names: FxHashMap<String, TableId>,
     index_names: FxHashMap<String, IndexId>,
     pub(crate) transaction: Transaction,
@@ -115,10 +132,15 @@ impl Datastore {
     }
 
     /// Registers a table under its ids and names.
-    pub(crate) fn add_table(&mut self, state: TableState) -> Slot {
-        let slot = self.tables.len() as Slot;
+    pub(crate) fn add_table(&mut self, state: TableState) -> TableSlot {
+        let slot = TableSlot::new(self.tables.len());
         let schema = state.table.schema.clone();
-        put(&mut self.table_slots, schema.id.0 as usize, slot, NO_SLOT);
+        put(
+            &mut self.table_slots,
+            schema.id.0 as usize,
+            slot,
+            TableSlot::NONE,
+        );
         self.table_names.insert(schema.name.clone(), schema.id);
         if let Some(accessor) = &schema.accessor {
             self.table_names
@@ -130,7 +152,7 @@ impl Datastore {
                 &mut self.index_slots,
                 index.id.0 as usize,
                 (slot, position as u32),
-                (NO_SLOT, 0),
+                (TableSlot::NONE, 0),
             );
             self.index_names.insert(index.name.clone(), index.id);
             if let Some(accessor) = &index.accessor {
@@ -143,15 +165,15 @@ impl Datastore {
     }
 
     /// Forgets a table that was added in a transaction that is rolled back, or dropped.
-    pub(crate) fn remove_table(&mut self, slot: Slot) {
-        let Some(state) = self.tables[slot as usize].take() else {
+    pub(crate) fn remove_table(&mut self, slot: TableSlot) {
+        let Some(state) = self.tables[slot.index()].take() else {
             return;
         };
         let schema = &state.table.schema;
-        self.table_slots[schema.id.0 as usize] = NO_SLOT;
+        self.table_slots[schema.id.0 as usize] = TableSlot::NONE;
         self.table_names.retain(|_, id| *id != schema.id);
         for index in &schema.indexes {
-            self.index_slots[index.id.0 as usize] = (NO_SLOT, 0);
+            self.index_slots[index.id.0 as usize] = (TableSlot::NONE, 0);
             self.index_names.retain(|_, id| *id != index.id);
         }
     }
@@ -191,31 +213,31 @@ impl Datastore {
     }
 
     #[inline]
-    pub(crate) fn slot(&self, table: TableId) -> Result<Slot, DatastoreError> {
+    pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         match self.table_slots.get(table.0 as usize) {
-            Some(&slot) if slot != NO_SLOT => Ok(slot),
+            Some(&slot) if slot != TableSlot::NONE => Ok(slot),
             _ => Err(DatastoreError::NoSuchTable),
         }
     }
 
     #[inline]
-    pub(crate) fn index_slot(&self, index: IndexId) -> Result<(Slot, usize), DatastoreError> {
+    pub(crate) fn index_slot(&self, index: IndexId) -> Result<(TableSlot, usize), DatastoreError> {
         match self.index_slots.get(index.0 as usize) {
-            Some(&(slot, position)) if slot != NO_SLOT => Ok((slot, position as usize)),
+            Some(&(slot, position)) if slot != TableSlot::NONE => Ok((slot, position as usize)),
             _ => Err(DatastoreError::NoSuchIndex),
         }
     }
 
     #[inline]
-    pub(crate) fn at(&self, slot: Slot) -> &TableState {
-        self.tables[slot as usize]
+    pub(crate) fn at(&self, slot: TableSlot) -> &TableState {
+        self.tables[slot.index()]
             .as_ref()
             .expect("slots in use hold tables")
     }
 
     #[inline]
-    pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut TableState {
-        self.tables[slot as usize]
+    pub(crate) fn at_mut(&mut self, slot: TableSlot) -> &mut TableState {
+        self.tables[slot.index()]
             .as_mut()
             .expect("slots in use hold tables")
     }
@@ -253,7 +275,7 @@ impl Datastore {
         index: IndexId,
         point: &[u8],
         out: &mut Vec<RowId>,
-    ) -> Result<Slot, DatastoreError> {
+    ) -> Result<TableSlot, DatastoreError> {
         let (slot, _) = self.index_slot(index)?;
         let (table, index) = self.index(index)?;
         index.for_point(table.rows(), table.layout(), point, |id| out.push(id))?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lightcone_log::LogError;
+use lightcone_log::{LogError, LogOffset};
 use lightcone_table::Error as TableError;
 use lightcone_types::bsatn::DecodeError;
 use lightcone_types::TableId;
@@ -82,22 +82,22 @@ pub enum RecoveryError {
     Snapshot(#[from] lightcone_snapshot::SnapshotError),
     /// A record passed its checksum and does not make sense: a bug or a foreign file, never a torn write.
     #[error("log record {offset}: {detail} [LC0530]")]
-    Record { offset: u64, detail: String },
+    Record { offset: LogOffset, detail: String },
     #[error("snapshot of offset {offset}: {detail} [LC0531]")]
-    Manifest { offset: u64, detail: String },
+    Manifest { offset: LogOffset, detail: String },
     #[error("the log of `{}` starts at offset {log_start}, after the snapshot that ends at {snapshot_end}: records between them are missing. A newer snapshot or the oldest segments of the log were deleted or not copied along: put them back from a backup [LC0532]", directory.display())]
     Gap {
         directory: PathBuf,
-        log_start: u64,
-        snapshot_end: u64,
+        log_start: LogOffset,
+        snapshot_end: LogOffset,
     },
     #[error("the database in `{}` cannot be brought back: {problems}. The log begins with transaction {log_start}, and what came before, from transaction {snapshot_end} on, was only in that snapshot. Nothing was changed. Put the undamaged file back from a backup, or restore the whole database, and start again [LC0525]", directory.display())]
     SnapshotDamaged {
         directory: PathBuf,
         /// What is wrong with which snapshot, in which file, where.
         problems: String,
-        log_start: u64,
-        snapshot_end: u64,
+        log_start: LogOffset,
+        snapshot_end: LogOffset,
     },
     #[error("{error} This old part of the log is needed because {problems}. Putting the undamaged file of the snapshot back from a backup mends this as well. [LC0526]")]
     OldLogNeeded {
@@ -107,8 +107,8 @@ pub enum RecoveryError {
     #[error("the log of `{}` ends at offset {log_end}, before the snapshot that ends at {snapshot_end}: acknowledged records are missing from the log; restore its newest segments from a backup [LC0534]", directory.display())]
     LogEndsEarly {
         directory: PathBuf,
-        log_end: u64,
-        snapshot_end: u64,
+        log_end: LogOffset,
+        snapshot_end: LogOffset,
     },
     #[error("the catalog of table {} is inconsistent: {detail} [LC0533]", table.0)]
     Catalog { table: TableId, detail: String },

@@ -1,17 +1,23 @@
 //! Entry points for the fuzz targets in `fuzz/`.
 
+use lightcone_log::LogOffset;
+
 use crate::datastore::Datastore;
-use crate::record::Records;
+use crate::record::{Record, Records};
 use crate::recovery::Replayer;
 
 /// Log payloads: decoding ends, and applying never panics.
 pub fn fuzz_log_payload(data: &[u8]) {
+    let mut transactions = 0;
     for record in Records::new(data) {
-        if record.is_err() {
-            return;
+        match record {
+            Ok(Record::Transaction(_)) => transactions += 1,
+            Ok(Record::Clock(_)) => {}
+            Err(_) => return,
         }
     }
-    let _ = Replayer::new(Datastore::new(), 0).apply(0, data);
+    let start = LogOffset::FIRST;
+    let _ = Replayer::new(Datastore::new(), start).apply(start, transactions, data);
 }
 
 /// The engine's part of a snapshot manifest.

@@ -4,6 +4,8 @@
 //! replays it backwards, commit turns it into the net change: a log record ([`record`]) and, for watched tables, the
 //! rows that subscribers must see ([`DeltaBatch`]).
 
+#![forbid(unsafe_code)]
+
 mod catalog;
 mod commit;
 mod datastore;

@@ -3,6 +3,8 @@
 //! Records keep effects, never calls. Where a table has a unique index, a changed row is logged once, as the new row
 //! ("put": it replaces the row with the same key), and a deleted row as its key.
 
+use lightcone_types::TableId;
+
 /// First byte of a transaction record, and its version.
 pub const TRANSACTION: u8 = 1;
 /// First byte of a clock record: when the transactions after it were committed. It has no offset of its own.
@@ -35,7 +37,7 @@ impl GroupKind {
 /// Rows of one table and kind in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group<'a> {
-    pub table_id: u32,
+    pub table: TableId,
     pub kind: GroupKind,
     pub row_count: u32,
     /// Rows or points back to back; they delimit themselves.
@@ -123,13 +125,13 @@ impl<'a> Records<'a> {
         let count = self.varint(u64::from(u32::MAX))?;
         let mut groups = Vec::new();
         for _ in 0..count {
-            let table_id = self.varint(u64::from(u32::MAX))? as u32;
+            let table = TableId(self.varint(u64::from(u32::MAX))? as u32);
             let kind = GroupKind::from_u8(self.take(1)?[0])
                 .ok_or_else(|| self.error("unknown group kind"))?;
             let row_count = self.varint(u64::from(u32::MAX))? as u32;
             let bytes = self.varint(u64::from(u32::MAX))? as usize;
             groups.push(Group {
-                table_id,
+                table,
                 kind,
                 row_count,
                 rows: self.take(bytes)?,

@@ -2,27 +2,26 @@
 
 use std::path::Path;
 
-use lightcone_log::Log;
+use lightcone_log::{Log, LogOffset};
 use lightcone_snapshot::{Problem, SnapshotStore};
-use lightcone_table::Inserted;
-use lightcone_types::TableId;
+use lightcone_table::{Inserted, RowId, Table};
 
-use crate::datastore::Datastore;
+use crate::datastore::{Datastore, TableSlot};
 use crate::error::RecoveryError;
 use crate::record::{Group, GroupKind, Record, Records};
-use crate::system::SYSTEM_TABLE_ID_MAX;
+use crate::system::{ST_TABLE_ID, SYSTEM_TABLE_ID_MAX};
 
 /// What recovery did.
 #[derive(Debug, Clone, Default)]
 pub struct RecoveryReport {
     /// Offset of the snapshot, if one was used: it holds all transactions before it.
-    pub snapshot_offset: Option<u64>,
+    pub snapshot_offset: Option<LogOffset>,
     /// Transactions replayed from the log.
     pub replayed: u64,
     /// Bytes of their records.
     pub replayed_bytes: u64,
     /// The offset of the next transaction.
-    pub next_offset: u64,
+    pub next_offset: LogOffset,
 }
 
 impl Datastore {
@@ -36,7 +35,7 @@ impl Datastore {
         snapshots: &mut SnapshotStore,
         log: &dyn Log,
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
-        Datastore::recover_until(directory, snapshots, log, u64::MAX)
+        Datastore::recover_until(directory, snapshots, log, LogOffset::MAX)
     }
 
     /// [`recover`](Datastore::recover) without the transactions from `end` on, which must begin a frame if the log has it:
@@ -48,7 +47,7 @@ impl Datastore {
         directory: &Path,
         snapshots: &mut SnapshotStore,
         log: &dyn Log,
-        end: u64,
+        end: LogOffset,
     ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
         let mut report = RecoveryReport::default();
         let datastore = match load_newest(snapshots)? {
@@ -95,7 +94,7 @@ fn replay(
     datastore: Datastore,
     log: &dyn Log,
     mut report: RecoveryReport,
-    end: u64,
+    end: LogOffset,
 ) -> Result<(Datastore, RecoveryReport), RecoveryError> {
     let tail = log.tail();
     // A snapshot is published only after its transactions are durable in the log, so the log lost its end: going on
@@ -122,7 +121,7 @@ fn replay(
                 break;
             };
             report.replayed_bytes += frame.payload.len() as u64;
-            replayer.apply(frame.first_offset, frame.payload)?;
+            replayer.apply(frame.first_offset, frame.count, frame.payload)?;
         }
     }
     report.replayed = replayer.next_offset - report.next_offset;
@@ -131,7 +130,9 @@ fn replay(
 }
 
 /// The newest snapshot that is intact down to its last page; others are set aside.
-fn load_newest(snapshots: &mut SnapshotStore) -> Result<Option<(Datastore, u64)>, RecoveryError> {
+fn load_newest(
+    snapshots: &mut SnapshotStore,
+) -> Result<Option<(Datastore, LogOffset)>, RecoveryError> {
     while let Some(snapshot) = snapshots.latest()? {
         let mut datastore = Datastore::new();
         match datastore.load_snapshot(&snapshot) {
@@ -149,23 +150,28 @@ fn load_newest(snapshots: &mut SnapshotStore) -> Result<Option<(Datastore, u64)>
 pub struct Replayer {
     datastore: Datastore,
     /// Transactions before this one are in the database already.
-    next_offset: u64,
+    next_offset: LogOffset,
 }
 
 impl Replayer {
-    pub fn new(datastore: Datastore, next_offset: u64) -> Replayer {
+    pub fn new(datastore: Datastore, next_offset: LogOffset) -> Replayer {
         Replayer {
             datastore,
             next_offset,
         }
     }
 
-    /// Applies a payload whose first transaction has the number `first_offset`; transactions that the database holds
-    /// already are skipped.
+    /// Applies the payload of a frame: the records of `count` transactions, of which the first has the number
+    /// `first_offset`. Transactions that the database holds already are skipped.
     ///
     /// # Errors
-    /// The payload is not a list of records, or does not fit the database.
-    pub fn apply(&mut self, first_offset: u64, payload: &[u8]) -> Result<(), RecoveryError> {
+    /// The payload is not a list of so many records, or does not fit the database.
+    pub fn apply(
+        &mut self,
+        first_offset: LogOffset,
+        count: u32,
+        payload: &[u8],
+    ) -> Result<(), RecoveryError> {
         let mut offset = first_offset;
         for record in Records::new(payload) {
             let wrong = |detail: String| RecoveryError::Record { offset, detail };
@@ -185,6 +191,16 @@ impl Replayer {
                 }
             }
         }
+        // Else the numbers of all later transactions would be those of others.
+        if offset - first_offset != u64::from(count) {
+            return Err(RecoveryError::Record {
+                offset: first_offset,
+                detail: format!(
+                    "its frame has {count} transactions, and {} records of them",
+                    offset - first_offset
+                ),
+            });
+        }
         Ok(())
     }
 
@@ -201,17 +217,14 @@ impl Replayer {
     fn apply_transaction(
         &mut self,
         groups: &[Group<'_>],
-        offset: u64,
+        offset: LogOffset,
     ) -> Result<(), RecoveryError> {
         // Groups come in order of table ids, so the catalog is complete before the rows of its tables.
-        let first_user = groups.partition_point(|group| group.table_id <= SYSTEM_TABLE_ID_MAX);
+        let first_user = groups.partition_point(|group| group.table.0 <= SYSTEM_TABLE_ID_MAX);
         let (catalog, user) = groups.split_at(first_user);
         let wrong = |detail: String| RecoveryError::Record { offset, detail };
         self.apply_groups(catalog).map_err(wrong)?;
-        if catalog
-            .iter()
-            .any(|group| group.table_id == crate::system::ST_TABLE_ID.0)
-        {
+        if catalog.iter().any(|group| group.table == ST_TABLE_ID) {
             self.datastore.sync_with_catalog()?;
         }
         self.apply_groups(user)
@@ -219,7 +232,7 @@ impl Replayer {
     }
 
     fn apply_groups(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
-        for table_groups in groups.chunk_by(|a, b| a.table_id == b.table_id) {
+        for table_groups in groups.chunk_by(|a, b| a.table == b.table) {
             // First everything that goes, then everything that comes: no unique key is held twice in between.
             for group in table_groups {
                 self.remove_rows(group)?;
@@ -232,117 +245,105 @@ impl Replayer {
     }
 
     fn remove_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
-        if !matches!(
-            group.kind,
-            GroupKind::DeleteByKey | GroupKind::DeleteRow | GroupKind::Put
-        ) {
+        if matches!(group.kind, GroupKind::Insert | GroupKind::Event) {
             return Ok(());
         }
-        let (slot, mut rest) = self.start(group)?;
+        let slot = self.slot_of(group)?;
         let table = &mut self.datastore.at_mut(slot).table;
+        let in_place = is_put_in_place(group, table);
+        let mut rest = group.rows;
         for _ in 0..group.row_count {
-            let (length, found) = match group.kind {
-                GroupKind::DeleteByKey => {
-                    let index = table.identity_index().ok_or("a key without unique index")?;
-                    let length = index
-                        .point_len(table.layout(), rest)
-                        .map_err(|error| error.to_string())?;
-                    let mut found = None;
-                    index
-                        .for_point(table.rows(), table.layout(), &rest[..length], |id| {
-                            found = Some(id)
-                        })
-                        .map_err(|error| error.to_string())?;
-                    (length, found)
-                }
-                GroupKind::DeleteRow => {
-                    let length = table
-                        .layout()
-                        .validate_prefix(rest)
-                        .map_err(|error| error.to_string())?;
-                    (length, table.find_equal(&rest[..length]))
-                }
-                _ => {
-                    let length = table
-                        .layout()
-                        .validate_prefix(rest)
-                        .map_err(|error| error.to_string())?;
-                    let index = table.identity_index().ok_or("a put without unique index")?;
-                    let found = index.find_row(table.rows(), table.layout(), &rest[..length]);
-                    (length, found)
-                }
-            };
+            let (length, found) = find_replaced(table, group.kind, rest)?;
             match found {
-                // In place where nothing can be in the way: the common case of a log of updates.
-                Some(id) if group.kind == GroupKind::Put && table.indexes().len() == 1 => {
-                    table
-                        .replace(id, &rest[..length])
-                        .map_err(|error| error.to_string())?;
+                Some(id) if in_place => {
+                    table.replace(id, &rest[..length]).map_err(text)?;
                 }
                 Some(id) => table.delete(id),
                 None if group.kind == GroupKind::Put => {}
-                None => {
-                    return Err(format!(
-                        "table {} has no such row to delete",
-                        group.table_id
-                    ))
-                }
+                None => return Err(format!("table {} has no such row to delete", group.table)),
             }
             rest = &rest[length..];
         }
-        ended(rest)
+        require_end(rest)
     }
 
     fn add_rows(&mut self, group: &Group<'_>) -> Result<(), String> {
         if !matches!(group.kind, GroupKind::Insert | GroupKind::Put) {
             return Ok(());
         }
-        let (slot, mut rest) = self.start(group)?;
+        let slot = self.slot_of(group)?;
         let table = &mut self.datastore.at_mut(slot).table;
-        if group.kind == GroupKind::Put && table.indexes().len() == 1 {
-            // Replaced in place by `remove_rows`; only rows that were not there are left to add.
-            for _ in 0..group.row_count {
-                let length = table
-                    .layout()
-                    .validate_prefix(rest)
-                    .map_err(|error| error.to_string())?;
-                table
-                    .insert(&rest[..length])
-                    .map_err(|error| error.to_string())?;
-                rest = &rest[length..];
-            }
-            return ended(rest);
-        }
+        let in_place = is_put_in_place(group, table);
+        let mut rest = group.rows;
         for _ in 0..group.row_count {
-            let length = table
-                .layout()
-                .validate_prefix(rest)
-                .map_err(|error| error.to_string())?;
+            let length = row_length(table, rest)?;
             match table.insert(&rest[..length]) {
                 Ok(Inserted::New(_)) => {}
+                // `remove_rows` has put it there.
+                Ok(Inserted::Same(_)) if in_place => {}
                 Ok(Inserted::Same(_)) => {
                     return Err(format!(
                         "table {} holds an inserted row already",
-                        group.table_id
+                        group.table
                     ))
                 }
-                Err(error) => return Err(format!("table {}: {error}", group.table_id)),
+                Err(error) => return Err(format!("table {}: {error}", group.table)),
             }
             rest = &rest[length..];
         }
-        ended(rest)
+        require_end(rest)
     }
 
-    fn start<'g>(&self, group: &Group<'g>) -> Result<(u32, &'g [u8]), String> {
-        let slot = self.datastore.slot(TableId(group.table_id));
-        Ok((
-            slot.map_err(|_| format!("table {} does not exist", group.table_id))?,
-            group.rows,
-        ))
+    fn slot_of(&self, group: &Group<'_>) -> Result<TableSlot, String> {
+        let slot = self.datastore.slot(group.table);
+        slot.map_err(|_| format!("table {} does not exist", group.table))
     }
 }
 
-fn ended(rest: &[u8]) -> Result<(), String> {
+/// Whether new rows take the places of the old ones, as nothing can be in the way: the common case of a log of updates.
+fn is_put_in_place(group: &Group<'_>, table: &Table) -> bool {
+    group.kind == GroupKind::Put && table.indexes().len() == 1
+}
+
+/// The length of the first row or key in `rows`, and the row that goes because of it.
+fn find_replaced(
+    table: &Table,
+    kind: GroupKind,
+    rows: &[u8],
+) -> Result<(usize, Option<RowId>), String> {
+    if kind == GroupKind::DeleteByKey {
+        let index = table.identity_index().ok_or("a key without unique index")?;
+        let length = index.point_len(table.layout(), rows).map_err(text)?;
+        let mut found = None;
+        index
+            .for_point(table.rows(), table.layout(), &rows[..length], |id| {
+                found = Some(id)
+            })
+            .map_err(text)?;
+        return Ok((length, found));
+    }
+    let length = row_length(table, rows)?;
+    let row = &rows[..length];
+    let found = match kind {
+        GroupKind::DeleteRow => table.find_equal(row),
+        _ => {
+            let index = table.identity_index().ok_or("a put without unique index")?;
+            index.find_row(table.rows(), table.layout(), row)
+        }
+    };
+    Ok((length, found))
+}
+
+/// The length of the first row in `rows`.
+fn row_length(table: &Table, rows: &[u8]) -> Result<usize, String> {
+    table.layout().validate_prefix(rows).map_err(text)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn require_end(rest: &[u8]) -> Result<(), String> {
     match rest.is_empty() {
         true => Ok(()),
         false => Err(format!("{} bytes follow the rows of a group", rest.len())),

@@ -15,7 +15,7 @@ pub struct Scan {
     kind: Kind,
     table: TableId,
     /// The last row that was given.
-    last: RowId,
+    last: Option<RowId>,
     has_more: bool,
     /// Point, or prefix, start and end, one behind the other.
     bounds: Vec<u8>,
@@ -55,7 +55,7 @@ impl Scan {
     fn stopped(&mut self, table: &Table, last: RowId, kind: Kind, bounds: [&[u8]; 3]) {
         self.kind = kind;
         self.table = table.schema.id;
-        self.last = last;
+        self.last = Some(last);
         self.has_more = true;
         self.prefix_bytes = bounds[0].len();
         self.start_bytes = bounds[1].len();
@@ -68,7 +68,7 @@ impl Scan {
 struct Part<'a> {
     out: &'a mut RowBuffer,
     bytes_max: usize,
-    last: RowId,
+    last: Option<RowId>,
     is_cut: bool,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Part<'a> {
         Part {
             out,
             bytes_max: if is_system { usize::MAX } else { bytes_max },
-            last: 0,
+            last: None,
             is_cut: false,
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Part<'a> {
         self.is_cut = bytes > 0 && bytes + row.len() > self.bytes_max;
         if !self.is_cut {
             self.out.push_row(row);
-            self.last = id;
+            self.last = Some(id);
         }
         !self.is_cut
     }
@@ -100,7 +100,7 @@ impl<'a> Part<'a> {
     #[inline]
     fn finish(self) -> Option<RowId> {
         self.out.finish();
-        self.is_cut.then_some(self.last)
+        self.last.filter(|_| self.is_cut)
     }
 }
 
@@ -219,7 +219,7 @@ impl Datastore {
         self.require_transaction()?;
         let table = &self.state(scan.table)?.table;
         let part = Part::new(table, bytes_max, out);
-        let after = Some(scan.last);
+        let after = scan.last;
         let last = match scan.kind {
             Kind::Table => table_part(table, after, part),
             Kind::Point(index) => point_part(self.index(index)?, &scan.bounds, after, part)?,
@@ -239,7 +239,7 @@ impl Datastore {
             }
         };
         scan.has_more = last.is_some();
-        scan.last = last.unwrap_or(scan.last);
+        scan.last = last.or(scan.last);
         Ok(())
     }
 

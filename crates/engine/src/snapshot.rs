@@ -1,5 +1,6 @@
 //! Frozen copies of the whole database: for reads beside the writer, and for snapshots on disk.
 
+use lightcone_log::LogOffset;
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
 use lightcone_table::TableSnapshot;
 use lightcone_types::bsatn::{Encode, Reader};
@@ -104,7 +105,7 @@ impl DatastoreSnapshot {
     pub fn write_to(
         &self,
         store: &SnapshotStore,
-        next_offset: u64,
+        next_offset: LogOffset,
     ) -> Result<SnapshotStats, SnapshotError> {
         let written = self.write_while(store, next_offset, || true)?;
         Ok(written.expect("nobody gave it up"))
@@ -118,7 +119,7 @@ impl DatastoreSnapshot {
     pub fn write_while(
         &self,
         store: &SnapshotStore,
-        next_offset: u64,
+        next_offset: LogOffset,
         mut may_go_on: impl FnMut() -> bool,
     ) -> Result<Option<SnapshotStats>, SnapshotError> {
         let mut writer = store.begin(next_offset)?;

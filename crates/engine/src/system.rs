@@ -139,72 +139,79 @@ fn specs() -> Vec<Spec> {
 
 /// The schemas of all system tables, in order of ids.
 pub fn system_tables() -> Vec<Arc<TableSchema>> {
-    let (mut next_index, mut next_constraint) = (1, 1);
+    let (mut next_constraint, mut next_index) = (1, 1);
     let build = |(position, spec): (usize, Spec)| {
-        let joined = |columns: &[u16]| {
-            let names: Vec<_> = columns
-                .iter()
-                .map(|&c| spec.columns[usize::from(c)].0)
-                .collect();
-            format!("{}_{}", spec.name, names.join("_"))
-        };
-        let ids = |columns: &[u16]| columns.iter().map(|&c| ColId(c)).collect::<Vec<_>>();
-        let constraints = spec.unique.iter().map(|columns| {
-            next_constraint += 1;
-            ConstraintSchema {
-                id: ConstraintId(next_constraint - 1),
-                name: format!("{}_key", joined(columns)),
-                columns: ids(columns),
-            }
+        let schema = spec.schema(position as u32 + 1, next_constraint, next_index);
+        next_constraint += schema.constraints.len() as u32;
+        next_index += schema.indexes.len() as u32;
+        Arc::new(schema)
+    };
+    specs().into_iter().enumerate().map(build).collect()
+}
+
+fn columns(positions: &[u16]) -> Vec<ColId> {
+    positions.iter().map(|&position| ColId(position)).collect()
+}
+
+impl Spec {
+    /// The schema with these ids; constraints and indexes are numbered from theirs on.
+    fn schema(&self, id: u32, first_constraint: u32, first_index: u32) -> TableSchema {
+        let constraints = (first_constraint..).zip(self.unique);
+        let constraints = constraints.map(|(id, positions)| ConstraintSchema {
+            id: ConstraintId(id),
+            name: format!("{}_key", self.joined(positions)),
+            columns: columns(positions),
         });
-        let constraints = constraints.collect();
-        let indexes = spec.indexes.iter().map(|columns| {
-            next_index += 1;
-            IndexSchema {
-                id: IndexId(next_index - 1),
-                name: format!("{}_idx_btree", joined(columns)),
-                accessor: None,
-                algorithm: IndexAlgorithm::BTree(ids(columns)),
-                unique: spec.unique.contains(columns),
-            }
+        let indexes = (first_index..).zip(self.indexes);
+        let indexes = indexes.map(|(id, positions)| IndexSchema {
+            id: IndexId(id),
+            name: format!("{}_idx_btree", self.joined(positions)),
+            accessor: None,
+            algorithm: IndexAlgorithm::BTree(columns(positions)),
+            unique: self.unique.contains(positions),
         });
-        let indexes = indexes.collect();
-        let sequences = spec.sequence.iter().map(|&id| SequenceSchema {
+        let sequences = self.sequence.iter().map(|&id| SequenceSchema {
             id: SequenceId(id),
-            name: format!("{}_seq", joined(&[0])),
+            name: format!("{}_seq", self.joined(&[0])),
             column: ColId(0),
             start: SYSTEM_SEQUENCE_FIRST + 1,
             min_value: 1,
             max_value: i128::MAX,
             increment: 1,
         });
-        Arc::new(TableSchema {
-            id: TableId(position as u32 + 1),
-            name: spec.name.to_owned(),
+        let columns = self.columns.iter().map(|(name, ty)| ColumnSchema {
+            name: (*name).to_owned(),
             accessor: None,
-            columns: spec
-                .columns
-                .iter()
-                .map(|(name, ty)| ColumnSchema {
-                    name: (*name).to_owned(),
-                    accessor: None,
-                    ty: ty.clone(),
-                })
-                .collect(),
-            primary_key: spec.primary_key.map(ColId),
-            indexes,
-            constraints,
+            ty: ty.clone(),
+        });
+        TableSchema {
+            id: TableId(id),
+            name: self.name.to_owned(),
+            accessor: None,
+            columns: columns.collect(),
+            primary_key: self.primary_key.map(ColId),
+            indexes: indexes.collect(),
+            constraints: constraints.collect(),
             sequences: sequences.collect(),
             schedule: None,
-            access: match spec.name {
+            access: match self.name {
                 "st_connection_credentials" => TableAccess::Private,
                 _ => TableAccess::Public,
             },
             kind: TableKind::System,
             is_event: false,
-        })
-    };
-    specs().into_iter().enumerate().map(build).collect()
+        }
+    }
+
+    /// The names of the table and of these columns, as names of its parts begin.
+    fn joined(&self, positions: &[u16]) -> String {
+        let mut joined = self.name.to_owned();
+        for &position in positions {
+            joined.push('_');
+            joined.push_str(self.columns[usize::from(position)].0);
+        }
+        joined
+    }
 }
 
 #[cfg(test)]

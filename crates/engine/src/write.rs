@@ -5,13 +5,13 @@ use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
-use crate::datastore::{Datastore, Slot, TableState};
+use crate::datastore::{Datastore, TableSlot, TableState};
 use crate::error::DatastoreError;
 
 /// What happened to a row, in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
-    pub slot: Slot,
+    pub slot: TableSlot,
     pub row: RowId,
     pub kind: ChangeKind,
     /// Place of the old row in the arena; empty for inserts.
@@ -37,7 +37,7 @@ pub(crate) struct Transaction {
     pub inserted_bytes: usize,
     /// Only inserts so far, so no row id occurs twice.
     pub only_inserts: bool,
-    pub created_tables: Vec<Slot>,
+    pub created_tables: Vec<TableSlot>,
     /// Rows found by a delete, before they go.
     pub found: Vec<RowId>,
     /// A row while generated values are put into it.
@@ -63,7 +63,8 @@ impl Transaction {
         &self.arena[change.old_start as usize..(change.old_start + change.old_len) as usize]
     }
 
-    fn record(&mut self, slot: Slot, row: RowId, kind: ChangeKind, old: &[u8]) {
+    /// Writes a change into the undo log.
+    fn note(&mut self, slot: TableSlot, row: RowId, kind: ChangeKind, old: &[u8]) {
         let old_start = self.arena.len() as u32;
         self.arena.extend_from_slice(old);
         self.only_inserts &= kind == ChangeKind::Insert;
@@ -104,7 +105,7 @@ impl Datastore {
     pub fn rollback(&mut self) {
         let mut transaction = std::mem::take(&mut self.transaction);
         // A row that comes back may get another id than earlier changes know it by.
-        let mut moved: FxHashMap<(Slot, RowId), RowId> = FxHashMap::default();
+        let mut moved: FxHashMap<(TableSlot, RowId), RowId> = FxHashMap::default();
         for change in transaction.changes.iter().rev() {
             let table = &mut self.at_mut(change.slot).table;
             let key = (change.slot, change.row);
@@ -176,7 +177,7 @@ impl Datastore {
             sequences_unsaved,
             ..
         } = self;
-        let state = tables[slot as usize]
+        let state = tables[slot.index()]
             .as_mut()
             .expect("slots in use hold tables");
         let mut scratch = std::mem::take(&mut transaction.row);
@@ -193,7 +194,7 @@ impl Datastore {
             }
             Ok(Inserted::New(id)) => {
                 transaction.inserted_bytes += length;
-                transaction.record(slot, id, ChangeKind::Insert, &[]);
+                transaction.note(slot, id, ChangeKind::Insert, &[]);
                 Ok(())
             }
             Ok(Inserted::Same(_)) => Ok(()),
@@ -234,7 +235,7 @@ impl Datastore {
             sequences_unsaved,
             ..
         } = self;
-        let state = tables[slot as usize]
+        let state = tables[slot.index()]
             .as_mut()
             .expect("slots in use hold tables");
         let mut scratch = std::mem::take(&mut transaction.row);
@@ -324,7 +325,7 @@ impl Datastore {
 
     pub(crate) fn delete_rows(
         &mut self,
-        slot: Slot,
+        slot: TableSlot,
         rows: &[RowId],
     ) -> Result<u32, DatastoreError> {
         let bytes = rows
@@ -337,12 +338,12 @@ impl Datastore {
             transaction,
             ..
         } = self;
-        let table = &mut tables[slot as usize]
+        let table = &mut tables[slot.index()]
             .as_mut()
             .expect("slots in use hold tables")
             .table;
         for &id in rows {
-            transaction.record(slot, id, ChangeKind::Delete, table.row(id));
+            transaction.note(slot, id, ChangeKind::Delete, table.row(id));
             table.delete(id);
         }
         Ok(rows.len() as u32)
@@ -422,7 +423,7 @@ fn not_unique(table: &Table, index: usize) -> DatastoreError {
 
 fn replace_by_key(
     state: &mut TableState,
-    slot: Slot,
+    slot: TableSlot,
     position: usize,
     row: &[u8],
     transaction: &mut Transaction,
@@ -444,18 +445,18 @@ fn replace_by_key(
     let table = &mut state.table;
     let old = table.row(id);
     if table.layout().fixed_size().is_some() {
-        transaction.record(slot, id, ChangeKind::Replace, old);
+        transaction.note(slot, id, ChangeKind::Replace, old);
         table.replace(id, row)?;
         return Ok(());
     }
     // The row may move: to the undo log that is a row that went and one that came.
     let changes = transaction.changes.len();
-    transaction.record(slot, id, ChangeKind::Replace, old);
+    transaction.note(slot, id, ChangeKind::Replace, old);
     match table.replace(id, row) {
         Ok(new) if new == id => {}
         Ok(new) => {
             transaction.changes[changes].kind = ChangeKind::Delete;
-            transaction.record(slot, new, ChangeKind::Insert, &[]);
+            transaction.note(slot, new, ChangeKind::Insert, &[]);
         }
         Err(error) => {
             transaction.changes.truncate(changes);

@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use lightcone_engine::{system_tables, CommitOutput, Datastore, ModuleRecord, Replayer};
+use lightcone_log::LogOffset;
 use lightcone_types::bsatn::{Decode, Reader};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Hash, Identity, TableId};
 
@@ -323,8 +324,10 @@ fn ids_of_user_objects() {
         );
     }
     // After a restart the counters go on at what was reserved (02 §11.1).
-    let mut replayer = Replayer::new(Datastore::new(), 0);
-    replayer.apply(0, &output.records).expect("the record fits");
+    let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+    replayer
+        .apply(LogOffset::FIRST, 1, &output.records)
+        .expect("the record fits");
     let mut copy = replayer.finish().expect("a good catalog");
     assert_same(&datastore, &copy);
     copy.begin();
@@ -377,8 +380,10 @@ fn accessors_and_canonical_names() {
     let mut datastore = creating(&def);
     let mut output = CommitOutput::default();
     datastore.commit(&mut output);
-    let mut replayer = Replayer::new(Datastore::new(), 0);
-    replayer.apply(0, &output.records).expect("the record fits");
+    let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+    replayer
+        .apply(LogOffset::FIRST, 1, &output.records)
+        .expect("the record fits");
     let copy = replayer.finish().expect("a good catalog");
     for datastore in [&datastore, &copy] {
         assert_eq!(datastore.table_id_from_name("a"), Some(TableId(4096)));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::*;
 use lightcone_engine::{CommitOutput, Datastore, RecoveryError};
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions};
 use lightcone_snapshot::{SnapshotError, SnapshotStore};
 use lightcone_storage::sim::{Faults, SimStorage};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V};
@@ -19,6 +19,8 @@ const SNAPSHOTS_KEPT: usize = 2;
 fn database() -> &'static Path {
     Path::new("data/replicas/1")
 }
+
+const EPOCH: Epoch = Epoch::new(1);
 
 struct Database {
     datastore: Datastore,
@@ -32,7 +34,7 @@ fn open(storage: &SimStorage) -> Result<Database, RecoveryError> {
         segment_bytes: 9000,
         ..LogOptions::default()
     };
-    let (log, _) = LocalLog::open_on(shared.clone(), &database().join("log"), options, 1)?;
+    let (log, _) = LocalLog::open_on(shared.clone(), &database().join("log"), options, EPOCH)?;
     let mut snapshots = SnapshotStore::open_on(shared, &database().join("snapshots"))?;
     let (datastore, _) = Datastore::recover(database(), &mut snapshots, &log)?;
     Ok(Database {
@@ -44,7 +46,7 @@ fn open(storage: &SimStorage) -> Result<Database, RecoveryError> {
 
 impl Database {
     fn next_offset(&self) -> u64 {
-        self.log.tail().next_offset
+        self.log.tail().next_offset.get()
     }
 
     /// One transaction in a frame of its own; the first one makes the tables.
@@ -69,9 +71,9 @@ impl Database {
         assert!(datastore.commit(&mut output));
         let payload: &[&[u8]] = &[&output.records];
         self.log.append(
-            1,
+            EPOCH,
             Frame {
-                first_offset: offset,
+                first_offset: LogOffset::new(offset),
                 count: 1,
                 payload,
             },
@@ -82,7 +84,7 @@ impl Database {
     /// As the server does it.
     fn snapshot(&mut self) -> Result<(), SnapshotError> {
         let snapshot = self.datastore.snapshot();
-        snapshot.write_to(&self.snapshots, self.next_offset())?;
+        snapshot.write_to(&self.snapshots, LogOffset::new(self.next_offset()))?;
         let pruned = self.snapshots.prune(SNAPSHOTS_KEPT)?;
         if let Some(oldest) = pruned.log_needed_from {
             // Old segments that cannot be removed now go with the next snapshot.
@@ -270,7 +272,7 @@ fn sample() -> SimStorage {
             database.snapshot().unwrap();
         }
     }
-    assert!(database.log.tail().oldest_offset > 0);
+    assert!(database.log.tail().oldest_offset > LogOffset::FIRST);
     drop(database);
     storage.crash(1)
 }

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use lightcone_engine::fuzzing::{fuzz_log_payload, fuzz_manifest};
 use lightcone_engine::{CommitOutput, Datastore, Replayer};
+use lightcone_log::LogOffset;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V};
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -58,8 +59,8 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         fuzz_log_payload(&bytes);
-        let mut replayer = Replayer::new(Datastore::new(), 0);
-        if replayer.apply(0, &bytes).is_ok() {
+        let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+        if replayer.apply(LogOffset::FIRST, 1, &bytes).is_ok() {
             if let Ok(mut datastore) = replayer.finish() {
                 // What passed as a database works as one.
                 datastore.begin();

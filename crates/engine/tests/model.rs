@@ -9,7 +9,7 @@ use common::*;
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError, DeltaKind, RangeBounds, Replayer, RowBuffer, Scan,
 };
-use lightcone_log::{Frame, Log, MemoryLog};
+use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
 use lightcone_schema::ModuleDef;
 use lightcone_snapshot::SnapshotStore;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};
@@ -559,10 +559,10 @@ impl Run {
 }
 
 fn replayed(payloads: &[Vec<u8>]) -> Datastore {
-    let mut replayer = Replayer::new(Datastore::new(), 0);
+    let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
     for (offset, payload) in payloads.iter().enumerate() {
         replayer
-            .apply(offset as u64, payload)
+            .apply(LogOffset::new(offset as u64), 1, payload)
             .expect("the record fits");
     }
     replayer.finish().expect("a good catalog")
@@ -592,20 +592,20 @@ proptest! {
             if number == at {
                 let store = SnapshotStore::open(directory.path()).expect("a new store");
                 let snapshot = run.datastore.snapshot();
-                snapshot.write_to(&store, run.payloads.len() as u64).expect("a snapshot");
+                snapshot.write_to(&store, LogOffset::new(run.payloads.len() as u64)).expect("a snapshot");
             }
         }
         let mut log = MemoryLog::retaining();
         // Some transactions share a frame.
-        let mut offset = 0;
+        let mut offset = LogOffset::FIRST;
         for pair in run.payloads.chunks(2) {
             let pieces: Vec<&[u8]> = pair.iter().map(|payload| &payload[..]).collect();
-            log.append(0, Frame { first_offset: offset, count: pair.len() as u32, payload: &pieces }).expect("appended");
+            log.append(Epoch::new(0), Frame { first_offset: offset, count: pair.len() as u32, payload: &pieces }).expect("appended");
             offset += pair.len() as u64;
         }
         let mut store = SnapshotStore::open(directory.path()).expect("the store");
         let (mut copy, report) = Datastore::recover(Path::new("test"), &mut store, &log).expect("recovered");
-        prop_assert_eq!(report.next_offset, run.payloads.len() as u64);
+        prop_assert_eq!(report.next_offset.get(), run.payloads.len() as u64);
         prop_assert!(report.snapshot_offset.is_some());
         assert_same(&run.datastore, &copy);
         run.issue(&mut copy);

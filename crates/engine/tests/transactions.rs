@@ -7,6 +7,7 @@ use lightcone_engine::record::{put_clock, GroupKind, Record, Records};
 use lightcone_engine::{
     CommitOutput, Datastore, DatastoreError as E, RangeBounds, Replayer, RowBuffer,
 };
+use lightcone_log::LogOffset;
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, IndexId, TableId};
 
 fn accounts() -> (Datastore, Vec<u8>) {
@@ -43,11 +44,7 @@ fn groups(
             panic!("{record:?}")
         };
         for group in groups {
-            let name = datastore
-                .schema(TableId(group.table_id))
-                .expect("exists")
-                .name
-                .clone();
+            let name = datastore.schema(group.table).expect("exists").name.clone();
             found.push((name, group.kind, group.row_count));
         }
     }
@@ -339,9 +336,13 @@ fn sequences_survive_rollback_and_restart() {
     let mut second = CommitOutput::default();
     assert!(datastore.commit(&mut second));
     let restarted = || {
-        let mut replayer = Replayer::new(Datastore::new(), 0);
-        replayer.apply(0, &first).expect("the record fits");
-        replayer.apply(1, &second.records).expect("the record fits");
+        let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+        replayer
+            .apply(LogOffset::FIRST, 1, &first)
+            .expect("the record fits");
+        replayer
+            .apply(LogOffset::new(1), 1, &second.records)
+            .expect("the record fits");
         replayer.finish().expect("a good catalog")
     };
     let mut copy = restarted();
@@ -366,9 +367,13 @@ fn sequences_are_saved_at_the_size_limit() {
     assert!(inserted > 0);
     let mut output = CommitOutput::default();
     assert!(datastore.commit(&mut output));
-    let mut replayer = Replayer::new(Datastore::new(), 0);
-    replayer.apply(0, &first).expect("the record fits");
-    replayer.apply(1, &output.records).expect("the record fits");
+    let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+    replayer
+        .apply(LogOffset::FIRST, 1, &first)
+        .expect("the record fits");
+    replayer
+        .apply(LogOffset::new(1), 1, &output.records)
+        .expect("the record fits");
     let mut copy = replayer.finish().expect("a good catalog");
     assert_same(&datastore, &copy);
     copy.begin();
@@ -430,10 +435,13 @@ fn replay_refuses_what_does_not_fit() {
     // Table 4096 is `account`.
     let good = record(0, 3, 1, &account(1, 1));
     let apply = |payload: &[u8]| {
-        let mut replayer = Replayer::new(Datastore::new(), 0);
-        replayer.apply(0, &first).expect("the record fits");
+        let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
         replayer
-            .apply(1, payload)
+            .apply(LogOffset::FIRST, 1, &first)
+            .expect("the record fits");
+        let count = Records::new(payload).filter(Result::is_ok).count();
+        replayer
+            .apply(LogOffset::new(1), count as u32, payload)
             .map_err(|error| error.to_string())
     };
     assert_eq!(apply(&good), Ok(()));
@@ -468,13 +476,24 @@ fn replay_refuses_what_does_not_fit() {
         assert!(error.ends_with("[LC0530]"), "{error}");
     }
     // Records of transactions that are there already are skipped; gaps are refused.
-    let mut replayer = Replayer::new(Datastore::new(), 0);
-    replayer.apply(0, &first).expect("the record fits");
+    let mut replayer = Replayer::new(Datastore::new(), LogOffset::FIRST);
+    replayer
+        .apply(LogOffset::FIRST, 1, &first)
+        .expect("the record fits");
     let mut clock = Vec::new();
     put_clock(&mut clock, 5);
     let both = [&clock[..], &first, &clock, &good].concat();
-    replayer.apply(0, &both).expect("the first is skipped");
-    assert!(replayer.apply(3, &good).is_err());
+    replayer
+        .apply(LogOffset::FIRST, 2, &both)
+        .expect("the first is skipped");
+    assert!(replayer.apply(LogOffset::new(3), 1, &good).is_err());
+    // With another number of records than its frame has transactions, all later ones would be taken for others.
+    let more = record(0, 3, 1, &account(7, 7));
+    for count in [0, 2] {
+        let error = replayer.apply(LogOffset::new(2), count, &more);
+        let error = error.expect_err("one record").to_string();
+        assert!(error.contains("and 1 records of them [LC0530]"), "{error}");
+    }
 }
 
 #[test]

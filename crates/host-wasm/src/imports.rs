@@ -16,8 +16,11 @@ const FINISHED: u32 = -1i32 as u32;
 
 /// Gives every import its function.
 pub(crate) fn define(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    define_reads(linker)?;
+    define_lookups(linker)?;
+    define_scans(linker)?;
+    define_iterators(linker)?;
     define_writes(linker)?;
+    define_deletes(linker)?;
     define_bytes(linker)?;
     define_console(linker)?;
     define_procedures(linker)
@@ -87,7 +90,8 @@ impl RangeArgs {
     }
 }
 
-fn define_reads(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+/// The functions that answer at once.
+fn define_lookups(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.0",
         "table_id_from_name",
@@ -121,6 +125,11 @@ fn define_reads(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             })
         },
     )?;
+    Ok(())
+}
+
+/// The functions that begin an iterator.
+fn define_scans(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.0",
         "datastore_table_scan_bsatn",
@@ -182,6 +191,11 @@ fn define_reads(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             },
         )?;
     }
+    Ok(())
+}
+
+/// The functions on iterators.
+fn define_iterators(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.0",
         "row_iter_bsatn_advance",
@@ -242,6 +256,11 @@ fn define_writes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             })
         },
     )?;
+    Ok(())
+}
+
+/// The functions that delete rows.
+fn define_deletes(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.4",
         "datastore_delete_by_index_scan_point_bsatn",

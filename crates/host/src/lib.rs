@@ -20,6 +20,8 @@
 //!
 //! Nothing on this way allocates once an instance is warm: iterator slots, byte buffers and scratch space are reused.
 
+#![forbid(unsafe_code)]
+
 mod console;
 mod env;
 mod errno;

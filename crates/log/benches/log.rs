@@ -4,10 +4,13 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
-use lightcone_log::{Committer, CommitterOptions, Frame, LocalLog, Log, LogOptions, MemoryLog};
+use lightcone_log::{
+    Committer, CommitterOptions, Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, MemoryLog,
+};
 
 /// About what one transfer logs.
 const RECORD_BYTES: usize = 72;
+const EPOCH: Epoch = Epoch::new(0);
 
 fn fresh(name: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -27,7 +30,7 @@ fn append_and_sync(criterion: &mut Criterion) {
                 preallocate,
                 ..LogOptions::default()
             };
-            let mut log = LocalLog::open(&directory, options, 0).expect("a log").0;
+            let mut log = LocalLog::open(&directory, options, EPOCH).expect("a log").0;
             group.throughput(Throughput::Elements(transactions.into()));
             let id = BenchmarkId::new(
                 if preallocate {
@@ -63,14 +66,14 @@ fn committer(criterion: &mut Criterion) {
         let directory = fresh("bench-committer");
         let log: Box<dyn Log> = match disk {
             true => Box::new(
-                LocalLog::open(&directory, LogOptions::default(), 0)
+                LocalLog::open(&directory, LogOptions::default(), EPOCH)
                     .expect("a log")
                     .0,
             ),
             false => Box::new(MemoryLog::new()),
         };
         let committer = Committer::spawn(log, CommitterOptions::default(), Box::new(|_| {}));
-        let mut offset = 0;
+        let mut offset = LogOffset::FIRST;
         let batches = 100u64;
         group.throughput(Throughput::Elements(batches * 64));
         let name = if disk {
@@ -103,14 +106,14 @@ fn recover(criterion: &mut Criterion) {
     let directory = fresh("bench-recover");
     let transactions = 1_000_000u64;
     {
-        let mut log = LocalLog::open(&directory, LogOptions::default(), 0)
+        let mut log = LocalLog::open(&directory, LogOptions::default(), EPOCH)
             .expect("a log")
             .0;
         let record = vec![0x5a; RECORD_BYTES * 64];
-        while log.tail().next_offset < transactions {
+        while log.tail().next_offset.get() < transactions {
             let first_offset = log.tail().next_offset;
             log.append(
-                0,
+                EPOCH,
                 Frame {
                     first_offset,
                     count: 64,
@@ -125,8 +128,8 @@ fn recover(criterion: &mut Criterion) {
     group.bench_function("open and read 1,000,000 transactions", |bencher| {
         bencher.iter(|| {
             let (log, recovery) =
-                LocalLog::open(&directory, LogOptions::default(), 0).expect("a log");
-            let mut reader = log.read(0).expect("the start is there");
+                LocalLog::open(&directory, LogOptions::default(), EPOCH).expect("a log");
+            let mut reader = log.read(LogOffset::FIRST).expect("the start is there");
             let mut bytes = 0;
             while let Some(frame) = reader.next().expect("no damage") {
                 bytes += frame.payload.len();

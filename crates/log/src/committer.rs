@@ -15,6 +15,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lightcone_storage::LogOffset;
+
+use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::format::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use crate::{Frame, Log};
@@ -55,7 +58,7 @@ pub enum CommitEvent {
     /// All transactions before this one are durable.
     Durable {
         /// The first transaction that is not durable yet.
-        next_offset: u64,
+        next_offset: LogOffset,
     },
     /// The log failed and takes no more, be it that the disk refused or that the thread panicked. Comes at most once, and
     /// no `Durable` comes after it. A thread that ends without having been asked to has always said this.
@@ -83,9 +86,9 @@ pub enum SubmitError {
     #[error("the log expected transaction {expected} next, in at most {PAYLOAD_BYTES_MAX} bytes, but got {count} from {first_offset} on in {bytes} bytes [LC0509]")]
     Unfit {
         /// What was to come.
-        expected: u64,
+        expected: LogOffset,
         /// What came.
-        first_offset: u64,
+        first_offset: LogOffset,
         /// How many transactions came.
         count: u32,
         /// How large they are.
@@ -97,7 +100,7 @@ pub enum SubmitError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitterStats {
     /// All transactions before this one are durable. Ahead of the other figures for a moment.
-    pub durable_offset: u64,
+    pub durable_offset: LogOffset,
     /// Durable transactions.
     pub transactions: u64,
     /// Frames they were put into.
@@ -111,7 +114,9 @@ pub struct CommitterStats {
 }
 
 struct Submission {
-    first_offset: u64,
+    first_offset: LogOffset,
+    /// The offset after its last transaction.
+    next_offset: LogOffset,
     count: u32,
     payload: Vec<u8>,
 }
@@ -120,10 +125,9 @@ struct Submission {
 struct Queue {
     submissions: Vec<Submission>,
     /// The offset the next submission must begin with.
-    next_offset: u64,
+    next_offset: LogOffset,
     /// Transactions before this one may be trimmed.
-    trim_before: u64,
-    trimmed_before: u64,
+    trim_before: LogOffset,
     /// Buffers for [`Committer::take_buffer`].
     buffers: Vec<Vec<u8>>,
     poison: Option<Arc<LogError>>,
@@ -146,6 +150,7 @@ struct Shared {
     work: Condvar,
     /// Space in the queue, or something became durable, or all is over.
     progress: Condvar,
+    /// A [`LogOffset`], which only the thread moves, and only forward.
     durable_offset: AtomicU64,
 }
 
@@ -197,20 +202,21 @@ impl Committer {
         let tail = log.tail();
         let queue = Queue {
             next_offset: tail.next_offset,
-            trimmed_before: tail.oldest_offset,
             ..Queue::default()
         };
         let shared = Arc::new(Shared {
             queue: Mutex::new(queue),
             work: Condvar::new(),
             progress: Condvar::new(),
-            durable_offset: AtomicU64::new(tail.synced_offset),
+            durable_offset: AtomicU64::new(tail.durable_offset.get()),
         });
         let worker = Worker {
             shared: shared.clone(),
             options: options.clone(),
             log,
             epoch: tail.epoch,
+            durable_offset: tail.durable_offset,
+            trimmed_before: tail.oldest_offset,
             on_event,
         };
         let thread = std::thread::Builder::new()
@@ -228,7 +234,7 @@ impl Committer {
     /// Blocks only while [`CommitterOptions::queue_bytes_max`] is exceeded.
     pub fn submit(
         &self,
-        first_offset: u64,
+        first_offset: LogOffset,
         count: u32,
         payload: Vec<u8>,
     ) -> Result<(), SubmitError> {
@@ -261,6 +267,7 @@ impl Committer {
         queue.stats.queue_bytes += payload.len();
         queue.submissions.push(Submission {
             first_offset,
+            next_offset,
             count,
             payload,
         });
@@ -274,12 +281,12 @@ impl Committer {
     }
 
     /// All transactions before this one are durable.
-    pub fn durable_offset(&self) -> u64 {
-        self.shared.durable_offset.load(Ordering::Acquire)
+    pub fn durable_offset(&self) -> LogOffset {
+        LogOffset::new(self.shared.durable_offset.load(Ordering::Acquire))
     }
 
     /// Blocks until all transactions before `offset` are durable.
-    pub fn wait_durable(&self, offset: u64) -> Result<(), SubmitError> {
+    pub fn wait_durable(&self, offset: LogOffset) -> Result<(), SubmitError> {
         let mut queue = self.shared.queue();
         while self.durable_offset() < offset {
             if let Some(error) = &queue.poison {
@@ -294,7 +301,7 @@ impl Committer {
     }
 
     /// Asks for the removal of segments that hold only transactions before `before_offset`.
-    pub fn trim(&self, before_offset: u64) {
+    pub fn trim(&self, before_offset: LogOffset) {
         let mut queue = self.shared.queue();
         queue.trim_before = queue.trim_before.max(before_offset);
         self.shared.wake_thread(&mut queue);
@@ -356,7 +363,11 @@ struct Worker {
     shared: Arc<Shared>,
     options: CommitterOptions,
     log: Box<dyn Log>,
-    epoch: u64,
+    epoch: Epoch,
+    /// What `Shared` shows to others.
+    durable_offset: LogOffset,
+    /// The log was asked to trim what lies before.
+    trimmed_before: LogOffset,
     on_event: Box<dyn FnMut(CommitEvent) + Send>,
 }
 
@@ -394,34 +405,9 @@ impl Worker {
         let mut batch: Vec<Submission> = Vec::new();
         let mut last_sync = Duration::ZERO;
         loop {
-            let trim_before = {
-                let mut queue = self.shared.queue();
-                let gathered =
-                    queue.next_offset - self.shared.durable_offset.load(Ordering::Relaxed);
-                let has_gathered = (1..=GATHERED_MAX).contains(&gathered) && !queue.closing;
-                let gather = last_sync.min(Duration::from_micros(self.options.gather_us_max));
-                if has_gathered && !gather.is_zero() {
-                    drop(queue);
-                    std::thread::sleep(gather);
-                    queue = self.shared.queue();
-                }
-                while queue.submissions.is_empty() && queue.trim_before <= queue.trimmed_before {
-                    if queue.closing {
-                        drop(queue);
-                        return self.log.close();
-                    }
-                    queue.idle = true;
-                    queue = self
-                        .shared
-                        .work
-                        .wait(queue)
-                        .unwrap_or_else(|poisoned| poisoned.into_inner());
-                    queue.idle = false;
-                }
-                mem::swap(&mut batch, &mut queue.submissions);
-                let trim_before = queue.trim_before;
-                (trim_before > mem::replace(&mut queue.trimmed_before, trim_before))
-                    .then_some(trim_before)
+            let pause = last_sync.min(Duration::from_micros(self.options.gather_us_max));
+            let Some(trim_before) = self.next_batch(&mut batch, pause) else {
+                return self.log.close();
             };
             if !batch.is_empty() {
                 let started = Instant::now();
@@ -429,14 +415,42 @@ impl Worker {
                 last_sync = started.elapsed();
                 self.publish(&mut batch, committed?);
             }
-            if let Some(before) = trim_before {
-                if let Err(error) = self.log.trim(before) {
+            if trim_before > self.trimmed_before {
+                self.trimmed_before = trim_before;
+                if let Err(error) = self.log.trim(trim_before) {
                     (self.on_event)(CommitEvent::TrimFailed {
                         error: Arc::new(error),
                     });
                 }
             }
         }
+    }
+
+    /// Takes all submissions into the empty `batch`, when there are any or there is something to trim. If only a few
+    /// have gathered, it pauses first, for others to come. Returns how far the log may be trimmed; none at the end.
+    fn next_batch(&self, batch: &mut Vec<Submission>, pause: Duration) -> Option<LogOffset> {
+        let mut queue = self.shared.queue();
+        let gathered = queue.next_offset - self.durable_offset;
+        let are_few = (1..=GATHERED_MAX).contains(&gathered) && !queue.closing;
+        if are_few && !pause.is_zero() {
+            drop(queue);
+            std::thread::sleep(pause);
+            queue = self.shared.queue();
+        }
+        while queue.submissions.is_empty() && queue.trim_before <= self.trimmed_before {
+            if queue.closing {
+                return None;
+            }
+            queue.idle = true;
+            queue = self
+                .shared
+                .work
+                .wait(queue)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue.idle = false;
+        }
+        mem::swap(batch, &mut queue.submissions);
+        Some(queue.trim_before)
     }
 
     /// Writes a batch and syncs it. Returns how many frames it took.
@@ -476,10 +490,16 @@ impl Worker {
     /// Says that the batch is durable and takes its buffers back.
     fn publish(&mut self, batch: &mut Vec<Submission>, frames: u64) {
         let last = batch.last().expect("a batch is not empty");
-        let next_offset = last.first_offset + u64::from(last.count);
+        let next_offset = last.next_offset;
+        assert_eq!(
+            self.log.tail().durable_offset,
+            next_offset,
+            "the log has made durable what was submitted, no less and no more"
+        );
+        self.durable_offset.advance_to(next_offset);
         self.shared
             .durable_offset
-            .store(next_offset, Ordering::Release);
+            .store(next_offset.get(), Ordering::Release);
         (self.on_event)(CommitEvent::Durable { next_offset });
         let mut queue = self.shared.queue();
         queue.stats.frames += frames;

@@ -5,6 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lightcone_storage::{FilePosition, LogOffset};
+
+use crate::epoch::Epoch;
+
 /// An error of the log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -32,7 +36,7 @@ pub enum LogError {
         /// The segment.
         file: PathBuf,
         /// Where in the segment the damage begins.
-        byte_offset: u64,
+        byte_offset: FilePosition,
         /// What was found there, and what was expected.
         found: String,
     },
@@ -59,9 +63,9 @@ pub enum LogError {
     #[error("this writer has epoch {epoch}, but the log is at epoch {current}: a newer writer has taken over. Stop this one. [LC0506]")]
     Fenced {
         /// The epoch of the caller.
-        epoch: u64,
+        epoch: Epoch,
         /// The epoch of the log.
-        current: u64,
+        current: Epoch,
     },
 
     /// Another process holds the log.
@@ -75,11 +79,11 @@ pub enum LogError {
     #[error("the log holds the transactions {oldest} to {next} (exclusive), but {asked} was asked for. If older ones are needed, a newer snapshot or a backup is missing; if newer ones are, segments of the log are. [LC0508]")]
     OutOfRange {
         /// The offset that was asked for.
-        asked: u64,
+        asked: LogOffset,
         /// The oldest offset in the log.
-        oldest: u64,
+        oldest: LogOffset,
         /// The offset after the newest.
-        next: u64,
+        next: LogOffset,
     },
 
     /// The thread that writes the log panicked.
@@ -129,6 +133,7 @@ impl LogError {
     pub fn is_bug(&self) -> bool {
         matches!(self.root(), LogError::Panicked { .. })
     }
+
     pub(crate) fn io<'a>(
         action: &'static str,
         path: &'a Path,

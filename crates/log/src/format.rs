@@ -1,9 +1,14 @@
 //! The bytes of a segment. Drawn in `docs/on-disk-formats.md`; numbers are little-endian.
 
 use crc32c::crc32c_append;
+use lightcone_storage::{FilePosition, LogOffset};
+
+use crate::epoch::Epoch;
 
 /// Every segment begins with a header block of this size, so that frames never share a disk block with it.
-pub(crate) const SEGMENT_HEADER_BYTES: u64 = 4096;
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 4096;
+/// Where the first frame of a segment lies.
+pub(crate) const FRAMES_START: FilePosition = FilePosition::new(SEGMENT_HEADER_BYTES as u64);
 /// The part of the header block that is used; the rest is zero.
 const SEGMENT_HEADER_USED: usize = 96;
 const SEGMENT_MAGIC: [u8; 8] = *b"LCLOGSEG";
@@ -24,9 +29,9 @@ pub(crate) struct SegmentHeader {
     /// Counts the segments of a log from 0; a missing one is seen without reading the others.
     pub number: u64,
     /// The offset of the first transaction that may be in this segment.
-    pub first_offset: u64,
+    pub first_offset: LogOffset,
     /// The epoch in force when the segment was begun.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// The hash of the last frame before this segment; 0 in the first.
     pub previous_hash: u64,
     /// Mixed into every frame checksum of the segment: a client who puts bytes that look like a frame
@@ -34,7 +39,7 @@ pub(crate) struct SegmentHeader {
     pub salt: u64,
     /// The frames before this place were there when the file got its name. A frame at or behind it was written
     /// after the name had become durable. 0 in files of servers that did not say.
-    pub named_end: u64,
+    pub named_end: FilePosition,
 }
 
 pub(crate) enum SegmentHeaderError {
@@ -44,23 +49,23 @@ pub(crate) enum SegmentHeaderError {
 
 impl SegmentHeader {
     pub fn encode(&self) -> Vec<u8> {
-        let mut block = vec![0; SEGMENT_HEADER_BYTES as usize];
+        let mut block = vec![0; SEGMENT_HEADER_BYTES];
         block[0..8].copy_from_slice(&SEGMENT_MAGIC);
         block[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         block[16..48].copy_from_slice(&self.database);
         block[48..56].copy_from_slice(&self.number.to_le_bytes());
-        block[56..64].copy_from_slice(&self.first_offset.to_le_bytes());
-        block[64..72].copy_from_slice(&self.epoch.to_le_bytes());
+        block[56..64].copy_from_slice(&self.first_offset.get().to_le_bytes());
+        block[64..72].copy_from_slice(&self.epoch.get().to_le_bytes());
         block[72..80].copy_from_slice(&self.previous_hash.to_le_bytes());
         block[80..88].copy_from_slice(&self.salt.to_le_bytes());
-        block[88..96].copy_from_slice(&self.named_end.to_le_bytes());
+        block[88..96].copy_from_slice(&self.named_end.get().to_le_bytes());
         let checksum = Self::checksum(&block);
         block[12..16].copy_from_slice(&checksum.to_le_bytes());
         block
     }
 
     pub fn decode(block: &[u8]) -> Result<SegmentHeader, SegmentHeaderError> {
-        if block.len() < SEGMENT_HEADER_BYTES as usize {
+        if block.len() < SEGMENT_HEADER_BYTES {
             return Err(SegmentHeaderError::Damaged(
                 "the file ends inside its header block",
             ));
@@ -84,11 +89,11 @@ impl SegmentHeader {
         Ok(SegmentHeader {
             database,
             number: u64_at(block, 48),
-            first_offset: u64_at(block, 56),
-            epoch: u64_at(block, 64),
+            first_offset: LogOffset::new(u64_at(block, 56)),
+            epoch: Epoch::new(u64_at(block, 64)),
             previous_hash: u64_at(block, 72),
             salt: u64_at(block, 80),
-            named_end: u64_at(block, 88),
+            named_end: FilePosition::new(u64_at(block, 88)),
         })
     }
 
@@ -97,7 +102,7 @@ impl SegmentHeader {
         debug_assert!(block.len() >= SEGMENT_HEADER_USED);
         crc32c_append(
             crc32c_append(0, &block[..12]),
-            &block[16..SEGMENT_HEADER_BYTES as usize],
+            &block[16..SEGMENT_HEADER_BYTES],
         )
     }
 }
@@ -112,22 +117,22 @@ pub(crate) struct FrameHeader {
     /// How many bytes right before this frame were written but not yet synced when it was written.
     /// A damaged place before them was on the disk for sure, so it is no torn tail.
     pub unsynced_bytes: u32,
-    pub first_offset: u64,
-    pub epoch: u64,
+    pub first_offset: LogOffset,
+    pub epoch: Epoch,
     pub previous_hash: u64,
 }
 
 impl FrameHeader {
     /// The header's bytes in a segment with `salt`, at `position`, and the frame's hash.
-    pub fn encode(&self, salt: u64, position: u64) -> ([u8; FRAME_HEADER_BYTES], u64) {
+    pub fn encode(&self, salt: u64, position: FilePosition) -> ([u8; FRAME_HEADER_BYTES], u64) {
         let mut bytes = [0; FRAME_HEADER_BYTES];
         bytes[0..4].copy_from_slice(&FRAME_MAGIC);
         bytes[8..12].copy_from_slice(&self.payload_checksum.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.count.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.unsynced_bytes.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.first_offset.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.first_offset.get().to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.epoch.get().to_le_bytes());
         bytes[40..48].copy_from_slice(&self.previous_hash.to_le_bytes());
         let checksum = Self::checksum(&bytes, salt, position);
         bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
@@ -138,7 +143,7 @@ impl FrameHeader {
     pub fn decode(
         bytes: &[u8; FRAME_HEADER_BYTES],
         salt: u64,
-        position: u64,
+        position: FilePosition,
     ) -> Option<(FrameHeader, u64)> {
         let checksum = u32_at(bytes, 4);
         if bytes[0..4] != FRAME_MAGIC || checksum != Self::checksum(bytes, salt, position) {
@@ -149,8 +154,8 @@ impl FrameHeader {
             payload_bytes: u32_at(bytes, 12),
             count: u32_at(bytes, 16),
             unsynced_bytes: u32_at(bytes, 20),
-            first_offset: u64_at(bytes, 24),
-            epoch: u64_at(bytes, 32),
+            first_offset: LogOffset::new(u64_at(bytes, 24)),
+            epoch: Epoch::new(u64_at(bytes, 32)),
             previous_hash: u64_at(bytes, 40),
         };
         Some((header, header.hash(checksum)))
@@ -162,9 +167,9 @@ impl FrameHeader {
         u64::from(header_checksum) << 32 | u64::from(self.payload_checksum)
     }
 
-    fn checksum(bytes: &[u8; FRAME_HEADER_BYTES], salt: u64, position: u64) -> u32 {
+    fn checksum(bytes: &[u8; FRAME_HEADER_BYTES], salt: u64, position: FilePosition) -> u32 {
         let mut checksum = crc32c_append(0, &salt.to_le_bytes());
-        checksum = crc32c_append(checksum, &position.to_le_bytes());
+        checksum = crc32c_append(checksum, &position.get().to_le_bytes());
         checksum = crc32c_append(checksum, &bytes[0..4]);
         crc32c_append(checksum, &bytes[8..])
     }
@@ -174,9 +179,9 @@ impl FrameHeader {
         FRAME_HEADER_BYTES as u64 + u64::from(self.payload_bytes)
     }
 
-    /// The offset after the frame's last transaction.
-    pub fn next_offset(&self) -> u64 {
-        self.first_offset.saturating_add(u64::from(self.count))
+    /// The offset after the frame's last transaction; none in a header that nobody of us wrote.
+    pub fn next_offset(&self) -> Option<LogOffset> {
+        self.first_offset.checked_add(self.count.into())
     }
 }
 
@@ -187,15 +192,15 @@ pub(crate) fn payload_checksum(parts: &[&[u8]]) -> u32 {
 }
 
 /// The file name of the segment that begins with `first_offset`.
-pub(crate) fn segment_name(first_offset: u64) -> String {
+pub(crate) fn segment_name(first_offset: LogOffset) -> String {
     format!("{first_offset:020}.segment")
 }
 
 /// The first offset of the segment with this file name, if it is one.
-pub(crate) fn parse_segment_name(name: &str) -> Option<u64> {
+pub(crate) fn parse_segment_name(name: &str) -> Option<LogOffset> {
     let digits = name.strip_suffix(".segment")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| digits.parse().ok())?
+        .then(|| digits.parse().ok().map(LogOffset::new))?
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -218,11 +223,11 @@ mod tests {
             payload_bytes: 9,
             count: 2,
             unsynced_bytes: 0x64,
-            first_offset: 0x0102_0304_0506_0708,
-            epoch: 3,
+            first_offset: LogOffset::new(0x0102_0304_0506_0708),
+            epoch: Epoch::new(3),
             previous_hash: 0x1112_1314_1516_1718,
         };
-        let (bytes, hash) = header.encode(5, 4096);
+        let (bytes, hash) = header.encode(5, FRAMES_START);
         // The check value of CRC-32C for "123456789" is e3069283.
         let expected = [
             b"LCF1".as_slice(),
@@ -245,9 +250,12 @@ mod tests {
         ]
         .concat();
         assert_eq!(bytes.as_slice(), expected);
-        assert_eq!(FrameHeader::decode(&bytes, 5, 4096), Some((header, hash)));
-        assert_eq!(FrameHeader::decode(&bytes, 6, 4096), None);
-        assert_eq!(FrameHeader::decode(&bytes, 5, 4097), None);
+        assert_eq!(
+            FrameHeader::decode(&bytes, 5, FRAMES_START),
+            Some((header, hash))
+        );
+        assert_eq!(FrameHeader::decode(&bytes, 6, FRAMES_START), None);
+        assert_eq!(FrameHeader::decode(&bytes, 5, FRAMES_START + 1), None);
     }
 
     #[test]
@@ -255,11 +263,11 @@ mod tests {
         let header = SegmentHeader {
             database: [7; 32],
             number: 1,
-            first_offset: 2,
-            epoch: 3,
+            first_offset: LogOffset::new(2),
+            epoch: Epoch::new(3),
             previous_hash: 4,
             salt: 5,
-            named_end: 6,
+            named_end: FilePosition::new(6),
         };
         let bytes = header.encode();
         assert_eq!(bytes.len(), 4096);
@@ -274,8 +282,14 @@ mod tests {
 
     #[test]
     fn names_of_segments() {
-        assert_eq!(segment_name(42), "00000000000000000042.segment");
-        assert_eq!(parse_segment_name(&segment_name(u64::MAX)), Some(u64::MAX));
+        assert_eq!(
+            segment_name(LogOffset::new(42)),
+            "00000000000000000042.segment"
+        );
+        assert_eq!(
+            parse_segment_name(&segment_name(LogOffset::MAX)),
+            Some(LogOffset::MAX)
+        );
         for name in [
             "42.segment",
             "00000000000000000042.segment.removed",

@@ -4,9 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lightcone_storage::sim::SimStorage;
+use lightcone_storage::LogOffset;
 
 use crate::format::segment_name;
-use crate::{repair_on, Frame, LocalLog, Log, LogError, LogOptions};
+use crate::{repair_on, Epoch, Frame, LocalLog, Log, LogError, LogOptions};
+
+/// No log that a fuzzer writes fences this one.
+const EPOCH: Epoch = Epoch::new(u64::MAX);
 
 /// Takes `data` for the only segment of a log: opens, reads, repairs it, opens again and appends.
 ///
@@ -15,12 +19,15 @@ use crate::{repair_on, Frame, LocalLog, Log, LogError, LogOptions};
 pub fn fuzz_segment(data: &[u8]) {
     let directory = Path::new("log");
     let storage = Arc::new(SimStorage::new(data.len() as u64));
-    storage.put_file(&directory.join(segment_name(0)), data.to_vec());
+    storage.put_file(
+        &directory.join(segment_name(LogOffset::FIRST)),
+        data.to_vec(),
+    );
     let options = LogOptions {
         segment_bytes: 1 << 16,
         ..LogOptions::default()
     };
-    let open = || LocalLog::open_on(storage.clone(), directory, options.clone(), u64::MAX);
+    let open = || LocalLog::open_on(storage.clone(), directory, options.clone(), EPOCH);
     if let Ok((log, _)) = open() {
         read_all(&log).expect("a log that opens with one segment can be read");
     }
@@ -36,7 +43,7 @@ pub fn fuzz_segment(data: &[u8]) {
                 count: 1,
                 payload: &[b"after"],
             };
-            if log.append(u64::MAX, frame).is_ok() {
+            if log.append(EPOCH, frame).is_ok() {
                 log.sync().expect("nothing fails here");
                 assert_eq!(read_all(&log).expect("and read again"), before + 1);
             }

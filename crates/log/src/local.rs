@@ -5,17 +5,20 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use lightcone_storage::{disk, write_all_at, write_zeros, File, OpenMode, Storage};
+use lightcone_storage::{
+    disk, write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
+};
 
+use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::format::{
-    payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAME_HEADER_BYTES,
-    PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
+    payload_checksum, segment_name, FrameHeader, SegmentHeader, FRAMES_START, FRAME_HEADER_BYTES,
+    PAYLOAD_BYTES_MAX,
 };
 use crate::prove::COPY_NAME;
 use crate::reader::{FrameReader, LocalSource};
 use crate::recovery::{recover, Found, Recovery};
-use crate::segment::{Chain, Segment};
+use crate::segment::{remove_if_there, Chain, Segment, SegmentPlace};
 use crate::{Frame, Log, Tail};
 
 /// The lock file that keeps a second process out.
@@ -39,7 +42,7 @@ pub struct LogOptions {
     /// three times faster syncs (measurements: `docs/on-disk-formats.md`) for writing every byte twice.
     pub preallocate: bool,
     /// The number of the first transaction of a log that does not exist yet.
-    pub first_offset: u64,
+    pub first_offset: LogOffset,
 }
 
 impl Default for LogOptions {
@@ -48,7 +51,7 @@ impl Default for LogOptions {
             database: [0; 32],
             segment_bytes: 64 << 20,
             preallocate: true,
-            first_offset: 0,
+            first_offset: LogOffset::FIRST,
         }
     }
 }
@@ -69,26 +72,28 @@ pub struct LocalLog {
     segments: VecDeque<Segment>,
     file: Box<dyn File>,
     /// Where the next frame goes.
-    position: u64,
+    position: FilePosition,
     /// Everything before this place of the last segment is durable.
-    synced_position: u64,
+    synced_position: FilePosition,
     /// The end of the last segment's file.
-    file_end: u64,
+    file_end: FilePosition,
     chain: Chain,
-    synced_offset: u64,
+    durable_offset: LogOffset,
     spare: Arc<Mutex<Spare>>,
     poison: Option<Arc<LogError>>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
 impl LocalLog {
-    /// Opens the log in `directory` as the writer of `epoch`, or begins one. A torn tail is cut; any other
-    /// damage is an error. What is not proven to be on the disk is written once more, because the reads may have
-    /// come from the cache of the operating system, after a sync that failed. An epoch older than the log's is [`LogError::Fenced`]; a newer one is persisted.
+    /// Opens the log in `directory` as the writer of `epoch`, or begins one. An epoch older than the log's is
+    /// [`LogError::Fenced`]; a newer one is made durable.
+    ///
+    /// A torn tail is cut; any other damage is an error. What is not proven to be on the disk is written once more: after
+    /// a sync that failed, the reads may have come from the cache of the operating system.
     pub fn open(
         directory: &Path,
         options: LogOptions,
-        epoch: u64,
+        epoch: Epoch,
     ) -> Result<(LocalLog, Recovery), LogError> {
         LocalLog::open_on(disk(), directory, options, epoch)
     }
@@ -98,48 +103,18 @@ impl LocalLog {
         storage: Arc<dyn Storage>,
         directory: &Path,
         options: LogOptions,
-        epoch: u64,
+        epoch: Epoch,
     ) -> Result<(LocalLog, Recovery), LogError> {
         storage
             .create_directory(directory)
             .map_err(LogError::io("create", directory))?;
         let lock = take_lock(&*storage, directory)?;
         for name in [NEW_NAME, SPARE_NAME, COPY_NAME] {
-            let path = directory.join(name);
-            match storage.remove(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(LogError::Io {
-                        action: "remove",
-                        path,
-                        source: error,
-                    })
-                }
-                _ => {}
-            }
+            remove_if_there(&*storage, &directory.join(name))?;
         }
         let found = match recover(&storage, directory, &options.database)? {
             Some(found) => found,
-            None => {
-                let header = SegmentHeader {
-                    database: options.database,
-                    number: 0,
-                    first_offset: options.first_offset,
-                    epoch,
-                    previous_hash: 0,
-                    salt: storage.random_u64(),
-                    named_end: SEGMENT_HEADER_BYTES,
-                };
-                let (segment, _, _) =
-                    begin_segment(&*storage, directory, header, None, first_zeros(&options))?;
-                let chain = Chain::at_start_of(&segment.header);
-                Found {
-                    segments: vec![segment],
-                    end_position: SEGMENT_HEADER_BYTES,
-                    chain,
-                    torn_bytes_cut: 0,
-                    rewritten_bytes: 0,
-                }
-            }
+            None => begin_log(&*storage, directory, &options, epoch)?,
         };
         let last = found
             .segments
@@ -150,17 +125,18 @@ impl LocalLog {
             .map_err(LogError::io("open for writing", &last.path))?;
         let file_end = file
             .length()
+            .map(FilePosition::new)
             .map_err(LogError::io("read the length of", &last.path))?;
         let mut log = LocalLog {
             storage,
             directory: directory.to_owned(),
             options,
             file,
-            position: found.end_position,
-            synced_position: found.end_position,
+            position: found.end.position,
+            synced_position: found.end.position,
             file_end,
-            chain: found.chain,
-            synced_offset: found.chain.next_offset,
+            chain: found.end.chain,
+            durable_offset: found.end.chain.next_offset,
             spare: Arc::new(Mutex::new(Spare::None)),
             poison: None,
             segments: found.segments.into(),
@@ -202,7 +178,7 @@ impl LocalLog {
         &self.last().path
     }
 
-    fn check_epoch(&self, epoch: u64) -> Result<(), LogError> {
+    fn check_epoch(&self, epoch: Epoch) -> Result<(), LogError> {
         match self.chain.epoch {
             current if epoch < current => Err(LogError::Fenced { epoch, current }),
             _ => Ok(()),
@@ -210,12 +186,12 @@ impl LocalLog {
     }
 
     /// Writes one frame with one write. Anything that fails here poisons.
-    fn write_frame(&mut self, epoch: u64, count: u32, payload: &[&[u8]]) -> Result<(), LogError> {
+    fn write_frame(&mut self, epoch: Epoch, count: u32, payload: &[&[u8]]) -> Result<(), LogError> {
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
         let frame_bytes = (FRAME_HEADER_BYTES + payload_bytes) as u64;
         // A segment is named for its first transaction, so it must have one before the next may begin.
         let has_transactions = self.chain.next_offset > self.last().header.first_offset;
-        if has_transactions && self.position + frame_bytes > self.options.segment_bytes {
+        if has_transactions && self.position + frame_bytes > self.segment_end() {
             self.rotate(epoch)?;
         }
         if self.position - self.synced_position > PAYLOAD_BYTES_MAX as u64 {
@@ -238,21 +214,35 @@ impl LocalLog {
             .map_err(LogError::io("write", self.path()))?;
         self.position += frame_bytes;
         self.chain = Chain {
-            next_offset: header.next_offset(),
+            next_offset: header
+                .next_offset()
+                .expect("`append` takes no frame that has no next offset"),
             epoch,
             previous_hash: hash,
         };
         if self.position > self.file_end {
             self.file_end = self.position;
-            if self.options.preallocate && self.position < self.options.segment_bytes {
-                let end = self.position + self.position.clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
-                let end = end.min(self.options.segment_bytes);
-                write_zeros(&*self.file, self.position, end)
-                    .map_err(LogError::io("extend", self.path()))?;
-                self.file_end = end;
-            }
+            self.extend()?;
         }
         self.prepare_spare();
+        Ok(())
+    }
+
+    /// Where a full segment ends.
+    fn segment_end(&self) -> FilePosition {
+        FilePosition::new(self.options.segment_bytes)
+    }
+
+    /// Writes zeros behind the frames, if the segment is to have any.
+    fn extend(&mut self) -> Result<(), LogError> {
+        if !self.options.preallocate || self.position >= self.segment_end() {
+            return Ok(());
+        }
+        let bytes = self.position.get().clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
+        let end = self.segment_end().min(self.position + bytes);
+        write_zeros(&*self.file, self.position, end)
+            .map_err(LogError::io("extend", self.path()))?;
+        self.file_end = end;
         Ok(())
     }
 
@@ -263,15 +253,15 @@ impl LocalLog {
                 .map_err(LogError::io("sync", self.path()))?;
             self.synced_position = self.position;
         }
-        self.synced_offset = self.chain.next_offset;
+        self.durable_offset.advance_to(self.chain.next_offset);
         Ok(())
     }
 
     /// Ends the last segment and begins a new one.
-    fn rotate(&mut self, epoch: u64) -> Result<(), LogError> {
+    fn rotate(&mut self, epoch: Epoch) -> Result<(), LogError> {
         if self.position < self.file_end {
             // Only to give unused zeros back; the segment is as good with them.
-            let _ = self.file.set_length(self.position);
+            let _ = self.file.set_length(self.position.get());
         }
         self.sync_now()?;
         let spare = {
@@ -294,23 +284,23 @@ impl LocalLog {
             epoch: epoch.max(self.chain.epoch),
             previous_hash: self.chain.previous_hash,
             salt: self.storage.random_u64(),
-            named_end: SEGMENT_HEADER_BYTES,
+            named_end: FRAMES_START,
         };
-        let zeros = first_zeros(&self.options);
+        let zeros_end = first_zeros_end(&self.options);
         let (segment, file, file_end) =
-            begin_segment(&*self.storage, &self.directory, header, spare, zeros)?;
+            begin_segment(&*self.storage, &self.directory, header, spare, zeros_end)?;
         self.segments.push_back(segment);
         self.file = file;
         self.file_end = file_end;
-        self.position = SEGMENT_HEADER_BYTES;
-        self.synced_position = SEGMENT_HEADER_BYTES;
+        self.position = FRAMES_START;
+        self.synced_position = FRAMES_START;
         Ok(())
     }
 
     /// Has the next segment filled with zeros once this one is half full. If that fails or comes too late,
     /// the next segment is extended piece by piece instead.
     fn prepare_spare(&mut self) {
-        if !self.options.preallocate || self.position < self.options.segment_bytes / 2 {
+        if !self.options.preallocate || self.position.get() < self.options.segment_bytes / 2 {
             return;
         }
         {
@@ -359,22 +349,48 @@ pub(crate) fn take_lock(
     })
 }
 
-/// How many bytes a segment without a spare has at first.
-fn first_zeros(options: &LogOptions) -> u64 {
-    match options.preallocate {
+/// Where the zeros of a segment without a spare end at first.
+fn first_zeros_end(options: &LogOptions) -> FilePosition {
+    FilePosition::new(match options.preallocate {
         true => GROW_BYTES_MIN.min(options.segment_bytes),
         false => 0,
-    }
+    })
 }
 
-/// Writes a segment that has only its header, and gives it its name once that is durable.
+/// Begins a log where there is none yet.
+fn begin_log(
+    storage: &dyn Storage,
+    directory: &Path,
+    options: &LogOptions,
+    epoch: Epoch,
+) -> Result<Found, LogError> {
+    let header = SegmentHeader {
+        database: options.database,
+        number: 0,
+        first_offset: options.first_offset,
+        epoch,
+        previous_hash: 0,
+        salt: storage.random_u64(),
+        named_end: FRAMES_START,
+    };
+    let zeros_end = first_zeros_end(options);
+    let (segment, _, _) = begin_segment(storage, directory, header, None, zeros_end)?;
+    Ok(Found {
+        end: SegmentPlace::at_start_of(&segment.header),
+        segments: vec![segment],
+        torn_bytes_cut: 0,
+        rewritten_bytes: 0,
+    })
+}
+
+/// Writes a segment that has only its header, and gives it its name once that is durable. Returns where its file ends, too.
 fn begin_segment(
     storage: &dyn Storage,
     directory: &Path,
     header: SegmentHeader,
     spare: Option<Box<dyn File>>,
-    zeros_end: u64,
-) -> Result<(Segment, Box<dyn File>, u64), LogError> {
+    zeros_end: FilePosition,
+) -> Result<(Segment, Box<dyn File>, FilePosition), LogError> {
     let path = directory.join(segment_name(header.first_offset));
     let (source, file) = match spare {
         Some(file) => (directory.join(SPARE_NAME), file),
@@ -383,15 +399,17 @@ fn begin_segment(
             let file = storage
                 .open(&source, OpenMode::CreateNew)
                 .map_err(LogError::io("create", &source))?;
-            write_zeros(&*file, SEGMENT_HEADER_BYTES, zeros_end)
+            write_zeros(&*file, FRAMES_START, zeros_end)
                 .map_err(LogError::io("extend", &source))?;
             (source, file)
         }
     };
-    write_all_at(&*file, &[&header.encode()], 0).map_err(LogError::io("write", &source))?;
+    write_all_at(&*file, &[&header.encode()], FilePosition::START)
+        .map_err(LogError::io("write", &source))?;
     file.sync_data().map_err(LogError::io("sync", &source))?;
     let file_end = file
         .length()
+        .map(FilePosition::new)
         .map_err(LogError::io("read the length of", &source))?;
     storage
         .rename(&source, &path)
@@ -405,9 +423,10 @@ fn begin_segment(
 /// Writes a file of zeros, and syncs it in pieces so that the log's own syncs do not wait for all of it.
 fn make_spare(storage: &dyn Storage, path: &Path, bytes: u64) -> std::io::Result<Box<dyn File>> {
     let file = storage.open(path, OpenMode::CreateNew)?;
-    let mut position = 0;
-    while position < bytes {
-        let end = (position + GROW_BYTES_MIN).min(bytes);
+    let mut position = FilePosition::START;
+    let file_end = FilePosition::new(bytes);
+    while position < file_end {
+        let end = file_end.min(position + GROW_BYTES_MIN);
         write_zeros(&*file, position, end)?;
         file.sync_data()?;
         position = end;
@@ -416,7 +435,7 @@ fn make_spare(storage: &dyn Storage, path: &Path, bytes: u64) -> std::io::Result
 }
 
 impl Log for LocalLog {
-    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+    fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         self.check_poison()?;
         self.check_epoch(epoch)?;
         let payload_bytes = frame
@@ -445,7 +464,7 @@ impl Log for LocalLog {
         self.sync_now().map_err(|error| self.poison(error))
     }
 
-    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
         let tail = self.tail();
         if from_offset < tail.oldest_offset || from_offset > tail.next_offset {
             return Err(LogError::OutOfRange {
@@ -465,13 +484,15 @@ impl Log for LocalLog {
             self.storage.clone(),
             segments,
             from_offset,
-            self.position,
-            self.chain,
+            SegmentPlace {
+                position: self.position,
+                chain: self.chain,
+            },
         )?;
         Ok(FrameReader::new(Box::new(source)))
     }
 
-    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         self.check_poison()?;
         self.check_epoch(epoch)?;
         if epoch > self.chain.epoch {
@@ -482,7 +503,7 @@ impl Log for LocalLog {
         Ok(self.tail())
     }
 
-    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.check_poison()?;
         let mut removed = 0;
         // Oldest first: whenever a crash comes, what is left has no gap.
@@ -505,18 +526,18 @@ impl Log for LocalLog {
     fn tail(&self) -> Tail {
         Tail {
             next_offset: self.chain.next_offset,
-            synced_offset: self.synced_offset,
+            durable_offset: self.durable_offset,
             oldest_offset: self
                 .segments
                 .front()
-                .map_or(0, |first| first.header.first_offset),
+                .map_or(LogOffset::FIRST, |first| first.header.first_offset),
             epoch: self.chain.epoch,
         }
     }
 
     fn close(&mut self) -> Result<(), LogError> {
         self.sync()?;
-        if self.position > SEGMENT_HEADER_BYTES {
+        if self.position > FRAMES_START {
             let epoch = self.chain.epoch;
             self.write_frame(epoch, 0, &[])
                 .and_then(|()| self.sync_now())

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use lightcone_storage::LogOffset;
+
+use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::reader::{FrameReader, FrameRef, FrameSource};
 use crate::{Frame, Log, Tail};
@@ -17,9 +20,9 @@ pub struct MemoryLog {
 
 #[derive(Debug)]
 struct Kept {
-    first_offset: u64,
+    first_offset: LogOffset,
     count: u32,
-    epoch: u64,
+    epoch: Epoch,
     payload: Vec<u8>,
 }
 
@@ -39,7 +42,7 @@ impl MemoryLog {
 }
 
 impl Log for MemoryLog {
-    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+    fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         if epoch < self.tail.epoch {
             return Err(LogError::Fenced {
                 epoch,
@@ -70,7 +73,7 @@ impl Log for MemoryLog {
         }
         self.tail.epoch = epoch;
         self.tail.next_offset = next_offset;
-        self.tail.synced_offset = next_offset;
+        self.tail.durable_offset = next_offset;
         Ok(())
     }
 
@@ -78,7 +81,7 @@ impl Log for MemoryLog {
         Ok(())
     }
 
-    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
         let Tail {
             oldest_offset: oldest,
             next_offset: next,
@@ -105,7 +108,7 @@ impl Log for MemoryLog {
         })))
     }
 
-    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         if epoch < self.tail.epoch {
             return Err(LogError::Fenced {
                 epoch,
@@ -116,7 +119,7 @@ impl Log for MemoryLog {
         Ok(self.tail)
     }
 
-    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         let Some(frames) = &mut self.frames else {
             return Ok(0);
         };
@@ -138,7 +141,7 @@ impl Log for MemoryLog {
 }
 
 impl Kept {
-    fn next_offset(&self) -> u64 {
+    fn next_offset(&self) -> LogOffset {
         self.first_offset + u64::from(self.count)
     }
 }

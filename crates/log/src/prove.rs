@@ -8,11 +8,13 @@
 
 use std::path::Path;
 
-use lightcone_storage::{write_all_at, write_zeros, File, OpenMode, Storage};
+use lightcone_storage::{
+    write_all_at, write_zeros, File, FilePosition, LogOffset, OpenMode, Storage,
+};
 
 use crate::error::LogError;
-use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
-use crate::segment::{Segment, SegmentPlace, SegmentReader, Step};
+use crate::format::{SegmentHeader, FRAMES_START};
+use crate::segment::{remove_if_there, Segment, SegmentPlace, SegmentReader, Step};
 
 /// A segment that is being copied.
 pub(crate) const COPY_NAME: &str = "copy.tmp";
@@ -25,7 +27,7 @@ pub(crate) struct ReadEnd {
     /// The frames from here on may never have been synced.
     pub unproven: SegmentPlace,
     /// The place of the last good frame.
-    pub last_frame: Option<u64>,
+    pub last_frame: Option<FilePosition>,
     /// The end of the good frames.
     pub end: SegmentPlace,
 }
@@ -37,13 +39,14 @@ pub(crate) fn prove(
     directory: &Path,
     segment: &Segment,
     read: &ReadEnd,
-    written_end: u64,
+    written_end: FilePosition,
 ) -> Result<(Segment, u64), LogError> {
     let named_end = segment.header.named_end;
-    let is_named = named_end > 0 && read.last_frame.is_some_and(|last| last >= named_end);
+    let is_named =
+        named_end > FilePosition::START && read.last_frame.is_some_and(|last| last >= named_end);
     if !is_named {
         let copied = replace(storage, directory, segment, read.end)?;
-        return Ok((copied, read.end.position - SEGMENT_HEADER_BYTES));
+        return Ok((copied, read.end.position - FRAMES_START));
     }
     let path = &segment.path;
     let file = storage
@@ -73,21 +76,14 @@ pub(crate) fn replace(
         named_end: end.position,
         ..segment.header.clone()
     };
-    let start = SegmentPlace {
-        position: SEGMENT_HEADER_BYTES,
-        chain: crate::segment::Chain::at_start_of(&header),
-    };
+    let start = SegmentPlace::at_start_of(&header);
     let source = directory.join(COPY_NAME);
-    match storage.remove(&source) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(LogError::io("remove", &source)(error))
-        }
-        _ => {}
-    }
+    remove_if_there(storage, &source)?;
     let file = storage
         .open(&source, OpenMode::CreateNew)
         .map_err(LogError::io("create", &source))?;
-    write_all_at(&*file, &[&header.encode()], 0).map_err(LogError::io("write", &source))?;
+    write_all_at(&*file, &[&header.encode()], FilePosition::START)
+        .map_err(LogError::io("write", &source))?;
     copy_frames(storage, segment, start, end, &*file, &source)?;
     file.sync_data().map_err(LogError::io("sync", &source))?;
     storage
@@ -117,7 +113,7 @@ fn copy_frames(
     let mut written = from.position;
     while reader.position < to.position {
         let position = reader.position;
-        let Step::Frame(header) = reader.step(0)? else {
+        let Step::Frame(header) = reader.step(LogOffset::FIRST)? else {
             break;
         };
         let (header_bytes, _) = header.encode(segment.header.salt, position);

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use lightcone_storage::Storage;
+use lightcone_storage::{LogOffset, Storage};
 
+use crate::epoch::Epoch;
 use crate::error::LogError;
-use crate::segment::{Chain, Segment, SegmentReader, Step};
+use crate::segment::{Chain, Segment, SegmentPlace, SegmentReader, Step};
 
 /// A frame as read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRef<'a> {
     /// The number of the first transaction.
-    pub first_offset: u64,
+    pub first_offset: LogOffset,
     /// How many transactions there are.
     pub count: u32,
     /// The epoch of the writer.
-    pub epoch: u64,
+    pub epoch: Epoch,
     /// Their records.
     pub payload: &'a [u8],
 }
@@ -50,20 +51,18 @@ pub(crate) struct LocalSource {
     /// The segments that are left, the next one last.
     pub segments: Vec<Segment>,
     pub current: Option<SegmentReader>,
-    pub from_offset: u64,
-    /// Where the last segment's frames end, and what the chain is there.
-    pub end_position: u64,
-    pub end_chain: Chain,
+    pub from_offset: LogOffset,
+    /// Where the last segment's frames end.
+    pub end: SegmentPlace,
 }
 
 impl LocalSource {
-    /// Reads `segments` (in order) from `from_offset` on, up to `end_position` of the last one.
+    /// Reads `segments` (in order) from `from_offset` on, up to `end` of the last one.
     pub fn new(
         storage: Arc<dyn Storage>,
         mut segments: Vec<Segment>,
-        from_offset: u64,
-        end_position: u64,
-        end_chain: Chain,
+        from_offset: LogOffset,
+        end: SegmentPlace,
     ) -> Result<LocalSource, LogError> {
         segments.reverse();
         let mut source = LocalSource {
@@ -71,8 +70,7 @@ impl LocalSource {
             segments,
             current: None,
             from_offset,
-            end_position,
-            end_chain,
+            end,
         };
         source.open_next(None)?;
         Ok(source)
@@ -86,7 +84,7 @@ impl LocalSource {
         if let Some(before) = before {
             check_joint(&before, &segment)?;
         }
-        let limit = self.segments.is_empty().then_some(self.end_position);
+        let limit = self.segments.is_empty().then_some(self.end.position);
         self.current = Some(SegmentReader::open(&*self.storage, &segment, limit)?);
         Ok(true)
     }
@@ -125,7 +123,7 @@ impl FrameSource for LocalSource {
             };
             match current.step(self.from_offset)? {
                 Step::Frame(header)
-                    if header.next_offset() <= self.from_offset || header.count == 0 => {}
+                    if header.count == 0 || current.chain.next_offset <= self.from_offset => {}
                 Step::Frame(header) => break header,
                 Step::Bad { found, .. } => {
                     return Err(LogError::Damaged {
@@ -138,12 +136,12 @@ impl FrameSource for LocalSource {
                     let before = self.current.take().expect("matched above");
                     if !self.segments.is_empty() {
                         self.open_next(Some(before))?;
-                    } else if before.position != self.end_position
-                        || before.chain.next_offset != self.end_chain.next_offset
+                    } else if before.position != self.end.position
+                        || before.chain.next_offset != self.end.chain.next_offset
                     {
                         let found = format!(
                             "the frames end here before transaction {}, but the log goes on to {} (exclusive)",
-                            before.chain.next_offset, self.end_chain.next_offset
+                            before.chain.next_offset, self.end.chain.next_offset
                         );
                         return Err(LogError::Damaged {
                             file: before.path,

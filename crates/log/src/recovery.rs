@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lightcone_storage::Storage;
+use lightcone_storage::{FilePosition, LogOffset, Storage};
 
 use crate::error::LogError;
 use crate::prove::{prove, ReadEnd};
-use crate::segment::{
-    list_segments, read_header, Chain, Segment, SegmentPlace, SegmentReader, Step,
-};
+use crate::segment::{list_segments, read_header, Segment, SegmentPlace, SegmentReader, Step};
 use crate::Tail;
 
 /// What opening a log found and did.
@@ -35,9 +33,12 @@ pub(crate) enum EndState {
     /// With zeros or the end of the file.
     Clean,
     /// With the rest of an unfinished write, up to this place.
-    Torn { written_end: u64 },
+    Torn { written_end: FilePosition },
     /// With damage.
-    Damaged { found: String, written_end: u64 },
+    Damaged {
+        found: String,
+        written_end: FilePosition,
+    },
 }
 
 /// Goes through the frames of the last segment and judges its end.
@@ -49,7 +50,7 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
     };
     let state = loop {
         let place = reader.place();
-        let (found, certain) = match reader.step(0)? {
+        let (found, certain) = match reader.step(LogOffset::FIRST)? {
             Step::Frame(header) => {
                 // It was written after everything before it had been synced.
                 if header.unsynced_bytes == 0 {
@@ -90,8 +91,8 @@ pub(crate) fn find_end(reader: &mut SegmentReader) -> Result<SegmentEnd, LogErro
 /// The segments of a log with their headers, all checked, and where the frames end.
 pub(crate) struct Found {
     pub segments: Vec<Segment>,
-    pub end_position: u64,
-    pub chain: Chain,
+    /// Where the frames of the last segment end.
+    pub end: SegmentPlace,
     pub torn_bytes_cut: u64,
     pub rewritten_bytes: u64,
 }
@@ -125,15 +126,13 @@ pub(crate) fn recover(
         }
     };
     drop(reader);
-    let SegmentPlace { position, chain } = end.read.end;
     let (last, rewritten_bytes) = prove(&**storage, directory, last, &end.read, written_end)?;
     if let Some(place) = segments.last_mut() {
         *place = last;
     }
     Ok(Some(Found {
-        end_position: position,
-        chain,
-        torn_bytes_cut: written_end - position,
+        end: end.read.end,
+        torn_bytes_cut: written_end - end.read.end.position,
         rewritten_bytes,
         segments,
     }))

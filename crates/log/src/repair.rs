@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_storage::{disk, read_full_at, write_all_at, OpenMode, Storage};
+use lightcone_storage::{
+    disk, read_full_at, write_all_at, FilePosition, LogOffset, OpenMode, Storage,
+};
 
 use crate::error::LogError;
 use crate::format::{SegmentHeader, SEGMENT_HEADER_BYTES};
@@ -22,9 +24,9 @@ pub struct RepairReport {
     /// The damage in words, or `None` if the log is whole and nothing was changed.
     pub damage: Option<String>,
     /// The segment and byte from which on everything was removed. `None` with damage means that no segment is left.
-    pub cut: Option<(PathBuf, u64)>,
+    pub cut: Option<(PathBuf, FilePosition)>,
     /// The log now ends before this transaction; `None` if no segment is left.
-    pub next_offset: Option<u64>,
+    pub next_offset: Option<LogOffset>,
     /// Where the removed bytes are now.
     pub saved: Vec<PathBuf>,
     /// How many bytes were removed, apart from preallocated zeros.
@@ -41,8 +43,9 @@ pub fn owner_of(directory: &Path) -> Result<Option<[u8; 32]>, LogError> {
         let file = storage
             .open(&path, OpenMode::Read)
             .map_err(LogError::io("open", &path))?;
-        let mut block = vec![0; SEGMENT_HEADER_BYTES as usize];
-        let bytes = read_full_at(&*file, &mut block, 0).map_err(LogError::io("read", &path))?;
+        let mut block = vec![0; SEGMENT_HEADER_BYTES];
+        let bytes = read_full_at(&*file, &mut block, FilePosition::START)
+            .map_err(LogError::io("read", &path))?;
         if let Ok(header) = SegmentHeader::decode(&block[..bytes]) {
             return Ok(Some(header.database));
         }
@@ -67,106 +70,112 @@ pub fn repair_on(
 ) -> Result<RepairReport, LogError> {
     let _lock = take_lock(&*storage, directory)?;
     let files = list_segments(&*storage, directory)?;
-    let mut good: Option<(Segment, SegmentReader)> = None;
+    let (last, damage) = find_damage(&*storage, &files, &options.database)?;
+    match damage {
+        Some(damage) => cut(&*storage, directory, &files, last, damage),
+        None => Ok(RepairReport {
+            damage: None,
+            cut: None,
+            next_offset: last.map(|(_, reader)| reader.chain.next_offset),
+            saved: Vec::new(),
+            removed_bytes: 0,
+        }),
+    }
+}
+
+/// A segment, and a reader at the end of its good frames.
+type ReadSegment = (Segment, SegmentReader);
+
+/// The first damage of a log.
+struct Damage {
+    text: String,
+    /// The files before this one stay; if the damage is inside of the last of these, up to its good frames.
+    files_kept: usize,
+    /// Where the bytes behind these frames end, if the damage is there.
+    written_end: Option<FilePosition>,
+}
+
+/// Reads all segments up to the first damage. Returns the last one of those that stay, and the damage.
+fn find_damage(
+    storage: &dyn Storage,
+    files: &[(LogOffset, PathBuf)],
+    database: &[u8; 32],
+) -> Result<(Option<ReadSegment>, Option<Damage>), LogError> {
+    let mut last: Option<ReadSegment> = None;
     for (index, (first_offset, path)) in files.iter().enumerate() {
-        let segment = match read_header(
-            &*storage,
-            path,
-            *first_offset,
-            &options.database,
-            good.as_ref().map(|(segment, _)| segment),
-        ) {
+        let segment = match read_joined(storage, path, *first_offset, database, last.as_ref()) {
             Ok(segment) => segment,
             // The segment is not at fault, and another key or version may read it.
             Err(error @ (LogError::Io { .. } | LogError::Foreign { .. })) => return Err(error),
             Err(error) => {
-                return cut(
-                    &*storage,
-                    directory,
-                    &files[index..],
-                    good,
-                    None,
-                    error.to_string(),
-                )
+                let damage = Damage {
+                    text: error.to_string(),
+                    files_kept: index,
+                    written_end: None,
+                };
+                return Ok((last, Some(damage)));
             }
         };
-        if let Some((_, reader)) = &good {
-            if let Err(error) = check_joint(reader, &segment) {
-                return cut(
-                    &*storage,
-                    directory,
-                    &files[index..],
-                    good,
-                    None,
-                    error.to_string(),
-                );
-            }
-        }
-        let mut reader = SegmentReader::open(&*storage, &segment, None)?;
+        let mut reader = SegmentReader::open(storage, &segment, None)?;
         let end = find_end(&mut reader)?;
+        last = Some((segment, reader));
         let (found, written_end) = match end.state {
-            EndState::Clean => {
-                good = Some((segment, reader));
-                continue;
-            }
+            EndState::Clean => continue,
             EndState::Torn { written_end } => {
                 ("an unfinished or damaged frame".to_owned(), written_end)
             }
             EndState::Damaged { found, written_end } => (found, written_end),
         };
-        let damage = LogError::Damaged {
+        let error = LogError::Damaged {
             file: path.clone(),
             byte_offset: end.read.end.position,
             found,
-        }
-        .to_string();
-        return cut(
-            &*storage,
-            directory,
-            &files[index + 1..],
-            Some((segment, reader)),
-            Some(written_end),
-            damage,
-        );
+        };
+        let damage = Damage {
+            text: error.to_string(),
+            files_kept: index + 1,
+            written_end: Some(written_end),
+        };
+        return Ok((last, Some(damage)));
     }
-    let next_offset = good.map(|(_, reader)| reader.chain.next_offset);
-    Ok(RepairReport {
-        damage: None,
-        cut: None,
-        next_offset,
-        saved: Vec::new(),
-        removed_bytes: 0,
-    })
+    Ok((last, None))
 }
 
-/// Sets `files` aside, and what `last` holds after its good frames up to `written_end`.
+/// The header of a segment that goes on where the one before it ends.
+fn read_joined(
+    storage: &dyn Storage,
+    path: &Path,
+    first_offset: LogOffset,
+    database: &[u8; 32],
+    before: Option<&ReadSegment>,
+) -> Result<Segment, LogError> {
+    let segment_before = before.map(|(segment, _)| segment);
+    let segment = read_header(storage, path, first_offset, database, segment_before)?;
+    if let Some((_, reader)) = before {
+        check_joint(reader, &segment)?;
+    }
+    Ok(segment)
+}
+
+/// Cuts a log at its first damage: sets aside the files behind it, and what `last` holds behind its good frames.
 fn cut(
     storage: &dyn Storage,
     directory: &Path,
-    files: &[(u64, PathBuf)],
-    last: Option<(Segment, SegmentReader)>,
-    written_end: Option<u64>,
-    damage: String,
+    files: &[(LogOffset, PathBuf)],
+    last: Option<ReadSegment>,
+    damage: Damage,
 ) -> Result<RepairReport, LogError> {
     let mut report = RepairReport {
-        damage: Some(damage),
+        damage: Some(damage.text),
         cut: None,
         next_offset: None,
         saved: Vec::new(),
         removed_bytes: 0,
     };
     // Newest first, and the damaged segment at the end: a crash in between leaves something to repair again.
-    for (_, path) in files.iter().rev() {
-        let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
-        let file = storage
-            .open(path, OpenMode::Read)
-            .map_err(LogError::io("open", path))?;
-        report.removed_bytes += file
-            .length()
-            .map_err(LogError::io("read the length of", path))?;
-        storage
-            .rename(path, &to)
-            .map_err(LogError::io("rename", path))?;
+    for (_, path) in files[damage.files_kept..].iter().rev() {
+        let (to, bytes) = set_aside(storage, directory, path)?;
+        report.removed_bytes += bytes;
         report.saved.push(to);
     }
     storage
@@ -174,7 +183,7 @@ fn cut(
         .map_err(LogError::io("sync", directory))?;
     if let Some((segment, last)) = last {
         let position = last.position;
-        if let Some(written_end) = written_end {
+        if let Some(written_end) = damage.written_end {
             let to = free_name(
                 storage,
                 directory,
@@ -193,6 +202,25 @@ fn cut(
         report.cut = Some((last.path, position));
     }
     Ok(report)
+}
+
+/// Renames a segment so that it is none any more. Returns its new name and how long it is.
+fn set_aside(
+    storage: &dyn Storage,
+    directory: &Path,
+    path: &Path,
+) -> Result<(PathBuf, u64), LogError> {
+    let to = free_name(storage, directory, &format!("{}.removed", file_name(path)))?;
+    let file = storage
+        .open(path, OpenMode::Read)
+        .map_err(LogError::io("open", path))?;
+    let bytes = file
+        .length()
+        .map_err(LogError::io("read the length of", path))?;
+    storage
+        .rename(path, &to)
+        .map_err(LogError::io("rename", path))?;
+    Ok((to, bytes))
 }
 
 fn file_name(path: &Path) -> String {
@@ -215,11 +243,12 @@ fn free_name(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Path
     Ok(directory.join(free))
 }
 
+/// Copies the bytes between two places of a file into a new one.
 fn copy(
     storage: &dyn Storage,
     from: &Path,
-    start: u64,
-    end: u64,
+    start: FilePosition,
+    end: FilePosition,
     to: &Path,
 ) -> Result<(), LogError> {
     let source = storage
@@ -229,17 +258,17 @@ fn copy(
         .open(to, OpenMode::CreateNew)
         .map_err(LogError::io("create", to))?;
     let mut buffer = vec![0; COPY_BYTES.min((end - start) as usize)];
-    let mut position = start;
-    while position < end {
-        let wanted = buffer.len().min((end - position) as usize);
-        let bytes = read_full_at(&*source, &mut buffer[..wanted], position)
+    let mut copied = 0;
+    while copied < end - start {
+        let wanted = buffer.len().min((end - start - copied) as usize);
+        let bytes = read_full_at(&*source, &mut buffer[..wanted], start + copied)
             .map_err(LogError::io("read", from))?;
         if bytes == 0 {
             break;
         }
-        write_all_at(&*target, &[&buffer[..bytes]], position - start)
+        write_all_at(&*target, &[&buffer[..bytes]], FilePosition::START + copied)
             .map_err(LogError::io("write", to))?;
-        position += bytes as u64;
+        copied += bytes as u64;
     }
     target.sync_data().map_err(LogError::io("sync", to))
 }

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use lightcone_storage::{read_full_at, File, OpenMode, Storage};
+use lightcone_storage::{read_full_at, File, FilePosition, LogOffset, OpenMode, Storage};
 
+use crate::epoch::Epoch;
 use crate::error::LogError;
 use crate::format::{
     parse_segment_name, payload_checksum, FrameHeader, SegmentHeader, SegmentHeaderError,
-    FORMAT_VERSION, FRAME_HEADER_BYTES, FRAME_MAGIC, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_BYTES,
+    FORMAT_VERSION, FRAMES_START, FRAME_HEADER_BYTES, FRAME_MAGIC, PAYLOAD_BYTES_MAX,
+    SEGMENT_HEADER_BYTES,
 };
 
 /// How much is read from a file at once.
@@ -16,8 +18,8 @@ const READ_BYTES: usize = 1 << 20;
 /// What the next frame must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
-    pub next_offset: u64,
-    pub epoch: u64,
+    pub next_offset: LogOffset,
+    pub epoch: Epoch,
     pub previous_hash: u64,
 }
 
@@ -29,6 +31,38 @@ impl Chain {
             previous_hash: header.previous_hash,
         }
     }
+
+    /// What the frame behind the one with this header and hash must look like. If the frame does not belong here itself:
+    /// what is wrong with it.
+    fn after(self, header: &FrameHeader, hash: u64) -> Result<Chain, Step> {
+        if header.previous_hash != self.previous_hash {
+            // The rest of a torn tail may look like this, if its cut did not reach the disk everywhere.
+            return Err(Step::maybe_torn(format!(
+                "the frame does not follow the one before it (hash {:016x}, expected {:016x})",
+                header.previous_hash, self.previous_hash
+            )));
+        }
+        if header.first_offset != self.next_offset {
+            return Err(Step::damaged(format!(
+                "the frame begins with transaction {}, expected {}",
+                header.first_offset, self.next_offset
+            )));
+        }
+        if header.epoch < self.epoch {
+            return Err(Step::damaged(format!(
+                "the frame has epoch {}, but the log was at epoch {}",
+                header.epoch, self.epoch
+            )));
+        }
+        match header.next_offset() {
+            Some(next_offset) if header.payload_bytes as usize <= PAYLOAD_BYTES_MAX => Ok(Chain {
+                next_offset,
+                epoch: header.epoch,
+                previous_hash: hash,
+            }),
+            _ => Err(Step::damaged("the frame's sizes are impossible".to_owned())),
+        }
+    }
 }
 
 /// A segment file and its header.
@@ -38,11 +72,21 @@ pub(crate) struct Segment {
     pub header: SegmentHeader,
 }
 
+/// Removes what an earlier process may have left.
+pub(crate) fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<(), LogError> {
+    match storage.remove(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(LogError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The segment files in `directory`, sorted by their first offset.
 pub(crate) fn list_segments(
     storage: &dyn Storage,
     directory: &Path,
-) -> Result<Vec<(u64, PathBuf)>, LogError> {
+) -> Result<Vec<(LogOffset, PathBuf)>, LogError> {
     let names = storage
         .list(directory)
         .map_err(LogError::io("list", directory))?;
@@ -58,18 +102,19 @@ pub(crate) fn list_segments(
 pub(crate) fn read_header(
     storage: &dyn Storage,
     path: &Path,
-    name_offset: u64,
+    name_offset: LogOffset,
     database: &[u8; 32],
     before: Option<&Segment>,
 ) -> Result<Segment, LogError> {
     let file = storage
         .open(path, OpenMode::Read)
         .map_err(LogError::io("open", path))?;
-    let mut block = vec![0; SEGMENT_HEADER_BYTES as usize];
-    let bytes = read_full_at(&*file, &mut block, 0).map_err(LogError::io("read", path))?;
+    let mut block = vec![0; SEGMENT_HEADER_BYTES];
+    let bytes = read_full_at(&*file, &mut block, FilePosition::START)
+        .map_err(LogError::io("read", path))?;
     let damaged = |found: String| LogError::Damaged {
         file: path.to_owned(),
-        byte_offset: 0,
+        byte_offset: FilePosition::START,
         found,
     };
     let foreign = |found: String| LogError::Foreign {
@@ -117,8 +162,17 @@ pub(crate) fn read_header(
 /// A place between two frames of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentPlace {
-    pub position: u64,
+    pub position: FilePosition,
     pub chain: Chain,
+}
+
+impl SegmentPlace {
+    pub fn at_start_of(header: &SegmentHeader) -> SegmentPlace {
+        SegmentPlace {
+            position: FRAMES_START,
+            chain: Chain::at_start_of(header),
+        }
+    }
 }
 
 /// What stands at the place where the next frame is expected.
@@ -135,19 +189,37 @@ pub(crate) enum Step {
     },
 }
 
+impl Step {
+    /// Something that a crash while the frame was written may have left.
+    fn maybe_torn(found: String) -> Step {
+        Step::Bad {
+            found,
+            certain: false,
+        }
+    }
+
+    /// Something that no crash explains.
+    fn damaged(found: String) -> Step {
+        Step::Bad {
+            found,
+            certain: true,
+        }
+    }
+}
+
 /// Goes through the frames of one segment.
 pub(crate) struct SegmentReader {
     pub path: PathBuf,
     file: Box<dyn File>,
     pub salt: u64,
     /// The place of the next frame.
-    pub position: u64,
+    pub position: FilePosition,
     /// Nothing is read from here on.
-    pub end: u64,
+    pub end: FilePosition,
     pub chain: Chain,
     buffer: Vec<u8>,
     /// `buffer` holds the file's bytes from here on.
-    buffer_position: u64,
+    buffer_position: FilePosition,
     payload: std::ops::Range<usize>,
 }
 
@@ -156,12 +228,9 @@ impl SegmentReader {
     pub fn open(
         storage: &dyn Storage,
         segment: &Segment,
-        limit: Option<u64>,
+        limit: Option<FilePosition>,
     ) -> Result<SegmentReader, LogError> {
-        let start = SegmentPlace {
-            position: SEGMENT_HEADER_BYTES,
-            chain: Chain::at_start_of(&segment.header),
-        };
+        let start = SegmentPlace::at_start_of(&segment.header);
         SegmentReader::open_at(storage, segment, start, limit)
     }
 
@@ -170,24 +239,25 @@ impl SegmentReader {
         storage: &dyn Storage,
         segment: &Segment,
         start: SegmentPlace,
-        limit: Option<u64>,
+        limit: Option<FilePosition>,
     ) -> Result<SegmentReader, LogError> {
         let path = segment.path.clone();
         let file = storage
             .open(&path, OpenMode::Read)
             .map_err(LogError::io("open", &path))?;
-        let length = file
+        let file_end = file
             .length()
+            .map(FilePosition::new)
             .map_err(LogError::io("read the length of", &path))?;
         Ok(SegmentReader {
             path,
             file,
             salt: segment.header.salt,
             position: start.position,
-            end: limit.map_or(length, |limit| limit.min(length)),
+            end: limit.map_or(file_end, |limit| limit.min(file_end)),
             chain: start.chain,
             buffer: Vec::new(),
-            buffer_position: 0,
+            buffer_position: FilePosition::START,
             payload: 0..0,
         })
     }
@@ -206,13 +276,17 @@ impl SegmentReader {
     }
 
     /// Where `bytes` bytes from `position` on lie in the buffer; fewer at the end.
-    fn view(&mut self, position: u64, bytes: usize) -> Result<std::ops::Range<usize>, LogError> {
-        let bytes = bytes.min(self.end.saturating_sub(position) as usize);
+    fn view(
+        &mut self,
+        position: FilePosition,
+        bytes: usize,
+    ) -> Result<std::ops::Range<usize>, LogError> {
+        let bytes = bytes.min(position.bytes_to(self.end) as usize);
         let have = self.buffer_position + self.buffer.len() as u64;
         if position < self.buffer_position || position + bytes as u64 > have {
             let wanted = bytes
                 .max(READ_BYTES)
-                .min(self.end.saturating_sub(position) as usize);
+                .min(position.bytes_to(self.end) as usize);
             // Keep what is there of it: a frame that crosses the buffer's end is not read twice.
             let kept = if (self.buffer_position..have).contains(&position) {
                 let start = (position - self.buffer_position) as usize;
@@ -237,92 +311,63 @@ impl SegmentReader {
 
     /// Reads the next frame. Frames with only transactions before `skip_before` are passed over: their
     /// headers are checked, their payloads are not read.
-    pub fn step(&mut self, skip_before: u64) -> Result<Step, LogError> {
-        let bad = |found: String| {
-            Ok(Step::Bad {
-                found,
-                certain: false,
-            })
-        };
-        let certain = |found: String| {
-            Ok(Step::Bad {
-                found,
-                certain: true,
-            })
-        };
-        let position = self.position;
-        let view = self.view(position, FRAME_HEADER_BYTES)?;
+    pub fn step(&mut self, skip_before: LogOffset) -> Result<Step, LogError> {
+        let view = self.view(self.position, FRAME_HEADER_BYTES)?;
         let bytes = &self.buffer[view];
         if is_zero(bytes) {
             return Ok(Step::End);
         }
         let Ok(bytes) = <&[u8; FRAME_HEADER_BYTES]>::try_from(bytes) else {
-            return bad("the file ends inside a frame header".to_owned());
+            let found = "the file ends inside a frame header".to_owned();
+            return Ok(Step::maybe_torn(found));
         };
-        let Some((header, hash)) = FrameHeader::decode(bytes, self.salt, position) else {
-            return bad("there is no frame header, or one whose checksum is wrong".to_owned());
+        let Some((header, hash)) = FrameHeader::decode(bytes, self.salt, self.position) else {
+            let found = "there is no frame header, or one whose checksum is wrong".to_owned();
+            return Ok(Step::maybe_torn(found));
         };
-        let chain = self.chain;
-        if header.previous_hash != chain.previous_hash {
-            // The rest of a torn tail may look like this, if its cut did not reach the disk everywhere.
-            return bad(format!(
-                "the frame does not follow the one before it (hash {:016x}, expected {:016x})",
-                header.previous_hash, chain.previous_hash
-            ));
-        }
-        if header.first_offset != chain.next_offset {
-            return certain(format!(
-                "the frame begins with transaction {}, expected {}",
-                header.first_offset, chain.next_offset
-            ));
-        }
-        if header.epoch < chain.epoch {
-            return certain(format!(
-                "the frame has epoch {}, but the log was at epoch {}",
-                header.epoch, chain.epoch
-            ));
-        }
-        if header.payload_bytes as usize > PAYLOAD_BYTES_MAX
-            || header
-                .first_offset
-                .checked_add(header.count.into())
-                .is_none()
-        {
-            return certain("the frame's sizes are impossible".to_owned());
-        }
-        let payload_position = position + FRAME_HEADER_BYTES as u64;
-        if u64::from(header.payload_bytes) > self.end.saturating_sub(payload_position) {
-            return bad(format!(
-                "the file ends inside a payload of {} bytes",
-                header.payload_bytes
-            ));
-        }
-        if header.count > 0 && header.next_offset() <= skip_before {
-            self.payload = 0..0;
-        } else {
-            let view = self.view(payload_position, header.payload_bytes as usize)?;
-            if payload_checksum(&[&self.buffer[view.clone()]]) != header.payload_checksum
-                || view.len() < header.payload_bytes as usize
-            {
-                return bad(format!(
-                    "the checksum of the payload of {} bytes (transactions {} to {}, exclusive) is wrong",
-                    header.payload_bytes,
-                    header.first_offset,
-                    header.next_offset()
-                ));
-            }
-            self.payload = view;
+        let chain = match self.chain.after(&header, hash) {
+            Ok(chain) => chain,
+            Err(bad) => return Ok(bad),
+        };
+        let is_skipped = header.count > 0 && chain.next_offset <= skip_before;
+        if let Some(bad) = self.read_payload(&header, chain.next_offset, is_skipped)? {
+            return Ok(bad);
         }
         self.position += header.frame_bytes();
-        self.chain = Chain {
-            next_offset: header.next_offset(),
-            epoch: header.epoch,
-            previous_hash: hash,
-        };
+        self.chain = chain;
         Ok(Step::Frame(header))
     }
 
-    /// Looks at everything after the last good frame, which ends at `self.position`.
+    /// Reads the payload behind the header at the reader's place, unless it is skipped, and says what is wrong with it.
+    fn read_payload(
+        &mut self,
+        header: &FrameHeader,
+        next_offset: LogOffset,
+        is_skipped: bool,
+    ) -> Result<Option<Step>, LogError> {
+        let start = self.position + FRAME_HEADER_BYTES as u64;
+        let payload_bytes = header.payload_bytes as usize;
+        if u64::from(header.payload_bytes) > start.bytes_to(self.end) {
+            let found = format!("the file ends inside a payload of {payload_bytes} bytes");
+            return Ok(Some(Step::maybe_torn(found)));
+        }
+        if is_skipped {
+            self.payload = 0..0;
+            return Ok(None);
+        }
+        let view = self.view(start, payload_bytes)?;
+        let bytes = &self.buffer[view.clone()];
+        if bytes.len() < payload_bytes || payload_checksum(&[bytes]) != header.payload_checksum {
+            return Ok(Some(Step::maybe_torn(format!(
+                "the checksum of the payload of {payload_bytes} bytes (transactions {} to {next_offset}, exclusive) is wrong",
+                header.first_offset,
+            ))));
+        }
+        self.payload = view;
+        Ok(None)
+    }
+
+    /// Looks at everything behind the last good frame, which ends where the reader is.
     pub fn look_behind(&mut self) -> Result<Behind, LogError> {
         let damaged_at = self.position;
         let mut behind = Behind {
@@ -334,42 +379,48 @@ impl SegmentReader {
             // Windows overlap by a header, so that none is missed on a border.
             let view = self.view(position, READ_BYTES)?;
             let window = &self.buffer[view];
-            let zeros = is_zero(window);
-            if !zeros {
-                let last = window
-                    .iter()
-                    .rposition(|byte| *byte != 0)
-                    .expect("not all are zero");
+            if !is_zero(window) {
+                let last = window.iter().rposition(|byte| *byte != 0);
+                let last = last.expect("not all are zero");
                 behind.written_end = position + last as u64 + 1;
-            }
-            if !zeros && behind.proof.is_none() {
-                let starts = window.len().saturating_sub(FRAME_HEADER_BYTES - 1);
-                let mut at = 0;
-                while let Some(found) = window[at..starts.max(at)]
-                    .iter()
-                    .position(|byte| *byte == FRAME_MAGIC[0])
-                {
-                    let start = at + found;
-                    let bytes = window[start..start + FRAME_HEADER_BYTES]
-                        .try_into()
-                        .expect("a header's length");
-                    let here = position + start as u64;
-                    if let Some((header, _)) = FrameHeader::decode(bytes, self.salt, here) {
-                        // Everything this far was on the disk before that frame was written.
-                        let synced_end = here.saturating_sub(header.unsynced_bytes.into());
-                        if damaged_at < synced_end {
-                            behind.proof = Some(here);
-                            break;
-                        }
-                    }
-                    at = start + 1;
-                }
+                behind.proof = behind
+                    .proof
+                    .or_else(|| self.find_proof(window, position, damaged_at));
             }
             if window.len() < READ_BYTES {
                 return Ok(behind);
             }
             position += (READ_BYTES - FRAME_HEADER_BYTES) as u64;
         }
+    }
+
+    /// A frame in `window`, which lies at `position`, that was written after `damaged_at` had been synced.
+    fn find_proof(
+        &self,
+        window: &[u8],
+        position: FilePosition,
+        damaged_at: FilePosition,
+    ) -> Option<FilePosition> {
+        let starts = window.len().saturating_sub(FRAME_HEADER_BYTES - 1);
+        let mut at = 0;
+        while let Some(found) = window[at..starts.max(at)]
+            .iter()
+            .position(|byte| *byte == FRAME_MAGIC[0])
+        {
+            let start = at + found;
+            let bytes = window[start..start + FRAME_HEADER_BYTES]
+                .try_into()
+                .expect("a header's length");
+            let here = position + start as u64;
+            if let Some((header, _)) = FrameHeader::decode(bytes, self.salt, here) {
+                // Of what lies before a frame only the last `unsynced_bytes` may not have been synced when it was written.
+                if damaged_at.bytes_to(here) > u64::from(header.unsynced_bytes) {
+                    return Some(here);
+                }
+            }
+            at = start + 1;
+        }
+        None
     }
 }
 
@@ -384,7 +435,7 @@ fn is_zero(bytes: &[u8]) -> bool {
 /// What lies behind the last good frame.
 pub(crate) struct Behind {
     /// Only zeros from here on.
-    pub written_end: u64,
+    pub written_end: FilePosition,
     /// A frame here was written after the place in question had been synced: what is wrong there is damage.
-    pub proof: Option<u64>,
+    pub proof: Option<FilePosition>,
 }

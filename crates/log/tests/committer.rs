@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{open, read_all, segments};
+use common::{at, open, read_all, segments, EPOCH};
 use lightcone_log::{
-    CommitEvent, Committer, CommitterOptions, Frame, FrameReader, Log, LogError, LogOptions,
-    MemoryLog, SubmitError, Tail,
+    CommitEvent, Committer, CommitterOptions, Epoch, Frame, FrameReader, Log, LogError, LogOffset,
+    LogOptions, MemoryLog, SubmitError, Tail,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -21,9 +21,9 @@ struct Gated {
 }
 
 impl Log for Gated {
-    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+    fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         self.frames.lock().unwrap().push((
-            frame.first_offset,
+            frame.first_offset.get(),
             frame.count,
             frame.payload.concat().len(),
         ));
@@ -33,13 +33,13 @@ impl Log for Gated {
         let _ = self.permits.recv();
         self.inner.sync()
     }
-    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
         self.inner.read(from_offset)
     }
-    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         self.inner.seal(epoch)
     }
-    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.inner.trim(before_offset)
     }
     fn tail(&self) -> Tail {
@@ -60,7 +60,7 @@ fn events() -> (
 
 fn durable(event: CommitEvent) -> u64 {
     match event {
-        CommitEvent::Durable { next_offset } => next_offset,
+        CommitEvent::Durable { next_offset } => next_offset.get(),
         other => panic!("{other:?}"),
     }
 }
@@ -80,21 +80,21 @@ fn what_gathers_during_a_sync_goes_out_together() {
         ..CommitterOptions::default()
     };
     let committer = Committer::spawn(Box::new(log), options, on_event);
-    committer.submit(0, 1, vec![0; 10]).unwrap();
+    committer.submit(at(0), 1, vec![0; 10]).unwrap();
     while frames.lock().unwrap().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }
     for offset in 1..=10 {
-        committer.submit(offset, 1, vec![0; 30]).unwrap();
+        committer.submit(at(offset), 1, vec![0; 30]).unwrap();
     }
-    committer.submit(11, 5, vec![0; 1000]).unwrap();
-    assert_eq!(committer.durable_offset(), 0);
+    committer.submit(at(11), 5, vec![0; 1000]).unwrap();
+    assert_eq!(committer.durable_offset(), at(0));
     assert_eq!(committer.stats().queue_bytes, 1310);
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 1);
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 16);
-    committer.wait_durable(16).unwrap();
+    committer.wait_durable(at(16)).unwrap();
     assert_eq!(
         *frames.lock().unwrap(),
         [
@@ -109,9 +109,9 @@ fn what_gathers_during_a_sync_goes_out_together() {
     let buffer = committer.take_buffer();
     assert!(buffer.is_empty() && buffer.capacity() > 0);
     permit.send(()).unwrap();
-    committer.submit(16, 1, buffer).unwrap();
+    committer.submit(at(16), 1, buffer).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 17);
-    assert_eq!(committer.shutdown().unwrap().tail().next_offset, 17);
+    assert_eq!(committer.shutdown().unwrap().tail().next_offset, at(17));
 }
 
 /// A few that gathered during a sync wait for others, so that those share the next sync.
@@ -130,17 +130,17 @@ fn a_few_wait_for_more() {
         ..CommitterOptions::default()
     };
     let committer = Committer::spawn(Box::new(log), options, on_event);
-    committer.submit(0, 1, vec![0; 10]).unwrap();
+    committer.submit(at(0), 1, vec![0; 10]).unwrap();
     while frames.lock().unwrap().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    committer.submit(1, 1, vec![0; 10]).unwrap();
+    committer.submit(at(1), 1, vec![0; 10]).unwrap();
     // The next sync waits as long as this one takes: long enough for a submission that comes late.
     std::thread::sleep(Duration::from_secs(1));
     permit.send(()).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 1);
     std::thread::sleep(Duration::from_millis(100));
-    committer.submit(2, 1, vec![0; 10]).unwrap();
+    committer.submit(at(2), 1, vec![0; 10]).unwrap();
     // One to spare: should this fail, the committer still ends.
     permit.send(()).unwrap();
     permit.send(()).unwrap();
@@ -163,15 +163,15 @@ fn a_full_queue_blocks_the_submitter() {
         ..CommitterOptions::default()
     };
     let committer = Arc::new(Committer::spawn(Box::new(log), options, on_event));
-    committer.submit(0, 1, vec![0; 70]).unwrap();
+    committer.submit(at(0), 1, vec![0; 70]).unwrap();
     let submitted = Arc::new(Mutex::new(false));
     let thread = std::thread::spawn({
         let (committer, submitted) = (committer.clone(), submitted.clone());
         move || {
-            committer.submit(1, 1, vec![0; 70]).unwrap();
+            committer.submit(at(1), 1, vec![0; 70]).unwrap();
             *submitted.lock().unwrap() = true;
             // Larger than the whole queue: taken once it is alone.
-            committer.submit(2, 1, vec![0; 700]).unwrap();
+            committer.submit(at(2), 1, vec![0; 700]).unwrap();
         }
     });
     std::thread::sleep(Duration::from_millis(50));
@@ -180,7 +180,7 @@ fn a_full_queue_blocks_the_submitter() {
         permit.send(()).unwrap();
     }
     thread.join().unwrap();
-    committer.wait_durable(3).unwrap();
+    committer.wait_durable(at(3)).unwrap();
 }
 
 #[test]
@@ -193,19 +193,19 @@ fn mistakes_of_the_caller() {
     );
     for (first_offset, count) in [(1, 1), (0, 0)] {
         assert!(matches!(
-            committer.submit(first_offset, count, vec![]),
-            Err(SubmitError::Unfit { expected: 0, .. })
+            committer.submit(at(first_offset), count, vec![]),
+            Err(SubmitError::Unfit { expected, .. }) if expected == at(0)
         ));
     }
-    committer.submit(0, 3, vec![]).unwrap();
-    committer.wait_durable(3).unwrap();
-    assert_eq!(committer.durable_offset(), 3);
+    committer.submit(at(0), 3, vec![]).unwrap();
+    committer.wait_durable(at(3)).unwrap();
+    assert_eq!(committer.durable_offset(), at(3));
 }
 
 #[test]
 fn a_failed_sync_poisons_once_and_for_good() {
     let storage = SimStorage::new(4);
-    let log = open(&storage, LogOptions::default(), 0).0;
+    let log = open(&storage, LogOptions::default(), EPOCH).0;
     storage.set_faults(Faults {
         fail_sync: Some(storage.counts().syncs + 2),
         ..Faults::default()
@@ -213,10 +213,10 @@ fn a_failed_sync_poisons_once_and_for_good() {
     let (receiver, on_event) = events();
     let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
     for offset in 0..2 {
-        committer.submit(offset, 1, vec![1; 50]).unwrap();
+        committer.submit(at(offset), 1, vec![1; 50]).unwrap();
         assert_eq!(durable(receiver.recv().unwrap()), offset + 1);
     }
-    committer.submit(2, 1, vec![1; 50]).unwrap();
+    committer.submit(at(2), 1, vec![1; 50]).unwrap();
     let CommitEvent::Poisoned { error } = receiver.recv().unwrap() else {
         panic!("not poisoned")
     };
@@ -226,11 +226,11 @@ fn a_failed_sync_poisons_once_and_for_good() {
     );
     assert!(error.to_string().ends_with("[LC0502]"));
     assert!(matches!(
-        committer.wait_durable(3),
+        committer.wait_durable(at(3)),
         Err(SubmitError::Poisoned(_))
     ));
     assert!(matches!(
-        committer.submit(3, 1, vec![]),
+        committer.submit(at(3), 1, vec![]),
         Err(SubmitError::Poisoned(_))
     ));
     assert!(matches!(
@@ -239,7 +239,7 @@ fn a_failed_sync_poisons_once_and_for_good() {
     ));
     assert!(receiver.recv().is_err(), "no further event");
     // The write that failed to sync is gone after a power failure, the others are not.
-    let log = open(&storage.crash(1), LogOptions::default(), 0).0;
+    let log = open(&storage.crash(1), LogOptions::default(), EPOCH).0;
     assert_eq!(read_all(&log).len(), 2);
 }
 
@@ -250,15 +250,15 @@ fn trims_and_ends_properly() {
         segment_bytes: 5000,
         ..LogOptions::default()
     };
-    let log = open(&storage, options.clone(), 0).0;
+    let log = open(&storage, options.clone(), EPOCH).0;
     let (_receiver, on_event) = events();
     let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
     for offset in 0..50 {
-        committer.submit(offset, 1, vec![1; 200]).unwrap();
-        committer.wait_durable(offset + 1).unwrap();
+        committer.submit(at(offset), 1, vec![1; 200]).unwrap();
+        committer.wait_durable(at(offset + 1)).unwrap();
     }
     let before = segments(&storage).len();
-    committer.trim(40);
+    committer.trim(at(40));
     let stats = committer.stats();
     assert_eq!(
         (
@@ -271,10 +271,10 @@ fn trims_and_ends_properly() {
     );
     let log = committer.shutdown().unwrap();
     assert!(segments(&storage).len() < before / 2);
-    assert!(log.tail().oldest_offset <= 40);
+    assert!(log.tail().oldest_offset <= at(40));
     drop(log);
-    let log = open(&storage.crash(1), options, 0).0;
-    assert_eq!(log.tail().next_offset, 50);
+    let log = open(&storage.crash(1), options, EPOCH).0;
+    assert_eq!(log.tail().next_offset, at(50));
 }
 
 #[test]
@@ -284,9 +284,9 @@ fn a_panicking_listener_does_not_hang_anybody() {
         CommitterOptions::default(),
         Box::new(|_| panic!("on purpose")),
     );
-    committer.submit(0, 1, vec![]).unwrap();
-    assert!(committer.wait_durable(2).is_err());
-    assert!(committer.submit(1, 1, vec![]).is_err());
+    committer.submit(at(0), 1, vec![]).unwrap();
+    assert!(committer.wait_durable(at(2)).is_err());
+    assert!(committer.submit(at(1), 1, vec![]).is_err());
     assert!(committer.shutdown().is_err());
 }
 
@@ -294,19 +294,19 @@ fn a_panicking_listener_does_not_hang_anybody() {
 struct Panicking(MemoryLog);
 
 impl Log for Panicking {
-    fn append(&mut self, epoch: u64, frame: Frame<'_>) -> Result<(), LogError> {
+    fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
         self.0.append(epoch, frame)
     }
     fn sync(&mut self) -> Result<(), LogError> {
         panic!("the sync panicked on purpose")
     }
-    fn read(&self, from_offset: u64) -> Result<FrameReader, LogError> {
+    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
         self.0.read(from_offset)
     }
-    fn seal(&mut self, epoch: u64) -> Result<Tail, LogError> {
+    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
         self.0.seal(epoch)
     }
-    fn trim(&mut self, before_offset: u64) -> Result<u64, LogError> {
+    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
         self.0.trim(before_offset)
     }
     fn tail(&self) -> Tail {
@@ -322,32 +322,78 @@ fn a_panicking_log_is_an_event_like_any_other_failure() {
     let (receiver, on_event) = events();
     let log = Box::new(Panicking(MemoryLog::new()));
     let committer = Committer::spawn(log, CommitterOptions::default(), on_event);
-    committer.submit(0, 1, vec![1; 50]).unwrap();
+    committer.submit(at(0), 1, vec![1; 50]).unwrap();
     let event = receiver.recv_timeout(Duration::from_secs(20));
     let Ok(CommitEvent::Poisoned { error }) = event else {
         panic!("the listener hears nothing: {event:?}");
     };
     assert!(error.to_string().contains("the sync panicked on purpose"));
     assert!(error.to_string().contains("[LC0538]"));
-    assert!(committer.wait_durable(1).is_err());
-    assert!(committer.submit(1, 1, vec![]).is_err());
+    assert!(committer.wait_durable(at(1)).is_err());
+    assert!(committer.submit(at(1), 1, vec![]).is_err());
+    assert!(committer.shutdown().is_err());
+}
+
+/// A log that forgets its last transaction.
+struct Forgetful(MemoryLog);
+
+impl Log for Forgetful {
+    fn append(&mut self, epoch: Epoch, frame: Frame<'_>) -> Result<(), LogError> {
+        self.0.append(epoch, frame)
+    }
+    fn sync(&mut self) -> Result<(), LogError> {
+        self.0.sync()
+    }
+    fn read(&self, from_offset: LogOffset) -> Result<FrameReader, LogError> {
+        self.0.read(from_offset)
+    }
+    fn seal(&mut self, epoch: Epoch) -> Result<Tail, LogError> {
+        self.0.seal(epoch)
+    }
+    fn trim(&mut self, before_offset: LogOffset) -> Result<u64, LogError> {
+        self.0.trim(before_offset)
+    }
+    fn tail(&self) -> Tail {
+        let tail = self.0.tail();
+        Tail {
+            durable_offset: at(tail.durable_offset.get().saturating_sub(1)),
+            ..tail
+        }
+    }
+    fn close(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_the_log_has_not_made_durable_is_not_reported() {
+    let (receiver, on_event) = events();
+    let log = Box::new(Forgetful(MemoryLog::new()));
+    let committer = Committer::spawn(log, CommitterOptions::default(), on_event);
+    committer.submit(at(0), 2, vec![1; 50]).unwrap();
+    let event = receiver.recv_timeout(Duration::from_secs(20));
+    let Ok(CommitEvent::Poisoned { error }) = event else {
+        panic!("the listener hears of something else: {event:?}");
+    };
+    assert!(error.is_bug(), "{error}");
+    assert_eq!(committer.durable_offset(), at(0));
     assert!(committer.shutdown().is_err());
 }
 
 #[test]
 fn a_failed_log_can_be_read_by_one() {
     let storage = SimStorage::new(4);
-    let log = open(&storage, LogOptions::default(), 0).0;
+    let log = open(&storage, LogOptions::default(), EPOCH).0;
     let (receiver, on_event) = events();
     let committer = Committer::spawn(Box::new(log), CommitterOptions::default(), on_event);
-    committer.submit(0, 2, vec![1; 50]).unwrap();
+    committer.submit(at(0), 2, vec![1; 50]).unwrap();
     assert_eq!(durable(receiver.recv().unwrap()), 2);
     assert!(committer.failed_log().is_none(), "it works");
     storage.set_faults(Faults {
         fail_sync: Some(storage.counts().syncs),
         ..Faults::default()
     });
-    committer.submit(2, 1, vec![2; 50]).unwrap();
+    committer.submit(at(2), 1, vec![2; 50]).unwrap();
     assert!(matches!(
         receiver.recv().unwrap(),
         CommitEvent::Poisoned { .. }
@@ -379,8 +425,8 @@ fn only_what_is_given_back_passes() {
         assert!(!error(errno.raw_os_error()).is_passing());
     }
     let fenced = LogError::Fenced {
-        epoch: 1,
-        current: 2,
+        epoch: Epoch::new(1),
+        current: Epoch::new(2),
     };
     assert!(!fenced.is_passing() && !fenced.is_bug());
 }

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{open, payload, read_all, DIRECTORY};
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions};
+use common::{at, open, payload, read_all, DIRECTORY, EPOCH};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions};
 use lightcone_storage::sim::{Faults, SimStorage};
 use proptest::prelude::*;
 
@@ -47,14 +47,14 @@ fn options(preallocate: bool) -> LogOptions {
 }
 
 /// The frames that should be in the log: (first offset, count, size).
-type Model = Vec<(u64, u32, usize)>;
+type Model = Vec<(LogOffset, u32, usize)>;
 
 fn check(log: &LocalLog, model: &Model) {
     let tail = log.tail();
     let frames = read_all(log);
     let expected: Vec<_> = model
         .iter()
-        .filter(|(first, count, _)| first + u64::from(*count) > tail.oldest_offset)
+        .filter(|(first, count, _)| *first + u64::from(*count) > tail.oldest_offset)
         .map(|(first, count, bytes)| (*first, *count, payload(*first, *bytes)))
         .collect();
     assert_eq!(frames, expected);
@@ -67,7 +67,7 @@ proptest! {
     fn synced_frames_survive(steps in prop::collection::vec(step(), 1..60), preallocate: bool, short_writes: bool, seed: u64) {
         let mut storage = SimStorage::new(seed);
         storage.set_faults(Faults { short_writes, ..Faults::default() });
-        let mut epoch = 1;
+        let mut epoch = Epoch::new(1);
         let mut log = open(&storage, options(preallocate), epoch).0;
         let mut model: Model = Vec::new();
         for step in steps {
@@ -82,21 +82,22 @@ proptest! {
                 }
                 Step::Sync => {
                     log.sync().unwrap();
-                    prop_assert_eq!(log.tail().synced_offset, tail.next_offset);
+                    prop_assert_eq!(log.tail().durable_offset, tail.next_offset);
                 }
                 Step::Seal => {
-                    epoch += 1;
+                    epoch = Epoch::new(epoch.get() + 1);
                     prop_assert_eq!(log.seal(epoch).unwrap().epoch, epoch);
                 }
                 Step::Close => log.close().unwrap(),
                 Step::Trim { back } => {
-                    log.trim(tail.synced_offset.saturating_sub(back)).unwrap();
-                    prop_assert!(log.tail().oldest_offset <= tail.synced_offset.saturating_sub(back).max(tail.oldest_offset));
+                    let before = at(tail.durable_offset.get().saturating_sub(back));
+                    log.trim(before).unwrap();
+                    prop_assert!(log.tail().oldest_offset <= before.max(tail.oldest_offset));
                 }
                 Step::Restart => {
                     drop(log);
                     log = open(&storage, options(preallocate), epoch).0;
-                    prop_assert_eq!(log.tail().synced_offset, tail.next_offset);
+                    prop_assert_eq!(log.tail().durable_offset, tail.next_offset);
                 }
                 Step::Crash { seed } => {
                     storage = storage.crash(seed);
@@ -104,9 +105,9 @@ proptest! {
                     let (reopened, recovery) = open(&storage, options(preallocate), epoch);
                     log = reopened;
                     let next = recovery.tail.next_offset;
-                    prop_assert!(next >= tail.synced_offset, "lost synced transactions: {} < {}", next, tail.synced_offset);
-                    model.retain(|(first, count, _)| first + u64::from(*count) <= next);
-                    let model_next = model.last().map_or(0, |(first, count, _)| first + u64::from(*count));
+                    prop_assert!(next >= tail.durable_offset, "lost synced transactions: {} < {}", next, tail.durable_offset);
+                    model.retain(|(first, count, _)| *first + u64::from(*count) <= next);
+                    let model_next = model.last().map_or(at(0), |(first, count, _)| *first + u64::from(*count));
                     prop_assert!(next == model_next, "a frame is half there");
                     prop_assert_eq!(recovery.tail.epoch, epoch);
                 }
@@ -119,26 +120,26 @@ proptest! {
     fn any_failure_poisons_and_loses_nothing_acknowledged(
         sizes in prop::collection::vec(0..2500usize, 1..25),
         kind in 0..4u8,
-        at in 0..60u64,
+        nth in 0..60u64,
         preallocate: bool,
         seed: u64,
     ) {
         let storage = SimStorage::new(seed);
-        let mut log = open(&storage, options(preallocate), 0).0;
+        let mut log = open(&storage, options(preallocate), EPOCH).0;
         let done = storage.counts();
         storage.set_faults(match kind {
-            0 => Faults { fail_writes_from: Some(done.writes + at), ..Faults::default() },
-            1 => Faults { tear_write: Some(done.writes + at), ..Faults::default() },
-            2 => Faults { fail_sync: Some(done.syncs + at), ..Faults::default() },
-            _ => Faults { fail_names_from: Some(done.names + at % 4), ..Faults::default() },
+            0 => Faults { fail_writes_from: Some(done.writes + nth), ..Faults::default() },
+            1 => Faults { tear_write: Some(done.writes + nth), ..Faults::default() },
+            2 => Faults { fail_sync: Some(done.syncs + nth), ..Faults::default() },
+            _ => Faults { fail_names_from: Some(done.names + nth % 4), ..Faults::default() },
         });
-        let mut acknowledged = 0;
-        let mut written = 0;
+        let mut acknowledged = at(0);
+        let mut written = at(0);
         let mut failed = false;
         for (number, bytes) in sizes.iter().enumerate() {
-            let first_offset = number as u64;
+            let first_offset = at(number as u64);
             let frame = payload(first_offset, *bytes);
-            let appended = log.append(0, Frame { first_offset, count: 1, payload: &[&frame] });
+            let appended = log.append(EPOCH, Frame { first_offset, count: 1, payload: &[&frame] });
             if !failed {
                 written = first_offset + 1;
             }
@@ -156,13 +157,13 @@ proptest! {
         }
         if failed {
             prop_assert!(matches!(log.sync(), Err(LogError::Poisoned { .. })), "sync is refused");
-            prop_assert!(matches!(log.seal(9), Err(LogError::Poisoned { .. })), "seal is refused");
+            prop_assert!(matches!(log.seal(Epoch::new(9)), Err(LogError::Poisoned { .. })), "seal is refused");
         }
         let storage = storage.crash(seed ^ 1);
-        let (log, recovery) = open(&storage, options(preallocate), 0);
+        let (log, recovery) = open(&storage, options(preallocate), EPOCH);
         prop_assert!((acknowledged..=written).contains(&recovery.tail.next_offset));
         for (number, (first, count, bytes)) in read_all(&log).into_iter().enumerate() {
-            prop_assert_eq!((first, count), (number as u64, 1));
+            prop_assert_eq!((first, count), (at(number as u64), 1));
             prop_assert_eq!(bytes, payload(first, sizes[number]));
         }
     }
@@ -173,11 +174,11 @@ proptest! {
 fn crash_while_cutting_the_tail() {
     for seed in 0..200 {
         let storage = SimStorage::new(seed);
-        let mut log = open(&storage, options(true), 0).0;
-        for first_offset in 0..6u64 {
+        let mut log = open(&storage, options(true), EPOCH).0;
+        for first_offset in (0..6).map(at) {
             let frame = payload(first_offset, 900);
             log.append(
-                0,
+                EPOCH,
                 Frame {
                     first_offset,
                     count: 1,
@@ -185,7 +186,7 @@ fn crash_while_cutting_the_tail() {
                 },
             )
             .unwrap();
-            if first_offset == 2 {
+            if first_offset == at(2) {
                 log.sync().unwrap();
             }
         }
@@ -200,12 +201,15 @@ fn crash_while_cutting_the_tail() {
                 std::sync::Arc::new(storage.clone()),
                 DIRECTORY.as_ref(),
                 options(true),
-                0,
+                EPOCH,
             );
             storage = storage.crash(seed * 10 + again);
         }
-        let (log, recovery) = open(&storage, options(true), 0);
-        assert!((3..=6).contains(&recovery.tail.next_offset), "seed {seed}");
-        assert_eq!(read_all(&log).len() as u64, recovery.tail.next_offset);
+        let (log, recovery) = open(&storage, options(true), EPOCH);
+        assert!(
+            (at(3)..=at(6)).contains(&recovery.tail.next_offset),
+            "seed {seed}"
+        );
+        assert_eq!(at(read_all(&log).len() as u64), recovery.tail.next_offset);
     }
 }

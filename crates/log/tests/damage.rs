@@ -5,9 +5,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{fill, open, payload, read_all, read_from, segments, DIRECTORY};
+use common::{at, fill, open, payload, read_all, read_from, segments, DIRECTORY, EPOCH};
 use lightcone_log::fuzzing::fuzz_segment;
-use lightcone_log::{repair_on, LocalLog, Log, LogError, LogOptions};
+use lightcone_log::{repair_on, FilePosition, LocalLog, Log, LogError, LogOptions};
 use lightcone_storage::sim::SimStorage;
 
 const HEADER: usize = 4096;
@@ -22,8 +22,12 @@ fn options() -> LogOptions {
 
 /// Opens and reads everything; the number of transactions, or the first error.
 fn open_and_read(storage: &SimStorage, options: LogOptions) -> Result<u64, LogError> {
-    let (log, recovery) =
-        LocalLog::open_on(Arc::new(storage.clone()), Path::new(DIRECTORY), options, 0)?;
+    let (log, recovery) = LocalLog::open_on(
+        Arc::new(storage.clone()),
+        Path::new(DIRECTORY),
+        options,
+        EPOCH,
+    )?;
     let mut reader = log.read(recovery.tail.oldest_offset)?;
     let mut next = recovery.tail.oldest_offset;
     while let Some(frame) = reader.next()? {
@@ -32,13 +36,13 @@ fn open_and_read(storage: &SimStorage, options: LogOptions) -> Result<u64, LogEr
         next += u64::from(frame.count);
     }
     assert_eq!(next, recovery.tail.next_offset);
-    Ok(next)
+    Ok(next.get())
 }
 
 /// Three segments: four frames, four frames, three frames.
 fn sample(close: bool) -> SimStorage {
     let storage = SimStorage::new(7);
-    let mut log = open(&storage, options(), 0).0;
+    let mut log = open(&storage, options(), EPOCH).0;
     fill(&mut log, 11, 60);
     if close {
         log.close().unwrap();
@@ -83,7 +87,7 @@ fn every_flipped_bit_is_found_and_named() {
                         }) => {
                             assert_eq!(
                                 (&file, byte_offset),
-                                (path, frame_start as u64),
+                                (path, FilePosition::new(frame_start as u64)),
                                 "byte {byte} bit {bit}"
                             )
                         }
@@ -103,7 +107,7 @@ fn damage_in_a_preallocated_segment_is_found() {
         segment_bytes: 1 << 16,
         ..LogOptions::default()
     };
-    let mut log = open(&storage, options(), 0).0;
+    let mut log = open(&storage, options(), EPOCH).0;
     fill(&mut log, 20, 60);
     drop(log);
     let path = &segments(&storage)[0];
@@ -115,7 +119,7 @@ fn damage_in_a_preallocated_segment_is_found() {
     storage.put_file(path, bytes);
     let error = open_and_read(&storage, options()).unwrap_err();
     assert!(
-        matches!(&error, LogError::Damaged { byte_offset, .. } if *byte_offset == (HEADER + 5 * 108) as u64),
+        matches!(&error, LogError::Damaged { byte_offset, .. } if byte_offset.get() == (HEADER + 5 * 108) as u64),
         "{error}"
     );
     assert!(
@@ -129,10 +133,10 @@ fn damage_in_a_preallocated_segment_is_found() {
     let mut bytes = whole.clone();
     bytes[HEADER + 20 * 108 + 300] = 1;
     storage.put_file(path, bytes);
-    let (_, recovery) = open(&storage, options(), 0);
+    let (_, recovery) = open(&storage, options(), EPOCH);
     assert_eq!(
         (recovery.tail.next_offset, recovery.torn_bytes_cut),
-        (20, 301)
+        (at(20), 301)
     );
     assert_eq!(storage.file(path).unwrap(), whole);
 }
@@ -146,10 +150,7 @@ fn a_moved_frame_is_no_frame() {
     storage.put_file(path, bytes);
     assert!(matches!(
         open_and_read(&storage, options()),
-        Err(LogError::Damaged {
-            byte_offset: 4204,
-            ..
-        })
+        Err(LogError::Damaged { byte_offset, .. }) if byte_offset.get() == 4204
     ));
 }
 
@@ -172,18 +173,15 @@ fn missing_segments() {
     // The first ones may have been trimmed.
     let trimmed = without(&[0]);
     assert_eq!(open_and_read(&trimmed, options()).unwrap(), 11);
-    let log = open(&trimmed, options(), 0).0;
+    let log = open(&trimmed, options(), EPOCH).0;
     assert!(matches!(
-        log.read(3),
-        Err(LogError::OutOfRange {
-            asked: 3,
-            oldest: 4,
-            next: 11
-        })
+        log.read(at(3)),
+        Err(LogError::OutOfRange { asked, oldest, next })
+            if [asked, oldest, next] == [3, 4, 11].map(at)
     ));
-    assert!(matches!(log.read(12), Err(LogError::OutOfRange { .. })));
-    assert_eq!(read_from(&log, 11), []);
-    assert_eq!(read_from(&log, 9).len(), 2);
+    assert!(matches!(log.read(at(12)), Err(LogError::OutOfRange { .. })));
+    assert_eq!(read_from(&log, at(11)), []);
+    assert_eq!(read_from(&log, at(9)).len(), 2);
     // A segment that lost its last frame does not meet the next one.
     let short = without(&[]);
     let mut bytes = storage.file(&paths[0]).unwrap();
@@ -191,7 +189,7 @@ fn missing_segments() {
     short.put_file(&paths[0], bytes);
     let error = open_and_read(&short, options()).unwrap_err();
     assert!(
-        matches!(&error, LogError::Damaged { file, byte_offset: 4420, .. } if *file == paths[0]),
+        matches!(&error, LogError::Damaged { file, byte_offset, .. } if *file == paths[0] && byte_offset.get() == 4420),
         "{error}"
     );
 }
@@ -207,7 +205,7 @@ fn foreign_and_locked() {
         open_and_read(&storage, other),
         Err(LogError::Foreign { .. })
     ));
-    let _log = open(&storage, options(), 0).0;
+    let _log = open(&storage, options(), EPOCH).0;
     assert!(matches!(
         open_and_read(&storage, options()),
         Err(LogError::Locked { .. })
@@ -228,7 +226,7 @@ fn repair_keeps_what_is_before_the_damage() {
     let report = repair(&storage);
     assert_eq!(
         (report.damage, report.next_offset, report.saved.len()),
-        (None, Some(11), 0)
+        (None, Some(at(11)), 0)
     );
     let paths = segments(&storage);
     let whole = storage.file(&paths[1]).unwrap();
@@ -237,8 +235,11 @@ fn repair_keeps_what_is_before_the_damage() {
     storage.put_file(&paths[1], bytes.clone());
     let report = repair(&storage);
     assert!(report.damage.unwrap().contains("byte 4312"));
-    assert_eq!(report.cut, Some((paths[1].clone(), 4312)));
-    assert_eq!(report.next_offset, Some(6));
+    assert_eq!(
+        report.cut,
+        Some((paths[1].clone(), FilePosition::new(4312)))
+    );
+    assert_eq!(report.next_offset, Some(at(6)));
     let name =
         |number: usize, end: &str| PathBuf::from(format!("{}{end}", paths[number].display()));
     assert_eq!(
@@ -250,7 +251,7 @@ fn repair_keeps_what_is_before_the_damage() {
         report.removed_bytes,
         2 * 108 + storage.file(&report.saved[0]).unwrap().len() as u64
     );
-    let mut log = open(&storage.crash(1), options(), 0).0;
+    let mut log = open(&storage.crash(1), options(), EPOCH).0;
     assert_eq!(read_all(&log).len(), 6);
     fill(&mut log, 5, 60);
     assert_eq!(read_all(&log).len(), 11);
@@ -266,7 +267,7 @@ fn repair_of_headers_and_gaps() {
         bytes[byte] ^= 1;
         storage.put_file(&paths[1], bytes);
         let report = repair(&storage);
-        assert_eq!((report.next_offset, report.saved.len()), (Some(4), 2));
+        assert_eq!((report.next_offset, report.saved.len()), (Some(at(4)), 2));
         assert_eq!(open_and_read(&storage.crash(1), options()).unwrap(), 4);
     }
     let storage = sample(true);

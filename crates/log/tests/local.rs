@@ -5,8 +5,8 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{fill, open, payload, read_all, read_from, DIRECTORY};
-use lightcone_log::{Frame, LocalLog, Log, LogError, LogOptions, MemoryLog};
+use common::{at, fill, open, payload, read_all, read_from, DIRECTORY, EPOCH};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog};
 use lightcone_storage::sim::SimStorage;
 
 #[test]
@@ -19,21 +19,21 @@ fn on_a_real_disk() {
             preallocate,
             ..LogOptions::default()
         };
-        let (mut log, _) = LocalLog::open(&path, options.clone(), 1).unwrap();
+        let (mut log, _) = LocalLog::open(&path, options.clone(), EPOCH).unwrap();
         assert!(matches!(
-            LocalLog::open(&path, options.clone(), 1),
+            LocalLog::open(&path, options.clone(), EPOCH),
             Err(LogError::Locked { .. })
         ));
         fill(&mut log, 100, 5000);
         let next = log.tail().next_offset;
-        assert_eq!(read_all(&log).len() as u64, next);
+        assert_eq!(read_all(&log).len() as u64, next.get());
         drop(log);
-        let (log, recovery) = LocalLog::open(&path, options, 1).unwrap();
+        let (log, recovery) = LocalLog::open(&path, options, EPOCH).unwrap();
         assert_eq!(
             (recovery.tail.next_offset, recovery.torn_bytes_cut),
             (next, 0)
         );
-        let frames = read_from(&log, next - 30);
+        let frames = read_from(&log, at(next.get() - 30));
         assert_eq!(frames.len(), 30);
         assert!(frames
             .iter()
@@ -44,59 +44,34 @@ fn on_a_real_disk() {
 #[test]
 fn epochs_fence() {
     let storage = SimStorage::new(0);
-    let mut log = open(&storage, LogOptions::default(), 3).0;
+    let epoch = Epoch::new;
+    let mut log = open(&storage, LogOptions::default(), epoch(3)).0;
     let frame = |first_offset| Frame {
-        first_offset,
+        first_offset: at(first_offset),
         count: 1,
         payload: &[b"x"],
     };
-    assert!(matches!(
-        log.append(2, frame(0)),
-        Err(LogError::Fenced {
-            epoch: 2,
-            current: 3
-        })
-    ));
-    log.append(3, frame(0)).unwrap();
-    assert_eq!(log.seal(5).unwrap().epoch, 5);
-    assert!(matches!(
-        log.append(3, frame(1)),
-        Err(LogError::Fenced {
-            epoch: 3,
-            current: 5
-        })
-    ));
-    assert!(matches!(log.seal(4), Err(LogError::Fenced { .. })));
-    log.append(5, frame(1)).unwrap();
+    let fences = |result: Result<(), LogError>, old: u64, new: u64| {
+        let Err(LogError::Fenced { epoch, current }) = result else {
+            panic!("not fenced: {result:?}");
+        };
+        assert_eq!((epoch.get(), current.get()), (old, new));
+    };
+    fences(log.append(epoch(2), frame(0)), 2, 3);
+    log.append(epoch(3), frame(0)).unwrap();
+    assert_eq!(log.seal(epoch(5)).unwrap().epoch, epoch(5));
+    fences(log.append(epoch(3), frame(1)), 3, 5);
+    fences(log.seal(epoch(4)).map(drop), 4, 5);
+    log.append(epoch(5), frame(1)).unwrap();
     log.sync().unwrap();
     drop(log);
-    let reopened = LocalLog::open_on(
-        Arc::new(storage.clone()),
-        Path::new(DIRECTORY),
-        LogOptions::default(),
-        4,
-    );
-    assert!(matches!(
-        reopened,
-        Err(LogError::Fenced {
-            epoch: 4,
-            current: 5
-        })
-    ));
-    drop(open(&storage, LogOptions::default(), 8));
-    let reopened = LocalLog::open_on(
-        Arc::new(storage.crash(0)),
-        Path::new(DIRECTORY),
-        LogOptions::default(),
-        7,
-    );
-    assert!(matches!(
-        reopened,
-        Err(LogError::Fenced {
-            epoch: 7,
-            current: 8
-        })
-    ));
+    let reopen = |storage: SimStorage, number| {
+        let (storage, options) = (Arc::new(storage), LogOptions::default());
+        LocalLog::open_on(storage, Path::new(DIRECTORY), options, epoch(number)).map(drop)
+    };
+    fences(reopen(storage.clone(), 4), 4, 5);
+    drop(open(&storage, LogOptions::default(), epoch(8)));
+    fences(reopen(storage.crash(0), 7), 7, 8);
 }
 
 #[test]
@@ -105,18 +80,18 @@ fn unfit_frames_change_nothing() {
     let mut log = open(
         &storage,
         LogOptions {
-            first_offset: 10,
+            first_offset: at(10),
             ..LogOptions::default()
         },
-        0,
+        EPOCH,
     )
     .0;
     for (first_offset, count) in [(0, 1), (11, 1), (10, 0)] {
         let error = log
             .append(
-                0,
+                EPOCH,
                 Frame {
-                    first_offset,
+                    first_offset: at(first_offset),
                     count,
                     payload: &[],
                 },
@@ -125,17 +100,17 @@ fn unfit_frames_change_nothing() {
         assert!(matches!(error, LogError::BadFrame { .. }), "{error}");
     }
     log.append(
-        0,
+        EPOCH,
         Frame {
-            first_offset: 10,
+            first_offset: at(10),
             count: u32::MAX,
             payload: &[],
         },
     )
     .unwrap();
     log.sync().unwrap();
-    assert_eq!(log.tail().synced_offset, 10 + u64::from(u32::MAX));
-    assert_eq!(read_all(&log), [(10, u32::MAX, Vec::new())]);
+    assert_eq!(log.tail().durable_offset, at(10) + u64::from(u32::MAX));
+    assert_eq!(read_all(&log), [(at(10), u32::MAX, Vec::new())]);
 }
 
 #[test]
@@ -145,22 +120,22 @@ fn trim_removes_whole_segments() {
         segment_bytes: 5000,
         ..LogOptions::default()
     };
-    let mut log = open(&storage, options.clone(), 0).0;
+    let mut log = open(&storage, options.clone(), EPOCH).0;
     fill(&mut log, 30, 200);
-    assert_eq!(log.trim(2).unwrap(), 0);
-    assert_eq!(log.trim(10).unwrap(), 3);
+    assert_eq!(log.trim(at(2)).unwrap(), 0);
+    assert_eq!(log.trim(at(10)).unwrap(), 3);
     let oldest = log.tail().oldest_offset;
-    assert!(oldest > 0 && oldest <= 10);
+    assert!(oldest > at(0) && oldest <= at(10));
     assert!(matches!(
-        log.read(oldest - 1),
+        log.read(at(oldest.get() - 1)),
         Err(LogError::OutOfRange { .. })
     ));
-    assert_eq!(read_all(&log).len() as u64, 30 - oldest);
+    assert_eq!(read_all(&log).len() as u64, at(30) - oldest);
     // The last segment always stays.
-    log.trim(u64::MAX).unwrap();
+    log.trim(LogOffset::MAX).unwrap();
     drop(log);
-    let mut log = open(&storage.crash(5), options, 0).0;
-    assert_eq!(log.tail().next_offset, 30);
+    let mut log = open(&storage.crash(5), options, EPOCH).0;
+    assert_eq!(log.tail().next_offset, at(30));
     fill(&mut log, 1, 200);
 }
 
@@ -171,12 +146,12 @@ fn a_frame_larger_than_a_segment() {
         segment_bytes: 8192,
         ..LogOptions::default()
     };
-    let mut log = open(&storage, options.clone(), 0).0;
+    let mut log = open(&storage, options.clone(), EPOCH).0;
     fill(&mut log, 1, 3_000_000);
     fill(&mut log, 2, 100);
     fill(&mut log, 1, 2_000_000);
     drop(log);
-    let log = open(&storage.crash(1), options, 0).0;
+    let log = open(&storage.crash(1), options, EPOCH).0;
     assert_eq!(
         read_all(&log)
             .iter()
@@ -191,27 +166,27 @@ fn memory_log() {
     let mut log = MemoryLog::retaining();
     for first_offset in 0..5 {
         log.append(
-            1,
+            Epoch::new(1),
             Frame {
-                first_offset,
+                first_offset: at(first_offset),
                 count: 1,
                 payload: &[&[first_offset as u8], b"!"],
             },
         )
         .unwrap();
     }
-    assert_eq!(log.tail().synced_offset, 5);
+    assert_eq!(log.tail().durable_offset, at(5));
     assert_eq!(
-        read_from(&log, 3),
-        [(3, 1, vec![3, b'!']), (4, 1, vec![4, b'!'])]
+        read_from(&log, at(3)),
+        [(at(3), 1, vec![3, b'!']), (at(4), 1, vec![4, b'!'])]
     );
-    assert_eq!(log.trim(2).unwrap(), 2);
-    assert!(matches!(log.read(1), Err(LogError::OutOfRange { .. })));
+    assert_eq!(log.trim(at(2)).unwrap(), 2);
+    assert!(matches!(log.read(at(1)), Err(LogError::OutOfRange { .. })));
     assert!(matches!(
         log.append(
-            0,
+            EPOCH,
             Frame {
-                first_offset: 5,
+                first_offset: at(5),
                 count: 1,
                 payload: &[]
             }
@@ -220,9 +195,9 @@ fn memory_log() {
     ));
     let mut log = MemoryLog::new();
     log.append(
-        0,
+        EPOCH,
         Frame {
-            first_offset: 0,
+            first_offset: at(0),
             count: 7,
             payload: &[b"gone"],
         },
@@ -230,11 +205,7 @@ fn memory_log() {
     .unwrap();
     assert_eq!(read_all(&log), []);
     assert!(matches!(
-        log.read(0),
-        Err(LogError::OutOfRange {
-            oldest: 7,
-            next: 7,
-            ..
-        })
+        log.read(at(0)),
+        Err(LogError::OutOfRange { oldest, next, .. }) if (oldest, next) == (at(7), at(7))
     ));
 }

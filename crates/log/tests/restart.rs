@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{payload, read_all, segments, DIRECTORY};
+use common::{at, payload, read_all, segments, DIRECTORY, EPOCH};
 use lightcone_log::{repair_on, Frame, LocalLog, Log, LogError, LogOptions};
 use lightcone_storage::sim::{Counts, Faults, SimStorage};
 use proptest::prelude::*;
@@ -22,7 +22,8 @@ fn options(preallocate: bool) -> LogOptions {
 
 fn try_open(storage: &SimStorage, preallocate: bool) -> Result<LocalLog, LogError> {
     let storage = Arc::new(storage.clone());
-    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate), 0).map(|(log, _)| log)
+    LocalLog::open_on(storage, Path::new(DIRECTORY), options(preallocate), EPOCH)
+        .map(|(log, _)| log)
 }
 
 fn open(storage: &SimStorage, preallocate: bool) -> LocalLog {
@@ -36,7 +37,7 @@ fn open(storage: &SimStorage, preallocate: bool) -> LocalLog {
 fn put(log: &mut LocalLog, bytes: &[u8]) -> Result<(), LogError> {
     let first_offset = log.tail().next_offset;
     log.append(
-        0,
+        EPOCH,
         Frame {
             first_offset,
             count: 1,
@@ -104,7 +105,7 @@ fn a_proper_end_proves_all_but_the_mark() {
     let storage = SimStorage::new(3);
     let reopen = || {
         let storage = Arc::new(storage.clone());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), 0).unwrap()
+        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), EPOCH).unwrap()
     };
     let (mut log, _) = reopen();
     for number in 0..6 {
@@ -137,7 +138,7 @@ fn segments_of_older_servers_are_copied_once() {
     storage.put_file(path, bytes);
     let reopen = || {
         let storage = Arc::new(storage.clone());
-        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), 0).unwrap()
+        LocalLog::open_on(storage, Path::new(DIRECTORY), options(true), EPOCH).unwrap()
     };
     let (mut log, recovery) = reopen();
     assert_eq!(recovery.rewritten_bytes, 6 * 948);
@@ -176,7 +177,7 @@ fn a_repair_whose_sync_failed_is_repeated_and_holds() {
             storage.evict(seed);
             repair().unwrap();
             let mut log = open(&storage, true);
-            assert_eq!(log.tail().next_offset, 1);
+            assert_eq!(log.tail().next_offset, at(1));
             // As long as the frame that is gone: what was behind that one must not come back.
             put(&mut log, &[20; 300]).unwrap();
             let acknowledged = read_all(&log);
@@ -288,22 +289,22 @@ impl Model {
     fn check(&mut self, log: &LocalLog) {
         let tail = log.tail();
         assert!(
-            tail.next_offset >= self.acknowledged.len() as u64,
+            tail.next_offset >= at(self.acknowledged.len() as u64),
             "{} transactions were acknowledged, and the log ends before {}",
             self.acknowledged.len(),
             tail.next_offset
         );
-        assert_eq!(tail.synced_offset, tail.next_offset);
+        assert_eq!(tail.durable_offset, tail.next_offset);
         let mut expected = std::mem::take(&mut self.acknowledged);
         expected.append(&mut self.attempted);
-        expected.truncate(tail.next_offset as usize);
+        expected.truncate(tail.next_offset.get() as usize);
         let found: Vec<Vec<u8>> = read_all(log)
             .into_iter()
             .map(|(_, _, bytes)| bytes)
             .collect();
         assert_eq!(tail.next_offset, tail.oldest_offset + found.len() as u64);
         assert!(
-            found[..] == expected[tail.oldest_offset as usize..],
+            found[..] == expected[tail.oldest_offset.get() as usize..],
             "the log holds something else than was written"
         );
         self.acknowledged = expected;
@@ -321,10 +322,10 @@ fn live(log: &mut LocalLog, steps: &[Step], model: &mut Model) -> Result<(), Log
                     let number = model.acknowledged.len() + model.attempted.len();
                     let mut payload = payload(first_offset, *bytes);
                     payload.extend((number as u64).to_le_bytes());
-                    payload.extend(log.tail().synced_offset.to_le_bytes());
+                    payload.extend(log.tail().durable_offset.get().to_le_bytes());
                     model.attempted.push(payload.clone());
                     log.append(
-                        0,
+                        EPOCH,
                         Frame {
                             first_offset,
                             count: 1,
@@ -337,7 +338,8 @@ fn live(log: &mut LocalLog, steps: &[Step], model: &mut Model) -> Result<(), Log
             }
             Step::Close => log.close()?,
             Step::Trim(back) => {
-                log.trim(log.tail().synced_offset.saturating_sub(*back))?;
+                let durable = log.tail().durable_offset.get();
+                log.trim(at(durable.saturating_sub(*back)))?;
             }
         }
     }

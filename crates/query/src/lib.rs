@@ -1,11 +1,13 @@
-//! SQL text to checked plans, and predicates evaluated on encoded rows (chapter 08 of the specification).
+//! SQL text to checked plans, and predicates evaluated on encoded rows (08).
 //!
 //! A text goes `lexer` → `parser`/`expression` → `ast` → `check` → `condition` → `predicate`. No step recurses over the
 //! text's nesting, so a hostile text costs memory and time in proportion to its length and no stack. `literal` turns
 //! constants into BSATN once; a row is then compared where it lies.
 //!
 //! Queries on one table are complete. Joins, DML, system variables, views and row-level security are understood as far
-//! as the specification's own refusals go, then answered with a code.
+//! as the interface's own refusals go, then answered with a code.
+
+#![forbid(unsafe_code)]
 
 mod ast;
 mod check;

@@ -29,6 +29,30 @@ type Target = u32;
 const ACCEPT: Target = u32::MAX;
 const REJECT: Target = u32::MAX - 1;
 
+/// The two targets of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Jumps {
+    on_true: Target,
+    on_false: Target,
+}
+
+impl Jumps {
+    #[inline]
+    fn on(self, truth: bool) -> Target {
+        match truth {
+            true => self.on_true,
+            false => self.on_false,
+        }
+    }
+
+    fn swapped(self) -> Jumps {
+        Jumps {
+            on_true: self.on_false,
+            on_false: self.on_true,
+        }
+    }
+}
+
 /// Where a column's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -129,8 +153,7 @@ enum Step {
         place: Place,
         holds: Holds,
         operand: Operand,
-        on_true: Target,
-        on_false: Target,
+        jumps: Jumps,
     },
     /// Keeps a truth value in a register.
     Keep {
@@ -139,11 +162,7 @@ enum Step {
         next: Target,
     },
     /// Looks at a register.
-    Recall {
-        register: u8,
-        on_true: Target,
-        on_false: Target,
-    },
+    Recall { register: u8, jumps: Jumps },
 }
 
 /// Bytes that are compared, or walked over, in the time of one step.
@@ -224,11 +243,9 @@ impl Predicate {
                     place,
                     holds,
                     operand,
-                    on_true,
-                    on_false,
+                    jumps,
                 } => match compare(layout, row, *place, operand) {
-                    Some(ordering) if holds.on(ordering) => *on_true,
-                    Some(_) => *on_false,
+                    Some(ordering) => jumps.on(holds.on(ordering)),
                     None => return false,
                 },
                 Step::Keep {
@@ -239,17 +256,7 @@ impl Predicate {
                     registers = registers & !(1 << register) | u64::from(*truth) << register;
                     *next
                 }
-                Step::Recall {
-                    register,
-                    on_true,
-                    on_false,
-                } => {
-                    if registers >> register & 1 != 0 {
-                        *on_true
-                    } else {
-                        *on_false
-                    }
-                }
+                Step::Recall { register, jumps } => jumps.on(registers >> register & 1 != 0),
             };
         }
         at == ACCEPT
@@ -291,7 +298,11 @@ impl Predicate {
         };
         let mut entry = ACCEPT;
         for conjunct in conjuncts.iter().rev() {
-            entry = compiler.node(*conjunct, entry, REJECT);
+            let jumps = Jumps {
+                on_true: entry,
+                on_false: REJECT,
+            };
+            entry = compiler.tree(*conjunct, jumps);
         }
         let steps = if entry >= REJECT {
             Vec::new()
@@ -364,15 +375,25 @@ struct Compiler<'a> {
     steps: Vec<Step>,
 }
 
-/// Work that is still to be done; "before" stands for the entry of what was compiled last.
+/// Work that is still to be done. Code is made from the end: "the part behind" is what was compiled last, and runs after
+/// this one.
 enum Work {
-    Node(NodeId, Target, Target),
-    /// A node that goes on to "before" if it is true.
-    TrueToBefore(NodeId, Target),
-    /// A node that goes on to "before" if it is false.
-    FalseToBefore(NodeId, Target),
-    /// A node whose truth is kept in a register before "before".
-    KeepThenBefore(NodeId, u8),
+    Node(NodeId, Jumps),
+    /// A node that goes on to the part behind if it is true.
+    TrueGoesOn {
+        node: NodeId,
+        on_false: Target,
+    },
+    /// A node that goes on to the part behind if it is false.
+    FalseGoesOn {
+        node: NodeId,
+        on_true: Target,
+    },
+    /// A node whose truth is kept in a register for the part behind.
+    Kept {
+        node: NodeId,
+        register: u8,
+    },
 }
 
 impl Compiler<'_> {
@@ -390,97 +411,109 @@ impl Compiler<'_> {
     }
 
     /// Compiles a tree and gives its entry.
-    fn node(&mut self, root: NodeId, on_true: Target, on_false: Target) -> Target {
-        let mut before = ACCEPT;
-        let mut pending = vec![Work::Node(root, on_true, on_false)];
-        let nodes = self.nodes;
+    fn tree(&mut self, root: NodeId, jumps: Jumps) -> Target {
+        let mut behind = ACCEPT;
+        let mut pending = vec![Work::Node(root, jumps)];
         while let Some(work) = pending.pop() {
-            let (id, on_true, on_false) = match work {
-                Work::Node(id, on_true, on_false) => (id, on_true, on_false),
-                Work::TrueToBefore(id, on_false) => (id, before, on_false),
-                Work::FalseToBefore(id, on_true) => (id, on_true, before),
-                Work::KeepThenBefore(id, register) => {
-                    let next = before;
-                    let mut keep = |truth| {
-                        self.emit(Step::Keep {
-                            register,
-                            truth,
-                            next,
-                        })
-                    };
-                    (id, keep(true), keep(false))
-                }
-            };
-            if on_true == on_false {
-                before = on_true;
-                continue;
-            }
-            match &nodes[id as usize] {
-                Node::Constant(truth) => before = if *truth { on_true } else { on_false },
-                Node::ColumnConstant {
-                    column,
-                    scalar,
-                    comparison,
-                    constant,
-                } => {
-                    let operand = Operand::constant(*scalar, constant)
-                        .expect("constants are encoded as their column's type");
-                    let (place, holds) = (self.place(*column), Holds::of(*comparison));
-                    before = self.emit(Step::Test {
-                        place,
-                        holds,
-                        operand,
-                        on_true,
-                        on_false,
-                    });
-                }
-                // A value equals itself, also where it is no number.
-                Node::Columns {
-                    left,
-                    right,
-                    comparison,
-                    ..
-                } if left == right => {
-                    let holds = Holds::of(*comparison).on(Ordering::Equal);
-                    before = if holds { on_true } else { on_false };
-                }
-                Node::Columns {
-                    left,
-                    right,
-                    scalar,
-                    comparison,
-                } => {
-                    let (place, holds) = (self.place(*left), Holds::of(*comparison));
-                    let operand = Operand::Column(self.place(*right), *scalar);
-                    before = self.emit(Step::Test {
-                        place,
-                        holds,
-                        operand,
-                        on_true,
-                        on_false,
-                    });
-                }
-                Node::Not(inner) => pending.push(Work::Node(*inner, on_false, on_true)),
-                Node::And(left, right) => {
-                    pending.push(Work::TrueToBefore(*left, on_false));
-                    pending.push(Work::Node(*right, on_true, on_false));
-                }
-                Node::Or(left, right) => {
-                    pending.push(Work::FalseToBefore(*left, on_true));
-                    pending.push(Work::Node(*right, on_true, on_false));
-                }
-                Node::CompareTruths(comparison, left, right) => {
-                    self.compare_truths(
-                        *comparison,
-                        *left,
-                        *right,
-                        (on_true, on_false),
-                        &mut pending,
-                    );
-                }
+            let (node, jumps) = self.jumps_of(work, behind);
+            if jumps.on_true == jumps.on_false {
+                behind = jumps.on_true;
+            } else if let Some(entry) = self.node(node, jumps, &mut pending) {
+                behind = entry;
             }
         }
-        before
+        behind
+    }
+
+    /// Where a node goes on, now that the part behind it is compiled.
+    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Jumps) {
+        let (node, on_true, on_false) = match work {
+            Work::Node(node, jumps) => return (node, jumps),
+            Work::TrueGoesOn { node, on_false } => (node, behind, on_false),
+            Work::FalseGoesOn { node, on_true } => (node, on_true, behind),
+            Work::Kept { node, register } => {
+                let mut keep = |truth| {
+                    self.emit(Step::Keep {
+                        register,
+                        truth,
+                        next: behind,
+                    })
+                };
+                (node, keep(true), keep(false))
+            }
+        };
+        (node, Jumps { on_true, on_false })
+    }
+
+    /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
+    fn node(&mut self, node: NodeId, jumps: Jumps, pending: &mut Vec<Work>) -> Option<Target> {
+        let nodes = self.nodes;
+        match &nodes[node as usize] {
+            Node::Constant(truth) => return Some(jumps.on(*truth)),
+            Node::ColumnConstant {
+                column,
+                scalar,
+                comparison,
+                constant,
+            } => {
+                let operand = Operand::constant(*scalar, constant)
+                    .expect("constants are encoded as their column's type");
+                return Some(self.test(*column, *comparison, operand, jumps));
+            }
+            // A value equals itself, also where it is no number.
+            Node::Columns {
+                left,
+                right,
+                comparison,
+                ..
+            } if left == right => {
+                return Some(jumps.on(Holds::of(*comparison).on(Ordering::Equal)));
+            }
+            Node::Columns {
+                left,
+                right,
+                scalar,
+                comparison,
+            } => {
+                let operand = Operand::Column(self.place(*right), *scalar);
+                return Some(self.test(*left, *comparison, operand, jumps));
+            }
+            Node::Not(inner) => pending.push(Work::Node(*inner, jumps.swapped())),
+            Node::And(left, right) => {
+                pending.push(Work::TrueGoesOn {
+                    node: *left,
+                    on_false: jumps.on_false,
+                });
+                pending.push(Work::Node(*right, jumps));
+            }
+            Node::Or(left, right) => {
+                pending.push(Work::FalseGoesOn {
+                    node: *left,
+                    on_true: jumps.on_true,
+                });
+                pending.push(Work::Node(*right, jumps));
+            }
+            Node::CompareTruths(comparison, left, right) => {
+                self.compare_truths(*comparison, *left, *right, jumps, pending);
+            }
+        }
+        None
+    }
+
+    fn test(
+        &mut self,
+        column: lightcone_types::ColId,
+        comparison: Comparison,
+        operand: Operand,
+        jumps: Jumps,
+    ) -> Target {
+        let place = self.place(column);
+        self.emit(Step::Test {
+            place,
+            holds: Holds::of(comparison),
+            operand,
+            jumps,
+        })
     }
 
     fn compare_truths(
@@ -488,7 +521,7 @@ impl Compiler<'_> {
         comparison: Comparison,
         left: NodeId,
         right: NodeId,
-        (on_true, on_false): (Target, Target),
+        jumps: Jumps,
         pending: &mut Vec<Work>,
     ) {
         let need = |id: NodeId| self.registers[id as usize];
@@ -498,44 +531,43 @@ impl Compiler<'_> {
             (right, left, comparison.flipped())
         };
         let holds = Holds::of(comparison);
-        let outcome = |first: bool, second: bool| {
-            if holds.on(first.cmp(&second)) {
-                on_true
-            } else {
-                on_false
-            }
-        };
+        let outcome = |first: bool, second: bool| jumps.on(holds.on(first.cmp(&second)));
         if let Node::Constant(second) = self.nodes[second as usize] {
-            pending.push(Work::Node(
-                first,
-                outcome(true, second),
-                outcome(false, second),
-            ));
+            let jumps = Jumps {
+                on_true: outcome(true, second),
+                on_false: outcome(false, second),
+            };
+            pending.push(Work::Node(first, jumps));
             return;
         }
         if let Node::Constant(first) = self.nodes[first as usize] {
-            pending.push(Work::Node(
-                second,
-                outcome(first, true),
-                outcome(first, false),
-            ));
+            let jumps = Jumps {
+                on_true: outcome(first, true),
+                on_false: outcome(first, false),
+            };
+            pending.push(Work::Node(second, jumps));
             return;
         }
         // Registers below this one are used within the second operand.
         let register = need(second);
         let mut recall = |second: bool| {
-            let (on_true, on_false) = (outcome(true, second), outcome(false, second));
-            if on_true == on_false {
-                return on_true;
+            let jumps = Jumps {
+                on_true: outcome(true, second),
+                on_false: outcome(false, second),
+            };
+            match jumps.on_true == jumps.on_false {
+                true => jumps.on_true,
+                false => self.emit(Step::Recall { register, jumps }),
             }
-            self.emit(Step::Recall {
-                register,
-                on_true,
-                on_false,
-            })
         };
-        let (second_true, second_false) = (recall(true), recall(false));
-        pending.push(Work::KeepThenBefore(first, register));
-        pending.push(Work::Node(second, second_true, second_false));
+        let jumps = Jumps {
+            on_true: recall(true),
+            on_false: recall(false),
+        };
+        pending.push(Work::Kept {
+            node: first,
+            register,
+        });
+        pending.push(Work::Node(second, jumps));
     }
 }

@@ -32,19 +32,51 @@ impl ModuleDef {
 fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
     use RawModuleDefV10Section as S;
     let explicit = explicit_names(level);
-    let readers_rules = NameRules::new(level.policy, explicit.clone());
-    let function_name = |canonical: &str| {
-        let sources = level.reducers.iter().map(|r| (&r.name, &r.source_name));
-        let sources = sources.chain(level.procedures.iter().map(|p| (&p.name, &p.source_name)));
-        surviving(canonical, |name| readers_rules.function(name), sources)
+    let names = ShownNames {
+        level,
+        readers_rules: NameRules::new(level.policy, explicit.clone()),
     };
-
     let mut sections = vec![S::Typespace((*level.typespace).clone())];
-    let mut add = |is_empty: bool, section: S| {
-        if !is_empty {
-            sections.push(section);
-        }
-    };
+    add(&mut sections, types_v10(level), S::Types);
+    let tables = level.tables.iter().map(table_v10).collect();
+    add(&mut sections, tables, S::Tables);
+    add(&mut sections, reducers_v10(level), S::Reducers);
+    add(&mut sections, procedures_v10(level), S::Procedures);
+    add(&mut sections, http_handlers_v10(level), S::HttpHandlers);
+    add(&mut sections, names.http_routes(), S::HttpRoutes);
+    add(&mut sections, views_v10(level), S::Views);
+    let keys = view_primary_keys_v10(level);
+    add(&mut sections, keys, S::ViewPrimaryKeys);
+    add(&mut sections, names.schedules(), S::Schedules);
+    add(&mut sections, names.lifecycles(), S::LifeCycleReducers);
+    let rules = row_level_security(level);
+    add(&mut sections, rules, S::RowLevelSecurity);
+    // The reference leaves the policy out, so that readers convert names that were not meant to be.
+    // An unusual policy is therefore shown; the usual one is what readers assume.
+    if level.policy != CaseConversionPolicy::SnakeCase {
+        sections.push(S::CaseConversionPolicy(level.policy));
+    }
+    sections.push(S::ExplicitNames(explicit));
+    let submodules = level.submodules.iter().map(|level| RawSubmoduleV10 {
+        namespace: level.namespace.clone(),
+        module: level_v10(level),
+    });
+    add(&mut sections, submodules.collect(), S::Submodules);
+    RawModuleDefV10 { sections }
+}
+
+/// Adds a section, unless there is nothing in it.
+fn add<T>(
+    sections: &mut Vec<RawModuleDefV10Section>,
+    items: Vec<T>,
+    section: impl FnOnce(Vec<T>) -> RawModuleDefV10Section,
+) {
+    if !items.is_empty() {
+        sections.push(section(items));
+    }
+}
+
+fn types_v10(level: &ModuleLevel) -> Vec<RawTypeDefV10> {
     let types = level.types.iter().map(|ty| RawTypeDefV10 {
         source_name: RawScopedTypeNameV10 {
             scope: ty.scope.clone(),
@@ -53,11 +85,10 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         ty: ty.ty,
         custom_ordering: ty.custom_ordering,
     });
-    add(level.types.is_empty(), S::Types(types.collect()));
-    add(
-        level.tables.is_empty(),
-        S::Tables(level.tables.iter().map(table_v10).collect()),
-    );
+    types.collect()
+}
+
+fn reducers_v10(level: &ModuleLevel) -> Vec<RawReducerDefV10> {
     let reducers = level.reducers.iter().map(|reducer| RawReducerDefV10 {
         source_name: reducer.source_name.clone(),
         params: reducer.params.clone(),
@@ -65,44 +96,28 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         ok_return_type: AlgebraicType::unit(),
         err_return_type: AlgebraicType::String,
     });
-    add(level.reducers.is_empty(), S::Reducers(reducers.collect()));
+    reducers.collect()
+}
+
+fn procedures_v10(level: &ModuleLevel) -> Vec<RawProcedureDefV10> {
     let procedures = level.procedures.iter().map(|procedure| RawProcedureDefV10 {
         source_name: procedure.source_name.clone(),
         params: procedure.params.clone(),
         return_type: procedure.return_type.clone(),
         visibility: procedure.visibility,
     });
-    add(
-        level.procedures.is_empty(),
-        S::Procedures(procedures.collect()),
-    );
+    procedures.collect()
+}
+
+fn http_handlers_v10(level: &ModuleLevel) -> Vec<RawHttpHandlerDefV10> {
     let handlers = level.http_handlers.iter();
-    let handlers = handlers.map(|h| RawHttpHandlerDefV10 {
-        source_name: h.source_name.clone(),
+    let handlers = handlers.map(|handler| RawHttpHandlerDefV10 {
+        source_name: handler.source_name.clone(),
     });
-    add(
-        level.http_handlers.is_empty(),
-        S::HttpHandlers(handlers.collect()),
-    );
-    let routes = level.http_routes.iter().map(|route| {
-        let handler = &level.http_handlers[route.handler];
-        // A handler's canonical name is not shown, so its reader makes it from the source name.
-        let read_back = readers_rules.function(&handler.source_name);
-        let handler_function = if readers_rules.function(&handler.name) == read_back {
-            handler.name.clone()
-        } else {
-            handler.source_name.clone()
-        };
-        RawHttpRouteDefV10 {
-            handler_function,
-            method: route.method.clone(),
-            path: route.path.clone(),
-        }
-    });
-    add(
-        level.http_routes.is_empty(),
-        S::HttpRoutes(routes.collect()),
-    );
+    handlers.collect()
+}
+
+fn views_v10(level: &ModuleLevel) -> Vec<RawViewDefV10> {
     let views = level.views.iter().map(|view| RawViewDefV10 {
         source_name: view.source_name.clone(),
         index: view.index,
@@ -111,65 +126,84 @@ fn level_v10(level: &ModuleLevel) -> RawModuleDefV10 {
         params: view.params.clone(),
         return_type: view.return_type.clone(),
     });
-    add(level.views.is_empty(), S::Views(views.collect()));
-    let keys = level
-        .views
-        .iter()
-        .filter(|view| !view.is_query)
-        .filter_map(|view| {
-            let column = &view.columns[view.primary_key?.index()];
-            Some(RawViewPrimaryKeyDefV10 {
-                view_source_name: view.source_name.clone(),
-                columns: vec![column.name.clone()],
+    views.collect()
+}
+
+fn view_primary_keys_v10(level: &ModuleLevel) -> Vec<RawViewPrimaryKeyDefV10> {
+    let views = level.views.iter().filter(|view| !view.is_query);
+    let keys = views.filter_map(|view| {
+        let column = &view.columns[view.primary_key?.index()];
+        Some(RawViewPrimaryKeyDefV10 {
+            view_source_name: view.source_name.clone(),
+            columns: vec![column.name.clone()],
+        })
+    });
+    keys.collect()
+}
+
+/// The names by which sections refer to objects of other sections.
+struct ShownNames<'a> {
+    level: &'a ModuleLevel,
+    /// How a reader makes canonical names of what is shown.
+    readers_rules: NameRules,
+}
+
+impl ShownNames<'_> {
+    fn function(&self, canonical: &str) -> String {
+        let reducers = self.level.reducers.iter();
+        let procedures = self.level.procedures.iter();
+        let sources = reducers
+            .map(|reducer| (&reducer.name, &reducer.source_name))
+            .chain(procedures.map(|procedure| (&procedure.name, &procedure.source_name)));
+        surviving(canonical, |name| self.readers_rules.function(name), sources)
+    }
+
+    fn table(&self, table: &TableDef) -> String {
+        let source = std::iter::once((&table.name, &table.source_name));
+        surviving(&table.name, |name| self.readers_rules.table(name), source)
+    }
+
+    fn http_handler(&self, handler: &HttpHandlerDef) -> String {
+        // A handler's canonical name is not shown, so its reader makes it from the source name.
+        let read_back = self.readers_rules.function(&handler.source_name);
+        match self.readers_rules.function(&handler.name) == read_back {
+            true => handler.name.clone(),
+            false => handler.source_name.clone(),
+        }
+    }
+
+    fn http_routes(&self) -> Vec<RawHttpRouteDefV10> {
+        let routes = self.level.http_routes.iter();
+        let routes = routes.map(|route| RawHttpRouteDefV10 {
+            handler_function: self.http_handler(&self.level.http_handlers[route.handler]),
+            method: route.method.clone(),
+            path: route.path.clone(),
+        });
+        routes.collect()
+    }
+
+    fn schedules(&self) -> Vec<RawScheduleDefV10> {
+        let schedules = self.level.tables.iter().filter_map(|table| {
+            let schedule = table.schedule.as_ref()?;
+            Some(RawScheduleDefV10 {
+                source_name: Some(schedule.name.clone()),
+                table_name: self.table(table),
+                schedule_at_col: schedule.at_column,
+                function_name: self.function(&schedule.function_name),
             })
         });
-    let keys: Vec<_> = keys.collect();
-    add(keys.is_empty(), S::ViewPrimaryKeys(keys));
-    let schedules = level.tables.iter().filter_map(|table| {
-        let schedule = table.schedule.as_ref()?;
-        Some(RawScheduleDefV10 {
-            source_name: Some(schedule.name.clone()),
-            table_name: surviving(
-                &table.name,
-                |name| readers_rules.table(name),
-                std::iter::once((&table.name, &table.source_name)),
-            ),
-            schedule_at_col: schedule.at_column,
-            function_name: function_name(&schedule.function_name),
-        })
-    });
-    let schedules: Vec<_> = schedules.collect();
-    add(schedules.is_empty(), S::Schedules(schedules));
-    let lifecycles = level.reducers.iter().filter_map(|reducer| {
-        let lifecycle_spec = reducer.lifecycle?;
-        Some(RawLifeCycleReducerDefV10 {
-            lifecycle_spec,
-            function_name: function_name(&reducer.name),
-        })
-    });
-    let lifecycles: Vec<_> = lifecycles.collect();
-    add(lifecycles.is_empty(), S::LifeCycleReducers(lifecycles));
-    add(
-        level.row_level_security.is_empty(),
-        S::RowLevelSecurity(row_level_security(level)),
-    );
-    // The reference leaves the policy out, so that readers convert names that were not meant to be.
-    // An unusual policy is therefore shown; the usual one is what readers assume.
-    add(
-        level.policy == CaseConversionPolicy::SnakeCase,
-        S::CaseConversionPolicy(level.policy),
-    );
-    add(false, S::ExplicitNames(explicit));
-    let submodules = level.submodules.iter();
-    let submodules = submodules.map(|l| RawSubmoduleV10 {
-        namespace: l.namespace.clone(),
-        module: level_v10(l),
-    });
-    add(
-        level.submodules.is_empty(),
-        S::Submodules(submodules.collect()),
-    );
-    RawModuleDefV10 { sections }
+        schedules.collect()
+    }
+
+    fn lifecycles(&self) -> Vec<RawLifeCycleReducerDefV10> {
+        let lifecycles = self.level.reducers.iter().filter_map(|reducer| {
+            Some(RawLifeCycleReducerDefV10 {
+                lifecycle_spec: reducer.lifecycle?,
+                function_name: self.function(&reducer.name),
+            })
+        });
+        lifecycles.collect()
+    }
 }
 
 /// The name to show for an object: its canonical name if that reads back as the same object, else

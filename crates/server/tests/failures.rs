@@ -15,7 +15,7 @@ use lightcone_database::{
     DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, Machine, Outgoing, Protocol,
     ShutdownReason, Storage,
 };
-use lightcone_storage::{DiskReserve, File, OpenMode};
+use lightcone_storage::{DiskReserve, File, FilePosition, OpenMode};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::{ClientMessage, ServerMessage};
@@ -107,10 +107,14 @@ impl File for FaultyFile {
     fn length(&self) -> io::Result<u64> {
         self.file.length()
     }
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize> {
         self.file.read_at(buffer, position)
     }
-    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize> {
+    fn write_vectored_at(
+        &self,
+        parts: &[IoSlice<'_>],
+        position: FilePosition,
+    ) -> io::Result<usize> {
         match self.faults.log_write.load(Ordering::SeqCst) {
             number if number != 0 && self.is_log => Err(io::Error::from_raw_os_error(number)),
             _ => self.file.write_vectored_at(parts, position),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use lightcone_snapshot::SnapshotStore;
+use lightcone_storage::LogOffset;
 
 const PAGE_BYTES: usize = 64 << 10;
 
@@ -30,7 +31,7 @@ fn snapshot(criterion: &mut Criterion) {
                 // Without an earlier snapshot everything is new.
                 let _ = std::fs::remove_dir_all(&directory);
                 store = SnapshotStore::open(&directory).expect("a store");
-                let mut writer = store.begin(0).expect("one at a time");
+                let mut writer = store.begin(LogOffset::FIRST).expect("one at a time");
                 for page in &contents {
                     writer.put(page).expect("the disk works");
                 }
@@ -42,7 +43,7 @@ fn snapshot(criterion: &mut Criterion) {
             |bencher| {
                 bencher.iter(|| {
                     offset += 1;
-                    let mut writer = store.begin(offset).expect("one at a time");
+                    let mut writer = store.begin(LogOffset::new(offset)).expect("one at a time");
                     let known = store.latest().expect("readable").expect("one");
                     for hash in known.objects().skip(1) {
                         assert!(

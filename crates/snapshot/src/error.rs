@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lightcone_storage::{FilePosition, LogOffset};
+
 use crate::ObjectHash;
 
 /// An error of the snapshot store.
@@ -25,7 +27,7 @@ pub enum SnapshotError {
         /// The file.
         file: PathBuf,
         /// Where in the file.
-        byte_offset: u64,
+        byte_offset: FilePosition,
         /// What was found, and what was expected.
         found: String,
     },
@@ -45,7 +47,7 @@ pub enum SnapshotError {
     #[error("the snapshot at transaction {offset} holds no object {hash} [LC0523]")]
     NoSuchObject {
         /// The snapshot.
-        offset: u64,
+        offset: LogOffset,
         /// The object.
         hash: ObjectHash,
     },
@@ -63,7 +65,7 @@ pub enum SnapshotError {
 #[error("the snapshot at transaction {offset} cannot be used: {error}")]
 pub struct Problem {
     /// The snapshot: it has all transactions before this one.
-    pub offset: u64,
+    pub offset: LogOffset,
     /// What is wrong with it.
     pub error: SnapshotError,
 }

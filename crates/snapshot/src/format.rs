@@ -1,5 +1,7 @@
 //! The bytes of packs and manifests. Drawn in `docs/on-disk-formats.md`; numbers are little-endian.
 
+use lightcone_storage::{FilePosition, LogOffset};
+
 use crate::ObjectHash;
 
 /// The version this code writes, and the only one it reads.
@@ -9,6 +11,8 @@ const MANIFEST_MAGIC: [u8; 8] = *b"LCSNMANI";
 
 /// A pack begins with a header of this size; the objects follow, one behind the other.
 pub(crate) const PACK_HEADER_BYTES: usize = 32;
+/// Where the first object of a pack lies.
+pub(crate) const PACK_HEADER_END: FilePosition = FilePosition::new(PACK_HEADER_BYTES as u64);
 const MANIFEST_HEADER_BYTES: usize = 48;
 const PACK_ENTRY_BYTES: usize = 16;
 const OBJECT_ENTRY_BYTES: usize = 48;
@@ -30,8 +34,8 @@ pub(crate) fn pack_header(number: u64) -> [u8; PACK_HEADER_BYTES] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackEntry {
     pub number: u64,
-    /// The pack's file is at least this long.
-    pub bytes: u64,
+    /// The pack's file ends here, or behind.
+    pub end: FilePosition,
 }
 
 /// Where an object lies.
@@ -41,13 +45,13 @@ pub(crate) struct ObjectEntry {
     /// Index into the manifest's packs.
     pub pack: u32,
     pub bytes: u32,
-    pub position: u64,
+    pub position: FilePosition,
 }
 
 /// A snapshot's table of contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    pub offset: u64,
+    pub offset: LogOffset,
     pub packs: Vec<PackEntry>,
     /// In the order in which they were put.
     pub objects: Vec<ObjectEntry>,
@@ -57,7 +61,7 @@ pub(crate) struct Manifest {
 
 #[derive(Debug)]
 pub(crate) enum ManifestError {
-    Damaged(u64, String),
+    Damaged(FilePosition, String),
     Version(u32),
 }
 
@@ -73,19 +77,19 @@ impl Manifest {
         bytes.extend(MANIFEST_MAGIC);
         bytes.extend(FORMAT_VERSION.to_le_bytes());
         bytes.extend([0; 4]);
-        bytes.extend(self.offset.to_le_bytes());
+        bytes.extend(self.offset.get().to_le_bytes());
         bytes.extend((self.packs.len() as u64).to_le_bytes());
         bytes.extend((self.objects.len() as u64).to_le_bytes());
         bytes.extend((self.engine.len() as u64).to_le_bytes());
         for pack in &self.packs {
             bytes.extend(pack.number.to_le_bytes());
-            bytes.extend(pack.bytes.to_le_bytes());
+            bytes.extend(pack.end.get().to_le_bytes());
         }
         for object in &self.objects {
             bytes.extend(object.hash.0);
             bytes.extend(object.pack.to_le_bytes());
             bytes.extend(object.bytes.to_le_bytes());
-            bytes.extend(object.position.to_le_bytes());
+            bytes.extend(object.position.get().to_le_bytes());
         }
         bytes.extend(&self.engine);
         let checksum = blake3::hash(&bytes);
@@ -95,8 +99,10 @@ impl Manifest {
 
     /// Checks and decodes a whole manifest file.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
-        let damaged =
-            |at: usize, found: &str| Err(ManifestError::Damaged(at as u64, found.to_owned()));
+        let damaged = |at: usize, found: &str| {
+            let at = FilePosition::new(at as u64);
+            Err(ManifestError::Damaged(at, found.to_owned()))
+        };
         if bytes.len() < MANIFEST_HEADER_BYTES + CHECKSUM_BYTES {
             return damaged(bytes.len(), "the file is too short for a manifest");
         }
@@ -133,7 +139,7 @@ impl Manifest {
             .chunks_exact(PACK_ENTRY_BYTES)
             .map(|entry| PackEntry {
                 number: u64_at(entry, 0),
-                bytes: u64_at(entry, 8),
+                end: FilePosition::new(u64_at(entry, 8)),
             })
             .collect();
         let mut objects = Vec::with_capacity(objects as usize);
@@ -147,13 +153,13 @@ impl Manifest {
                 hash: ObjectHash(hash),
                 pack: u32_at(entry, 32),
                 bytes: u32_at(entry, 36),
-                position: u64_at(entry, 40),
+                position: FilePosition::new(u64_at(entry, 40)),
             };
-            let end = object.position.checked_add(object.bytes.into());
+            let end = object.position.get().checked_add(object.bytes.into());
             let inside = packs
                 .get(object.pack as usize)
-                .is_some_and(|pack| end.is_some_and(|end| end <= pack.bytes));
-            if !inside || object.position < PACK_HEADER_BYTES as u64 {
+                .is_some_and(|pack| end.is_some_and(|end| end <= pack.end.get()));
+            if !inside || object.position < PACK_HEADER_END {
                 return damaged(
                     objects_at + index * OBJECT_ENTRY_BYTES,
                     "an object lies outside its pack",
@@ -162,7 +168,7 @@ impl Manifest {
             objects.push(object);
         }
         Ok(Manifest {
-            offset: u64_at(content, 16),
+            offset: LogOffset::new(u64_at(content, 16)),
             packs,
             objects,
             engine: content[engine_at..].to_vec(),
@@ -171,7 +177,7 @@ impl Manifest {
 }
 
 /// The name of the manifest of the snapshot at `offset`.
-pub(crate) fn manifest_name(offset: u64) -> String {
+pub(crate) fn manifest_name(offset: LogOffset) -> String {
     format!("{offset:020}.manifest")
 }
 
@@ -203,16 +209,16 @@ mod tests {
     #[test]
     fn bytes_of_a_manifest() {
         let manifest = Manifest {
-            offset: 9,
+            offset: LogOffset::new(9),
             packs: vec![PackEntry {
                 number: 3,
-                bytes: 100,
+                end: FilePosition::new(100),
             }],
             objects: vec![ObjectEntry {
                 hash: ObjectHash([0xab; 32]),
                 pack: 0,
                 bytes: 68,
-                position: 32,
+                position: FilePosition::new(32),
             }],
             engine: b"engine".to_vec(),
         };
@@ -244,7 +250,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_of_a_manifest_is_found() {
         let bytes = Manifest {
-            offset: 1,
+            offset: LogOffset::new(1),
             engine: b"x".to_vec(),
             ..Manifest::default()
         }

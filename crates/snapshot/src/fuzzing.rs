@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lightcone_storage::sim::SimStorage;
+use lightcone_storage::LogOffset;
 
 use crate::format::{manifest_name, pack_header, pack_name, Manifest};
 use crate::SnapshotStore;
@@ -28,7 +29,7 @@ pub fn fuzz_snapshot_manifest(data: &[u8]) {
                 assert_eq!(Manifest::decode(&again).ok(), Some(manifest.clone()));
                 manifest.offset
             }
-            Err(_) => 0,
+            Err(_) => LogOffset::FIRST,
         };
         let directory = Path::new("snapshots");
         let storage = Arc::new(SimStorage::new(0));
@@ -43,7 +44,7 @@ pub fn fuzz_snapshot_manifest(data: &[u8]) {
                 assert!(store.latest().expect("nothing fails here").is_none());
             }
         }
-        let mut writer = match store.begin(offset.wrapping_add(1)) {
+        let mut writer = match store.begin(LogOffset::new(offset.get().wrapping_add(1))) {
             Ok(writer) => writer,
             Err(error) => panic!("a new snapshot can always be begun: {error}"),
         };

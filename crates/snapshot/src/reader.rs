@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lightcone_storage::{read_exact_at, read_full_at, File, OpenMode, Storage};
+use lightcone_storage::{
+    read_exact_at, read_full_at, File, FilePosition, LogOffset, OpenMode, Storage,
+};
 
 use crate::error::SnapshotError;
 use crate::format::{
@@ -16,7 +18,7 @@ use crate::ObjectHash;
 /// A snapshot that can be read. Its packs stay open, so pruning does not disturb it.
 pub struct Snapshot {
     /// The number of the first transaction that is not in the snapshot.
-    pub offset: u64,
+    pub offset: LogOffset,
     /// The bytes that the engine gave to [`crate::SnapshotWriter::finish`].
     pub manifest: Vec<u8>,
     packs: Vec<Pack>,
@@ -33,14 +35,14 @@ struct Pack {
 struct Place {
     pack: u32,
     bytes: u32,
-    position: u64,
+    position: FilePosition,
 }
 
 /// Reads and checks the manifest at `offset`.
 pub(crate) fn load_manifest(
     storage: &dyn Storage,
     directory: &Path,
-    offset: u64,
+    offset: LogOffset,
 ) -> Result<Manifest, SnapshotError> {
     let path = directory.join(manifest_name(offset));
     let file = storage
@@ -50,15 +52,16 @@ pub(crate) fn load_manifest(
         .length()
         .map_err(SnapshotError::io("read the length of", &path))?;
     let mut bytes = vec![0; length as usize];
-    let read = read_full_at(&*file, &mut bytes, 0).map_err(SnapshotError::io("read", &path))?;
+    let read = read_full_at(&*file, &mut bytes, FilePosition::START)
+        .map_err(SnapshotError::io("read", &path))?;
     bytes.truncate(read);
-    let damaged = |byte_offset, found| SnapshotError::Damaged {
+    let damaged = |at: FilePosition, found| SnapshotError::Damaged {
         file: path.clone(),
-        byte_offset,
+        byte_offset: at,
         found,
     };
     let manifest = Manifest::decode(&bytes).map_err(|error| match error {
-        ManifestError::Damaged(byte_offset, found) => damaged(byte_offset, found),
+        ManifestError::Damaged(at, found) => damaged(at, found),
         ManifestError::Version(version) => SnapshotError::Version {
             file: path.clone(),
             version,
@@ -67,7 +70,7 @@ pub(crate) fn load_manifest(
     })?;
     if manifest.offset != offset {
         return Err(damaged(
-            16,
+            FilePosition::new(16),
             format!(
                 "it is the manifest of a snapshot at transaction {}",
                 manifest.offset
@@ -82,22 +85,22 @@ impl Snapshot {
     pub(crate) fn open(
         storage: &dyn Storage,
         directory: &Path,
-        offset: u64,
+        offset: LogOffset,
     ) -> Result<Snapshot, SnapshotError> {
         let manifest = load_manifest(storage, directory, offset)?;
         let mut packs = Vec::with_capacity(manifest.packs.len());
         for entry in &manifest.packs {
             let path = directory.join(pack_name(entry.number));
-            let damaged = |byte_offset, found: String| SnapshotError::Damaged {
+            let damaged = |at: FilePosition, found: String| SnapshotError::Damaged {
                 file: path.clone(),
-                byte_offset,
+                byte_offset: at,
                 found,
             };
             let file = match storage.open(&path, OpenMode::Read) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(damaged(
-                        0,
+                        FilePosition::START,
                         format!(
                             "the file is missing; the snapshot at transaction {offset} needs it"
                         ),
@@ -114,17 +117,19 @@ impl Snapshot {
             let length = file
                 .length()
                 .map_err(SnapshotError::io("read the length of", &path))?;
-            if length < entry.bytes {
+            let end = FilePosition::new(length);
+            if end < entry.end {
                 return Err(damaged(
-                    length,
-                    format!("the file ends here, but should have {} bytes", entry.bytes),
+                    end,
+                    format!("the file ends here, but should have {} bytes", entry.end),
                 ));
             }
             let mut header = [0; PACK_HEADER_BYTES];
-            read_exact_at(&*file, &mut header, 0).map_err(SnapshotError::io("read", &path))?;
+            read_exact_at(&*file, &mut header, FilePosition::START)
+                .map_err(SnapshotError::io("read", &path))?;
             if header != pack_header(entry.number) {
                 return Err(damaged(
-                    0,
+                    FilePosition::START,
                     "this is not the header of a pack with this number".to_owned(),
                 ));
             }

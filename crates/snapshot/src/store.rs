@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use lightcone_storage::{disk, File, OpenMode, Storage};
+use lightcone_storage::{disk, File, FilePosition, LogOffset, OpenMode, Storage};
 
 use crate::error::{Problem, SnapshotError};
 use crate::format::{manifest_name, pack_name, parse_name, Manifest, PackEntry};
@@ -71,7 +71,7 @@ pub struct PruneReport {
     pub packs: u64,
     /// The oldest of the kept snapshots: no log before this one is needed. `None` while there are fewer than asked for,
     /// so that the log stands in for the ones that are missing.
-    pub log_needed_from: Option<u64>,
+    pub log_needed_from: Option<LogOffset>,
 }
 
 impl SnapshotStore {
@@ -134,12 +134,13 @@ impl SnapshotStore {
     }
 
     /// The offsets of the stored snapshots, ascending; damaged ones that nobody has read yet included.
-    pub fn offsets(&self) -> Result<Vec<u64>, SnapshotError> {
-        self.numbers("manifest")
+    pub fn offsets(&self) -> Result<Vec<LogOffset>, SnapshotError> {
+        let numbers = self.numbers("manifest")?;
+        Ok(numbers.into_iter().map(LogOffset::new).collect())
     }
 
     /// Begins the snapshot of all transactions before `offset`. One at a time.
-    pub fn begin(&self, offset: u64) -> Result<SnapshotWriter, SnapshotError> {
+    pub fn begin(&self, offset: LogOffset) -> Result<SnapshotWriter, SnapshotError> {
         let busy = Busy::take(&self.shared)?;
         let offsets = self.offsets()?;
         if offsets.contains(&offset) {
@@ -148,7 +149,7 @@ impl SnapshotStore {
             });
         }
         // A snapshot that cannot be read is no reason not to take a new one, but it says nothing about what it needs.
-        let load = |offset: &u64| self.load(*offset).ok();
+        let load = |offset: &LogOffset| self.load(*offset).ok();
         let newest = offsets.last().and_then(load);
         let older = offsets.iter().rev().nth(1).and_then(load);
         let reusable = match (newest, older) {
@@ -167,7 +168,7 @@ impl SnapshotStore {
         ))
     }
 
-    fn load(&self, offset: u64) -> Result<Manifest, SnapshotError> {
+    fn load(&self, offset: LogOffset) -> Result<Manifest, SnapshotError> {
         load_manifest(&*self.shared.storage, &self.shared.directory, offset)
     }
 
@@ -188,7 +189,7 @@ impl SnapshotStore {
             let Ok((length, file)) = opened.and_then(|file| Ok((file.length()?, file))) else {
                 continue;
             };
-            if length >= pack.bytes && live[index] >= length / PACK_LIVE_PART_MIN {
+            if FilePosition::new(length) >= pack.end && live[index] >= length / PACK_LIVE_PART_MIN {
                 candidates.push((index, file));
             }
         }

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lightcone_storage::{read_exact_at, write_all_at, File, OpenMode, Storage};
+use lightcone_storage::{
+    read_exact_at, write_all_at, File, FilePosition, LogOffset, OpenMode, Storage,
+};
 
 use crate::error::SnapshotError;
 use crate::format::{
     manifest_name, pack_header, pack_name, Manifest, ObjectEntry, PackEntry, OBJECT_BYTES_MAX,
-    PACK_HEADER_BYTES,
+    PACK_HEADER_END,
 };
 use crate::store::{Busy, Reusable, Shared};
 use crate::ObjectHash;
@@ -42,7 +44,7 @@ pub struct SnapshotStats {
 /// A snapshot being written. Nothing of it counts before [`SnapshotWriter::finish`]; dropped, it leaves nothing.
 pub struct SnapshotWriter {
     shared: Arc<Shared>,
-    offset: u64,
+    offset: LogOffset,
     /// Objects that need not be written again if they can be read back.
     reusable: Reusable,
     read_back: ReadBack,
@@ -89,33 +91,34 @@ impl ReadBack {
 pub(crate) struct Stored {
     pub pack: u64,
     pub bytes: u32,
-    pub position: u64,
+    pub position: FilePosition,
 }
 
 struct PackFile {
     file: Box<dyn File>,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// Bytes in the file, without the buffer.
-    written: u64,
-    synced: u64,
+    /// The end of the file, without the buffer.
+    end: FilePosition,
+    /// What lies before this place is durable.
+    synced_end: FilePosition,
 }
 
 impl PackFile {
     fn flush(&mut self, object: &[u8]) -> Result<(), SnapshotError> {
         let parts: [&[u8]; 2] = [&self.buffer, object];
-        write_all_at(&*self.file, &parts, self.written)
+        write_all_at(&*self.file, &parts, self.end)
             .map_err(SnapshotError::io("write", &self.path))?;
-        self.written += (self.buffer.len() + object.len()) as u64;
+        self.end += (self.buffer.len() + object.len()) as u64;
         self.buffer.clear();
-        if self.written - self.synced >= SYNC_BYTES {
+        if self.end - self.synced_end >= SYNC_BYTES {
             self.sync()?;
         }
         Ok(())
     }
 
     fn sync(&mut self) -> Result<(), SnapshotError> {
-        self.synced = self.written;
+        self.synced_end = self.end;
         self.file
             .sync_data()
             .map_err(SnapshotError::io("sync", &self.path))
@@ -126,7 +129,7 @@ impl SnapshotWriter {
     pub(crate) fn new(
         shared: Arc<Shared>,
         busy: Busy,
-        offset: u64,
+        offset: LogOffset,
         pack_number: u64,
         reusable: Reusable,
     ) -> SnapshotWriter {
@@ -165,7 +168,7 @@ impl SnapshotWriter {
             return Ok(hash);
         }
         let pack = self.open_pack()?;
-        let position = pack.written + pack.buffer.len() as u64;
+        let position = pack.end + pack.buffer.len() as u64;
         if pack.buffer.len() + object.len() > BUFFER_BYTES {
             pack.flush(object)?;
         } else {
@@ -229,8 +232,8 @@ impl SnapshotWriter {
                 file,
                 path,
                 buffer,
-                written: 0,
-                synced: 0,
+                end: FilePosition::START,
+                synced_end: FilePosition::START,
             });
         }
         Ok(self.pack.as_mut().expect("just made"))
@@ -240,11 +243,11 @@ impl SnapshotWriter {
     pub fn finish(mut self, manifest: &[u8]) -> Result<SnapshotStats, SnapshotError> {
         let storage = self.shared.storage.clone();
         let directory = self.shared.directory.clone();
-        let mut pack_bytes = PACK_HEADER_BYTES as u64;
+        let mut pack_end = PACK_HEADER_END;
         if let Some(pack) = &mut self.pack {
             pack.flush(&[])?;
             pack.sync()?;
-            pack_bytes = pack.written;
+            pack_end = pack.end;
             let path = directory.join(pack_name(self.pack_number));
             storage
                 .rename(&pack.path, &path)
@@ -254,11 +257,12 @@ impl SnapshotWriter {
                 .sync_directory(&directory)
                 .map_err(SnapshotError::io("sync", &directory))?;
         }
-        let bytes = self.contents(pack_bytes, manifest).encode();
+        let bytes = self.contents(pack_end, manifest).encode();
         let path = directory.join(manifest_name(self.offset));
         let temporary = directory.join(format!("{}.tmp", manifest_name(self.offset)));
         let file = create(&*storage, &temporary)?;
-        write_all_at(&*file, &[&bytes], 0).map_err(SnapshotError::io("write", &temporary))?;
+        write_all_at(&*file, &[&bytes], FilePosition::START)
+            .map_err(SnapshotError::io("write", &temporary))?;
         file.sync_data()
             .map_err(SnapshotError::io("sync", &temporary))?;
         storage
@@ -273,7 +277,7 @@ impl SnapshotWriter {
     }
 
     /// The table of contents, with pack numbers turned into indexes.
-    fn contents(&self, pack_bytes: u64, engine: &[u8]) -> Manifest {
+    fn contents(&self, pack_end: FilePosition, engine: &[u8]) -> Manifest {
         let mut packs: Vec<PackEntry> = Vec::new();
         let mut pack_index: HashMap<u64, u32> = HashMap::new();
         let mut objects = Vec::with_capacity(self.objects.len());
@@ -281,14 +285,14 @@ impl SnapshotWriter {
             let index = *pack_index.entry(stored.pack).or_insert_with(|| {
                 packs.push(PackEntry {
                     number: stored.pack,
-                    bytes: PACK_HEADER_BYTES as u64,
+                    end: PACK_HEADER_END,
                 });
                 packs.len() as u32 - 1
             });
             let pack = &mut packs[index as usize];
-            pack.bytes = match stored.pack == self.pack_number {
-                true => pack_bytes,
-                false => pack.bytes.max(stored.position + u64::from(stored.bytes)),
+            pack.end = match stored.pack == self.pack_number {
+                true => pack_end,
+                false => pack.end.max(stored.position + u64::from(stored.bytes)),
             };
             objects.push(ObjectEntry {
                 hash: *hash,

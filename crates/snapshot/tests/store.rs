@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lightcone_snapshot::fuzzing::fuzz_snapshot_manifest;
 use lightcone_snapshot::{ObjectHash, SnapshotError, SnapshotStats, SnapshotStore};
 use lightcone_storage::sim::{Faults, SimStorage};
+use lightcone_storage::LogOffset;
 use proptest::prelude::*;
 
 const DIRECTORY: &str = "snapshots";
@@ -23,7 +24,7 @@ fn object(seed: u64) -> Vec<u8> {
 
 /// Takes a snapshot of these objects; its engine manifest is their hashes.
 fn take(store: &SnapshotStore, offset: u64, seeds: &[u64]) -> Result<SnapshotStats, SnapshotError> {
-    let mut writer = store.begin(offset)?;
+    let mut writer = store.begin(LogOffset::new(offset))?;
     let mut manifest = Vec::new();
     for seed in seeds {
         manifest.extend(writer.put(&object(*seed))?.0);
@@ -34,7 +35,7 @@ fn take(store: &SnapshotStore, offset: u64, seeds: &[u64]) -> Result<SnapshotSta
 /// The offset of the newest snapshot, after checking that it holds exactly these objects.
 fn check(store: &mut SnapshotStore, expected: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
     let snapshot = store.latest().unwrap()?;
-    let seeds = expected(snapshot.offset);
+    let seeds = expected(snapshot.offset.get());
     let hashes: Vec<ObjectHash> = snapshot
         .manifest
         .chunks(32)
@@ -45,7 +46,7 @@ fn check(store: &mut SnapshotStore, expected: impl Fn(u64) -> Vec<u64>) -> Optio
         assert_eq!(snapshot.read(hash).unwrap(), object(*seed));
     }
     snapshot.verify().unwrap();
-    Some(snapshot.offset)
+    Some(snapshot.offset.get())
 }
 
 fn files(storage: &SimStorage, extension: &str) -> Vec<PathBuf> {
@@ -72,18 +73,24 @@ fn unchanged_objects_are_stored_once() {
     assert_eq!((fourth.objects, fourth.new_objects), (3, 0));
     assert_eq!(files(&storage, "pack").len(), 3);
     assert_eq!(check(&mut store, |_| vec![1, 3, 4]), Some(10));
-    let mut writer = store.begin(11).unwrap();
+    let mut writer = store.begin(LogOffset::new(11)).unwrap();
     assert!(writer.reuse(&ObjectHash::of(&object(4))));
     assert!(!writer.reuse(&ObjectHash::of(&object(77))));
-    assert!(matches!(store.begin(12), Err(SnapshotError::Misuse { .. })));
+    assert!(matches!(
+        store.begin(LogOffset::new(12)),
+        Err(SnapshotError::Misuse { .. })
+    ));
     assert!(matches!(store.prune(1), Err(SnapshotError::Misuse { .. })));
     drop(writer);
-    assert!(matches!(store.begin(9), Err(SnapshotError::Misuse { .. })));
+    assert!(matches!(
+        store.begin(LogOffset::new(9)),
+        Err(SnapshotError::Misuse { .. })
+    ));
     let snapshot = store.latest().unwrap().unwrap();
     let missing = snapshot.read(&ObjectHash([0; 32])).unwrap_err();
     assert!(matches!(
         missing,
-        SnapshotError::NoSuchObject { offset: 10, .. }
+        SnapshotError::NoSuchObject { offset, .. } if offset.get() == 10
     ));
     assert_eq!(snapshot.objects().len(), 3);
 }
@@ -92,12 +99,12 @@ fn unchanged_objects_are_stored_once() {
 fn an_unfinished_snapshot_leaves_nothing() {
     let storage = SimStorage::new(0);
     let store = open(&storage);
-    let mut writer = store.begin(1).unwrap();
+    let mut writer = store.begin(LogOffset::new(1)).unwrap();
     writer.put(&vec![1; 3 << 20]).unwrap();
     assert_eq!(files(&storage, "tmp").len(), 1);
     drop(writer);
     assert_eq!(storage.files(), Vec::<PathBuf>::new());
-    let mut writer = store.begin(1).unwrap();
+    let mut writer = store.begin(LogOffset::new(1)).unwrap();
     writer.put(b"x").unwrap();
     std::mem::forget(writer);
     open(&storage);
@@ -243,7 +250,10 @@ fn damaged_snapshots_are_set_aside() {
         storage.put_file(path, bytes);
         let crashed = storage.crash(0);
         let mut store = open(&crashed);
-        let offset = store.latest().unwrap().map(|snapshot| snapshot.offset);
+        let offset = store
+            .latest()
+            .unwrap()
+            .map(|snapshot| snapshot.offset.get());
         // Nothing is changed before the database is there without it: a good copy may be put back.
         assert_eq!(files(&crashed, "damaged").len(), 0);
         store.rename_damaged().unwrap();
@@ -291,7 +301,7 @@ fn damaged_snapshots_are_set_aside() {
         "{problem}"
     );
     store.set_aside(snapshot, problem);
-    assert_eq!(store.latest().unwrap().unwrap().offset, 1);
+    assert_eq!(store.latest().unwrap().unwrap().offset.get(), 1);
     store.rename_damaged().unwrap();
     assert_eq!(files(&storage, "damaged").len(), 1);
     // A damaged one does not count as kept.
@@ -299,7 +309,7 @@ fn damaged_snapshots_are_set_aside() {
     let path = files(&storage, "manifest").pop().unwrap();
     storage.put_file(&path, vec![]);
     assert_eq!(open(&storage).prune(1).unwrap().snapshots, 0);
-    assert_eq!(open(&storage).latest().unwrap().unwrap().offset, 1);
+    assert_eq!(open(&storage).latest().unwrap().unwrap().offset.get(), 1);
 }
 
 #[test]

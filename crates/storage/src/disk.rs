@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 
-use crate::{File, OpenMode, Storage};
+use crate::{File, FilePosition, OpenMode, Storage};
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,14 +105,18 @@ impl File for DiskFile {
         Ok(self.0.metadata()?.len())
     }
 
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
-        self.0.read_at(buffer, position)
+    fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize> {
+        self.0.read_at(buffer, position.get())
     }
 
-    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize> {
+    fn write_vectored_at(
+        &self,
+        parts: &[IoSlice<'_>],
+        position: FilePosition,
+    ) -> io::Result<usize> {
         match parts {
-            [part] => self.0.write_at(part, position),
-            _ => Ok(rustix::io::pwritev(&self.0, parts, position)?),
+            [part] => self.0.write_at(part, position.get()),
+            _ => Ok(rustix::io::pwritev(&self.0, parts, position.get())?),
         }
     }
 

@@ -9,11 +9,15 @@
 
 mod disk;
 mod log_files;
+mod offset;
+mod position;
 mod reserve;
 pub mod sim;
 
 pub use disk::DiskStorage;
 pub use log_files::{has_log_files, log_tail, LogFiles, NotWritten};
+pub use offset::LogOffset;
+pub use position::FilePosition;
 pub use reserve::DiskReserve;
 
 use std::any::Any;
@@ -98,9 +102,10 @@ pub trait File: Send + Sync {
     /// Length in bytes.
     fn length(&self) -> io::Result<u64>;
     /// Reads up to `buffer.len()` bytes at `position`; 0 means the end of the file.
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
+    fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize>;
     /// Writes a prefix of the concatenation of `parts` at `position`; returns how many bytes were taken.
-    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize>;
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: FilePosition)
+        -> io::Result<usize>;
     /// Cuts or extends (with zeros) the file.
     fn set_length(&self, length: u64) -> io::Result<()>;
     /// Makes the contents, and the metadata needed to read them back, durable (`fdatasync`).
@@ -128,7 +133,11 @@ pub fn disk() -> Arc<dyn Storage> {
 const PARTS_MAX: usize = 1024;
 
 /// Writes all of `parts` at `position`. A short write is continued; an error ends it at once.
-pub fn write_all_at(file: &dyn File, parts: &[&[u8]], mut position: u64) -> io::Result<()> {
+pub fn write_all_at(
+    file: &dyn File,
+    parts: &[&[u8]],
+    mut position: FilePosition,
+) -> io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> = parts
         .iter()
         .filter(|part| !part.is_empty())
@@ -154,12 +163,12 @@ pub fn write_all_at(file: &dyn File, parts: &[&[u8]], mut position: u64) -> io::
 }
 
 /// Writes zeros to `from..to`.
-pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
+pub fn write_zeros(file: &dyn File, from: FilePosition, to: FilePosition) -> io::Result<()> {
     const PIECE: usize = 256 * 1024;
     static ZEROS: [u8; PIECE] = [0; PIECE];
     let mut position = from;
     while position < to {
-        let bytes = (to - position).min(PIECE as u64);
+        let bytes = position.bytes_to(to).min(PIECE as u64);
         write_all_at(file, &[&ZEROS[..bytes as usize]], position)?;
         position += bytes;
     }
@@ -167,7 +176,11 @@ pub fn write_zeros(file: &dyn File, from: u64, to: u64) -> io::Result<()> {
 }
 
 /// Fills `buffer` from `position`; returns how many bytes there were (less than asked only at the end of the file).
-pub fn read_full_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+pub fn read_full_at(
+    file: &dyn File,
+    buffer: &mut [u8],
+    position: FilePosition,
+) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read_at(&mut buffer[filled..], position + filled as u64) {
@@ -181,7 +194,7 @@ pub fn read_full_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Re
 }
 
 /// Fills `buffer` from `position`, or fails with [`io::ErrorKind::UnexpectedEof`].
-pub fn read_exact_at(file: &dyn File, buffer: &mut [u8], position: u64) -> io::Result<()> {
+pub fn read_exact_at(file: &dyn File, buffer: &mut [u8], position: FilePosition) -> io::Result<()> {
     if read_full_at(file, buffer, position)? < buffer.len() {
         return Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,

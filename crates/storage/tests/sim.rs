@@ -4,11 +4,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use lightcone_storage::sim::{Faults, SimStorage};
-use lightcone_storage::{read_full_at, write_all_at, DiskStorage, File, OpenMode, Storage};
+use lightcone_storage::{
+    read_full_at, write_all_at, DiskStorage, File, FilePosition, OpenMode, Storage,
+};
 
 fn create(storage: &SimStorage, path: &str, bytes: &[u8]) -> Box<dyn File> {
     let file = storage.open(Path::new(path), OpenMode::CreateNew).unwrap();
-    write_all_at(&*file, &[bytes], 0).unwrap();
+    write_all_at(&*file, &[bytes], FilePosition::START).unwrap();
     file
 }
 
@@ -51,12 +53,12 @@ fn a_failed_sync_is_forgotten() {
         let file = create(&storage, "file", &[0; 8192]);
         file.sync_data().unwrap();
         storage.sync_directory(Path::new(".")).unwrap();
-        write_all_at(&*file, &[&[1; 100]], 0).unwrap();
+        write_all_at(&*file, &[&[1; 100]], FilePosition::START).unwrap();
         fail_next_sync(&storage);
         assert!(file.sync_data().is_err());
         // Reads show it, and the next sync succeeds and writes only what is new, in another page.
         assert_eq!(storage.file(Path::new("file")).unwrap()[..100], [1; 100]);
-        write_all_at(&*file, &[&[2; 100]], 4096).unwrap();
+        write_all_at(&*file, &[&[2; 100]], FilePosition::new(4096)).unwrap();
         file.sync_data().unwrap();
         let after = storage.crash(seed).file(Path::new("file")).unwrap();
         assert_eq!(after[4096..4196], [2; 100]);
@@ -88,12 +90,15 @@ fn full_disks_failed_reads_and_turned_bits() {
         short_reads: true,
         ..Faults::default()
     });
-    let error = write_all_at(&*file, &[&[8; 1000]], 900).unwrap_err();
+    let error = write_all_at(&*file, &[&[8; 1000]], FilePosition::new(900)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
     assert_eq!(file.length().unwrap(), 1500);
     let mut buffer = vec![0; 2000];
-    assert!(read_full_at(&*file, &mut buffer, 0).is_err());
-    assert_eq!(read_full_at(&*file, &mut buffer, 0).unwrap(), 1500);
+    assert!(read_full_at(&*file, &mut buffer, FilePosition::START).is_err());
+    assert_eq!(
+        read_full_at(&*file, &mut buffer, FilePosition::START).unwrap(),
+        1500
+    );
     assert_eq!(buffer[..900], [7; 900]);
     // A dirty page hides the disk.
     storage.rot(Path::new("file"), 10, 0);

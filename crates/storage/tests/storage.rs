@@ -7,7 +7,8 @@ use std::sync::mpsc;
 
 use lightcone_storage::sim::{Faults, SimStorage};
 use lightcone_storage::{
-    read_exact_at, read_full_at, write_all_at, write_zeros, DiskStorage, OpenMode, Storage,
+    read_exact_at, read_full_at, write_all_at, write_zeros, DiskStorage, FilePosition, OpenMode,
+    Storage,
 };
 
 fn promises(storage: &dyn Storage, directory: &Path) {
@@ -24,26 +25,28 @@ fn promises(storage: &dyn Storage, directory: &Path) {
         .map(|piece| vec![piece as u8; piece as usize % 5])
         .collect();
     let parts: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
-    write_all_at(&*file, &parts, 10).unwrap();
+    write_all_at(&*file, &parts, FilePosition::new(10)).unwrap();
     file.sync_data().unwrap();
     storage.sync_directory(directory).unwrap();
     let mut bytes = vec![1; 20_000];
-    let read = read_full_at(&*file, &mut bytes, 0).unwrap();
+    let read = read_full_at(&*file, &mut bytes, FilePosition::START).unwrap();
     assert_eq!(read as u64, file.length().unwrap());
     assert_eq!(bytes[..10], [0; 10]);
     assert_eq!(bytes[10..read], parts.concat());
-    write_zeros(&*file, 5, 1_000_000).unwrap();
+    write_zeros(&*file, FilePosition::new(5), FilePosition::new(1_000_000)).unwrap();
     assert_eq!(file.length().unwrap(), 1_000_000);
     file.set_length(100).unwrap();
     assert_eq!(
-        read_exact_at(&*file, &mut bytes, 0).unwrap_err().kind(),
+        read_exact_at(&*file, &mut bytes, FilePosition::START)
+            .unwrap_err()
+            .kind(),
         ErrorKind::UnexpectedEof
     );
     let moved = directory.join("moved");
     storage.rename(&path, &moved).unwrap();
     assert_eq!(storage.list(directory).unwrap(), ["moved"]);
     let reader = storage.open(&moved, OpenMode::Read).unwrap();
-    assert!(write_all_at(&*reader, &[b"x"], 0).is_err());
+    assert!(write_all_at(&*reader, &[b"x"], FilePosition::START).is_err());
     storage.remove(&moved).unwrap();
     assert_eq!(
         storage.remove(&moved).unwrap_err().kind(),
@@ -94,14 +97,14 @@ fn a_crash_takes_only_what_was_not_synced() {
         let storage = SimStorage::new(0);
         storage.create_directory(directory).unwrap();
         let file = storage.open(&path, OpenMode::CreateNew).unwrap();
-        write_all_at(&*file, &[&[1; 2000]], 0).unwrap();
+        write_all_at(&*file, &[&[1; 2000]], FilePosition::START).unwrap();
         file.sync_data().unwrap();
         if storage.crash(seed).file(&path).is_none() {
             name_lost += 1;
         }
         storage.sync_directory(directory).unwrap();
-        write_all_at(&*file, &[&[2; 2000]], 0).unwrap();
-        write_all_at(&*file, &[&[3; 2000]], 2000).unwrap();
+        write_all_at(&*file, &[&[2; 2000]], FilePosition::START).unwrap();
+        write_all_at(&*file, &[&[3; 2000]], FilePosition::new(2000)).unwrap();
         let bytes = storage.crash(seed).file(&path).unwrap();
         assert!(bytes.len() >= 2000);
         assert!(bytes[..2000].iter().all(|byte| [1, 2].contains(byte)));
@@ -131,7 +134,7 @@ fn faults_come_when_asked() {
         fail_sync: Some(1),
         ..Faults::default()
     });
-    write_all_at(&*file, &[b"lost"], 0).unwrap();
+    write_all_at(&*file, &[b"lost"], FilePosition::START).unwrap();
     assert!(file.sync_data().is_err());
     // The next sync claims success, but the bytes are gone all the same.
     file.sync_data().unwrap();
@@ -143,7 +146,7 @@ fn faults_come_when_asked() {
         tear_write: Some(1),
         ..Faults::default()
     });
-    assert!(write_all_at(&*file, &[&[9; 100]], 0).is_err());
+    assert!(write_all_at(&*file, &[&[9; 100]], FilePosition::START).is_err());
     let torn = storage.file(Path::new("file")).unwrap();
     assert!(torn.len() < 100 && torn[0] == 9);
     storage.set_faults(Faults {
@@ -151,7 +154,7 @@ fn faults_come_when_asked() {
         fail_names_from: Some(0),
         ..Faults::default()
     });
-    assert!(write_all_at(&*file, &[b"x"], 0).is_err());
+    assert!(write_all_at(&*file, &[b"x"], FilePosition::START).is_err());
     assert!(storage
         .rename(Path::new("file"), Path::new("other"))
         .is_err());

@@ -1,49 +1,61 @@
 //! A hash table of row ids that is read with one cache miss.
 //!
-//! A slot is a word: 32 bits of the hash and the row id. The hash bits give the slot's place and tell nearly all other
-//! keys apart, so a lookup touches one cache line here and one row, and growing does not look at rows at all. With ids
-//! and control bytes apart, as in general-purpose tables, each lookup in a large table missed the cache once more.
+//! An entry is a word: 32 bits of the hash, its *tag*, and the row id. The tag says in which bucket the entry belongs, and
+//! tells nearly all other keys apart, so a lookup touches one cache line here and one row, and growing does not look at
+//! rows at all. With ids and control bytes apart, as in general-purpose tables, each lookup in a large table missed the
+//! cache once more.
 
-use crate::rows::RowId;
+use crate::row_id::RowId;
 
-/// A free slot; no row has the id `u32::MAX`.
-const FREE: u64 = u64::MAX;
-const SLOTS_MIN: usize = 8;
+/// In an empty bucket. No entry is like this, as no row has the id [`RowId::MAX`].
+const EMPTY: u64 = u64::MAX;
+const BUCKETS_MIN: usize = 8;
 
 /// Row ids by hash; the caller knows what is hashed and compares it.
 #[derive(Default)]
 pub(crate) struct IdTable {
-    /// A power of two of slots, or none; an entry lies at its place or, if that is taken, in the next free slot.
-    slots: Vec<u64>,
+    /// A power of two, or none. An entry lies in the bucket of its tag or, if that is taken, in the next empty one.
+    buckets: Vec<u64>,
     len: usize,
 }
 
+/// The part of a hash that an entry keeps.
 #[inline]
 fn tag(hash: u64) -> u64 {
     hash >> 32
 }
 
 #[inline]
-fn id_of(slot: u64) -> RowId {
-    slot as RowId
+fn entry(hash: u64, id: RowId) -> u64 {
+    tag(hash) << 32 | u64::from(id.number())
+}
+
+#[inline]
+fn id_of(entry: u64) -> RowId {
+    RowId::from_number(entry as u32)
+}
+
+#[inline]
+fn tag_of(entry: u64) -> u64 {
+    entry >> 32
 }
 
 impl IdTable {
     /// The first entry with this hash that is the `same`.
     #[inline]
     pub fn find(&self, hash: u64, mut same: impl FnMut(RowId) -> bool) -> Option<RowId> {
-        if self.slots.is_empty() {
+        if self.buckets.is_empty() {
             return None;
         }
-        let mask = self.slots.len() - 1;
+        let mask = self.buckets.len() - 1;
         let mut at = tag(hash) as usize & mask;
         loop {
-            let slot = self.slots[at];
-            if slot == FREE {
+            let entry = self.buckets[at];
+            if entry == EMPTY {
                 return None;
             }
-            if slot >> 32 == tag(hash) && same(id_of(slot)) {
-                return Some(id_of(slot));
+            if tag_of(entry) == tag(hash) && same(id_of(entry)) {
+                return Some(id_of(entry));
             }
             at = (at + 1) & mask;
         }
@@ -51,61 +63,61 @@ impl IdTable {
 
     /// Adds an entry that is not there yet.
     pub fn insert(&mut self, hash: u64, id: RowId) {
-        // At seven eighths a hit reads four or five slots, which are one or two cache lines; beyond, runs grow fast.
-        if (self.len + 1) * 8 > self.slots.len() * 7 {
+        // At seven eighths a hit reads four or five buckets, which are one or two cache lines; beyond, runs grow fast.
+        if (self.len + 1) * 8 > self.buckets.len() * 7 {
             self.grow();
         }
-        self.put(tag(hash) << 32 | u64::from(id));
+        self.put(entry(hash, id));
         self.len += 1;
     }
 
     fn put(&mut self, entry: u64) {
-        let mask = self.slots.len() - 1;
-        let mut at = (entry >> 32) as usize & mask;
-        while self.slots[at] != FREE {
+        let mask = self.buckets.len() - 1;
+        let mut at = tag_of(entry) as usize & mask;
+        while self.buckets[at] != EMPTY {
             at = (at + 1) & mask;
         }
-        self.slots[at] = entry;
+        self.buckets[at] = entry;
     }
 
     fn grow(&mut self) {
-        let slots = (self.slots.len() * 2).max(SLOTS_MIN);
-        let old = std::mem::replace(&mut self.slots, vec![FREE; slots]);
+        let buckets = (self.buckets.len() * 2).max(BUCKETS_MIN);
+        let old = std::mem::replace(&mut self.buckets, vec![EMPTY; buckets]);
         old.into_iter()
-            .filter(|&slot| slot != FREE)
+            .filter(|&entry| entry != EMPTY)
             .for_each(|entry| self.put(entry));
     }
 
     /// Removes the entry of this row, if it is there.
     pub fn remove(&mut self, hash: u64, id: RowId) {
-        if self.slots.is_empty() {
+        if self.buckets.is_empty() {
             return;
         }
-        let mask = self.slots.len() - 1;
-        let entry = tag(hash) << 32 | u64::from(id);
-        let mut free = tag(hash) as usize & mask;
-        while self.slots[free] != entry {
-            if self.slots[free] == FREE {
+        let mask = self.buckets.len() - 1;
+        let removed = entry(hash, id);
+        let mut hole = tag(hash) as usize & mask;
+        while self.buckets[hole] != removed {
+            if self.buckets[hole] == EMPTY {
                 return;
             }
-            free = (free + 1) & mask;
+            hole = (hole + 1) & mask;
         }
         self.len -= 1;
-        // Entries behind it move up, unless that would put them before their place.
-        let mut at = free;
+        // Entries behind it move up, unless one would come to lie before the bucket of its tag.
+        let mut at = hole;
         loop {
             at = (at + 1) & mask;
-            let slot = self.slots[at];
-            if slot == FREE {
+            let entry = self.buckets[at];
+            if entry == EMPTY {
                 break;
             }
-            let distance = at.wrapping_sub((slot >> 32) as usize) & mask;
-            if distance >= at.wrapping_sub(free) & mask {
-                self.slots[free] = slot;
-                free = at;
+            let distance = at.wrapping_sub(tag_of(entry) as usize) & mask;
+            if distance >= at.wrapping_sub(hole) & mask {
+                self.buckets[hole] = entry;
+                hole = at;
             }
         }
-        self.slots[free] = FREE;
+        self.buckets[hole] = EMPTY;
     }
 
     pub fn len(&self) -> usize {
@@ -113,7 +125,7 @@ impl IdTable {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.slots.capacity() * 8
+        self.buckets.capacity() * 8
     }
 }
 
@@ -133,7 +145,7 @@ mod tests {
             let mut table = IdTable::default();
             let mut model = BTreeSet::new();
             for (insert, hash, id) in ops {
-                let hash = hashes[hash as usize];
+                let (hash, id) = (hashes[hash as usize], RowId::from_number(id));
                 if insert {
                     if model.insert((hash, id)) {
                         table.insert(hash, id);
@@ -144,7 +156,7 @@ mod tests {
                 }
                 prop_assert_eq!(table.len(), model.len());
                 for hash in hashes {
-                    for id in 0..40 {
+                    for id in (0..40).map(RowId::from_number) {
                         let found = table.find(hash, |other| other == id);
                         prop_assert_eq!(found, model.contains(&(hash, id)).then_some(id));
                     }

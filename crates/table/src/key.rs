@@ -59,35 +59,11 @@ fn encode(
         T::I256 => signed(reader, out, 32)?,
         T::F32 => {
             let value = f32::from_bits(reader.read_u32()?);
-            let bits = (if value.is_nan() {
-                f32::NAN
-            } else {
-                value + 0.0
-            })
-            .to_bits()
-                & !nan_sign_32(value);
-            let folded = if bits >> 31 == 1 {
-                !bits
-            } else {
-                bits | 1 << 31
-            };
-            out.extend_from_slice(&folded.to_be_bytes());
+            out.extend_from_slice(&ordered_bits_32(value).to_be_bytes());
         }
         T::F64 => {
             let value = f64::from_bits(reader.read_u64()?);
-            let bits = (if value.is_nan() {
-                f64::NAN
-            } else {
-                value + 0.0
-            })
-            .to_bits()
-                & !nan_sign_64(value);
-            let folded = if bits >> 63 == 1 {
-                !bits
-            } else {
-                bits | 1 << 63
-            };
-            out.extend_from_slice(&folded.to_be_bytes());
+            out.extend_from_slice(&ordered_bits_64(value).to_be_bytes());
         }
         T::String => escaped(reader.read_str()?.as_bytes(), out),
         T::Array(element) if **element == T::U8 => escaped(reader.read_bytes()?, out),
@@ -120,13 +96,32 @@ fn encode(
     Ok(())
 }
 
-/// The sign bit if the value is a NaN, so that all NaNs get the same, greatest key.
-fn nan_sign_32(value: f32) -> u32 {
-    u32::from(value.is_nan()) << 31
+/// IEEE bits, folded so that their order is that of the values.
+fn ordered_bits_32(value: f32) -> u32 {
+    const SIGN: u32 = 1 << 31;
+    let bits = match value.is_nan() {
+        // Whatever its sign: all NaNs get the same, greatest key.
+        true => f32::NAN.to_bits() & !SIGN,
+        // Adding 0 makes +0 of -0.
+        false => (value + 0.0).to_bits(),
+    };
+    match bits & SIGN {
+        0 => bits | SIGN,
+        _ => !bits,
+    }
 }
 
-fn nan_sign_64(value: f64) -> u64 {
-    u64::from(value.is_nan()) << 63
+/// As [`ordered_bits_32`].
+fn ordered_bits_64(value: f64) -> u64 {
+    const SIGN: u64 = 1 << 63;
+    let bits = match value.is_nan() {
+        true => f64::NAN.to_bits() & !SIGN,
+        false => (value + 0.0).to_bits(),
+    };
+    match bits & SIGN {
+        0 => bits | SIGN,
+        _ => !bits,
+    }
 }
 
 fn unsigned(reader: &mut Reader<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), DecodeError> {

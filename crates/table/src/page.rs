@@ -1,12 +1,15 @@
 //! Page buffers shared between the one writer and any number of snapshots.
 //!
 //! The writer owns a page *exclusively* while no snapshot holds it, and then changes it in place. Taking a snapshot
-//! raises the store's epoch; a page whose epoch is older may be held by a snapshot, so the first write to it checks the
-//! reference count and copies the page if it must. That is one integer comparison per write and no atomic operation.
+//! raises the table's epoch. A page with an older epoch may be held by a snapshot: the first write to it looks at the
+//! reference count, copies the page if it must, and gives it the new epoch. Every other write costs one comparison of
+//! integers and no atomic operation.
 
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+use crate::row_id::PageNumber;
 
 /// A page's bytes on the heap, aligned to 64 bytes.
 struct PageBuffer {
@@ -59,6 +62,11 @@ impl PageImage {
     }
 }
 
+/// Counts the snapshots of a table. Not the epoch of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+struct PageEpoch(u64);
+
 /// The pages of one table.
 #[derive(Default)]
 pub(crate) struct PageTable {
@@ -66,8 +74,8 @@ pub(crate) struct PageTable {
     /// First byte of each page, so that a row is one load away.
     starts: Vec<NonNull<u8>>,
     /// A page is exclusively ours if its entry equals `epoch`.
-    epochs: Vec<u64>,
-    epoch: u64,
+    epochs: Vec<PageEpoch>,
+    epoch: PageEpoch,
 }
 
 // SAFETY: `starts` points into `pages`, which the value owns; see `PageBuffer`.
@@ -78,40 +86,46 @@ impl PageTable {
         self.pages.len()
     }
 
-    pub fn push_zeroed(&mut self, len: usize) -> usize {
+    pub fn push_zeroed(&mut self, len: usize) -> PageNumber {
         let page = Arc::new(PageBuffer::zeroed(len));
         self.starts.push(page.data);
         self.epochs.push(self.epoch);
         self.pages.push(page);
-        self.pages.len() - 1
+        PageNumber::new(self.pages.len() - 1)
     }
 
-    /// Puts a new zeroed page in the place of page `index`.
-    pub fn replace_zeroed(&mut self, index: usize, len: usize) {
-        let page = Arc::new(PageBuffer::zeroed(len));
-        self.starts[index] = page.data;
-        self.epochs[index] = self.epoch;
-        self.pages[index] = page;
+    /// Puts a new zeroed page in the place of another.
+    pub fn replace_zeroed(&mut self, page: PageNumber, len: usize) {
+        let buffer = Arc::new(PageBuffer::zeroed(len));
+        self.starts[page.index()] = buffer.data;
+        self.epochs[page.index()] = self.epoch;
+        self.pages[page.index()] = buffer;
     }
 
     #[inline]
-    pub fn bytes(&self, index: usize) -> &[u8] {
-        self.pages[index].bytes()
+    pub fn bytes(&self, page: PageNumber) -> &[u8] {
+        self.pages[page.index()].bytes()
     }
 
-    /// `len` bytes at `offset` of page `index`.
+    /// `len` bytes at `start` of a page, with one look at it: its length is not read.
+    ///
+    /// # Safety
+    /// The page has at least `start + len` bytes.
+    ///
+    /// # Panics
+    /// If there is no such page.
     #[inline]
-    pub fn slice(&self, index: usize, offset: usize, len: usize) -> &[u8] {
-        debug_assert!(offset + len <= self.pages[index].len);
-        // SAFETY: callers (rows.rs) pass offsets inside a page: fixed rows lie at `slot * size` with
-        // `slot < rows_per_page`, and the page holds `rows_per_page * size` bytes. The lifetime is bound to `self`,
-        // and pages are freed or rewritten only through `&mut self`.
-        unsafe { std::slice::from_raw_parts(self.starts[index].as_ptr().add(offset), len) }
+    pub unsafe fn slice(&self, page: PageNumber, start: usize, len: usize) -> &[u8] {
+        debug_assert!(start + len <= self.pages[page.index()].len);
+        // SAFETY: the buffer has these bytes by the caller's word, and all of them are initialised. The lifetime is bound
+        // to `self`, and pages are freed or written to only through `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.starts[page.index()].as_ptr().add(start), len) }
     }
 
     /// The page for writing, copied first if a snapshot still holds it.
     #[inline]
-    pub fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, page: PageNumber) -> &mut [u8] {
+        let index = page.index();
         if self.epochs[index] != self.epoch {
             self.make_exclusive(index);
         }
@@ -124,6 +138,10 @@ impl PageTable {
 
     #[cold]
     fn make_exclusive(&mut self, index: usize) {
+        assert!(
+            self.epochs[index] < self.epoch,
+            "epochs of pages never go back"
+        );
         if Arc::get_mut(&mut self.pages[index]).is_none() {
             let old = &self.pages[index];
             let copy = PageBuffer::zeroed(old.len);
@@ -141,7 +159,7 @@ impl PageTable {
 
     /// Hands out all pages as they are now. Costs one reference count per page.
     pub fn snapshot(&mut self) -> Vec<PageImage> {
-        self.epoch += 1;
+        self.epoch = PageEpoch(self.epoch.0 + 1);
         self.pages.iter().cloned().map(PageImage).collect()
     }
 

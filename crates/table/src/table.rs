@@ -7,7 +7,8 @@ use lightcone_schema::{TableKind, TableSchema};
 use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
-use crate::rows::{bad_page_error, RowId, RowSnapshot, RowStore, ROW_IDS_MAX};
+use crate::row_id::RowId;
+use crate::rows::{bad_page_error, RowSnapshot, RowStore, ROW_IDS_MAX};
 use crate::seed::Seed;
 use crate::Error;
 
@@ -163,16 +164,16 @@ impl Table {
         Ok(Inserted::New(id))
     }
 
-    /// The unique index, other than the one at `known`, in which `row` would meet a row that is not `except`.
+    /// The unique index, other than the one at `found_in`, in which `row` would meet a row that is not `replaced`.
     #[inline]
-    pub fn conflict(&self, row: &[u8], except: RowId, known: usize) -> Option<usize> {
+    pub fn conflict(&self, row: &[u8], replaced: RowId, found_in: usize) -> Option<usize> {
         self.unique
             .iter()
             .copied()
-            .filter(|&index| index != known)
+            .filter(|&index| index != found_in)
             .find(|&index| {
                 let found = self.indexes[index].find_row(&self.rows, &self.layout, row);
-                found.is_some_and(|id| id != except)
+                found.is_some_and(|id| id != replaced)
             })
     }
 

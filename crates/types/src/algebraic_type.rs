@@ -1,4 +1,4 @@
-//! The 20 type constructors (spec 1.1) and the derived shapes built from them.
+//! The 20 type constructors (01 §1.1) and the derived shapes built from them.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl TypeRef {
 }
 
 /// A structural type. Equality includes the names of elements and variants; a `Ref` equals only a
-/// `Ref` with the same index (spec 1.1.1).
+/// `Ref` with the same index (01 §1.1.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AlgebraicType {
     Ref(TypeRef),
@@ -288,13 +288,13 @@ impl AlgebraicType {
         }
     }
 
-    /// The JSON name of the constructor (spec 1.1.1).
+    /// The JSON name of the constructor (01 §1.1.1).
     pub fn constructor_name(&self) -> &'static str {
         CONSTRUCTOR_NAMES[self.tag() as usize]
     }
 
     /// The type as messages spell it: `U64`, `Array<T>`, `(name: T, …)`, `(name: T | name: T)`,
-    /// `()`, `(|)` (spec 8 §6). Same as `Display`.
+    /// `()`, `(|)` (08 §6). Same as `Display`.
     pub fn type_name(&self) -> String {
         self.to_string()
     }

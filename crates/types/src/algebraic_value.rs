@@ -1,11 +1,11 @@
-//! Values of algebraic types (spec 1.1.4), their equality and order (spec 1.6).
+//! Values of algebraic types (01 §1.1.4), their equality and order (01 §1.6).
 
 use crate::{ConnectionId, Identity, TimeDuration, Timestamp, Uuid, I256, U256};
 use std::cmp::Ordering;
 
 /// A value detached from its type.
 ///
-/// `==` is *bitwise* equality, the row identity of spec 1.6.2: −0 and +0 differ, a NaN equals
+/// `==` is *bitwise* equality, the row identity of 01 §1.6.2: −0 and +0 differ, a NaN equals
 /// itself. Value equality and order are [`value_cmp`](Self::value_cmp).
 #[derive(Clone, Debug)]
 pub enum AlgebraicValue {
@@ -81,7 +81,7 @@ impl AlgebraicValue {
         }
     }
 
-    /// The canonical total order of values of one type (spec 1.6.1).
+    /// The canonical total order of values of one type (01 §1.6.1).
     ///
     /// −0 equals +0, all NaNs are equal and above +∞. Values of different types are ordered by
     /// constructor; nothing may depend on that.
@@ -113,7 +113,7 @@ impl AlgebraicValue {
         }
     }
 
-    /// Value equality: −0 equals +0 and every NaN equals every NaN (spec 1.6.1).
+    /// Value equality: −0 equals +0 and every NaN equals every NaN (01 §1.6.1).
     pub fn value_eq(&self, other: &Self) -> bool {
         self.value_cmp(other) == Ordering::Equal
     }

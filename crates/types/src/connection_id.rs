@@ -1,4 +1,4 @@
-//! Connection ids (spec 1.8.4).
+//! Connection ids (01 §1.8.4).
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::{hex, HexError};
@@ -61,12 +61,12 @@ impl ConnectionId {
         hex::encode(&self.to_be_bytes()[..8])
     }
 
-    /// Exactly 32 hex digits of either case, no prefix (spec 1.7.7).
+    /// Exactly 32 hex digits of either case, no prefix (01 §1.7.7).
     pub fn from_hex(text: &str) -> Result<Self, HexError> {
         hex::decode_exact(text).map(Self::from_be_bytes)
     }
 
-    /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (spec 1.8.2).
+    /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (01 §1.8.2).
     pub fn parse_text(text: &str) -> Result<Self, HexError> {
         Self::from_hex(hex::strip_prefix(text))
     }
@@ -107,14 +107,14 @@ impl Decode for ConnectionId {
     }
 }
 
-/// The plain-JSON form: 32 hex digits (spec 1.7.7).
+/// The plain-JSON form: 32 hex digits (01 §1.7.7).
 impl serde::Serialize for ConnectionId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.to_hex())
     }
 }
 
-/// 32 hex digits without prefix, or an array of 16 big-endian bytes (spec 1.7.7).
+/// 32 hex digits without prefix, or an array of 16 big-endian bytes (01 §1.7.7).
 impl<'de> serde::Deserialize<'de> for ConnectionId {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         hex::deserialize(deserializer).map(Self::from_be_bytes)

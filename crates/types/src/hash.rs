@@ -1,4 +1,4 @@
-//! Content hashes (spec 1.8.5) and the view argument hash (spec 1.8.6).
+//! Content hashes (01 §1.8.5) and the view argument hash (01 §1.8.6).
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::{hex, HexError, U256};
@@ -44,13 +44,13 @@ impl Hash {
         format!("{:#x}", self.to_u256())
     }
 
-    /// Parses the JSON form; `None` if the text is not a `U256` string (spec 1.7.5).
+    /// Parses the JSON form; `None` if the text is not a `U256` string (01 §1.7.5).
     pub fn from_json_u256(text: &str) -> Option<Self> {
         hex::parse_u256(text).map(Self::from_u256)
     }
 }
 
-/// The order of the digests as numbers: from the last digest byte to the first (spec 1.6.1).
+/// The order of the digests as numbers: from the last digest byte to the first (01 §1.6.1).
 impl Ord for Hash {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.iter().rev().cmp(other.0.iter().rev())
@@ -90,7 +90,7 @@ impl Decode for Hash {
 }
 
 /// The key of view bookkeeping: BLAKE3 over a domain string and the BSATN of the argument product
-/// (spec 1.8.6). For a view that depends on the caller the arguments are its 32 identity bytes.
+/// (01 §1.8.6). For a view that depends on the caller the arguments are its 32 identity bytes.
 pub fn view_args_hash(args_bsatn: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     hasher

@@ -70,14 +70,14 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Removes one leading `0x` or `X'` (spec 1.8.2); nothing else is stripped.
+/// Removes one leading `0x` or `X'` (01 §1.8.2); nothing else is stripped.
 pub(crate) fn strip_prefix(text: &str) -> &str {
     text.strip_prefix("0x")
         .or_else(|| text.strip_prefix("X'"))
         .unwrap_or(text)
 }
 
-/// Plain-JSON form of an `N`-byte number (spec 1.7.7): hex text without prefix or a byte array.
+/// Plain-JSON form of an `N`-byte number (01 §1.7.7): hex text without prefix or a byte array.
 pub(crate) fn deserialize<'de, const N: usize, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<[u8; N], D::Error> {
@@ -111,13 +111,13 @@ pub(crate) fn deserialize<'de, const N: usize, D: serde::Deserializer<'de>>(
     deserializer.deserialize_any(Visitor::<N>)
 }
 
-/// JSON form of a `U256` (spec 1.7.5): optional `+`, `0x`, one or more digits, in range.
+/// JSON form of a `U256` (01 §1.7.5): optional `+`, `0x`, one or more digits, in range.
 pub(crate) fn parse_u256(text: &str) -> Option<crate::U256> {
     let digits = text.strip_prefix('+').unwrap_or(text).strip_prefix("0x")?;
     parse_magnitude(digits)
 }
 
-/// JSON form of an `I256` (spec 1.7.5): like `U256` with an optional `-` or `+`.
+/// JSON form of an `I256` (01 §1.7.5): like `U256` with an optional `-` or `+`.
 pub(crate) fn parse_i256(text: &str) -> Option<crate::I256> {
     use crate::U256;
     let (negative, rest) = match text.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! Identities (spec 1.8).
+//! Identities (01 §1.8).
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::{hex, HexError, U256};
@@ -55,7 +55,7 @@ impl Identity {
     }
 
     /// The four little-endian 64-bit words in which identities are passed to WASM modules; the
-    /// first holds the least significant bits (spec 1.8.1).
+    /// first holds the least significant bits (01 §1.8.1).
     #[inline]
     pub fn to_words(self) -> [u64; 4] {
         let mut words = [0; 4];
@@ -65,7 +65,7 @@ impl Identity {
         words
     }
 
-    /// The identity of a token's issuer and subject (spec 1.8.3).
+    /// The identity of a token's issuer and subject (01 §1.8.3).
     pub fn from_claims(issuer: &str, subject: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher
@@ -93,12 +93,12 @@ impl Identity {
         hex::encode(&self.to_be_bytes()[..8])
     }
 
-    /// Exactly 64 hex digits of either case, no prefix (spec 1.7.7).
+    /// Exactly 64 hex digits of either case, no prefix (01 §1.7.7).
     pub fn from_hex(text: &str) -> Result<Self, HexError> {
         hex::decode_exact(text).map(Self::from_be_bytes)
     }
 
-    /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (spec 1.8.2).
+    /// Like [`from_hex`](Self::from_hex), after removing one leading `0x` or `X'` (01 §1.8.2).
     pub fn parse_text(text: &str) -> Result<Self, HexError> {
         Self::from_hex(hex::strip_prefix(text))
     }
@@ -152,14 +152,14 @@ impl Decode for Identity {
     }
 }
 
-/// The plain-JSON form: 64 hex digits (spec 1.7.7).
+/// The plain-JSON form: 64 hex digits (01 §1.7.7).
 impl serde::Serialize for Identity {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.to_hex())
     }
 }
 
-/// 64 hex digits without prefix, or an array of 32 big-endian bytes (spec 1.7.7).
+/// 64 hex digits without prefix, or an array of 32 big-endian bytes (01 §1.7.7).
 impl<'de> serde::Deserialize<'de> for Identity {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         hex::deserialize(deserializer).map(Self::from_be_bytes)

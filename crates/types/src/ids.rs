@@ -1,4 +1,4 @@
-//! Scalar newtypes that encode exactly as their integer (spec 1.1.5).
+//! Scalar newtypes that encode exactly as their integer (01 §1.1.5).
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Special types: conventions over ordinary products and sums (spec 1.2).
+//! Special types: conventions over ordinary products and sums (01 §1.2).
 //!
 //! Recognition is by exact structure. It never follows refs and compares names byte for byte.
 

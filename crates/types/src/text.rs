@@ -1,4 +1,4 @@
-//! Values as people read them in table cells (spec 8 §18).
+//! Values as people read them in table cells (08 §18).
 
 use crate::{
     hex, AlgebraicType, AlgebraicValue, ConnectionId, Identity, ProductType, SpecialProduct,

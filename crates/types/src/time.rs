@@ -1,4 +1,4 @@
-//! Points in time and durations (spec 1.9). Both are signed microseconds.
+//! Points in time and durations (01 §1.9). Both are signed microseconds.
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! Text forms of times and durations (spec 1.9).
+//! Text forms of times and durations (01 §1.9).
 //!
 //! Written out here because a [`Timestamp`] covers ±292 000 years, more than the date types of the
 //! usual crates.

@@ -1,4 +1,4 @@
-//! The type environment refs point into (spec 1.1.3).
+//! The type environment refs point into (01 §1.1.3).
 
 use crate::{AlgebraicType, ProductType, ProductTypeElement, SumType, SumTypeVariant, TypeRef};
 

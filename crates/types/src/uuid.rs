@@ -1,4 +1,4 @@
-//! UUIDs as the host sees them: storage, order and text (spec 1.10). Modules generate them.
+//! UUIDs as the host sees them: storage, order and text (01 §1.10). Modules generate them.
 
 use crate::bsatn::{Decode, DecodeError, Encode, Reader};
 use crate::hex;

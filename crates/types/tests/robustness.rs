@@ -1,4 +1,4 @@
-//! Decoders on hostile input: no panic, no hang, no allocation out of proportion (spec 1.5.3).
+//! Decoders on hostile input: no panic, no hang, no allocation out of proportion (01 §1.5.3).
 
 mod common;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::ModuleInstance;
-use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log};
+use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
@@ -69,6 +69,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
         fanout,
         used_batches,
         next_offset,
+        submitted_offset: next_offset,
         replayed_bytes,
         state: WriterState::default(),
     });
@@ -79,7 +80,7 @@ fn start_fanout(
     shared: &Arc<Shared>,
     inbox: Receiver<FanoutItem>,
     used_batches: SyncSender<Box<Batch>>,
-    next_offset: u64,
+    next_offset: LogOffset,
 ) {
     let stats = shared.status.fanout.clone();
     let mut fanout = Fanout::new(inbox, used_batches, next_offset, stats);

@@ -31,7 +31,7 @@ impl Writer {
     pub(super) fn answer_directly(&mut self) -> bool {
         let state = &mut self.state;
         let events = &mut state.batch.events;
-        if state.records > 0
+        if !state.record_ends.is_empty()
             || events.len() > DIRECT_EVENTS_MAX
             || !events.iter().all(is_answer)
             || self

@@ -48,6 +48,7 @@ impl Writer {
         self.datastore = Some(Box::new(datastore));
         let taken_back = self.next_offset - durable_offset;
         self.next_offset = durable_offset;
+        self.submitted_offset = durable_offset;
         self.state.output = CommitOutput::default();
         tracing::warn!(database = %options.identity, taken_back, "transactions that were not durable when the log failed are taken back");
         Ok(())

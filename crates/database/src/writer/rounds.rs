@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use lightcone_log::{SubmitError, PAYLOAD_BYTES_MAX};
+use lightcone_log::{LogOffset, SubmitError, PAYLOAD_BYTES_MAX};
 
 use super::{Writer, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::events::FanoutItem;
@@ -21,7 +21,7 @@ impl Writer {
         if self.answer_directly() {
             return;
         }
-        if self.state.records > 0 {
+        if !self.state.record_ends.is_empty() {
             self.submit_records();
         }
         let state = &mut self.state;
@@ -52,9 +52,15 @@ impl Writer {
         let state = &mut self.state;
         let payload = std::mem::replace(&mut state.output.records, self.committer.take_buffer());
         state.output.records.clear();
-        let transactions = u64::from(std::mem::take(&mut state.records));
         let mut ends = std::mem::take(&mut state.record_ends);
-        let mut first_offset = self.next_offset - transactions;
+        let transactions = ends.len() as u64;
+        let mut first_offset = self.submitted_offset;
+        assert_eq!(
+            self.next_offset - first_offset,
+            transactions,
+            "each transaction since the last round has one record"
+        );
+        self.submitted_offset = self.next_offset;
         if payload.len() <= PAYLOAD_BYTES_MAX {
             self.submit(first_offset, transactions as u32, payload);
         } else {
@@ -72,7 +78,7 @@ impl Writer {
             .fetch_add(transactions, Ordering::Relaxed);
     }
 
-    fn submit(&mut self, first_offset: u64, count: u32, payload: Vec<u8>) {
+    fn submit(&mut self, first_offset: LogOffset, count: u32, payload: Vec<u8>) {
         match self.committer.submit(first_offset, count, payload) {
             Ok(()) => {}
             // Fan-out hears of it from the log itself and never releases these results.
@@ -110,7 +116,6 @@ impl Writer {
 
     /// One more transaction is in the round's records.
     pub(super) fn count_record(&mut self, end: usize) {
-        self.state.records += 1;
         self.state.record_ends.push(end);
         self.next_offset += 1;
     }

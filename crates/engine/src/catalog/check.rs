@@ -1,6 +1,6 @@
 //! What the rest of the engine relies on in a catalog that was read from a disk.
 
-use lightcone_schema::{IndexAlgorithm, TableSchema};
+use lightcone_schema::{IndexAlgorithm, IndexSchema, SequenceSchema, TableSchema};
 use lightcone_types::{AlgebraicType, ColId};
 
 /// Ids are given out one by one, so a larger one is nonsense; tables are found by their ids in vectors.
@@ -28,48 +28,59 @@ pub(super) fn check_schema(schema: &TableSchema) -> Result<(), String> {
             "a row has {fixed_bytes} bytes of constant size, the limit is {FIXED_BYTES_MAX}"
         ));
     }
-    let column = |column: ColId| {
-        schema
-            .columns
-            .get(usize::from(column.0))
-            .ok_or_else(|| format!("column {} does not exist", column.0))
-    };
-    for index in &schema.indexes {
-        if index.algorithm.columns().is_empty() {
-            return Err(format!("index `{}` has no columns", index.name));
-        }
-        for &position in index.algorithm.columns() {
-            column(position)?;
-        }
-        if let IndexAlgorithm::Direct(position) = index.algorithm {
-            let ty = &column(position)?.ty;
-            let unsigned = matches!(
-                ty,
-                AlgebraicType::U8 | AlgebraicType::U16 | AlgebraicType::U32 | AlgebraicType::U64
-            );
-            if !unsigned && !ty.is_simple_enum() {
-                return Err(format!(
-                    "index `{}` is direct on a column that holds no small number",
-                    index.name
-                ));
-            }
+    schema
+        .indexes
+        .iter()
+        .try_for_each(|index| check_index(schema, index))?;
+    schema
+        .sequences
+        .iter()
+        .try_for_each(|sequence| check_sequence(schema, sequence))
+}
+
+fn column_type(schema: &TableSchema, column: ColId) -> Result<&AlgebraicType, String> {
+    let found = schema.columns.get(usize::from(column.0));
+    found
+        .map(|column| &column.ty)
+        .ok_or_else(|| format!("column {} does not exist", column.0))
+}
+
+fn check_index(schema: &TableSchema, index: &IndexSchema) -> Result<(), String> {
+    if index.algorithm.columns().is_empty() {
+        return Err(format!("index `{}` has no columns", index.name));
+    }
+    for &column in index.algorithm.columns() {
+        column_type(schema, column)?;
+    }
+    if let IndexAlgorithm::Direct(column) = index.algorithm {
+        let ty = column_type(schema, column)?;
+        let unsigned = matches!(
+            ty,
+            AlgebraicType::U8 | AlgebraicType::U16 | AlgebraicType::U32 | AlgebraicType::U64
+        );
+        if !unsigned && !ty.is_simple_enum() {
+            return Err(format!(
+                "index `{}` is direct on a column that holds no small number",
+                index.name
+            ));
         }
     }
-    for sequence in &schema.sequences {
-        let ty = &column(sequence.column)?.ty;
-        if !is_integer(ty) {
-            return Err(format!(
-                "sequence `{}` is on a column that holds no integer",
-                sequence.name
-            ));
-        }
-        let range = sequence.min_value..=sequence.max_value;
-        if range.is_empty() || !range.contains(&sequence.start) {
-            return Err(format!(
-                "sequence `{}` starts outside its range",
-                sequence.name
-            ));
-        }
+    Ok(())
+}
+
+fn check_sequence(schema: &TableSchema, sequence: &SequenceSchema) -> Result<(), String> {
+    if !is_integer(column_type(schema, sequence.column)?) {
+        return Err(format!(
+            "sequence `{}` is on a column that holds no integer",
+            sequence.name
+        ));
+    }
+    let range = sequence.min_value..=sequence.max_value;
+    if range.is_empty() || !range.contains(&sequence.start) {
+        return Err(format!(
+            "sequence `{}` starts outside its range",
+            sequence.name
+        ));
     }
     Ok(())
 }

@@ -6,12 +6,14 @@ mod read;
 use std::sync::Arc;
 
 use lightcone_schema::{
-    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ModuleDef, ScheduleSchema,
-    SequenceSchema, TableDef, TableKind, TableSchema,
+    ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexDef, IndexSchema, ModuleDef, ScheduleDef,
+    ScheduleSchema, SequenceDef, SequenceSchema, TableDef, TableKind, TableSchema,
+    UniqueConstraintDef,
 };
 use lightcone_types::bsatn::{Encode, Reader};
 use lightcone_types::{
-    ColId, ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId, SequenceId, TableId,
+    AlgebraicType, ColId, ConstraintId, DecodeError, Hash, Identity, IndexId, ScheduleId,
+    SequenceId, TableId,
 };
 
 use crate::datastore::{Datastore, TableState};
@@ -94,6 +96,10 @@ fn table_row(schema: &TableSchema) -> Vec<u8> {
     ]
 }
 
+fn column_row(table: TableId, position: usize, name: &str, ty: &AlgebraicType) -> Vec<u8> {
+    row![table.0, position as u16, name, ty.to_vec()]
+}
+
 fn algorithm_bytes(algorithm: &IndexAlgorithm) -> Vec<u8> {
     let columns = |columns: &[ColId]| columns.iter().map(|c| c.0).collect::<Vec<u16>>();
     match algorithm {
@@ -112,6 +118,29 @@ fn index_row(table: TableId, index: &IndexSchema) -> Vec<u8> {
 fn constraint_row(table: TableId, constraint: &ConstraintSchema) -> Vec<u8> {
     let columns: Vec<u16> = constraint.columns.iter().map(|c| c.0).collect();
     row![constraint.id.0, constraint.name, table.0, 1_u8, columns]
+}
+
+/// What a definition says of a table, before it and its parts have ids.
+fn schema_without_ids(def: &TableDef) -> TableSchema {
+    let columns = def.columns.iter().map(|column| ColumnSchema {
+        name: column.name.clone(),
+        accessor: Some(column.source_name.clone()),
+        ty: column.ty.clone(),
+    });
+    TableSchema {
+        id: TableId(0),
+        name: def.name.clone(),
+        accessor: Some(def.source_name.clone()),
+        columns: columns.collect(),
+        primary_key: def.primary_key,
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        sequences: Vec::new(),
+        schedule: None,
+        access: def.access,
+        kind: TableKind::User,
+        is_event: def.is_event,
+    }
 }
 
 impl Datastore {
@@ -145,12 +174,7 @@ impl Datastore {
     fn write_catalog_rows(&mut self, schema: &TableSchema) -> Result<(), DatastoreError> {
         self.put(st::ST_TABLE_ID, &table_row(schema))?;
         for (position, column) in schema.columns.iter().enumerate() {
-            let row = row![
-                schema.id.0,
-                position as u16,
-                column.name,
-                column.ty.to_vec()
-            ];
+            let row = column_row(schema.id, position, &column.name, &column.ty);
             self.put(st::ST_COLUMN_ID, &row)?;
         }
         for index in &schema.indexes {
@@ -190,110 +214,110 @@ impl Datastore {
         self.put(st::ST_ROW_LEVEL_SECURITY_ID, &row).map(drop)
     }
 
+    /// Writes the catalog rows of a table and its parts, which get their ids thereby, and makes the table.
     fn create_table(&mut self, def: &TableDef) -> Result<TableId, DatastoreError> {
-        let mut schema = TableSchema {
-            id: TableId(0),
-            name: def.name.clone(),
-            accessor: Some(def.source_name.clone()),
-            columns: def
-                .columns
-                .iter()
-                .map(|column| ColumnSchema {
-                    name: column.name.clone(),
-                    accessor: Some(column.source_name.clone()),
-                    ty: column.ty.clone(),
-                })
-                .collect(),
-            primary_key: def.primary_key,
-            indexes: Vec::new(),
-            constraints: Vec::new(),
-            sequences: Vec::new(),
-            schedule: None,
-            access: def.access,
-            kind: TableKind::User,
-            is_event: def.is_event,
-        };
-        schema.id = TableId(self.put_with_id(st::ST_TABLE_ID, &table_row(&schema))?);
+        let mut schema = schema_without_ids(def);
+        let id = TableId(self.put_with_id(st::ST_TABLE_ID, &table_row(&schema))?);
+        schema.id = id;
         self.put(
             st::ST_TABLE_ACCESSOR_ID,
             &row![schema.name, def.source_name],
         )?;
         for (position, column) in def.columns.iter().enumerate() {
-            let row = row![
-                schema.id.0,
-                position as u16,
-                column.name,
-                column.ty.to_vec()
-            ];
-            self.put(st::ST_COLUMN_ID, &row)?;
+            self.put(
+                st::ST_COLUMN_ID,
+                &column_row(id, position, &column.name, &column.ty),
+            )?;
             self.put(
                 st::ST_COLUMN_ACCESSOR_ID,
                 &row![schema.name, column.name, column.source_name],
             )?;
         }
         if let Some(schedule) = &def.schedule {
-            let row = row![
-                0_u32,
-                schema.id.0,
-                schedule.function_name,
-                schedule.name,
-                schedule.at_column.0
-            ];
-            schema.schedule = Some(ScheduleSchema {
-                id: ScheduleId(self.put_with_id(st::ST_SCHEDULED_ID, &row)?),
-                name: schedule.name.clone(),
-                function_name: schedule.function_name.clone(),
-                at_column: schedule.at_column,
-            });
+            schema.schedule = Some(self.create_schedule(id, schedule)?);
         }
         if def.is_event {
-            self.put(st::ST_EVENT_TABLE_ID, &row![schema.id.0])?;
+            self.put(st::ST_EVENT_TABLE_ID, &row![id.0])?;
         }
         for index in &def.indexes {
-            let mut created = IndexSchema {
-                id: IndexId(0),
-                name: index.name.clone(),
-                accessor: Some(index.source_name.clone()),
-                algorithm: index.algorithm.clone(),
-                unique: index.unique,
-            };
-            created.id =
-                IndexId(self.put_with_id(st::ST_INDEX_ID, &index_row(schema.id, &created))?);
-            self.put(
-                st::ST_INDEX_ACCESSOR_ID,
-                &row![index.name, index.source_name],
-            )?;
-            schema.indexes.push(created);
+            schema.indexes.push(self.create_index(id, index)?);
         }
         for constraint in &def.constraints {
-            let mut created = ConstraintSchema {
-                id: ConstraintId(0),
-                name: constraint.name.clone(),
-                columns: constraint.columns.clone(),
-            };
-            let row = constraint_row(schema.id, &created);
-            created.id = ConstraintId(self.put_with_id(st::ST_CONSTRAINT_ID, &row)?);
+            let created = self.create_constraint(id, constraint)?;
             schema.constraints.push(created);
         }
         for sequence in &def.sequences {
-            let start = sequence.start.unwrap_or(1);
-            let mut created = SequenceSchema {
-                id: SequenceId(0),
-                name: sequence.name.clone(),
-                column: sequence.column,
-                start,
-                min_value: sequence.min_value.unwrap_or(1),
-                max_value: sequence.max_value.unwrap_or(i128::MAX),
-                increment: sequence.increment,
-            };
-            let row = sequence_row(schema.id, &created, start);
-            created.id = SequenceId(self.put_with_id(st::ST_SEQUENCE_ID, &row)?);
-            schema.sequences.push(created);
+            schema.sequences.push(self.create_sequence(id, sequence)?);
         }
-        let id = schema.id;
         let slot = self.add_table(TableState::new(Arc::new(schema), |sequence| sequence.start));
         self.transaction.created_tables.push(slot);
         Ok(id)
+    }
+
+    fn create_schedule(
+        &mut self,
+        table: TableId,
+        def: &ScheduleDef,
+    ) -> Result<ScheduleSchema, DatastoreError> {
+        let row = row![0_u32, table.0, def.function_name, def.name, def.at_column.0];
+        Ok(ScheduleSchema {
+            id: ScheduleId(self.put_with_id(st::ST_SCHEDULED_ID, &row)?),
+            name: def.name.clone(),
+            function_name: def.function_name.clone(),
+            at_column: def.at_column,
+        })
+    }
+
+    fn create_index(
+        &mut self,
+        table: TableId,
+        def: &IndexDef,
+    ) -> Result<IndexSchema, DatastoreError> {
+        let mut index = IndexSchema {
+            id: IndexId(0),
+            name: def.name.clone(),
+            accessor: Some(def.source_name.clone()),
+            algorithm: def.algorithm.clone(),
+            unique: def.unique,
+        };
+        index.id = IndexId(self.put_with_id(st::ST_INDEX_ID, &index_row(table, &index))?);
+        self.put(st::ST_INDEX_ACCESSOR_ID, &row![def.name, def.source_name])?;
+        Ok(index)
+    }
+
+    fn create_constraint(
+        &mut self,
+        table: TableId,
+        def: &UniqueConstraintDef,
+    ) -> Result<ConstraintSchema, DatastoreError> {
+        let mut constraint = ConstraintSchema {
+            id: ConstraintId(0),
+            name: def.name.clone(),
+            columns: def.columns.clone(),
+        };
+        let row = constraint_row(table, &constraint);
+        constraint.id = ConstraintId(self.put_with_id(st::ST_CONSTRAINT_ID, &row)?);
+        Ok(constraint)
+    }
+
+    fn create_sequence(
+        &mut self,
+        table: TableId,
+        def: &SequenceDef,
+    ) -> Result<SequenceSchema, DatastoreError> {
+        let start = def.start.unwrap_or(1);
+        let mut sequence = SequenceSchema {
+            id: SequenceId(0),
+            name: def.name.clone(),
+            column: def.column,
+            start,
+            min_value: def.min_value.unwrap_or(1),
+            max_value: def.max_value.unwrap_or(i128::MAX),
+            increment: def.increment,
+        };
+        let row = sequence_row(table, &sequence, start);
+        sequence.id = SequenceId(self.put_with_id(st::ST_SEQUENCE_ID, &row)?);
+        Ok(sequence)
     }
 
     /// The program this database runs, if it was published.

@@ -3,12 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_log::{Frame, LocalLog, Log, LogOptions, Recovery};
+use lightcone_log::{Epoch, Frame, LocalLog, Log, LogOffset, LogOptions, Recovery};
 use lightcone_storage::sim::SimStorage;
 
 pub const DIRECTORY: &str = "log";
+/// The first writer.
+pub const EPOCH: Epoch = Epoch::new(0);
 
-pub fn open(storage: &SimStorage, options: LogOptions, epoch: u64) -> (LocalLog, Recovery) {
+/// The offset behind so many transactions.
+pub fn at(transactions: u64) -> LogOffset {
+    LogOffset::new(transactions)
+}
+
+pub fn open(storage: &SimStorage, options: LogOptions, epoch: Epoch) -> (LocalLog, Recovery) {
     match LocalLog::open_on(
         Arc::new(storage.clone()),
         Path::new(DIRECTORY),
@@ -21,17 +28,17 @@ pub fn open(storage: &SimStorage, options: LogOptions, epoch: u64) -> (LocalLog,
 }
 
 /// Bytes that depend on the offset, so that no frame passes for another.
-pub fn payload(offset: u64, bytes: usize) -> Vec<u8> {
+pub fn payload(offset: LogOffset, bytes: usize) -> Vec<u8> {
     (0..bytes as u64)
-        .map(|at| (offset.wrapping_mul(31).wrapping_add(at * 7) % 251) as u8)
+        .map(|byte| (offset.get().wrapping_mul(31).wrapping_add(byte * 7) % 251) as u8)
         .collect()
 }
 
-pub fn read_all(log: &dyn Log) -> Vec<(u64, u32, Vec<u8>)> {
+pub fn read_all(log: &dyn Log) -> Vec<(LogOffset, u32, Vec<u8>)> {
     read_from(log, log.tail().oldest_offset)
 }
 
-pub fn read_from(log: &dyn Log, offset: u64) -> Vec<(u64, u32, Vec<u8>)> {
+pub fn read_from(log: &dyn Log, offset: LogOffset) -> Vec<(LogOffset, u32, Vec<u8>)> {
     let mut reader = log.read(offset).unwrap();
     let mut frames = Vec::new();
     while let Some(frame) = reader.next().unwrap() {

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use lightcone_types::{AlgebraicType, Typespace};
+use lightcone_types::{AlgebraicType, ColId, ProductType, Typespace};
 
 use super::names::{check_given_name, check_names, NameRules, ObjectNames};
 use super::types::TypeUses;
 use super::Context;
 use crate::args::ArgsLayout;
 use crate::def::{
-    ColumnDef, ProcedureDef, ReducerDef, ScheduleDef, ScheduledFunctionKind, TableDef, Visibility,
+    ProcedureDef, ReducerDef, ScheduleDef, ScheduledFunctionKind, TableDef, Visibility,
 };
 use crate::error::{clip, TypeLocation, ValidationError};
 use crate::raw::*;
@@ -164,84 +164,24 @@ pub(super) fn schedules(
     procedures: &mut [ProcedureDef],
     raw: Vec<RawScheduleDefV10>,
 ) {
-    let mut found: Vec<(usize, ScheduleDef)> = Vec::new();
-    let mut hidden: Vec<(ScheduledFunctionKind, usize)> = Vec::new();
+    let callees = Callees::new(reducers, procedures);
+    let Some(found) = find_schedules(cx, rules, objects, tables, &callees, raw) else {
+        return;
+    };
+    for Found {
+        table,
+        schedule,
+        callee,
+    } in found
     {
-        let tables_by_name = positions(tables.iter().map(|t| t.name.as_str()));
-        let reducers_by_name = positions(reducers.iter().map(|r| r.name.as_str()));
-        let procedures_by_name = positions(procedures.iter().map(|p| p.name.as_str()));
-        for raw in raw {
-            let Some(position) = lookup(
-                &tables_by_name,
-                &rules.table(&raw.table_name),
-                &raw.table_name,
-            ) else {
-                cx.push(ValidationError::TableNotFound {
-                    name: clip(&raw.table_name),
-                });
-                continue;
-            };
-            let table = &tables[position];
-            // Version 10 ignores a given name.
-            let name = match raw.source_name.filter(|_| cx.version == RawVersion::V9) {
-                Some(name) => name,
-                None if cx.charge_name(table.name.len()) => format!("{}_sched", table.name),
-                None => return,
-            };
-            check_given_name(cx, &name);
-            objects.claim(cx, &name, None);
-            let is_schedule_at = |c: &ColumnDef| c.ty.is_schedule_at();
-            let key = table
-                .primary_key
-                .and_then(|key| table.columns.get(key.index()));
-            if !table
-                .columns
-                .get(raw.schedule_at_col.index())
-                .is_some_and(is_schedule_at)
-                || !key.is_some_and(|key| key.ty == AlgebraicType::U64)
-            {
-                cx.push(ValidationError::ScheduledIncorrectColumns {
-                    table: clip(&table.name),
-                });
+        if cx.version == RawVersion::V10 {
+            match schedule.function_kind {
+                ScheduledFunctionKind::Reducer => reducers[callee].visibility = Visibility::Private,
+                ScheduledFunctionKind::Procedure => {
+                    procedures[callee].visibility = Visibility::Private
+                }
             }
-            let declared = &raw.function_name;
-            let resolved = rules.function(declared);
-            let (kind, function, params) =
-                if let Some(i) = lookup(&reducers_by_name, &resolved, declared) {
-                    (ScheduledFunctionKind::Reducer, i, &reducers[i].params)
-                } else if let Some(i) = lookup(&procedures_by_name, &resolved, declared) {
-                    (ScheduledFunctionKind::Procedure, i, &procedures[i].params)
-                } else {
-                    let (table, function) = (clip(&table.name), clip(&resolved));
-                    cx.push(ValidationError::MissingScheduledFunction { table, function });
-                    continue;
-                };
-            let takes_row = matches!(
-                &params.elements[..],
-                [only] if only.algebraic_type == AlgebraicType::Ref(table.row_type)
-            );
-            if !takes_row {
-                let (table, function) = (clip(&table.name), clip(&resolved));
-                cx.push(ValidationError::IncorrectScheduledFunctionParams { table, function });
-            }
-            let function_name = match kind {
-                ScheduledFunctionKind::Reducer => reducers[function].name.clone(),
-                ScheduledFunctionKind::Procedure => procedures[function].name.clone(),
-            };
-            hidden.push((kind, function));
-            let at_column = raw.schedule_at_col;
-            found.push((
-                position,
-                ScheduleDef {
-                    name,
-                    function_name,
-                    function_kind: kind,
-                    at_column,
-                },
-            ));
         }
-    }
-    for (table, schedule) in found {
         // Version 9 allows a given name, under which a second schedule would not be a duplicate.
         if let Some(first) = tables[table].schedule.replace(schedule) {
             cx.push(ValidationError::DuplicateName {
@@ -249,16 +189,130 @@ pub(super) fn schedules(
             });
         }
     }
-    if cx.version == RawVersion::V10 {
-        for (kind, function) in hidden {
-            match kind {
-                ScheduledFunctionKind::Reducer => {
-                    reducers[function].visibility = Visibility::Private
-                }
-                ScheduledFunctionKind::Procedure => {
-                    procedures[function].visibility = Visibility::Private
-                }
-            }
+}
+
+/// A schedule, with the positions of its table and of its function among those of its kind.
+struct Found {
+    table: usize,
+    schedule: ScheduleDef,
+    callee: usize,
+}
+
+/// The functions that schedules may call.
+struct Callees<'a> {
+    reducers: &'a [ReducerDef],
+    procedures: &'a [ProcedureDef],
+    reducers_by_name: HashMap<&'a str, usize>,
+    procedures_by_name: HashMap<&'a str, usize>,
+}
+
+struct Callee<'a> {
+    kind: ScheduledFunctionKind,
+    position: usize,
+    name: &'a str,
+    params: &'a ProductType,
+}
+
+impl<'a> Callees<'a> {
+    fn new(reducers: &'a [ReducerDef], procedures: &'a [ProcedureDef]) -> Callees<'a> {
+        Callees {
+            reducers,
+            procedures,
+            reducers_by_name: positions(reducers.iter().map(|r| r.name.as_str())),
+            procedures_by_name: positions(procedures.iter().map(|p| p.name.as_str())),
         }
     }
+
+    fn find(&self, resolved: &str, declared: &str) -> Option<Callee<'a>> {
+        if let Some(position) = lookup(&self.reducers_by_name, resolved, declared) {
+            let reducer = &self.reducers[position];
+            return Some(Callee {
+                kind: ScheduledFunctionKind::Reducer,
+                position,
+                name: &reducer.name,
+                params: &reducer.params,
+            });
+        }
+        let position = lookup(&self.procedures_by_name, resolved, declared)?;
+        let procedure = &self.procedures[position];
+        Some(Callee {
+            kind: ScheduledFunctionKind::Procedure,
+            position,
+            name: &procedure.name,
+            params: &procedure.params,
+        })
+    }
+}
+
+/// The schedules of a level; none if their names are too long together.
+fn find_schedules(
+    cx: &mut Context,
+    rules: &NameRules,
+    objects: &mut ObjectNames,
+    tables: &[TableDef],
+    callees: &Callees<'_>,
+    raw: Vec<RawScheduleDefV10>,
+) -> Option<Vec<Found>> {
+    let tables_by_name = positions(tables.iter().map(|t| t.name.as_str()));
+    let mut found = Vec::with_capacity(raw.len());
+    for raw in raw {
+        let resolved = rules.table(&raw.table_name);
+        let Some(position) = lookup(&tables_by_name, &resolved, &raw.table_name) else {
+            cx.push(ValidationError::TableNotFound {
+                name: clip(&raw.table_name),
+            });
+            continue;
+        };
+        let table = &tables[position];
+        // Version 10 ignores a given name.
+        let name = match raw.source_name.filter(|_| cx.version == RawVersion::V9) {
+            Some(name) => name,
+            None if cx.charge_name(table.name.len()) => format!("{}_sched", table.name),
+            None => return None,
+        };
+        check_given_name(cx, &name);
+        objects.claim(cx, &name, None);
+        check_schedule_columns(cx, table, raw.schedule_at_col);
+        let resolved = rules.function(&raw.function_name);
+        let Some(callee) = callees.find(&resolved, &raw.function_name) else {
+            let (table, function) = (clip(&table.name), clip(&resolved));
+            cx.push(ValidationError::MissingScheduledFunction { table, function });
+            continue;
+        };
+        if !takes_row_of(callee.params, table) {
+            let (table, function) = (clip(&table.name), clip(&resolved));
+            cx.push(ValidationError::IncorrectScheduledFunctionParams { table, function });
+        }
+        found.push(Found {
+            table: position,
+            schedule: ScheduleDef {
+                name,
+                function_name: callee.name.to_owned(),
+                function_kind: callee.kind,
+                at_column: raw.schedule_at_col,
+            },
+            callee: callee.position,
+        });
+    }
+    Some(found)
+}
+
+/// Checks that a table has a column of times where it says, and a key that schedules can be named by.
+fn check_schedule_columns(cx: &mut Context, table: &TableDef, at_column: ColId) {
+    let column = |id: ColId| table.columns.get(id.index());
+    let has_times = column(at_column).is_some_and(|column| column.ty.is_schedule_at());
+    let key = table.primary_key.and_then(column);
+    if !has_times || !key.is_some_and(|key| key.ty == AlgebraicType::U64) {
+        cx.push(ValidationError::ScheduledIncorrectColumns {
+            table: clip(&table.name),
+        });
+    }
+}
+
+/// Whether a function has one parameter, a row of this table.
+fn takes_row_of(params: &ProductType, table: &TableDef) -> bool {
+    matches!(
+        &params.elements[..],
+        [only] if only.algebraic_type == AlgebraicType::Ref(table.row_type)
+    )
 }

@@ -12,7 +12,7 @@ use super::{http, views, Context};
 use crate::def::ModuleLevel;
 use crate::error::{clip, ValidationError};
 use crate::name::{identifier, NAMESPACE_BYTES_MAX};
-use crate::raw::RawRowLevelSecurityDef;
+use crate::raw::{RawRowLevelSecurityDef, RawSubmoduleV10};
 
 /// Validates a level and everything below it. The result is complete only if no error was found.
 pub(super) fn level(
@@ -43,18 +43,14 @@ pub(super) fn level(
             break;
         }
     }
-    let mut reducers = Vec::with_capacity(sections.reducers.len());
-    for raw in sections.reducers {
-        reducers.push(functions::reducer(
-            cx, &rules, &mut uses, &mut names, &typespace, raw,
-        ));
-    }
-    let mut procedures = Vec::with_capacity(sections.procedures.len());
-    for raw in sections.procedures {
-        procedures.push(functions::procedure(
-            cx, &rules, &mut uses, &mut names, &typespace, raw,
-        ));
-    }
+    let reducers = sections.reducers.into_iter();
+    let mut reducers: Vec<_> = reducers
+        .map(|raw| functions::reducer(cx, &rules, &mut uses, &mut names, &typespace, raw))
+        .collect();
+    let procedures = sections.procedures.into_iter();
+    let mut procedures: Vec<_> = procedures
+        .map(|raw| functions::procedure(cx, &rules, &mut uses, &mut names, &typespace, raw))
+        .collect();
     let mut views = Vec::with_capacity(sections.views.len());
     for raw in sections.views {
         views.extend(views::view(
@@ -72,7 +68,6 @@ pub(super) fn level(
     }
     views::primary_keys(cx, &mut views, &tables, sections.view_primary_keys);
     functions::lifecycles(cx, &rules, is_root, &mut reducers, sections.lifecycles);
-    let schedules = sections.schedules;
     functions::schedules(
         cx,
         &rules,
@@ -80,29 +75,12 @@ pub(super) fn level(
         &mut tables,
         &mut reducers,
         &mut procedures,
-        schedules,
+        sections.schedules,
     );
     let http_handlers = http::handlers(cx, &rules, sections.http_handlers);
     let http_routes = http::routes(cx, &rules, &http_handlers, sections.http_routes);
 
-    let mut namespaces = HashSet::new();
-    let mut submodules = Vec::with_capacity(sections.submodules.len());
-    for raw in sections.submodules {
-        if raw.namespace.len() > NAMESPACE_BYTES_MAX {
-            cx.push(ValidationError::NamespaceTooLong {
-                bytes: raw.namespace.len(),
-            });
-        } else {
-            cx.check(identifier(&raw.namespace));
-        }
-        if !namespaces.insert(raw.namespace.clone()) {
-            cx.push(ValidationError::DuplicateName {
-                name: clip(&raw.namespace),
-            });
-        }
-        let sections = Sections::from_v10(cx, raw.module);
-        submodules.push(self::level(cx, sections, raw.namespace, false));
-    }
+    let submodules = submodules(cx, sections.submodules);
     ModuleLevel {
         namespace,
         policy: sections.policy,
@@ -117,6 +95,28 @@ pub(super) fn level(
         row_level_security: distinct_rules(sections.row_level_security),
         submodules,
     }
+}
+
+fn submodules(cx: &mut Context, raw: Vec<RawSubmoduleV10>) -> Vec<ModuleLevel> {
+    let mut namespaces = HashSet::new();
+    let mut submodules = Vec::with_capacity(raw.len());
+    for raw in raw {
+        if raw.namespace.len() > NAMESPACE_BYTES_MAX {
+            cx.push(ValidationError::NamespaceTooLong {
+                bytes: raw.namespace.len(),
+            });
+        } else {
+            cx.check(identifier(&raw.namespace));
+        }
+        if !namespaces.insert(raw.namespace.clone()) {
+            cx.push(ValidationError::DuplicateName {
+                name: clip(&raw.namespace),
+            });
+        }
+        let sections = Sections::from_v10(cx, raw.module);
+        submodules.push(level(cx, sections, raw.namespace, false));
+    }
+    submodules
 }
 
 /// Each rule once, in the order of first appearance.

@@ -88,54 +88,66 @@ impl Sections {
             sections.add_table_v9(table);
         }
         for reducer in raw.reducers {
-            if let Some(lifecycle_spec) = reducer.lifecycle {
-                let function_name = reducer.name.clone();
-                sections.lifecycles.push(RawLifeCycleReducerDefV10 {
-                    lifecycle_spec,
-                    function_name,
-                });
-            }
-            sections.reducers.push(RawReducerDefV10 {
-                source_name: reducer.name,
-                params: reducer.params,
-                visibility: FunctionVisibility::ClientCallable,
-                ok_return_type: AlgebraicType::unit(),
-                err_return_type: AlgebraicType::String,
-            });
+            sections.add_reducer_v9(reducer);
         }
         for export in raw.misc_exports {
-            match export {
-                RawMiscModuleExportV9::ColumnDefaultValue(default) => {
-                    let value = RawColumnDefaultValueV10 {
-                        col_id: default.col_id,
-                        value: default.value,
-                    };
-                    match tables_by_name.get(&default.table) {
-                        Some(&table) => sections.tables[table].default_values.push(value),
-                        None => cx.push(ValidationError::TableNotFound {
-                            name: clip(&default.table),
-                        }),
-                    }
-                }
-                RawMiscModuleExportV9::Procedure(procedure) => {
-                    sections.procedures.push(RawProcedureDefV10 {
-                        source_name: procedure.name,
-                        params: procedure.params,
-                        return_type: procedure.return_type,
-                        visibility: FunctionVisibility::ClientCallable,
-                    })
-                }
-                RawMiscModuleExportV9::View(view) => sections.views.push(RawViewDefV10 {
-                    source_name: view.name,
-                    index: view.index,
-                    is_public: view.is_public,
-                    is_anonymous: view.is_anonymous,
-                    params: view.params,
-                    return_type: view.return_type,
-                }),
-            }
+            sections.add_export_v9(cx, &tables_by_name, export);
         }
         sections
+    }
+
+    fn add_reducer_v9(&mut self, reducer: RawReducerDefV9) {
+        if let Some(lifecycle_spec) = reducer.lifecycle {
+            self.lifecycles.push(RawLifeCycleReducerDefV10 {
+                lifecycle_spec,
+                function_name: reducer.name.clone(),
+            });
+        }
+        self.reducers.push(RawReducerDefV10 {
+            source_name: reducer.name,
+            params: reducer.params,
+            visibility: FunctionVisibility::ClientCallable,
+            ok_return_type: AlgebraicType::unit(),
+            err_return_type: AlgebraicType::String,
+        });
+    }
+
+    fn add_export_v9(
+        &mut self,
+        cx: &mut Context,
+        tables_by_name: &HashMap<String, usize>,
+        export: RawMiscModuleExportV9,
+    ) {
+        match export {
+            RawMiscModuleExportV9::ColumnDefaultValue(default) => {
+                let value = RawColumnDefaultValueV10 {
+                    col_id: default.col_id,
+                    value: default.value,
+                };
+                match tables_by_name.get(&default.table) {
+                    Some(&table) => self.tables[table].default_values.push(value),
+                    None => cx.push(ValidationError::TableNotFound {
+                        name: clip(&default.table),
+                    }),
+                }
+            }
+            RawMiscModuleExportV9::Procedure(procedure) => {
+                self.procedures.push(RawProcedureDefV10 {
+                    source_name: procedure.name,
+                    params: procedure.params,
+                    return_type: procedure.return_type,
+                    visibility: FunctionVisibility::ClientCallable,
+                })
+            }
+            RawMiscModuleExportV9::View(view) => self.views.push(RawViewDefV10 {
+                source_name: view.name,
+                index: view.index,
+                is_public: view.is_public,
+                is_anonymous: view.is_anonymous,
+                params: view.params,
+                return_type: view.return_type,
+            }),
+        }
     }
 
     fn add_table_v9(&mut self, table: RawTableDefV9) {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lightcone_types::bsatn::{self, Reader};
-use lightcone_types::{AlgebraicType, ColId, TypeError, TypeRef, Typespace};
+use lightcone_types::{AlgebraicType, ColId, ProductType, TypeError, TypeRef, Typespace};
 
 use super::names::{check_given_name, check_names, NameRules, ObjectNames};
 use super::types::{type_parts, TypeUses};
@@ -86,30 +86,7 @@ pub(super) fn columns(
     name: &str,
     row_type: TypeRef,
 ) -> Option<Vec<ColumnDef>> {
-    let source = level
-        .source
-        .get(row_type)
-        .and_then(AlgebraicType::as_product);
-    let converted = level
-        .converted
-        .get(row_type)
-        .and_then(AlgebraicType::as_product);
-    let (Some(source), Some(converted)) = (source, converted) else {
-        let entity = if entity == "view" { "View" } else { "Table" };
-        cx.push(ValidationError::InvalidProductTypeRef {
-            entity,
-            name: clip(name),
-            ty: row_type,
-        });
-        return None;
-    };
-    if source.elements.len() > COLUMNS_MAX {
-        cx.push(ValidationError::TooLarge {
-            what: "columns of a table",
-            limit: COLUMNS_MAX,
-        });
-        return None;
-    }
+    let (source, converted) = row_product(cx, level, entity, name, row_type)?;
     let mut columns = Vec::with_capacity(source.elements.len());
     let mut names = HashSet::new();
     for (position, (source, converted)) in
@@ -148,22 +125,20 @@ pub(super) fn columns(
                 column: clip(column),
             });
         }
-        let ty = match level.converted.resolve(&converted.algebraic_type) {
-            Ok(ty) => ty,
-            Err(reason) => {
-                // A ref out of bounds has been reported as a bad type use.
-                if !matches!(reason, TypeError::InvalidRef(_)) {
-                    let (name, column) = (clip(name), clip(column));
-                    cx.push(ValidationError::ColumnType {
-                        entity,
-                        name,
-                        column,
-                        reason,
-                    });
-                }
-                AlgebraicType::unit()
+        let ty = level.converted.resolve(&converted.algebraic_type);
+        let ty = ty.unwrap_or_else(|reason| {
+            // A ref out of bounds has been reported as a bad type use.
+            if !matches!(reason, TypeError::InvalidRef(_)) {
+                let (name, column) = (clip(name), clip(column));
+                cx.push(ValidationError::ColumnType {
+                    entity,
+                    name,
+                    column,
+                    reason,
+                });
             }
-        };
+            AlgebraicType::unit()
+        });
         if !cx.charge_type(type_parts(&ty)) {
             return None;
         }
@@ -175,6 +150,34 @@ pub(super) fn columns(
         });
     }
     Some(columns)
+}
+
+/// The product that rows have, as sent and with its names converted.
+fn row_product<'t>(
+    cx: &mut Context,
+    level: &LevelTypes<'t>,
+    entity: &'static str,
+    name: &str,
+    row_type: TypeRef,
+) -> Option<(&'t ProductType, &'t ProductType)> {
+    let product = |typespace: &'t Typespace| typespace.get(row_type)?.as_product();
+    let (Some(source), Some(converted)) = (product(level.source), product(level.converted)) else {
+        let entity = if entity == "view" { "View" } else { "Table" };
+        cx.push(ValidationError::InvalidProductTypeRef {
+            entity,
+            name: clip(name),
+            ty: row_type,
+        });
+        return None;
+    };
+    if source.elements.len() > COLUMNS_MAX {
+        cx.push(ValidationError::TooLarge {
+            what: "columns of a table",
+            limit: COLUMNS_MAX,
+        });
+        return None;
+    }
+    Some((source, converted))
 }
 
 struct TableValidator<'a, 'b> {

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use lightcone_storage::{disk, File, OpenMode, Storage};
+use lightcone_storage::{disk, File, FilePosition, OpenMode, Storage};
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
@@ -190,10 +190,14 @@ impl File for FaultyFile {
     fn length(&self) -> io::Result<u64> {
         self.file.length()
     }
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize> {
         self.file.read_at(buffer, position)
     }
-    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize> {
+    fn write_vectored_at(
+        &self,
+        parts: &[IoSlice<'_>],
+        position: FilePosition,
+    ) -> io::Result<usize> {
         self.shared.check_room(&self.path)?;
         self.shared.count(Kind::Write)?;
         self.file.write_vectored_at(parts, position)

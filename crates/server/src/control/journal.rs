@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lightcone_log::{Frame, LocalLog, Log as _, LogError, LogOptions};
+use lightcone_log::{Epoch, Frame, LocalLog, Log as _, LogError, LogOffset, LogOptions};
 use lightcone_storage::Storage;
 
 use super::legacy;
@@ -21,7 +21,7 @@ type Result<T> = std::result::Result<T, ControlError>;
 const COPIES: [&str; 2] = ["copy-1", "copy-2"];
 /// In place of a database's identity.
 const OWNER: [u8; 32] = *b"lightcone: the control database.";
-const EPOCH: u64 = 1;
+const EPOCH: Epoch = Epoch::new(1);
 /// A journal of more records is written anew when most of them are of the past.
 const REWRITE_RECORDS_MIN: usize = 10_000;
 const REWRITE_FACTOR: usize = 4;
@@ -199,7 +199,7 @@ fn append_record(log: &mut LocalLog, record: &[u8]) -> Result<()> {
 
 fn read_records(log: &LocalLog) -> Result<Vec<Vec<u8>>> {
     let mut records = Vec::new();
-    let mut reader = log.read(0)?;
+    let mut reader = log.read(LogOffset::FIRST)?;
     while let Some(frame) = reader.next()? {
         if frame.count > 0 {
             records.push(frame.payload.to_vec());

@@ -18,7 +18,7 @@ use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::{File, OpenMode, Storage};
+use crate::{File, FilePosition, OpenMode, Storage};
 use contents::Contents;
 use names::Names;
 
@@ -148,14 +148,14 @@ impl SimStorage {
     }
 
     /// The disk turns one bit of a file.
-    pub fn rot(&self, path: &Path, position: u64, bit: u8) {
+    pub fn rot(&self, path: &Path, byte: u64, bit: u8) {
         let mut state = self.state();
         let page_bytes = state.page_bytes;
         let Ok(id) = state.names.file(path) else {
             return;
         };
         if let Some(contents) = state.contents.get_mut(&id) {
-            contents.rot(position, bit, page_bytes);
+            contents.rot(byte, bit, page_bytes);
         }
     }
 
@@ -387,7 +387,7 @@ impl File for SimFile {
         self.with(|state, id| Ok(state.contents(id).cached.len() as u64))
     }
 
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize> {
         self.with(|state, id| {
             let number = state.counts.reads;
             state.counts.reads += 1;
@@ -399,15 +399,20 @@ impl File for SimFile {
                 wanted = 1 + below(&mut state.random, wanted as u64 - 1) as usize;
             }
             let bytes = &state.contents(id).cached;
-            let start = (position as usize).min(bytes.len());
+            let start = (position.get() as usize).min(bytes.len());
             let taken = wanted.min(bytes.len() - start);
             buffer[..taken].copy_from_slice(&bytes[start..start + taken]);
             Ok(taken)
         })
     }
 
-    fn write_vectored_at(&self, parts: &[IoSlice<'_>], position: u64) -> io::Result<usize> {
+    fn write_vectored_at(
+        &self,
+        parts: &[IoSlice<'_>],
+        position: FilePosition,
+    ) -> io::Result<usize> {
         self.check_writable()?;
+        let position = position.get();
         self.with(|state, id| {
             let short = state.count_write()?;
             let mut bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use crate::rows::RowId;
+use crate::row_id::RowId;
 
 const DIRECT_CHUNK: usize = 1024;
 
@@ -17,7 +17,7 @@ pub(super) struct Direct {
     len: usize,
 }
 
-/// Marks a key without a row; row ids stay below it.
+/// Marks a key without a row.
 const NO_ROW: RowId = RowId::MAX;
 
 impl Direct {

@@ -20,7 +20,8 @@ use self::reader::{Key, KeyReader};
 use self::unique_hash::UniqueHash;
 use crate::key::KeyRange;
 use crate::layout::RowLayout;
-use crate::rows::{RowId, RowStore};
+use crate::row_id::RowId;
+use crate::rows::RowStore;
 use crate::Error;
 
 /// The point a lookup asks for, as BSATN of the indexed columns in index order.
@@ -347,7 +348,7 @@ fn map_remove<K: Key>(map: &mut BTreeMap<K, RowId>, key: &K) {
 }
 
 fn set_point<K: Key>(set: &BTreeSet<(K, RowId)>, key: K, mut visit: impl FnMut(RowId)) {
-    set.range((key.clone(), 0)..=(key, RowId::MAX))
+    set.range((key.clone(), RowId::MIN)..=(key, RowId::MAX))
         .for_each(|(_, id)| visit(*id));
 }
 
@@ -359,7 +360,7 @@ fn set_walk_point<K: Key>(
 ) {
     let start = match after {
         Some(id) => Bound::Excluded((key.clone(), id)),
-        None => Bound::Included((key.clone(), 0)),
+        None => Bound::Included((key.clone(), RowId::MIN)),
     };
     let _ = set
         .range((start, Bound::Included((key, RowId::MAX))))
@@ -393,10 +394,10 @@ fn set_walk<K: Key>(
 ) {
     let start = match after {
         Some(entry) => Bound::Excluded(entry),
-        None => Bound::Included((K::from_bytes(&range.start, size), 0)),
+        None => Bound::Included((K::from_bytes(&range.start, size), RowId::MIN)),
     };
     let end = match &range.end {
-        Some(end) => Bound::Excluded((K::from_bytes(end, size), 0)),
+        Some(end) => Bound::Excluded((K::from_bytes(end, size), RowId::MIN)),
         None => Bound::Unbounded,
     };
     let _ = set.range((start, end)).all(|(_, id)| visit(*id));

@@ -5,7 +5,8 @@ use lightcone_types::bsatn::DecodeError;
 use super::reader::{IntegerColumn, KeyReader};
 use crate::id_table::IdTable;
 use crate::layout::RowLayout;
-use crate::rows::{RowId, RowStore};
+use crate::row_id::RowId;
+use crate::rows::RowStore;
 use crate::seed::Seed;
 
 /// Row ids by the hash of their key.

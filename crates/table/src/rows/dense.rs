@@ -1,33 +1,40 @@
 //! Dense pages: rows of one size at constant places, found without a lookup.
 
-use super::{RowId, PAGE_BYTES, ROW_IDS_MAX};
+use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::PageTable;
+use crate::page::{PageImage, PageTable};
+use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
 pub(super) struct DenseRows {
-    pub pages: PageTable,
-    pub row_bytes: usize,
-    /// Rows per page is `1 << shift`.
-    pub shift: u32,
-    pub free: Vec<RowId>,
+    /// All of them have `page_bytes` bytes.
+    pages: PageTable,
+    row_bytes: usize,
+    /// A page has `1 << slot_bits` slots.
+    slot_bits: u32,
+    /// Ids that are free again.
+    free: Vec<RowId>,
     /// All ids below this one were used at some time.
     next: RowId,
-    pub live: u64,
+    row_count: u64,
 }
 
+/// Calls `visit` with every row of a page.
 pub(super) fn dense_rows(
     page: &[u8],
     row_bytes: usize,
-    rows_per_page: usize,
-    mut visit: impl FnMut(usize, &[u8]),
+    slots: usize,
+    mut visit: impl FnMut(Slot, &[u8]),
 ) {
-    let (rows, bitmap) = page.split_at(row_bytes * rows_per_page);
+    let (rows, bitmap) = page.split_at(row_bytes * slots);
     for (word_index, word) in bitmap.chunks_exact(8).enumerate() {
         let mut word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
         while word != 0 {
             let slot = word_index * 64 + word.trailing_zeros() as usize;
-            visit(slot, &rows[slot * row_bytes..(slot + 1) * row_bytes]);
+            visit(
+                Slot::new(slot),
+                &rows[slot * row_bytes..(slot + 1) * row_bytes],
+            );
             word &= word - 1;
         }
     }
@@ -36,72 +43,103 @@ pub(super) fn dense_rows(
 impl DenseRows {
     pub fn new(row_bytes: usize) -> DenseRows {
         // At least 64 rows, so that the bitmap is whole words; at most 32,768 for rows of a byte or none.
-        let rows = (PAGE_BYTES / row_bytes.max(2)).max(64);
+        let slots = (PAGE_BYTES / row_bytes.max(2)).max(64);
         DenseRows {
             pages: PageTable::default(),
             row_bytes,
-            shift: rows.ilog2(),
+            slot_bits: slots.ilog2(),
             free: Vec::new(),
-            next: 0,
-            live: 0,
+            next: RowId::MIN,
+            row_count: 0,
         }
     }
 
-    fn page_bytes(&self) -> usize {
-        (self.row_bytes << self.shift) + ((1 << self.shift) / 8)
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
     }
 
-    #[inline]
-    fn place(&self, id: RowId) -> (usize, usize) {
-        (
-            (id >> self.shift) as usize,
-            (id & ((1 << self.shift) - 1)) as usize,
-        )
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    pub fn slot_bits(&self) -> u32 {
+        self.slot_bits
+    }
+
+    pub fn slots(&self) -> usize {
+        1 << self.slot_bits
+    }
+
+    pub fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Where the presence bits of a page begin.
+    fn bitmap_start(&self) -> usize {
+        self.row_bytes << self.slot_bits
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.bitmap_start() + self.slots() / 8
     }
 
     #[inline]
     pub fn get(&self, id: RowId) -> &[u8] {
-        let (page, slot) = self.place(id);
-        self.pages
-            .slice(page, slot * self.row_bytes, self.row_bytes)
+        let start = id.slot(self.slot_bits).index() * self.row_bytes;
+        // SAFETY: `slice` checks the page. Every page has `page_bytes` bytes, and begins with `1 << slot_bits` rows of
+        // `row_bytes`. A slot has only `slot_bits` bits, so its row is one of these, whatever the id.
+        unsafe {
+            self.pages
+                .slice(id.page(self.slot_bits), start, self.row_bytes)
+        }
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: RowId) -> &mut [u8] {
-        let (page, slot) = self.place(id);
-        let start = slot * self.row_bytes;
-        &mut self.pages.bytes_mut(page)[start..start + self.row_bytes]
+        let start = id.slot(self.slot_bits).index() * self.row_bytes;
+        let page = self.pages.bytes_mut(id.page(self.slot_bits));
+        &mut page[start..start + self.row_bytes]
+    }
+
+    /// Calls `visit` with every row of one page.
+    pub fn for_each_of_page(&self, page: PageNumber, visit: impl FnMut(Slot, &[u8])) {
+        dense_rows(self.pages.bytes(page), self.row_bytes, self.slots(), visit);
     }
 
     pub fn insert(&mut self, row: &[u8]) -> Option<RowId> {
         let id = match self.free.pop() {
             Some(id) => id,
-            None if self.next < ROW_IDS_MAX => {
+            None if self.next.number() < ROW_IDS_MAX => {
                 let id = self.next;
-                if (id >> self.shift) as usize == self.pages.len() {
+                if id.page(self.slot_bits).index() == self.pages.len() {
                     let len = self.page_bytes();
                     self.pages.push_zeroed(len);
                 }
-                self.next += 1;
+                self.next = id.next();
                 id
             }
             None => return None,
         };
-        let (page, slot) = self.place(id);
-        let (row_bytes, bitmap) = (self.row_bytes, self.row_bytes << self.shift);
-        let bytes = self.pages.bytes_mut(page);
+        let slot = id.slot(self.slot_bits).index();
+        let (row_bytes, bitmap) = (self.row_bytes, self.bitmap_start());
+        let bytes = self.pages.bytes_mut(id.page(self.slot_bits));
         bytes[slot * row_bytes..(slot + 1) * row_bytes].copy_from_slice(row);
         bytes[bitmap + slot / 8] |= 1 << (slot % 8);
-        self.live += 1;
+        self.row_count += 1;
         Some(id)
     }
 
     pub fn delete(&mut self, id: RowId) {
-        let (page, slot) = self.place(id);
-        let bitmap = self.row_bytes << self.shift;
-        self.pages.bytes_mut(page)[bitmap + slot / 8] &= !(1 << (slot % 8));
+        let slot = id.slot(self.slot_bits).index();
+        let bitmap = self.bitmap_start();
+        let bytes = self.pages.bytes_mut(id.page(self.slot_bits));
+        bytes[bitmap + slot / 8] &= !(1 << (slot % 8));
         self.free.push(id);
-        self.live -= 1;
+        self.row_count -= 1;
+    }
+
+    pub fn snapshot(&mut self) -> Vec<PageImage> {
+        self.pages.snapshot()
     }
 
     pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
@@ -112,37 +150,38 @@ impl DenseRows {
                 self.page_bytes()
             ));
         }
-        if (self.pages.len() as u64) << self.shift >= u64::from(ROW_IDS_MAX) {
+        if (self.pages.len() as u64) << self.slot_bits >= u64::from(ROW_IDS_MAX) {
             return Err("the table has more pages than row ids can name".into());
         }
         let mut problem = None;
-        let mut live = 0;
-        dense_rows(image, self.row_bytes, 1 << self.shift, |slot, row| {
-            live += 1;
+        let mut rows = 0;
+        dense_rows(image, self.row_bytes, self.slots(), |slot, row| {
+            rows += 1;
             if let Err(error) = layout.validate(row) {
-                problem.get_or_insert_with(|| format!("row {slot}: {error}"));
+                problem.get_or_insert_with(|| format!("row {}: {error}", slot.index()));
             }
         });
         if let Some(problem) = problem {
             return Err(problem);
         }
-        let index = self.pages.push_zeroed(image.len());
-        self.pages.bytes_mut(index).copy_from_slice(image);
-        let bitmap = self.row_bytes << self.shift;
-        let base = (index as u64) << self.shift;
-        let rows = 1_u64 << self.shift;
-        let ids_end = (base + rows).min(u64::from(ROW_IDS_MAX));
-        self.free.extend(
-            (base..ids_end)
-                .rev()
-                .filter(|id| {
-                    let slot = (id - base) as usize;
-                    image[bitmap + slot / 8] >> (slot % 8) & 1 == 0
-                })
-                .map(|id| id as RowId),
-        );
-        self.next = ids_end as RowId;
-        self.live += live;
+        let page = self.pages.push_zeroed(image.len());
+        self.pages.bytes_mut(page).copy_from_slice(image);
+        let bitmap = self.bitmap_start();
+        let base = (page.index() as u64) << self.slot_bits;
+        let ids_end = (base + self.slots() as u64).min(u64::from(ROW_IDS_MAX));
+        let is_free = |id: &u64| {
+            let slot = (id - base) as usize;
+            image[bitmap + slot / 8] >> (slot % 8) & 1 == 0
+        };
+        let free = (base..ids_end).rev().filter(is_free);
+        self.free
+            .extend(free.map(|id| RowId::from_number(id as u32)));
+        self.next = RowId::from_number(ids_end as u32);
+        self.row_count += rows;
         Ok(())
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.pages.heap_bytes() + self.free.capacity() * 4
     }
 }

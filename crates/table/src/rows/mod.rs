@@ -2,6 +2,7 @@
 //!
 //! Page layouts are drawn in `docs/on-disk-formats.md`; a page is written to snapshots exactly as it lies in memory.
 
+#[allow(unsafe_code)]
 mod dense;
 mod slotted;
 
@@ -9,19 +10,15 @@ use self::dense::{dense_rows, DenseRows};
 use self::slotted::{slotted_rows, SlottedRows};
 use crate::layout::RowLayout;
 use crate::page::PageImage;
+use crate::row_id::{PageNumber, RowId, Slot};
 use crate::Error;
-
-/// Names a row for as long as it lives in the table.
-pub type RowId = u32;
 
 /// Target size of a page in bytes.
 const PAGE_BYTES: usize = 64 * 1024;
 /// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
 const DENSE_ROW_BYTES_MAX: usize = 4096;
-/// Slots of a slotted page; a row id is `page * SLOTS + slot`.
-const SLOTS: usize = 2048;
-/// The most row ids of a table.
-pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - SLOTS as u32;
+/// The most row ids of a table. [`RowId::MAX`] is none of them, nor is any other id in its page.
+pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - slotted::SLOTS as u32;
 
 /// The rows of one table. Row bytes are valid rows of the table's layout; the caller has checked them.
 pub struct RowStore(Kind);
@@ -39,10 +36,7 @@ pub struct RowSnapshot {
 }
 
 enum SnapshotLayout {
-    Dense {
-        row_bytes: usize,
-        rows_per_page: usize,
-    },
+    Dense { row_bytes: usize, slots: usize },
     Slotted,
 }
 
@@ -59,8 +53,8 @@ impl RowStore {
     #[inline]
     pub fn row_count(&self) -> u64 {
         match &self.0 {
-            Kind::Dense(rows) => rows.live,
-            Kind::Slotted(rows) => rows.live,
+            Kind::Dense(rows) => rows.row_count(),
+            Kind::Slotted(rows) => rows.row_count(),
         }
     }
 
@@ -106,27 +100,12 @@ impl RowStore {
 
     /// Calls `visit` with every live row.
     pub fn for_each(&self, mut visit: impl FnMut(RowId, &[u8])) {
-        match &self.0 {
-            Kind::Dense(rows) => {
-                for page in 0..rows.pages.len() {
-                    let base = (page << rows.shift) as RowId;
-                    dense_rows(
-                        rows.pages.bytes(page),
-                        rows.row_bytes,
-                        1 << rows.shift,
-                        |slot, row| {
-                            visit(base + slot as RowId, row);
-                        },
-                    );
-                }
-            }
-            Kind::Slotted(rows) => {
-                for page in 0..rows.pages.len() {
-                    let base = (page * SLOTS) as RowId;
-                    slotted_rows(rows.pages.bytes(page), |slot, row| {
-                        visit(base + slot as RowId, row)
-                    });
-                }
+        let slot_bits = self.slot_bits();
+        for page in self.pages_from(RowId::MIN) {
+            let step = |slot: Slot, row: &[u8]| visit(RowId::new(page, slot, slot_bits), row);
+            match &self.0 {
+                Kind::Dense(rows) => rows.for_each_of_page(page, step),
+                Kind::Slotted(rows) => rows.for_each_of_page(page, step),
             }
         }
     }
@@ -134,24 +113,18 @@ impl RowStore {
     /// Like [`RowStore::for_each`], but only behind the row `after` if there is one, and only until `visit` returns false.
     /// Rows come in the order of their ids.
     pub fn walk(&self, after: Option<RowId>, mut visit: impl FnMut(RowId, &[u8]) -> bool) {
-        let (pages, shift) = match &self.0 {
-            Kind::Dense(rows) => (rows.pages.len(), rows.shift),
-            Kind::Slotted(rows) => (rows.pages.len(), SLOTS.ilog2()),
-        };
-        let first = after.map_or(0, |id| id + 1);
-        for page in (first >> shift) as usize..pages {
-            let base = (page << shift) as RowId;
+        let slot_bits = self.slot_bits();
+        let first = after.map_or(RowId::MIN, RowId::next);
+        for page in self.pages_from(first) {
             let mut go_on = true;
             // The rest of a page is passed over: pages are small.
-            let step = |slot: usize, row: &[u8]| {
-                let id = base + slot as RowId;
+            let step = |slot: Slot, row: &[u8]| {
+                let id = RowId::new(page, slot, slot_bits);
                 go_on = go_on && (id < first || visit(id, row));
             };
             match &self.0 {
-                Kind::Dense(rows) => {
-                    dense_rows(rows.pages.bytes(page), rows.row_bytes, 1 << shift, step);
-                }
-                Kind::Slotted(rows) => slotted_rows(rows.pages.bytes(page), step),
+                Kind::Dense(rows) => rows.for_each_of_page(page, step),
+                Kind::Slotted(rows) => rows.for_each_of_page(page, step),
             }
             if !go_on {
                 return;
@@ -159,9 +132,26 @@ impl RowStore {
         }
     }
 
+    /// How many bits of a row id are the slot.
+    fn slot_bits(&self) -> u32 {
+        match &self.0 {
+            Kind::Dense(rows) => rows.slot_bits(),
+            Kind::Slotted(_) => slotted::SLOT_BITS,
+        }
+    }
+
+    /// The page of this row and all behind it.
+    fn pages_from(&self, first: RowId) -> impl Iterator<Item = PageNumber> {
+        let page_count = match &self.0 {
+            Kind::Dense(rows) => rows.page_count(),
+            Kind::Slotted(rows) => rows.page_count(),
+        };
+        (first.page(self.slot_bits()).index()..page_count).map(PageNumber::new)
+    }
+
     pub fn clear(&mut self) {
         match &mut self.0 {
-            Kind::Dense(rows) => *rows = DenseRows::new(rows.row_bytes),
+            Kind::Dense(rows) => *rows = DenseRows::new(rows.row_bytes()),
             Kind::Slotted(rows) => *rows = SlottedRows::default(),
         }
     }
@@ -171,15 +161,15 @@ impl RowStore {
         match &mut self.0 {
             Kind::Dense(rows) => RowSnapshot {
                 layout: SnapshotLayout::Dense {
-                    row_bytes: rows.row_bytes,
-                    rows_per_page: 1 << rows.shift,
+                    row_bytes: rows.row_bytes(),
+                    slots: rows.slots(),
                 },
-                pages: rows.pages.snapshot(),
+                pages: rows.snapshot(),
                 row_count,
             },
             Kind::Slotted(rows) => RowSnapshot {
                 layout: SnapshotLayout::Slotted,
-                pages: rows.pages.snapshot(),
+                pages: rows.snapshot(),
                 row_count,
             },
         }
@@ -198,8 +188,8 @@ impl RowStore {
 
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
-            Kind::Dense(rows) => rows.pages.heap_bytes() + rows.free.capacity() * 4,
-            Kind::Slotted(rows) => rows.pages.heap_bytes() + rows.open.capacity() * 4,
+            Kind::Dense(rows) => rows.heap_bytes(),
+            Kind::Slotted(rows) => rows.heap_bytes(),
         }
     }
 }
@@ -224,10 +214,9 @@ impl RowSnapshot {
     /// Calls `visit` with every row of one page.
     pub fn for_each_of_page(&self, page: &PageImage, mut visit: impl FnMut(&[u8])) {
         match self.layout {
-            SnapshotLayout::Dense {
-                row_bytes,
-                rows_per_page,
-            } => dense_rows(page.bytes(), row_bytes, rows_per_page, |_, row| visit(row)),
+            SnapshotLayout::Dense { row_bytes, slots } => {
+                dense_rows(page.bytes(), row_bytes, slots, |_, row| visit(row));
+            }
             SnapshotLayout::Slotted => slotted_rows(page.bytes(), |_, row| visit(row)),
         }
     }

@@ -1,27 +1,47 @@
 //! Slotted pages: rows of varying size behind a table of slots; large rows have a page each.
 
-use super::{RowId, PAGE_BYTES, ROW_IDS_MAX, SLOTS};
+use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::PageTable;
+use crate::page::{PageImage, PageTable};
+use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of varying size in slotted pages; a row too large for a page gets a page of its own.
 #[derive(Default)]
 pub(super) struct SlottedRows {
-    pub pages: PageTable,
+    pages: PageTable,
     /// Pages with room, the one to try first at the end.
-    pub open: Vec<u32>,
+    open: Vec<PageNumber>,
     /// Pages that held a large row and hold nothing now.
-    vacant: Vec<u32>,
-    pub live: u64,
+    vacant: Vec<PageNumber>,
+    row_count: u64,
 }
 
-/// Page header: kind u16 (0 slotted, 1 one large row), slot count u16, end of data u32, garbage bytes u32, live rows u32.
+/// How many bits of a row id are the slot.
+pub(super) const SLOT_BITS: u32 = 11;
+/// The most slots of a page.
+pub(super) const SLOTS: usize = 1 << SLOT_BITS;
+
+/// Every page begins with a header of this size: kind u16, slots u16, end of the data u32, garbage u32, live rows u32.
 const HEADER_BYTES: usize = 16;
+const KIND_AT: usize = 0;
+/// How many slots there are, with and without a row.
+const SLOT_COUNT_AT: usize = 2;
+/// Rows lie before this place.
+const DATA_END_AT: usize = 4;
+/// Bytes before the end of the data that belong to no row.
+const GARBAGE_AT: usize = 8;
+/// How many slots hold a row.
+const LIVE_AT: usize = 12;
+
+const KIND_SLOTTED: usize = 0;
+/// One large row behind the header, and nothing else.
+const KIND_LARGE: usize = 1;
+
+/// Slots lie at the end of the page, the first one last: start of the row u16, length u16.
 const SLOT_BYTES: usize = 4;
-const KIND_SLOTTED: u16 = 0;
-const KIND_LARGE: u16 = 1;
-/// Length of a slot that holds no row.
-const SLOT_FREE: u16 = u16::MAX;
+/// Length in a slot that holds no row.
+const LENGTH_FREE: usize = u16::MAX as usize;
+
 /// Rows above this size in bytes get a page of their own.
 const SLOTTED_ROW_BYTES_MAX: usize = 16 * 1024;
 /// A page with less room in bytes than this is not tried again until rows are deleted from it.
@@ -49,88 +69,129 @@ fn put_u32(page: &mut [u8], at: usize, value: usize) {
     page[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-fn slot_at(slot: usize) -> usize {
-    PAGE_BYTES - (slot + 1) * SLOT_BYTES
+fn is_large(page: &[u8]) -> bool {
+    u16_at(page, KIND_AT) == KIND_LARGE
 }
 
-fn slot(page: &[u8], slot: usize) -> Option<(usize, usize)> {
+/// Where a slot lies.
+fn slot_at(slot: Slot) -> usize {
+    PAGE_BYTES - (slot.index() + 1) * SLOT_BYTES
+}
+
+/// Start and length of the row in a slot, if there is one.
+fn extent(page: &[u8], slot: Slot) -> Option<(usize, usize)> {
     let at = slot_at(slot);
-    let len = u16_at(page, at + 2);
-    (len != usize::from(SLOT_FREE)).then(|| (u16_at(page, at), len))
+    let length = u16_at(page, at + 2);
+    (length != LENGTH_FREE).then(|| (u16_at(page, at), length))
 }
 
-pub(super) fn slotted_rows(page: &[u8], mut visit: impl FnMut(usize, &[u8])) {
-    if u32_at(page, 12) == 0 {
+fn set_length(page: &mut [u8], slot: Slot, length: usize) {
+    put_u16(page, slot_at(slot) + 2, length);
+}
+
+/// The slots of a page, with and without a row.
+fn slots(page: &[u8]) -> impl Iterator<Item = Slot> {
+    (0..u16_at(page, SLOT_COUNT_AT)).map(Slot::new)
+}
+
+/// Calls `visit` with every row of a page.
+pub(super) fn slotted_rows(page: &[u8], mut visit: impl FnMut(Slot, &[u8])) {
+    if u32_at(page, LIVE_AT) == 0 {
         return;
     }
-    if u16_at(page, 0) == usize::from(KIND_LARGE) {
-        return visit(0, &page[HEADER_BYTES..]);
+    if is_large(page) {
+        return visit(Slot::new(0), &page[HEADER_BYTES..]);
     }
-    for index in 0..u16_at(page, 2) {
-        if let Some((start, len)) = slot(page, index) {
-            visit(index, &page[start..start + len]);
+    for slot in slots(page) {
+        if let Some((start, length)) = extent(page, slot) {
+            visit(slot, &page[start..start + length]);
         }
     }
 }
 
-/// Bytes that are free: between data and slots, and in holes.
-fn free(page: &[u8]) -> usize {
-    PAGE_BYTES - u16_at(page, 2) * SLOT_BYTES - u32_at(page, 4) + u32_at(page, 8)
+/// Bytes between data and slots, and in holes.
+fn free_bytes(page: &[u8]) -> usize {
+    PAGE_BYTES - u16_at(page, SLOT_COUNT_AT) * SLOT_BYTES - u32_at(page, DATA_END_AT)
+        + u32_at(page, GARBAGE_AT)
 }
 
-/// Bytes that a new row could use: what is free, without the slot that it needs.
-fn room(page: &[u8]) -> usize {
-    free(page).saturating_sub(SLOT_BYTES)
+/// The longest row that still fits beside the slot that it may need.
+fn row_bytes_max(page: &[u8]) -> usize {
+    free_bytes(page).saturating_sub(SLOT_BYTES)
+}
+
+/// A slot that can take a row of `length` bytes.
+fn slot_for(page: &[u8], length: usize) -> Option<Slot> {
+    let slot_count = u16_at(page, SLOT_COUNT_AT);
+    let live = u32_at(page, LIVE_AT);
+    if live < slot_count && free_bytes(page) >= length {
+        return slots(page).find(|&slot| extent(page, slot).is_none());
+    }
+    (slot_count < SLOTS && free_bytes(page) >= length + SLOT_BYTES).then(|| Slot::new(slot_count))
+}
+
+/// Whether every slot that a page can have holds a row.
+fn slots_used_up(page: &[u8]) -> bool {
+    u16_at(page, SLOT_COUNT_AT) == SLOTS && u32_at(page, LIVE_AT) == SLOTS
 }
 
 /// Moves all rows of a page together; slots keep their numbers.
 fn compact(page: &mut [u8]) {
     let old = page.to_vec();
     let mut end = HEADER_BYTES;
-    for index in 0..u16_at(&old, 2) {
-        if let Some((start, len)) = slot(&old, index) {
-            page[end..end + len].copy_from_slice(&old[start..start + len]);
-            put_u16(page, slot_at(index), end);
-            end += len;
+    for slot in slots(&old) {
+        if let Some((start, length)) = extent(&old, slot) {
+            page[end..end + length].copy_from_slice(&old[start..start + length]);
+            put_u16(page, slot_at(slot), end);
+            end += length;
         }
     }
-    put_u32(page, 4, end);
-    put_u32(page, 8, 0);
+    put_u32(page, DATA_END_AT, end);
+    put_u32(page, GARBAGE_AT, 0);
 }
 
 /// Puts row bytes into a slot; the caller has checked that there is room.
-fn place_row(page: &mut [u8], index: usize, row: &[u8]) {
-    let limit = slot_at(u16_at(page, 2).max(index + 1) - 1);
-    if u32_at(page, 4) + row.len() > limit {
+fn place_row(page: &mut [u8], slot: Slot, row: &[u8]) {
+    let slot_count = u16_at(page, SLOT_COUNT_AT).max(slot.index() + 1);
+    let slots_start = slot_at(Slot::new(slot_count - 1));
+    if u32_at(page, DATA_END_AT) + row.len() > slots_start {
         compact(page);
     }
-    let start = u32_at(page, 4);
+    let start = u32_at(page, DATA_END_AT);
     page[start..start + row.len()].copy_from_slice(row);
-    put_u32(page, 4, start + row.len());
-    put_u16(page, slot_at(index), start);
-    put_u16(page, slot_at(index) + 2, row.len());
-}
-
-/// Whether every slot of the page holds a row.
-fn slots_used_up(page: &[u8]) -> bool {
-    u16_at(page, 2) == SLOTS && u32_at(page, 12) == SLOTS
+    put_u32(page, DATA_END_AT, start + row.len());
+    put_u16(page, slot_at(slot), start);
+    set_length(page, slot, row.len());
 }
 
 impl SlottedRows {
-    #[inline]
-    pub fn get(&self, id: RowId) -> &[u8] {
-        let page = self.pages.bytes(id as usize / SLOTS);
-        if u16_at(page, 0) == usize::from(KIND_LARGE) {
-            return &page[HEADER_BYTES..];
-        }
-        let (start, len) = slot(page, id as usize % SLOTS).expect("a live row has a used slot");
-        &page[start..start + len]
+    pub fn row_count(&self) -> u64 {
+        self.row_count
     }
 
-    fn new_page(&mut self, len: usize) -> Option<usize> {
-        if let Some(index) = self.vacant.pop() {
-            self.pages.replace_zeroed(index as usize, len);
-            return Some(index as usize);
+    pub fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
+    #[inline]
+    pub fn get(&self, id: RowId) -> &[u8] {
+        let page = self.pages.bytes(id.page(SLOT_BITS));
+        if is_large(page) {
+            return &page[HEADER_BYTES..];
+        }
+        let (start, length) = extent(page, id.slot(SLOT_BITS)).expect("a live row has a used slot");
+        &page[start..start + length]
+    }
+
+    /// Calls `visit` with every row of one page.
+    pub fn for_each_of_page(&self, page: PageNumber, visit: impl FnMut(Slot, &[u8])) {
+        slotted_rows(self.pages.bytes(page), visit);
+    }
+
+    fn new_page(&mut self, len: usize) -> Option<PageNumber> {
+        if let Some(page) = self.vacant.pop() {
+            self.pages.replace_zeroed(page, len);
+            return Some(page);
         }
         let ids_end = (self.pages.len() + 1) * SLOTS;
         (ids_end <= ROW_IDS_MAX as usize).then(|| self.pages.push_zeroed(len))
@@ -142,17 +203,17 @@ impl SlottedRows {
         } else {
             self.insert_small(row)?
         };
-        self.live += 1;
+        self.row_count += 1;
         Some(id)
     }
 
     fn insert_large(&mut self, row: &[u8]) -> Option<RowId> {
-        let index = self.new_page(HEADER_BYTES + row.len())?;
-        let page = self.pages.bytes_mut(index);
-        put_u16(page, 0, usize::from(KIND_LARGE));
-        put_u32(page, 12, 1);
-        page[HEADER_BYTES..].copy_from_slice(row);
-        Some((index * SLOTS) as RowId)
+        let page = self.new_page(HEADER_BYTES + row.len())?;
+        let bytes = self.pages.bytes_mut(page);
+        put_u16(bytes, KIND_AT, KIND_LARGE);
+        put_u32(bytes, LIVE_AT, 1);
+        bytes[HEADER_BYTES..].copy_from_slice(row);
+        Some(RowId::new(page, Slot::new(0), SLOT_BITS))
     }
 
     fn insert_small(&mut self, row: &[u8]) -> Option<RowId> {
@@ -160,67 +221,43 @@ impl SlottedRows {
         let mut tried = 0;
         while position > 0 && tried < OPEN_PAGES_TRIED_MAX {
             position -= 1;
-            let index = self.open[position] as usize;
-            let page = self.pages.bytes(index);
-            if let Some(slot) = Self::free_slot(page, row.len()) {
-                return Some(self.fill_slot(index, slot, row));
+            let page = self.open[position];
+            let bytes = self.pages.bytes(page);
+            if let Some(slot) = slot_for(bytes, row.len()) {
+                return Some(self.fill_slot(page, slot, row));
             }
-            if room(page) < OPEN_PAGE_BYTES_MIN || slots_used_up(page) {
+            if row_bytes_max(bytes) < OPEN_PAGE_BYTES_MIN || slots_used_up(bytes) {
                 self.open.remove(position);
             } else {
                 tried += 1;
             }
         }
-        let index = self.new_page(PAGE_BYTES)?;
-        put_u32(self.pages.bytes_mut(index), 4, HEADER_BYTES);
-        self.open.push(index as u32);
-        Some(self.fill_slot(index, 0, row))
+        let page = self.new_page(PAGE_BYTES)?;
+        put_u32(self.pages.bytes_mut(page), DATA_END_AT, HEADER_BYTES);
+        self.open.push(page);
+        Some(self.fill_slot(page, Slot::new(0), row))
     }
 
-    /// A slot of the page that can take a row of `len` bytes.
-    fn free_slot(page: &[u8], len: usize) -> Option<usize> {
-        let slots = u16_at(page, 2);
-        let live = u32_at(page, 12);
-        if live < slots && free(page) >= len {
-            return (0..slots).find(|&index| slot(page, index).is_none());
-        }
-        (slots < SLOTS && free(page) >= len + SLOT_BYTES).then_some(slots)
-    }
-
-    fn fill_slot(&mut self, index: usize, slot: usize, row: &[u8]) -> RowId {
-        let page = self.pages.bytes_mut(index);
-        place_row(page, slot, row);
-        let (slots, live) = (u16_at(page, 2).max(slot + 1), u32_at(page, 12) + 1);
-        put_u16(page, 2, slots);
-        put_u32(page, 12, live);
-        (index * SLOTS + slot) as RowId
+    fn fill_slot(&mut self, page: PageNumber, slot: Slot, row: &[u8]) -> RowId {
+        let bytes = self.pages.bytes_mut(page);
+        place_row(bytes, slot, row);
+        let slot_count = u16_at(bytes, SLOT_COUNT_AT).max(slot.index() + 1);
+        let live = u32_at(bytes, LIVE_AT) + 1;
+        put_u16(bytes, SLOT_COUNT_AT, slot_count);
+        put_u32(bytes, LIVE_AT, live);
+        RowId::new(page, slot, SLOT_BITS)
     }
 
     pub fn replace(&mut self, id: RowId, row: &[u8]) -> Option<RowId> {
-        let (index, slot_index) = (id as usize / SLOTS, id as usize % SLOTS);
-        let small = row.len() <= SLOTTED_ROW_BYTES_MAX;
-        let slotted = u16_at(self.pages.bytes(index), 0) == usize::from(KIND_SLOTTED);
-        if small && slotted {
-            let page = self.pages.bytes_mut(index);
-            let (start, len) = slot(page, slot_index).expect("a live row has a used slot");
-            if row.len() <= len {
-                page[start..start + row.len()].copy_from_slice(row);
-                put_u16(page, slot_at(slot_index) + 2, row.len());
-                let garbage = u32_at(page, 8) + len - row.len();
-                put_u32(page, 8, garbage);
-                return Some(id);
-            }
-            if free(page) + len >= row.len() {
-                put_u16(page, slot_at(slot_index) + 2, usize::from(SLOT_FREE));
-                let garbage = u32_at(page, 8) + len;
-                put_u32(page, 8, garbage);
-                place_row(page, slot_index, row);
-                return Some(id);
-            }
+        let (page, slot) = (id.page(SLOT_BITS), id.slot(SLOT_BITS));
+        let is_small = row.len() <= SLOTTED_ROW_BYTES_MAX;
+        let was_small = !is_large(self.pages.bytes(page));
+        if is_small && was_small && replace_in_slot(self.pages.bytes_mut(page), slot, row) {
+            return Some(id);
         }
-        if !small && !slotted && self.pages.bytes(index).len() == HEADER_BYTES + row.len() {
+        if !is_small && !was_small && self.pages.bytes(page).len() == HEADER_BYTES + row.len() {
             // Rows of one size must stay where they are, however large.
-            self.pages.bytes_mut(index)[HEADER_BYTES..].copy_from_slice(row);
+            self.pages.bytes_mut(page)[HEADER_BYTES..].copy_from_slice(row);
             return Some(id);
         }
         let new = self.insert(row)?;
@@ -229,70 +266,96 @@ impl SlottedRows {
     }
 
     pub fn delete(&mut self, id: RowId) {
-        self.live -= 1;
-        let (index, slot_index) = (id as usize / SLOTS, id as usize % SLOTS);
-        if u16_at(self.pages.bytes(index), 0) == usize::from(KIND_LARGE) {
-            self.pages.replace_zeroed(index, HEADER_BYTES);
-            self.vacant.push(index as u32);
+        self.row_count -= 1;
+        let (page, slot) = (id.page(SLOT_BITS), id.slot(SLOT_BITS));
+        if is_large(self.pages.bytes(page)) {
+            self.pages.replace_zeroed(page, HEADER_BYTES);
+            self.vacant.push(page);
             return;
         }
-        let page = self.pages.bytes_mut(index);
-        let (_, len) = slot(page, slot_index).expect("a live row has a used slot");
-        let before = room(page);
-        put_u16(page, slot_at(slot_index) + 2, usize::from(SLOT_FREE));
-        let (garbage, live) = (u32_at(page, 8) + len, u32_at(page, 12) - 1);
-        put_u32(page, 8, garbage);
-        put_u32(page, 12, live);
-        let after = room(page);
+        let bytes = self.pages.bytes_mut(page);
+        let (_, length) = extent(bytes, slot).expect("a live row has a used slot");
+        let before = row_bytes_max(bytes);
+        set_length(bytes, slot, LENGTH_FREE);
+        let (garbage, live) = (
+            u32_at(bytes, GARBAGE_AT) + length,
+            u32_at(bytes, LIVE_AT) - 1,
+        );
+        put_u32(bytes, GARBAGE_AT, garbage);
+        put_u32(bytes, LIVE_AT, live);
+        let after = row_bytes_max(bytes);
         let emptied = live == 0 && before < REOPEN_PAGE_BYTES_MIN;
         let crossed = before < REOPEN_PAGE_BYTES_MIN && after >= REOPEN_PAGE_BYTES_MIN;
-        if (crossed || emptied) && !self.open.contains(&(index as u32)) {
-            self.open.insert(0, index as u32);
+        if (crossed || emptied) && !self.open.contains(&page) {
+            self.open.insert(0, page);
         }
+    }
+
+    pub fn snapshot(&mut self) -> Vec<PageImage> {
+        self.pages.snapshot()
     }
 
     pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {
         if (self.pages.len() + 1) * SLOTS > ROW_IDS_MAX as usize {
             return Err("the table has more pages than row ids can name".into());
         }
-        check_slotted_page(image, layout)?;
-        let index = self.pages.push_zeroed(image.len());
-        self.pages.bytes_mut(index).copy_from_slice(image);
-        let large = u16_at(image, 0) == usize::from(KIND_LARGE);
-        self.live += u32_at(image, 12) as u64;
+        check_page(image, layout)?;
+        let page = self.pages.push_zeroed(image.len());
+        self.pages.bytes_mut(page).copy_from_slice(image);
+        self.row_count += u32_at(image, LIVE_AT) as u64;
         if image.len() == HEADER_BYTES {
-            self.vacant.push(index as u32);
-        } else if !large && room(image) >= OPEN_PAGE_BYTES_MIN {
-            self.open.push(index as u32);
+            self.vacant.push(page);
+        } else if !is_large(image) && row_bytes_max(image) >= OPEN_PAGE_BYTES_MIN {
+            self.open.push(page);
         }
         Ok(())
     }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.pages.heap_bytes() + self.open.capacity() * 4
+    }
 }
 
-fn check_slotted_page(image: &[u8], layout: &RowLayout) -> Result<(), String> {
+/// Puts another row into a used slot, if there is room for it. False if there is none; nothing changed then.
+fn replace_in_slot(page: &mut [u8], slot: Slot, row: &[u8]) -> bool {
+    let (start, length) = extent(page, slot).expect("a live row has a used slot");
+    if row.len() <= length {
+        page[start..start + row.len()].copy_from_slice(row);
+        set_length(page, slot, row.len());
+        let garbage = u32_at(page, GARBAGE_AT) + length - row.len();
+        put_u32(page, GARBAGE_AT, garbage);
+        return true;
+    }
+    if free_bytes(page) + length < row.len() {
+        return false;
+    }
+    set_length(page, slot, LENGTH_FREE);
+    let garbage = u32_at(page, GARBAGE_AT) + length;
+    put_u32(page, GARBAGE_AT, garbage);
+    place_row(page, slot, row);
+    true
+}
+
+/// Checks that bytes from a snapshot are a possible page.
+fn check_page(image: &[u8], layout: &RowLayout) -> Result<(), String> {
     if image.len() < HEADER_BYTES {
         return Err(format!("{} bytes are too few for a page", image.len()));
     }
-    let check = |row: &[u8]| match layout.validate_prefix(row) {
-        Ok(len) if len == row.len() => Ok(()),
-        Ok(len) => Err(format!(
-            "a row of {len} bytes is stored in {} bytes",
-            row.len()
-        )),
-        Err(error) => Err(error.to_string()),
-    };
-    let (kind, slots, live) = (u16_at(image, 0), u16_at(image, 2), u32_at(image, 12));
+    let (kind, slot_count, live) = (
+        u16_at(image, KIND_AT),
+        u16_at(image, SLOT_COUNT_AT),
+        u32_at(image, LIVE_AT),
+    );
     if image.len() == HEADER_BYTES {
-        return if live == 0 {
-            Ok(())
-        } else {
-            Err("an empty page claims to hold rows".into())
+        return match live {
+            0 => Ok(()),
+            _ => Err("an empty page claims to hold rows".into()),
         };
     }
-    if kind == usize::from(KIND_LARGE) {
+    if kind == KIND_LARGE {
         return match live {
             1 if image.len() > HEADER_BYTES + SLOTTED_ROW_BYTES_MAX => {
-                check(&image[HEADER_BYTES..])
+                check_row(&image[HEADER_BYTES..], layout)
             }
             _ => Err(format!(
                 "a page of {} bytes for one large row claims {live} rows",
@@ -300,47 +363,68 @@ fn check_slotted_page(image: &[u8], layout: &RowLayout) -> Result<(), String> {
             )),
         };
     }
-    if kind != usize::from(KIND_SLOTTED) || image.len() != PAGE_BYTES || slots > SLOTS {
+    if kind != KIND_SLOTTED || image.len() != PAGE_BYTES || slot_count > SLOTS {
         return Err(format!(
-            "kind {kind}, {slots} slots, {} bytes is no page",
+            "kind {kind}, {slot_count} slots, {} bytes is no page",
             image.len()
         ));
     }
-    let (data_end, garbage) = (u32_at(image, 4), u32_at(image, 8));
-    if data_end < HEADER_BYTES || data_end > PAGE_BYTES - slots * SLOT_BYTES || garbage > data_end {
+    check_slots(image, layout)
+}
+
+/// Checks that what the header of a slotted page says fits its slots, and these their rows.
+fn check_slots(image: &[u8], layout: &RowLayout) -> Result<(), String> {
+    let (slot_count, live) = (u16_at(image, SLOT_COUNT_AT), u32_at(image, LIVE_AT));
+    let (data_end, garbage) = (u32_at(image, DATA_END_AT), u32_at(image, GARBAGE_AT));
+    let slots_start = PAGE_BYTES - slot_count * SLOT_BYTES;
+    if data_end < HEADER_BYTES || data_end > slots_start || garbage > data_end {
         return Err("the page header contradicts itself".into());
     }
-    let mut places = Vec::with_capacity(slots);
-    for index in 0..slots {
-        let Some((start, len)) = slot(image, index) else {
+    let mut extents = Vec::with_capacity(slot_count);
+    for slot in slots(image) {
+        let Some((start, length)) = extent(image, slot) else {
             continue;
         };
-        if start < HEADER_BYTES || start + len > data_end {
+        let index = slot.index();
+        if start < HEADER_BYTES || start + length > data_end {
             return Err(format!("slot {index} points outside the page's data"));
         }
-        check(&image[start..start + len]).map_err(|error| format!("slot {index}: {error}"))?;
-        places.push((start, len));
+        check_row(&image[start..start + length], layout)
+            .map_err(|error| format!("slot {index}: {error}"))?;
+        extents.push((start, length));
     }
-    if places.len() != live {
+    if extents.len() != live {
         return Err(format!(
             "the page holds {} rows and claims {live}",
-            places.len()
+            extents.len()
         ));
     }
-    places.sort_unstable();
-    if places
+    extents.sort_unstable();
+    if extents
         .windows(2)
         .any(|pair| pair[0].0 + pair[0].1 > pair[1].0)
     {
         return Err("two rows overlap".into());
     }
-    let used: usize = places.iter().map(|(_, len)| len).sum();
+    let used: usize = extents.iter().map(|(_, length)| length).sum();
     if HEADER_BYTES + used + garbage != data_end {
         return Err(format!(
             "rows of {used} bytes and {garbage} bytes of garbage do not end at {data_end}"
         ));
     }
     Ok(())
+}
+
+/// Checks that bytes are one row and nothing else.
+fn check_row(row: &[u8], layout: &RowLayout) -> Result<(), String> {
+    match layout.validate_prefix(row) {
+        Ok(length) if length == row.len() => Ok(()),
+        Ok(length) => Err(format!(
+            "a row of {length} bytes is stored in {} bytes",
+            row.len()
+        )),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ pub trait Decode: Sized {
     /// Reads one value and leaves the reader behind it.
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// Reads one value from the front of `bytes`; trailing bytes are ignored (spec 1.5.2).
+    /// Reads one value from the front of `bytes`; trailing bytes are ignored (01 §1.5.2).
     fn from_slice(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::decode(&mut Reader::new(bytes))
     }

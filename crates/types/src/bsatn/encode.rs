@@ -152,7 +152,7 @@ impl<T: Encode, E: Encode> Encode for Result<T, E> {
     }
 }
 
-/// Tags 0 included, 1 excluded, 2 unbounded (spec 1.1.5).
+/// Tags 0 included, 1 excluded, 2 unbounded (01 §1.1.5).
 impl<T: Encode> Encode for std::ops::Bound<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         use std::ops::Bound;

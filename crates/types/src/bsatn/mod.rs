@@ -1,4 +1,4 @@
-//! BSATN: the positional, little-endian binary encoding (spec 1.3 – 1.5).
+//! BSATN: the positional, little-endian binary encoding (01 §1.3 – 1.5).
 //!
 //! [`Reader`] borrows its input and allocates nothing; [`Encode`] appends to a buffer.
 
@@ -17,11 +17,11 @@ pub use value::{
 };
 
 /// Levels of products, sums and arrays a value or a type may be nested; recursive parameter types
-/// let the caller choose the depth, so there has to be a limit (spec 1.5.3).
+/// let the caller choose the depth, so there has to be a limit (01 §1.5.3).
 pub const MAX_DEPTH: usize = 256;
 
 /// Empty products a reader accepts beyond one per byte of input. They cost no input, so an array
-/// count or a wide type alone could otherwise ask for any amount of work (spec 1.5.3).
+/// count or a wide type alone could otherwise ask for any amount of work (01 §1.5.3).
 pub const EMPTY_VALUES_MAX: usize = 1 << 16;
 
 /// Elements reserved up front for an array; more are reserved as elements really decode.

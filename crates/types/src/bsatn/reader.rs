@@ -3,7 +3,7 @@
 use super::{EMPTY_VALUES_MAX, MAX_DEPTH};
 use crate::{I256, U256};
 
-/// Why bytes do not decode. The texts are those of spec 1.5.1.
+/// Why bytes do not decode. The texts are those of 01 §1.5.1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Fewer bytes left than needed.
@@ -51,7 +51,7 @@ impl DecodeError {
         }
     }
 
-    /// The error where a composite key must end but bytes follow (spec 1.5.2).
+    /// The error where a composite key must end but bytes follow (01 §1.5.2).
     pub fn extra_bytes(count: usize) -> Self {
         Self::Other(format!("after decoding, there are {count} extra bytes").into())
     }

@@ -1,4 +1,4 @@
-//! Types as BSATN values of the type-of-types (spec 1.4).
+//! Types as BSATN values of the type-of-types (01 §1.4).
 
 use super::{Decode, DecodeError, Encode, Reader};
 use crate::{

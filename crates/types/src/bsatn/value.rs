@@ -207,7 +207,7 @@ fn follow<'a>(
 }
 
 /// Size in bytes of every value of a ref-free type, if they all have the same size: no string or
-/// array anywhere, and all variants of every sum equally large (spec 1.5.2).
+/// array anywhere, and all variants of every sum equally large (01 §1.5.2).
 pub fn fixed_size(ty: &AlgebraicType) -> Option<usize> {
     use AlgebraicType::*;
     match ty {

@@ -1,11 +1,11 @@
-//! JSON to values, driven by the expected type (spec 1.7.5).
+//! JSON to values, driven by the expected type (01 §1.7.5).
 
 use super::parse::{is_integer, shortened};
 use super::{parse, JsonError, Node, NodeKind};
 use crate::bsatn::encode_value;
 use crate::{hex, AlgebraicType, AlgebraicValue, ProductType, SumType, Typespace};
 
-/// What a product is called in error texts (spec 1.7.8).
+/// What a product is called in error texts (01 §1.7.8).
 #[derive(Clone, Copy, Debug)]
 pub enum ProductRole<'a> {
     /// A record or tuple.

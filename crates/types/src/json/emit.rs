@@ -1,4 +1,4 @@
-//! Values to JSON: the named and the untyped form (spec 1.7.2, 1.7.3). Output is compact.
+//! Values to JSON: the named and the untyped form (01 §1.7.2, §1.7.3). Output is compact.
 
 use crate::bsatn::{DecodeError, Reader};
 use crate::{hex, AlgebraicType, AlgebraicValue, ProductType, SumType, Typespace, I256, U256};

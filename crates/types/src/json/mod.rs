@@ -1,4 +1,4 @@
-//! SATS-JSON (spec 1.7).
+//! SATS-JSON (01 §1.7).
 //!
 //! JSON is parsed here rather than by a general crate because the rules need what those drop:
 //! duplicate keys, and the digits of 128-bit integers.
@@ -22,7 +22,7 @@ pub use types::{
     META_ALGEBRAIC_TYPE, META_PRODUCT_TYPE, META_TYPES, META_TYPESPACE,
 };
 
-/// Nested arrays and objects a JSON text may have; one more is a parse error (spec 1.5.3).
+/// Nested arrays and objects a JSON text may have; one more is a parse error (01 §1.5.3).
 pub const MAX_DEPTH: usize = 127;
 
 /// JSON that is malformed or not of the expected type. The text starts with the path to the
@@ -77,7 +77,7 @@ impl JsonError {
         &self.path
     }
 
-    /// What is wrong, without path and place (spec 1.7.8).
+    /// What is wrong, without path and place (01 §1.7.8).
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! Types in JSON (spec 1.7.6).
+//! Types in JSON (01 §1.7.6).
 //!
 //! Reading goes through the type-of-types: the JSON of a type is the JSON of a value of that type,
 //! so all acceptance rules hold without being written twice.
@@ -19,7 +19,7 @@ const META_PRODUCT_TYPE_ELEMENT: TypeRef = TypeRef(4);
 /// `Typespace`, as a type in [`META_TYPES`].
 pub const META_TYPESPACE: TypeRef = TypeRef(5);
 
-/// The types that describe types (spec 1.4). Descriptions of larger records append their own types
+/// The types that describe types (01 §1.4). Descriptions of larger records append their own types
 /// to a copy and refer to these by index.
 pub static META_TYPES: LazyLock<Typespace> = LazyLock::new(|| {
     use AlgebraicType as T;

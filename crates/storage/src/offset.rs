@@ -1,0 +1,117 @@
+//! Places in a log. They stand here because the files of logs and of snapshots are both named after one.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A place in a log of transactions: so many transactions from its start. It is the number of the transaction that begins
+/// there, counted from 0, and the end of all before it.
+///
+/// Two offsets have a distance in transactions and no sum.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct LogOffset(u64);
+
+impl LogOffset {
+    /// The first transaction.
+    pub const FIRST: LogOffset = LogOffset(0);
+    /// Behind every transaction that there may be.
+    pub const MAX: LogOffset = LogOffset(u64::MAX);
+
+    /// The number of the transaction before which the log has `transactions` transactions.
+    pub const fn new(transactions: u64) -> LogOffset {
+        LogOffset(transactions)
+    }
+
+    /// How many transactions of the log lie before this offset.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// So many transactions on; none if there is no such offset. For counts that somebody else has written.
+    pub const fn checked_add(self, transactions: u64) -> Option<LogOffset> {
+        match self.0.checked_add(transactions) {
+            Some(sum) => Some(LogOffset(sum)),
+            None => None,
+        }
+    }
+
+    /// Moves on to a later offset, or stays.
+    ///
+    /// # Panics
+    /// If `to` is before this offset: what is durable, or was promised, never goes back.
+    pub fn advance_to(&mut self, to: LogOffset) {
+        assert!(*self <= to, "offset {self} does not go back to {to}");
+        *self = to;
+    }
+}
+
+/// So many transactions on.
+impl Add<u64> for LogOffset {
+    type Output = LogOffset;
+
+    /// # Panics
+    /// Beyond 2^64 transactions, which no log gets to by appending.
+    fn add(self, transactions: u64) -> LogOffset {
+        self.checked_add(transactions)
+            .expect("a log holds fewer than 2^64 transactions")
+    }
+}
+
+impl AddAssign<u64> for LogOffset {
+    fn add_assign(&mut self, transactions: u64) {
+        *self = *self + transactions;
+    }
+}
+
+/// The transactions between two offsets.
+impl Sub for LogOffset {
+    type Output = u64;
+
+    /// # Panics
+    /// If `earlier` is the later one.
+    fn sub(self, earlier: LogOffset) -> u64 {
+        assert!(earlier <= self, "offset {earlier} is not before {self}");
+        self.0 - earlier.0
+    }
+}
+
+impl fmt::Display for LogOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for LogOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_have_distances_and_go_on() {
+        let three = LogOffset::FIRST + 3;
+        assert_eq!((three.get(), LogOffset::new(10) - three), (3, 7));
+        assert_eq!(LogOffset::MAX.checked_add(1), None);
+        assert_eq!(format!("{three:020} {three:?}"), "00000000000000000003 3");
+        let mut durable = three;
+        durable.advance_to(three);
+        durable.advance_to(LogOffset::new(4));
+        assert_eq!(durable, LogOffset::new(4));
+    }
+
+    #[test]
+    #[should_panic(expected = "offset 4 does not go back to 3")]
+    fn offsets_do_not_go_back() {
+        LogOffset::new(4).advance_to(LogOffset::new(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "offset 4 is not before 3")]
+    fn there_is_no_distance_backwards() {
+        let _ = LogOffset::new(3) - LogOffset::new(4);
+    }
+}
