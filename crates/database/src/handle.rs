@@ -346,7 +346,7 @@ impl DatabaseHandle {
         let permit = shared.inbox_permit(request.jwt_payload.len()).await;
         let permit = permit.map_err(|()| ConnectError::Closed)?;
         let limits = &shared.options.limits;
-        let queue = OutgoingQueue::new(limits.outgoing_messages_max, shared.client_budget());
+        let queue = OutgoingQueue::new(limits.outgoing_queue_length, shared.client_budget());
         let connection = shared.next_connection.fetch_add(1, Ordering::Relaxed);
         let sender = Sender {
             identity: request.identity,

@@ -202,7 +202,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         counters: &counters,
         protocol: client.protocol,
         asked: client.compression,
-        policy: settings.compression.policy(),
+        policy: super::compression_policy(settings.compression),
         stall_timeout: settings.idle_timeout,
         out: Vec::new(),
     };
