@@ -17,6 +17,9 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
+/// An alias of `limits.client-bytes-max`.
+const OLDER_NAME: &str = "limits.outgoing-queue-bytes";
+
 /// The page with the table of a subject between its marks.
 fn with_table(page: &str, mark: &str, subject: Subject) -> String {
     let begin = format!("<!-- limits: {mark} -->\n");
@@ -65,23 +68,29 @@ fn keys_in(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.contains('-'))
 }
 
-#[test]
-fn pages_name_keys_that_are_there() {
-    let rows: Vec<_> = Limits::rows()
-        .into_iter()
-        .chain(WebSocket::rows())
-        .collect();
-    let mut pages = Vec::new();
-    for folder in [docs(), docs().join("errors"), docs().join("interface")] {
-        let entries = std::fs::read_dir(folder).expect("a folder");
-        pages.extend(entries.map(|entry| entry.expect("an entry").path()));
+/// The pages, and the sources with their error texts.
+fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    for path in entries.map(|entry| entry.expect("an entry").path()) {
+        if path.is_dir() {
+            texts(&path, found);
+        } else if path.extension().is_some_and(|e| e == "md" || e == "rs") {
+            found.push(path);
+        }
     }
-    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    assert!(pages.len() > 100, "the search finds the pages");
-    for path in pages {
-        let text = std::fs::read_to_string(&path).expect("a page");
+}
+
+#[test]
+fn pages_and_errors_name_keys_that_are_there() {
+    let rows = || Limits::rows().into_iter().chain(WebSocket::rows());
+    let mut files = Vec::new();
+    texts(&docs(), &mut files);
+    texts(&docs().join("../crates"), &mut files);
+    assert!(files.len() > 500, "the search finds the files");
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a text");
         for key in keys_in(&text) {
-            let is_there = rows.iter().any(|row| row.key() == key);
+            let is_there = rows().any(|row| row.key() == key) || key == OLDER_NAME;
             assert!(is_there, "{} names {key}", path.display());
         }
     }
