@@ -60,7 +60,7 @@ macro_rules! section {
     (
         $(#[$meta:meta])*
         $name:literal => pub struct $Section:ident;
-        $($Part:ident {
+        $($(#[$part_meta:meta])* $Part:ident {
             $(also { $($also:tt)+ })?
             $(in $Subject:ident {
                 $(
@@ -117,6 +117,7 @@ macro_rules! section {
         }
 
         $($crate::section::part! {
+            $(#[$part_meta])*
             $Part of $Section
             { $($($also)+)? }
             { $($($(#[doc = $comment])+ $field: $ty,)+)+ }
@@ -128,11 +129,12 @@ macro_rules! section {
 macro_rules! part {
     (server of $Section:ident {} { $($fields:tt)+ }) => {};
     (
+        $(#[$meta:meta])*
         $Part:ident of $Section:ident
         { $($(#[$also_meta:meta])* pub $also:ident: $also_ty:ty = $also_default:expr;)* }
         { $($(#[doc = $comment:literal])+ $field:ident: $ty:ty,)+ }
     ) => {
-        #[doc = concat!("The part of [`", stringify!($Section), "`] of its name.")]
+        $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $Part {
             $($(#[$also_meta])* pub $also: $also_ty,)*

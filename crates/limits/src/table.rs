@@ -15,7 +15,7 @@ section! {
     /// Bounds on what anyone may use. Every one has a default and can be raised.
     "limits" => pub struct Limits;
 
-    // Of one module instance, and of one call in it.
+    /// What one module instance, and one call in it, may use. Every limit has a name, which is in the error that it causes.
     HostLimits {
         in Calls {
             /// Longest time one reducer call may run, in milliseconds.
@@ -89,9 +89,10 @@ section! {
                 reached "later records are dropped; one record says so, LC0725";
         }
     }
-    // Of one database.
+    /// Bounds of one database.
     DatabaseLimits {
         also {
+            /// Of its module instances.
             pub host: HostLimits = HostLimits::default();
             /// The messages of `inbox_bytes_max`: `websocket.incoming-queue-length`.
             pub inbox_messages_max: usize = WebSocket::default().incoming_queue_length;
