@@ -59,7 +59,7 @@ impl DatabaseHandle {
         let shared = &self.shared;
         let permit = shared.inbox.permit(request.jwt_payload.len()).await?;
         let limits = &shared.options.limits;
-        let queue = OutgoingQueue::new(limits.outgoing_messages_max, shared.client_budget());
+        let queue = OutgoingQueue::new(limits.outgoing_queue_length, shared.client_budget());
         let number = shared.next_connection();
         let peer = Peer {
             identity: request.identity,

@@ -93,13 +93,11 @@ struct GivenUp {
 
 impl Default for Loads {
     fn default() -> Self {
-        Loads::new(Self::GIVEN_UP_MAX_DEFAULT)
+        Loads::new(lightcone_limits::Limits::default().loads_given_up_max)
     }
 }
 
 impl Loads {
-    pub const GIVEN_UP_MAX_DEFAULT: usize = 4;
-
     /// Publishes are refused while `given_up_max` threads that were given up still run, and an owner's while half as many of
     /// his do.
     pub fn new(given_up_max: usize) -> Loads {

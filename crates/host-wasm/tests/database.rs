@@ -313,7 +313,7 @@ fn ranges() {
     };
     // The ranges of 03 §16.3, in their order.
     let expected: [&[u8]; 3] = [&[1, 2, 3, 4], &[2, 3, 4], &[3, 4]];
-    let file = vectors("03-rows.json");
+    let file = lightcone_vectors::file("03-rows.json");
     let of_the_chapter = file["ranges"].as_array().expect("ranges");
     assert_eq!(of_the_chapter.len(), expected.len());
     for (range, expected) in of_the_chapter.iter().zip(expected) {
@@ -391,7 +391,7 @@ fn ranges() {
 /// The bytes of 03 §16.3, section by section.
 #[test]
 fn rows_of_the_chapter() {
-    let file = vectors("03-rows.json");
+    let file = lightcone_vectors::file("03-rows.json");
     let sections: Vec<&String> = file.as_object().unwrap().keys().collect();
     let read = [
         "note",
@@ -657,7 +657,7 @@ fn without_an_open_transaction_the_answer_is_2() {
 fn the_token_of_the_connection() {
     let (mut running, _) = start();
     let connection = ConnectionId::from_hex(CONNECTION_HEX).unwrap();
-    let split = vectors("03-identity-split.json");
+    let split = lightcone_vectors::file("03-identity-split.json");
     let mut credentials = bytes_of(&split["connection_id"], "hex");
     assert_eq!(
         credentials,

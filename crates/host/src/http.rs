@@ -122,23 +122,12 @@ impl Decode for HttpVersion {
 
 #[cfg(test)]
 mod tests {
+    use lightcone_vectors::{each, from_hex, named, Entry};
     use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
     use crate::fuzzing::fuzz_http;
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
-        (0..hex.len()).step_by(2).map(pair).collect()
-    }
-
-    fn vectors(name: &str, section: &str) -> Vec<Value> {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface/vectors/");
-        let text = std::fs::read_to_string(format!("{folder}{name}")).expect(name);
-        let file: Value = serde_json::from_str(&text).expect(name);
-        file[section].as_array().expect(section).clone()
-    }
 
     fn text(value: &Value) -> String {
         value.as_str().expect("a text").to_owned()
@@ -185,26 +174,23 @@ mod tests {
         }
     }
 
-    fn check<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T, entry: &Value) {
-        let (name, bytes) = (&entry["name"], bytes(&text(&entry["hex"])));
-        assert_eq!(value.to_vec(), bytes, "{name}");
-        assert_eq!(T::from_slice(&bytes), Ok(value), "{name}");
+    fn check<T: Encode + Decode + PartialEq + std::fmt::Debug>(value: T, entry: &Entry) {
+        assert_eq!(value.to_vec(), entry.hex());
+        assert_eq!(T::from_slice(&entry.hex()), Ok(value));
     }
 
     /// The vectors of 03 §16.5, of which those of 04 §13.3 are part.
     #[test]
     fn vectors_of_the_chapter() {
-        let entries = vectors("03-http-types.json", "vectors");
-        assert!(!entries.is_empty());
-        for entry in &entries {
-            let value = &entry["value"];
-            match entry["type"].as_str() {
-                Some("HttpRequest") => check(request(value), entry),
-                Some("HttpResponse") => check(response(value), entry),
-                Some("String") => check(text(value), entry),
+        each("03-http-types.json", "vectors", |entry| {
+            let value = &entry.0["value"];
+            match entry.text("type") {
+                "HttpRequest" => check(request(value), entry),
+                "HttpResponse" => check(response(value), entry),
+                "String" => check(text(value), entry),
                 unknown => panic!("no test reads {unknown:?}"),
             }
-        }
+        });
         let handled = HttpRequest {
             method: HttpMethod::Get,
             headers: vec![HttpHeader {
@@ -215,9 +201,8 @@ mod tests {
             uri: "http://h/v1/x/y?q=1z".to_owned(),
             version: HttpVersion::Http11,
         };
-        let calls = vectors("04-calls.json", "calls");
-        let call = calls.iter().find(|call| call["name"] == "13.3 handler");
-        let request = bytes(&text(&call.expect("the call")["args"][2]["bytes"]));
+        let call = named("04-calls.json", "calls", "13.3 handler");
+        let request = from_hex(&text(&call.list("args")[2]["bytes"]));
         assert_eq!(handled.to_vec(), request);
         assert_eq!(HttpRequest::from_slice(&request), Ok(handled));
     }

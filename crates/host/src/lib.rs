@@ -31,7 +31,6 @@ pub mod fuzzing;
 mod handles;
 mod http;
 mod iterators;
-mod limits;
 mod module;
 mod procedure;
 
@@ -42,7 +41,7 @@ pub use error::{AbiError, HostError, HostTrap, LimitKind};
 pub use handles::ReadProgress;
 pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
-pub use limits::HostLimits;
+pub use lightcone_limits::HostLimits;
 pub use module::{
     HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall,
     ReducerOutcome, FATAL_ERROR_TEXT,

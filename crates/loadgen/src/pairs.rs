@@ -140,21 +140,12 @@ pub fn draw(accounts: u32, alpha: f64, count: usize) -> Result<Vec<(u32, u32)>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lightcone_vectors::{each, entries, Entry};
     use serde_json::Value;
     use sha2::{Digest, Sha256};
 
-    /// A section of a file of docs/interface/vectors.
-    fn vectors(name: &str, section: &str) -> Vec<Value> {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface/vectors/");
-        let text = std::fs::read_to_string(format!("{folder}{name}")).expect(name);
-        let file: Value = serde_json::from_str(&text).expect(name);
-        let entries = file[section].as_array().expect(section).clone();
-        assert!(!entries.is_empty(), "{name}, {section} has entries");
-        entries
-    }
-
-    fn alpha(entry: &Value) -> f64 {
-        entry["alpha"].as_f64().expect("alpha")
+    fn alpha(entry: &Entry) -> f64 {
+        entry.0["alpha"].as_f64().expect("alpha")
     }
 
     fn pair(pair: &Value) -> (u32, u32) {
@@ -164,36 +155,35 @@ mod tests {
 
     #[test]
     fn generator() {
-        for entry in vectors("09-random.json", "mulberry32") {
-            let mut random = Mulberry32::new(entry["seed"].as_u64().expect("a seed") as u32);
-            for draw in entry["draws"].as_array().expect("draws") {
-                assert_eq!(Some(u64::from(random.next_u32())), draw.as_u64(), "{entry}");
+        each("09-random.json", "mulberry32", |entry| {
+            let mut random = Mulberry32::new(entry.number("seed") as u32);
+            for draw in entry.list("draws") {
+                assert_eq!(Some(u64::from(random.next_u32())), draw.as_u64());
             }
-        }
-        assert_eq!(vectors("09-random.json", "mulberry32")[0]["seed"], SEED);
+        });
+        assert_eq!(entries("09-random.json", "mulberry32")[0].0["seed"], SEED);
     }
 
     #[test]
     fn first_ten_pairs() {
-        for entry in vectors("09-pairs.json", "first_ten") {
-            let pairs = entry["pairs"].as_array().expect("pairs");
-            let expected: Vec<_> = pairs.iter().map(pair).collect();
-            let drawn = draw(100_000, alpha(&entry), expected.len()).unwrap();
-            assert_eq!(drawn, expected, "alpha {}", alpha(&entry));
-        }
+        each("09-pairs.json", "first_ten", |entry| {
+            let expected: Vec<_> = entry.list("pairs").iter().map(pair).collect();
+            let drawn = draw(100_000, alpha(entry), expected.len()).unwrap();
+            assert_eq!(drawn, expected);
+        });
     }
 
     #[test]
     fn million_pairs() {
-        for entry in vectors("09-pairs.json", "first_million") {
+        each("09-pairs.json", "first_million", |entry| {
             let mut hash = Sha256::new();
-            for (from, to) in draw(100_000, alpha(&entry), 1_000_000).unwrap() {
+            for (from, to) in draw(100_000, alpha(entry), 1_000_000).unwrap() {
                 hash.update(from.to_le_bytes());
                 hash.update(to.to_le_bytes());
             }
             let hex: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-            assert_eq!(hex, entry["sha256"], "alpha {}", alpha(&entry));
-        }
+            assert_eq!(hex, entry.text("sha256"));
+        });
     }
 
     #[test]

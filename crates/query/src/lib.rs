@@ -24,10 +24,10 @@ mod render;
 mod scalar;
 mod words;
 
-/// The vectors that tests read, inside of the crate too.
+/// Shared with the tests beside the crate.
 #[cfg(test)]
-#[path = "../tests/interface/mod.rs"]
-mod interface;
+#[path = "../tests/columns/mod.rs"]
+mod columns;
 
 pub use error::{SqlError, QUERY_BYTES_MAX};
 pub use plan::{

@@ -179,7 +179,8 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::{column_type, each, Entry};
+    use crate::columns::column_type;
+    use lightcone_vectors::{each, Entry};
 
     const FILE: &str = "08-literals.json";
 

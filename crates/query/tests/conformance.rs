@@ -1,15 +1,16 @@
 //! The cases of 08: §2 words, §3 names, §4 literals, §5 grammar, §6 types, §7 texts, §17 builders, §20 conformance.
 
+mod columns;
 mod common;
-mod interface;
 
+use columns::column_type;
 use common::{ad_hoc, catalog, encode_row, guest, matches, owner, subscription};
-use interface::{column_type, each, file, sections_are, Entry};
 use lightcone_query::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
     read_subscribe_text, Projection, SqlError, Statement, SubscribeText,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, ProductType};
+use lightcone_vectors::{each, file, sections_are, Entry};
 use std::cell::Cell;
 
 const STATEMENTS: &str = "08-statements.json";

@@ -1,14 +1,12 @@
 //! Case conversion: the table of 02 §8.2, and agreement with the crate version that defines it.
 
-mod interface;
-
 use convert_case::{Case, Casing};
 use lightcone_schema::case::{to_camel, to_pascal, to_snake};
 use proptest::prelude::*;
 
 #[test]
 fn table() {
-    interface::each("02-case.json", "", |entry| {
+    lightcone_vectors::each("02-case.json", "", |entry| {
         let input = entry.text("input");
         assert_eq!(to_snake(input), entry.text("snake"), "snake of {input}");
         assert_eq!(to_camel(input), entry.text("camel"), "camel of {input}");

@@ -1,10 +1,8 @@
 //! Every vector of 02 §16 that concerns this crate: decode, encode to the same bytes, derive.
 
 mod common;
-mod interface;
 
 use common::from_hex;
-use interface::{each, named, sections_are, Entry};
 use lightcone_schema::raw::json::{FromJson, ToJson};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
@@ -12,6 +10,7 @@ use lightcone_types::bsatn::{Decode, Encode};
 use lightcone_types::{
     view_args_hash, AlgebraicType, AlgebraicValue, ColId, Hash, Identity, TableId, TypeRef,
 };
+use lightcone_vectors::{each, named, sections_are, Entry};
 use serde_json::Value;
 
 const DEFINITIONS: &str = "02-definitions.json";

@@ -24,7 +24,6 @@ mod data_dir;
 mod database;
 mod databases;
 mod descriptors;
-mod duration;
 mod error;
 #[cfg(test)]
 #[path = "../tests/common/fake.rs"]
@@ -49,8 +48,8 @@ mod ws;
 
 pub use data_dir::EDITION;
 pub use database::Engines;
-pub use duration::parse_duration;
 pub use error::Error;
+pub use lightcone_limits::duration::parse_duration;
 pub use names::{DatabaseName, NameError, NameOrIdentity};
 pub use private_files::{create_directory as create_private_directory, keep_new_files_private};
 pub use server::{PublishEnvironment, Server, ServerHandle, ServerOptions};

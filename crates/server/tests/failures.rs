@@ -2,8 +2,7 @@
 
 mod common;
 
-use std::any::Any;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,9 +12,10 @@ use bytes::Bytes;
 use lightcone_database::{
     disk, CallArgs, CallError, Caller, Commons, ConnectError, ConnectRequest, Connection,
     DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, Machine, Outgoing, Protocol,
-    ShutdownReason, Storage,
+    ShutdownReason,
 };
-use lightcone_storage::{DiskReserve, File, FilePosition, OpenMode};
+use lightcone_storage::sim::{HookedStorage, Hooks};
+use lightcone_storage::{DiskReserve, OpenMode};
 use lightcone_types::bsatn::Encode as _;
 use lightcone_types::{ConnectionId, Identity};
 use lightcone_wire::{ClientMessage, ServerMessage};
@@ -39,96 +39,44 @@ struct Faults {
     snapshot_makes: OnceLock<PathBuf>,
 }
 
-struct FaultyDisk(Arc<dyn Storage>, Arc<Faults>);
-
-struct FaultyFile {
-    file: Box<dyn File>,
-    faults: Arc<Faults>,
-    is_log: bool,
-}
-
-impl Storage for FaultyDisk {
-    fn is_directory(&self, path: &Path) -> io::Result<bool> {
-        self.0.is_directory(path)
-    }
-    fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        self.0.make_directory(directory)
-    }
-    fn remove_directory(&self, directory: &Path) -> io::Result<()> {
-        self.0.remove_directory(directory)
-    }
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        self.0.list(directory)
-    }
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn File>> {
-        let is_in = |name| path.parent().is_some_and(|parent| parent.ends_with(name));
-        if is_in("snapshots") && mode == OpenMode::CreateNew {
-            while self.1.snapshot_waits.load(Ordering::SeqCst) {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            if self.1.snapshot_panics.load(Ordering::SeqCst) {
-                self.1.snapshots_panicked.fetch_add(1, Ordering::SeqCst);
-                panic!("the snapshot panicked on purpose");
-            }
+impl Hooks for Faults {
+    fn before_open(&self, path: &Path, mode: OpenMode) -> io::Result<()> {
+        if !is_in(path, "snapshots") || mode != OpenMode::CreateNew {
+            return Ok(());
         }
-        let file = self.0.open(path, mode)?;
-        if let Some(made) = self.1.snapshot_makes.get() {
-            if is_in("snapshots") && mode == OpenMode::CreateNew {
-                let _ = std::fs::create_dir(made);
-            }
+        while self.snapshot_waits.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(Box::new(FaultyFile {
-            file,
-            faults: self.1.clone(),
-            is_log: is_in("log"),
-        }))
+        if self.snapshot_panics.load(Ordering::SeqCst) {
+            self.snapshots_panicked.fetch_add(1, Ordering::SeqCst);
+            panic!("the snapshot panicked on purpose");
+        }
+        if let Some(made) = self.snapshot_makes.get() {
+            let _ = std::fs::create_dir(made);
+        }
+        Ok(())
     }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
-    }
-    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
-        self.0.sync_directory(directory)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.0.lock(path)
-    }
-    fn run_in_background(&self, name: &str, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        self.0.run_in_background(name, task)
-    }
-    fn random_u64(&self) -> u64 {
-        self.0.random_u64()
-    }
-}
 
-impl File for FaultyFile {
-    fn length(&self) -> io::Result<u64> {
-        self.file.length()
-    }
-    fn read_at(&self, buffer: &mut [u8], position: FilePosition) -> io::Result<usize> {
-        self.file.read_at(buffer, position)
-    }
-    fn write_vectored_at(
-        &self,
-        parts: &[IoSlice<'_>],
-        position: FilePosition,
-    ) -> io::Result<usize> {
-        match self.faults.log_write.load(Ordering::SeqCst) {
-            number if number != 0 && self.is_log => Err(io::Error::from_raw_os_error(number)),
-            _ => self.file.write_vectored_at(parts, position),
+    fn before_write(&self, path: &Path) -> io::Result<()> {
+        match self.log_write.load(Ordering::SeqCst) {
+            number if number != 0 && is_in(path, "log") => {
+                Err(io::Error::from_raw_os_error(number))
+            }
+            _ => Ok(()),
         }
     }
-    fn set_length(&self, length: u64) -> io::Result<()> {
-        self.file.set_length(length)
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        if self.is_log && self.faults.log_sync_panics.load(Ordering::SeqCst) {
+
+    fn before_sync(&self, path: &Path) -> io::Result<()> {
+        if is_in(path, "log") && self.log_sync_panics.load(Ordering::SeqCst) {
             panic!("the sync panicked on purpose");
         }
-        self.file.sync_data()
+        Ok(())
     }
+}
+
+fn is_in(path: &Path, directory: &str) -> bool {
+    path.parent()
+        .is_some_and(|parent| parent.ends_with(directory))
 }
 
 const OWNER: Identity = Identity::from_le_bytes([7; 32]);
@@ -143,7 +91,7 @@ fn faulty(directory: &Path) -> (DatabaseOptions, Arc<Faults>) {
         limits: Limits::default(),
         engines: common::fake::engines(),
         commons: Commons::new(Machine::current(), 1 << 30, 2),
-        storage: Arc::new(FaultyDisk(disk(), faults.clone())),
+        storage: Arc::new(HookedStorage::new(disk(), faults.clone())),
         loads: Arc::default(),
         disk: Arc::default(),
     };

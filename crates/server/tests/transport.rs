@@ -371,7 +371,7 @@ async fn the_default_configuration_is_written() {
         .await
         .expect("start");
     let text = std::fs::read_to_string(dir.path().join("data/config.toml")).expect("config.toml");
-    assert_eq!(text, lightcone_server::config::DEFAULT_CONFIG);
+    assert_eq!(text, lightcone_server::config::default_text());
     let second = lightcone_server::Server::bind(options())
         .await
         .err()

@@ -3,7 +3,7 @@
 //! The log and the snapshot store reach files, directories, background threads and random numbers only
 //! through [`Storage`]. [`DiskStorage`] is the real thing; [`sim::SimStorage`] is a disk in memory that
 //! can fail the n-th write or sync, write short, and lose or reorder everything that was not synced, so
-//! that tests run the real engine code through power failures.
+//! that tests run the real engine code through power failures. [`sim::HookedStorage`] is any of them behind hooks of a test.
 
 #![forbid(unsafe_code)]
 

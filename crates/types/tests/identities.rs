@@ -1,9 +1,7 @@
 //! Identity derivation, hashes and their text forms (01 §1.8, 1.12.8, 1.12.9).
 
-mod interface;
-
-use interface::{each, file, sections_are, Entry};
 use lightcone_types::{hex_encode, view_args_hash, ConnectionId, Encode, Hash, Identity, U256};
+use lightcone_vectors::{each, file, named, sections_are, Entry};
 
 const FILE: &str = "01-identities.json";
 
@@ -173,7 +171,7 @@ fn view_argument_hashes() {
         assert_eq!(hash.to_hex(), entry.text("hex"));
     });
     let alice = Identity::from_claims("localhost", "alice");
-    let sender = interface::named(
+    let sender = named(
         FILE,
         "view_arguments",
         "caller is the identity of localhost and alice",

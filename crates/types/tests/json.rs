@@ -1,10 +1,9 @@
 //! SATS-JSON: what is accepted, what is refused and how refusals read (01 §1.7).
 
 mod common;
-mod interface;
+mod typed;
 
 use common::decode;
-use interface::{each, sections_are, Entry};
 use lightcone_types::bsatn::Encode;
 use lightcone_types::json::{
     args_from_json, parse, product_type_from_json, product_type_to_json, type_from_json,
@@ -15,6 +14,8 @@ use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ProductType, ProductTypeElement, SumType,
     SumTypeVariant, Typespace,
 };
+use lightcone_vectors::{each, sections_are, Entry};
+use typed::Typed as _;
 
 fn read(ty: &T, text: &str) -> Result<V, String> {
     value_from_json(Typespace::EMPTY, ty, text).map_err(|e| e.to_string())

@@ -1,13 +1,11 @@
 //! Cell text (the expected texts are those of the published formatter unless noted), times, UUIDs.
 
-mod interface;
-
-use interface::{each, file, sections_are, Entry};
 use lightcone_types::text::format_value;
 use lightcone_types::{
     AlgebraicType as T, AlgebraicValue as V, ConnectionId, Identity, ProductType,
     ProductTypeElement, TimeDuration, Timestamp, Typespace, Uuid, I256, U256,
 };
+use lightcone_vectors::{each, file, sections_are, Entry};
 use spacetimedb_sats as sats;
 
 const FILE: &str = "01-texts.json";

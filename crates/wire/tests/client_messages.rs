@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::interface::{each, named, sections_are};
 use common::read::{arguments, client_message};
 use lightcone_types::{Encode, Reader};
+use lightcone_vectors::{each, named, sections_are};
 use lightcone_wire::{ClientMessage, ClientPayload, Error, Protocol};
 use serde_json::Value;
 

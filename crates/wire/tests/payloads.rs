@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::interface::{each, named, Entry};
 use common::{connection_id, identity};
 use lightcone_types::Encode;
+use lightcone_vectors::{each, named, Entry};
 use lightcone_wire::payload::{
     body_ranges, close_reason, decode_body, decode_messages, encode_payload,
     COALESCED_BODY_BYTES_MAX, COMPRESS_ABOVE_BYTES,

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::interface::{each, each_but, from_hex, named, sections_are, Entry};
 use common::read::Tables;
 use common::{connection_id, hex, identity, person, score, TIMESTAMP};
 use lightcone_types::{Encode, Reader, TimeDuration, Timestamp};
+use lightcone_vectors::{each, each_but, from_hex, named, sections_are, Entry};
 use lightcone_wire::rows::{row_list, row_list_fixed};
 use lightcone_wire::{
     server, skip_server_message, ClientMessage, Error, ProcedureStatus, QueryRows, QuerySetUpdate,

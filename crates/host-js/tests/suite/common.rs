@@ -350,10 +350,3 @@ fn identity(number: u64) -> Identity {
     bytes[..8].copy_from_slice(&number.to_le_bytes());
     Identity::from_le_bytes(bytes)
 }
-
-/// A file of docs/interface/vectors.
-pub fn vectors(name: &str) -> serde_json::Value {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface/vectors/");
-    let text = std::fs::read_to_string(format!("{folder}{name}")).expect(name);
-    serde_json::from_str(&text).expect(name)
-}

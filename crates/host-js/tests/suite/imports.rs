@@ -1,6 +1,6 @@
 //! The host functions: argument checks and errnos (§4, §5.1).
 
-use crate::common::{vectors, Running};
+use crate::common::Running;
 
 fn expect(cases: &[(&str, &str)]) {
     let body: String = cases
@@ -21,7 +21,7 @@ fn expect(cases: &[(&str, &str)]) {
 
 #[test]
 fn arguments_are_checked() {
-    let file = vectors("04-errors.json");
+    let file = lightcone_vectors::file("04-errors.json");
     let checks = file["argument_checks"].as_array().expect("checks");
     let text = |check: &serde_json::Value, member: &str| {
         let text = check[member].as_str().expect("a text");

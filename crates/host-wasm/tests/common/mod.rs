@@ -212,10 +212,3 @@ impl Running {
         }
     }
 }
-
-/// A file of docs/interface/vectors.
-pub fn vectors(name: &str) -> serde_json::Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interface/vectors");
-    let text = std::fs::read_to_string(folder.join(name)).expect(name);
-    serde_json::from_str(&text).expect(name)
-}

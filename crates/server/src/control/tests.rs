@@ -311,11 +311,11 @@ fn where_a_name_of_another_leads_nobody_else_creates_a_database() {
 }
 
 /// A copy of a store on a disk that can fail.
-fn faulty(gold: &Path) -> (tempfile::TempDir, Arc<FaultyDisk>, ControlDb) {
+fn faulty(gold: &Path) -> (tempfile::TempDir, FaultyDisk, ControlDb) {
     let dir = tempfile::tempdir().expect("temporary directory");
     copy(gold, dir.path());
-    let disk = FaultyDisk::new();
-    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    let disk = FaultyDisk::default();
+    let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
     (dir, disk, control)
 }
 
@@ -382,7 +382,7 @@ fn what_the_first_copy_has_is_made_though_the_second_fails() {
     assert!(!control.is_locked(&identity(3)).expect("read"));
     // A restart does with the one.
     drop(control);
-    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
     assert!(control.is_locked(&identity(1)).expect("read"));
     disk.mend();
     control.set_lock(&identity(3), true).expect("both copies");
@@ -401,11 +401,11 @@ fn a_disk_that_refuses_is_no_damage() {
     drop(control);
     std::fs::remove_dir_all(dir.path().join("copy-1")).expect("removed");
     disk.fail_in("copy-2");
-    let error = ControlDb::open_on(disk.clone(), dir.path()).err();
+    let error = ControlDb::open_on(disk.storage(), dir.path()).err();
     let error = error.expect("nothing can be read");
     assert!(matches!(error, ControlError::Log(_)), "{error}");
     disk.mend();
-    drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
+    drop(ControlDb::open_on(disk.storage(), dir.path()).expect("opens"));
 }
 
 /// The first copy has a change more; it cannot be read, and not be made again.
@@ -421,11 +421,11 @@ fn a_copy_that_did_not_count_does_not_come_back() {
         std::fs::copy(gold.path().join("copy-2").join(&file), second.join(&file)).expect("copied");
     }
     disk.break_in("copy-1");
-    let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+    let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
     assert!(!control.is_locked(&identity(1)).expect("read"));
     drop(control);
     disk.mend();
-    let control = ControlDb::open_on(disk, dir.path()).expect("opens");
+    let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
     assert!(!control.is_locked(&identity(1)).expect("read"));
     control.next_replica_id().expect("changes go on");
 }
@@ -437,11 +437,11 @@ fn a_copy_that_cannot_be_read_for_now_is_waited_for() {
     let (dir, disk, control) = faulty(gold.path());
     drop(control);
     disk.fail_in("copy-1");
-    let error = ControlDb::open_on(disk.clone(), dir.path()).err();
+    let error = ControlDb::open_on(disk.storage(), dir.path()).err();
     let error = error.expect("not now");
     assert!(matches!(error, ControlError::Log(_)), "{error}");
     disk.mend();
-    drop(ControlDb::open_on(disk, dir.path()).expect("opens"));
+    drop(ControlDb::open_on(disk.storage(), dir.path()).expect("opens"));
     assert!(!dir.path().join("copy-1.damaged").exists());
 }
 
@@ -456,7 +456,7 @@ fn a_store_opens_though_it_cannot_be_written_anew() {
     drop(control);
     for name in ["copy-1.new", "copy-2.new"] {
         disk.fail_in(name);
-        let control = ControlDb::open_on(disk.clone(), dir.path()).expect("opens");
+        let control = ControlDb::open_on(disk.storage(), dir.path()).expect("opens");
         let mut state = control.state().clone();
         state.generation = expected.generation;
         assert_eq!(state, expected);

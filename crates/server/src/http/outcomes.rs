@@ -36,7 +36,7 @@ const NEW: &str = "module new";
 struct TestServer {
     state: Arc<ServerState>,
     /// Under the control database only.
-    disk: Arc<FaultyDisk>,
+    disk: FaultyDisk,
     caller: Caller,
     replicas: PathBuf,
     _dir: tempfile::TempDir,
@@ -48,8 +48,8 @@ impl TestServer {
         let state = state_for_tests(&dir.path().join("without-engine"));
         let mut state = Arc::into_inner(state).expect("nobody else has it");
         let data_dir = DataDir::open(&dir.path().join("data")).expect("opens");
-        let (disk, replicas) = (FaultyDisk::new(), data_dir.replicas());
-        let control = ControlDb::open_on(disk.clone(), &data_dir.control_directory());
+        let (disk, replicas) = (FaultyDisk::default(), data_dir.replicas());
+        let control = ControlDb::open_on(disk.storage(), &data_dir.control_directory());
         state.control = Arc::new(control.expect("opens"));
         state.databases = Databases::new(
             data_dir,

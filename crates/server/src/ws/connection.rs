@@ -104,7 +104,7 @@ pub(super) async fn serve(state: Arc<ServerState>, client: Client, upgrade: OnUp
         counters: &counters,
         protocol: client.protocol,
         asked: client.compression,
-        policy: state.config.websocket.compression.policy(),
+        policy: super::compression_policy(state.config.websocket.compression),
         stall_timeout: state.config.websocket.idle_timeout,
         out: Vec::new(),
     };

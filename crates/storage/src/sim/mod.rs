@@ -10,6 +10,7 @@
 //! [`SimStorage::evict`] may drop clean pages, so that reads see what the disk really holds.
 
 mod contents;
+mod hooks;
 mod names;
 
 use std::any::Any;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::{File, FilePosition, OpenMode, Storage};
 use contents::Contents;
+pub use hooks::{HookedStorage, Hooks};
 use names::Names;
 
 /// Failures to inject. Counts begin at 0 and go over all files of the storage; see [`SimStorage::counts`].

@@ -1,8 +1,6 @@
 //! Values that the vectors of 05 §16 use.
 #![allow(dead_code)]
 
-#[path = "../interface/mod.rs"]
-pub mod interface;
 pub mod read;
 
 use lightcone_types::{ConnectionId, Identity, Timestamp};

@@ -1,7 +1,7 @@
 //! Messages of the vectors of 05 §16, read from their JSON.
 
-use super::interface::{file, from_hex};
 use lightcone_types::{ConnectionId, Encode, Identity, TimeDuration, Timestamp};
+use lightcone_vectors::{file, from_hex};
 use lightcone_wire::{
     ClientMessage, ProcedureStatus, QueryRows, QuerySetUpdate, ReducerOutcome, RowList,
     ServerMessage, SingleTableRows, TableUpdate, TableUpdateRows,

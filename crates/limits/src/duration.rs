@@ -43,10 +43,24 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::new(seconds, (total_nanos % 1_000_000_000) as u32))
 }
 
+/// The shortest text with one unit, such as `90s`.
+pub(crate) fn text(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let units = [
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+    ];
+    match units.iter().find(|(_, unit)| nanos.is_multiple_of(*unit)) {
+        Some((letters, unit)) => format!("{}{letters}", nanos / unit),
+        None => format!("{nanos}ns"),
+    }
+}
+
 /// For `#[serde(deserialize_with)]`.
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Duration, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
     parse_duration(&text).map_err(serde::de::Error::custom)
 }
@@ -75,6 +89,14 @@ mod tests {
             "5é",
         ] {
             assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_duration_is_written_as_it_is_read() {
+        for written in ["2h", "90s", "1m", "250ms", "7us", "1001ns"] {
+            let read = parse_duration(written).expect("a duration");
+            assert_eq!(text(read), written);
         }
     }
 

@@ -1,5 +1,6 @@
-//! The vectors of docs/interface/vectors, which tests walk entry by entry.
-#![allow(dead_code)]
+//! The vectors of `docs/interface/vectors`, which tests walk entry by entry. For tests only: what is missing or malformed panics.
+
+#![forbid(unsafe_code)]
 
 use serde_json::Value;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -8,6 +9,7 @@ use std::path::Path;
 /// One entry of a file.
 pub struct Entry(pub Value);
 
+/// A whole file.
 pub fn file(name: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interface/vectors");
     let text = std::fs::read_to_string(folder.join(name)).expect(name);
@@ -21,8 +23,9 @@ pub fn entries(file_name: &str, section: &str) -> Vec<Entry> {
         "" => file,
         section => file[section].take(),
     };
-    let list: Vec<Value> = serde_json::from_value(list)
-        .unwrap_or_else(|error| panic!("{file_name}, {section}: {error}"));
+    let Value::Array(list) = list else {
+        panic!("{file_name}, {section} is no list");
+    };
     assert!(!list.is_empty(), "{file_name}, {section} has entries");
     list.into_iter().map(Entry).collect()
 }
@@ -64,6 +67,7 @@ pub fn sections_are(file_name: &str, expected: &[&str]) {
     assert_eq!(sections, expected, "{file_name}");
 }
 
+/// The bytes of hexadecimal digits.
 pub fn from_hex(digits: &str) -> Vec<u8> {
     assert!(digits.len().is_multiple_of(2), "{digits}");
     let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect(digits);
@@ -71,6 +75,7 @@ pub fn from_hex(digits: &str) -> Vec<u8> {
 }
 
 impl Entry {
+    /// What a failure calls it; all of an entry that has no name.
     pub fn name(&self) -> String {
         match self.0.get("name") {
             Some(name) => name.to_string(),
@@ -83,23 +88,66 @@ impl Entry {
         reason.is_some_and(|reason| !reason.as_str().expect("a reason").is_empty())
     }
 
+    /// A member that is a text.
     pub fn text(&self, member: &str) -> &str {
         self.0[member].as_str().expect(member)
     }
 
+    /// A member that is a list of texts.
+    pub fn texts(&self, member: &str) -> Vec<&str> {
+        let texts = self.list(member).iter();
+        texts.map(|text| text.as_str().expect(member)).collect()
+    }
+
+    /// A member that is a whole number.
     pub fn number(&self, member: &str) -> i64 {
         self.0[member].as_i64().expect(member)
     }
 
+    /// A member that is a list.
     pub fn list(&self, member: &str) -> &[Value] {
         self.0[member].as_array().expect(member)
     }
 
+    /// A member that has bytes, in hexadecimal digits.
     pub fn bytes(&self, member: &str) -> Vec<u8> {
         from_hex(self.text(member))
     }
 
+    /// The bytes that the entry is about.
     pub fn hex(&self) -> Vec<u8> {
         self.bytes("hex")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "01-values.json";
+
+    #[test]
+    fn a_failing_entry_is_named() {
+        let checked = || {
+            each(FILE, "integers", |entry| {
+                assert_ne!(entry.name(), entries(FILE, "integers")[0].name());
+            });
+        };
+        let panic = catch_unwind(checked).expect_err("the first entry fails");
+        let message = panic.downcast_ref::<String>().expect("a text");
+        assert!(message.contains(FILE), "{message}");
+        assert!(message.contains(&format!("{:?}", entries(FILE, "integers")[0].name())));
+    }
+
+    #[test]
+    #[should_panic(expected = "untested in 01-values.json")]
+    fn entries_that_are_left_out_are_counted() {
+        each_but(1, FILE, "integers", |_| ());
+    }
+
+    #[test]
+    #[should_panic(expected = "is no list")]
+    fn a_section_that_is_not_there_is_a_failure() {
+        entries(FILE, "nothing");
     }
 }

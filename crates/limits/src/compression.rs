@@ -1,0 +1,16 @@
+//! The one key of `[websocket]` that is no limit.
+
+use serde::Deserialize;
+
+/// Whether messages to clients are compressed. Uncompressed ones are legal whatever a client asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompressionChoice {
+    /// Never: the least work and latency.
+    #[default]
+    Off,
+    /// As the client asked, except gzip: a client of the reference loses the order of gzip messages (05 §3.2).
+    KeepOrder,
+    /// As the client asked.
+    AsAsked,
+}

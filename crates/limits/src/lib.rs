@@ -1,0 +1,18 @@
+//! The table of limits, and what is made of it.
+//!
+//! Each limit that can be configured stands once, in `table.rs`: key, type, default, what it bounds, what happens there. From
+//! that come [`Limits`] and [`WebSocket`], as they are read from `config.toml`; [`HostLimits`] and [`DatabaseLimits`], the parts
+//! of [`Limits`] that a module instance and a database are made with; the text of both sections in the `config.toml` that the
+//! first start writes; and the tables in `docs/limits.md`, which the test `tests/page.rs` compares and rewrites.
+
+#![forbid(unsafe_code)]
+
+mod compression;
+pub mod duration;
+mod section;
+mod table;
+mod text;
+
+pub use compression::CompressionChoice;
+pub use table::{DatabaseLimits, HostLimits, Limits, WebSocket};
+pub use text::{page_table, written, Row, Subject};

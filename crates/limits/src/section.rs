@@ -1,0 +1,171 @@
+//! What the macro of the table makes of a section.
+
+use std::time::Duration;
+
+use crate::compression::CompressionChoice;
+
+/// The value of a key.
+pub(crate) trait Value {
+    /// As TOML writes it.
+    fn toml(&self) -> String;
+
+    /// A number is at least one. Which durations may be zero is decided where they are used.
+    fn is_zero_number(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty)+) => {$(
+        impl Value for $number {
+            fn toml(&self) -> String {
+                self.to_string()
+            }
+
+            fn is_zero_number(&self) -> bool {
+                *self == 0
+            }
+        }
+    )+};
+}
+
+numbers! { u8 u64 usize }
+
+/// A number that the server chooses if the file does not; it may be zero.
+impl Value for Option<u64> {
+    fn toml(&self) -> String {
+        self.map_or_else(String::new, |number| number.to_string())
+    }
+}
+
+impl Value for Duration {
+    fn toml(&self) -> String {
+        format!("\"{}\"", crate::duration::text(*self))
+    }
+}
+
+impl Value for CompressionChoice {
+    fn toml(&self) -> String {
+        let word = match self {
+            CompressionChoice::Off => "off",
+            CompressionChoice::KeepOrder => "keep-order",
+            CompressionChoice::AsAsked => "as-asked",
+        };
+        format!("\"{word}\"")
+    }
+}
+
+/// The struct of a section of `config.toml`, as serde reads it, with its defaults and rows; and the structs of its parts.
+macro_rules! section {
+    (
+        $(#[$meta:meta])*
+        $name:literal => pub struct $Section:ident;
+        $($(#[$part_meta:meta])* $Part:ident {
+            $(also { $($also:tt)+ })?
+            $(in $Subject:ident {
+                $(
+                    $(#[doc = $comment:literal])+
+                    $(#[serde $serde:tt])?
+                    $field:ident: $ty:ty = $default:expr $(, shown as $shown:literal)?;
+                    bounds $bounds:literal;
+                    reached $reached:literal;
+                )+
+            })+
+        })+
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(default, rename_all = "kebab-case")]
+        pub struct $Section {
+            $($($(
+                $(#[doc = $comment])+
+                $(#[serde $serde])?
+                pub $field: $ty,
+            )+)+)+
+        }
+
+        impl Default for $Section {
+            fn default() -> Self {
+                Self { $($($($field: $default,)+)+)+ }
+            }
+        }
+
+        impl $Section {
+            /// The rows of the section, in the order of the table.
+            pub fn rows() -> Vec<$crate::text::Row> {
+                let default = Self::default();
+                vec![$($($($crate::text::Row {
+                    section: $name,
+                    field: stringify!($field),
+                    comment: &[$($comment),+],
+                    default: $crate::section::shown!(default.$field $(, $shown)?),
+                    subject: $crate::text::Subject::$Subject,
+                    bounds: $bounds,
+                    reached: $reached,
+                },)+)+)+]
+            }
+
+            /// A key whose number is zero, which none may be.
+            pub fn zero_key(&self) -> Option<String> {
+                $($($(
+                    if $crate::section::Value::is_zero_number(&self.$field) {
+                        return Some($crate::text::key($name, stringify!($field)));
+                    }
+                )+)+)+
+                None
+            }
+        }
+
+        $($crate::section::part! {
+            $(#[$part_meta])*
+            $Part of $Section
+            { $($($also)+)? }
+            { $($($(#[doc = $comment])+ $field: $ty,)+)+ }
+        })+
+    };
+}
+
+/// The struct of a part of a section, with what it has besides: that is filled in by whoever knows the other sections.
+macro_rules! part {
+    (server of $Section:ident {} { $($fields:tt)+ }) => {};
+    (
+        $(#[$meta:meta])*
+        $Part:ident of $Section:ident
+        { $($(#[$also_meta:meta])* pub $also:ident: $also_ty:ty = $also_default:expr;)* }
+        { $($(#[doc = $comment:literal])+ $field:ident: $ty:ty,)+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $Part {
+            $($(#[$also_meta])* pub $also: $also_ty,)*
+            $($(#[doc = $comment])+ pub $field: $ty,)+
+        }
+
+        impl From<&$Section> for $Part {
+            fn from(section: &$Section) -> Self {
+                Self {
+                    $($also: $also_default,)*
+                    $($field: section.$field,)+
+                }
+            }
+        }
+
+        impl Default for $Part {
+            fn default() -> Self {
+                Self::from(&$Section::default())
+            }
+        }
+    };
+}
+
+/// A default as the file and the page show it.
+macro_rules! shown {
+    ($value:expr) => {
+        $crate::section::Value::toml(&$value)
+    };
+    ($value:expr, $shown:literal) => {
+        $shown.to_owned()
+    };
+}
+
+pub(crate) use {part, section, shown};

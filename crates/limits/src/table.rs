@@ -1,0 +1,360 @@
+//! The table: every limit that can be configured, once.
+//!
+//! A limit of [`HostLimits`] or [`DatabaseLimits`] is a field of that struct and of [`Limits`], which is `[limits]` of
+//! `config.toml`; one of `server` is a field of [`Limits`] only. Its comment stands above its key in the `config.toml` that the
+//! first start writes. `bounds` and `reached` are its row in `docs/limits.md`, in the table of the subject that it is `in`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::compression::CompressionChoice;
+use crate::section::section;
+
+section! {
+    /// Bounds on what anyone may use. Every one has a default and can be raised.
+    "limits" => pub struct Limits;
+
+    /// What one module instance, and one call in it, may use. Every limit has a name, which is in the error that it causes.
+    HostLimits {
+        in Calls {
+            /// Longest time one reducer call may run, in milliseconds.
+            call_ms_max: u64 = 10_000;
+                bounds "time of one reducer call, in steps of 10 ms";
+                reached "end the call, replace the instance: LC0720, HTTP 402";
+
+            // Start function, `_initialize`, `__preinit__*`, `__setup__` and `__describe_module__`.
+            /// Longest time that loading a module may take, in milliseconds.
+            load_ms_max: u64 = 10_000;
+                bounds "time of all functions of the load phase together";
+                reached "refuse the publish: LC0721";
+
+            /// Most memory of one module instance, in bytes.
+            #[serde(deserialize_with = "saturating")]
+            memory_bytes_max: usize = 1 << 30;
+                bounds "linear memory, or JavaScript heap, of one instance";
+                reached "`memory.grow` fails; if the module then traps: LC0722. JavaScript: end the call, LC0722";
+
+            // The thread that calls the module needs this much stack and 256 KiB for the host. An engine may read this once, when
+            // it is created.
+            /// Stack of one module instance, in bytes.
+            stack_bytes_max: usize = 512 << 10;
+                bounds "stack of guest code";
+                reached "end the call, replace the instance: LC0723. JavaScript: a RangeError, which the module may catch";
+
+            /// Most function table elements of one module instance.
+            table_elements_max: usize = 1 << 20;
+                bounds "function table elements of one instance";
+                reached "`table.grow` fails";
+
+            /// Most row iterators that one call may hold open.
+            iterators_max: usize = 65_536;
+                bounds "row iterators that a call holds open";
+                reached "end the call: LC0724";
+
+            /// Most bytes of rows in the open iterators of one call.
+            iterator_bytes_max: usize = 1 << 30;
+                bounds "fetched rows in the open iterators of a call; a scan fetches its rows in parts, and the rest \
+                    before its table changes";
+                reached "end the call: LC0724";
+
+            /// Most byte sources that one call may hold unread.
+            sources_max: usize = 65_536;
+                bounds "byte sources that a call holds unread";
+                reached "end the call: LC0724";
+
+            /// Most bytes that a module may write into one sink (error texts, its definition).
+            sink_bytes_max: usize = 64 << 20;
+                bounds "what a module writes into one sink";
+                reached "errno 9";
+
+            /// Most bytes of changes that a procedure may have committed when it begins another transaction.
+            procedure_bytes_max: usize = 64 << 20;
+                bounds "changes of the transactions of one procedure call, looked at when it opens another one";
+                reached "end the call, what was committed stays: LC0724";
+
+            /// Most running console timers of one module instance.
+            console_timers_max: usize = 1024;
+                bounds "running console timers of one instance";
+                reached "end the call: LC0724";
+
+            /// Longest console message in bytes; longer ones are cut.
+            console_message_bytes_max: usize = 64 << 10;
+                bounds "one console text";
+                reached "it is cut, and says so";
+
+            /// Most bytes of console messages of one call.
+            console_call_bytes_max: usize = 16 << 20;
+                bounds "console records of one call";
+                reached "later records are dropped; one record says so, LC0725";
+        }
+    }
+    /// Bounds of one database.
+    DatabaseLimits {
+        also {
+            /// Of its module instances.
+            pub host: HostLimits = HostLimits::default();
+            /// The messages of `inbox_bytes_max`: `websocket.incoming-queue-length`.
+            pub inbox_messages_max: usize = WebSocket::default().incoming_queue_length;
+            /// A segment of the log that has reached this size is followed by a new one: `commitlog.max-segment-size`.
+            pub log_segment_bytes: u64 = 64 << 20;
+            /// Fill segments with zeros ahead of the writes, which makes syncs faster: `commitlog.preallocate-segments`.
+            pub log_preallocate: bool = true;
+        }
+        in Calls {
+            /// Most bytes of old and new rows that one transaction may touch.
+            transaction_bytes_max: usize = 1 << 30;
+                bounds "old and new rows of one transaction, with its undo log";
+                reached "end the call: LC0702. Never more than `TRANSACTION_BYTES_MAX` (`crates/engine/src/datastore.rs`), \
+                    so that the record fits a frame of the log";
+        }
+        in Queries {
+            /// Most subscribed query sets of one connection.
+            query_sets_max: usize = 4096;
+                bounds "live query sets of one connection";
+                reached "refuse: `SubscriptionError`, LC0704";
+
+            /// Most queries of one query set.
+            queries_per_set_max: usize = 4096;
+                bounds "queries in one `Subscribe`";
+                reached "refuse: `SubscriptionError`, LC0703";
+
+            /// Most queries in all query sets of one connection.
+            queries_per_connection_max: usize = 16_384;
+                bounds "queries in all query sets of one connection";
+                reached "refuse: `SubscriptionError`, LC0705";
+
+            /// Most steps, of a few nanoseconds each, that checking one changed row against the queries of one connection may take.
+            query_steps_per_connection_max: usize = 32_768;
+                bounds "steps that checking one changed row against the queries of one connection takes at most: \
+                    `QUERY_STEPS` for each query, and one for each comparison of its condition. A query that only \
+                    needs one value in a column is found by it and takes none";
+                reached "refuse: `SubscriptionError`, LC0710";
+
+            /// The same of the different queries of all connections over one table.
+            query_steps_per_table_max: usize = 524_288;
+                bounds "the same of the different queries of all connections that one changed row of a table meets \
+                    together: those that need the same value in a column, and those that need none";
+                reached "refuse: `SubscriptionError`, LC0711; not a connection that has little: see `MODEST_QUERIES_MAX`";
+        }
+        in Storage {
+            /// A snapshot is written after so many bytes of log.
+            snapshot_log_bytes: u64 = 256 << 20;
+                bounds "log written since the last snapshot, or since the start";
+                reached "a snapshot is written beside the writer";
+
+            /// Snapshots that are kept; older ones are removed, with the log before them.
+            snapshots_kept: usize = 2;
+                bounds "snapshots";
+                reached "older ones go, and, when so many are there, the log before the oldest one that is kept";
+
+            /// Most bytes of one database's module logs; the oldest files go.
+            module_log_bytes_max: u64 = 64 << 20;
+                bounds "all files of one module's log; a file has an eighth of it";
+                reached "the oldest files go";
+
+            /// What one module may log on average, in bytes; what is more is left out and counted.
+            module_log_bytes_per_second: u64 = 1 << 20;
+                bounds "what one module logs on average; `BURST_SECONDS` (`crates/database/src/module_log/mod.rs`) times \
+                    as much at once";
+                reached "records are left out; one line a second says how many, LC0124";
+        }
+        in Queues {
+            /// Bytes of received and unprocessed messages of one database; beyond it, clients are read no further.
+            inbox_bytes_max: usize = 256 << 20;
+                bounds "the same in bytes";
+                reached "wait";
+
+            /// Most log bytes that wait for the disk; beyond it, the database waits.
+            log_queue_bytes_max: usize = 64 << 20;
+                bounds "log records of a database on their way to the disk";
+                reached "wait: the writer stops until there is room. One larger batch is taken when the queue is empty";
+
+            /// Most messages that wait for one slow client; one more ends its connection.
+            outgoing_queue_length: usize = 16_384;
+                bounds "messages that wait for one client, or for the disk before they may go to it";
+                reached "cut";
+
+            /// Most queries that one client has under way, until it has taken the answers; beyond it, it is read no further.
+            reads_per_client_max: usize = 8;
+                bounds "queries of one connection under way, until it has taken their answers, whoever finds them";
+                reached "wait: the connection is read no further";
+
+            /// Most queries of one database that are under way, until there is an answer; beyond it, clients take turns.
+            reads_per_database_max: usize = 64;
+                bounds "queries of all clients of a database under way, until there is an answer; each may keep a frozen \
+                    copy of its tables alive, which costs the pages that are written meanwhile";
+                reached "wait: connections take turns, with one query at a time. Queries that the writer answers itself do \
+                    not wait, `FIRST_TRIES_MAX` (`crates/database/src/handle.rs`), 16 at a time";
+
+            /// Longest time that finding the rows of one query or query set may take.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            read_time_max: Duration = Duration::from_secs(30);
+                bounds "time that compiling the queries of one set, and then finding the rows of one query or set, may \
+                    take, without the time it waits for its turn";
+                reached "refuse: LC0708";
+
+            /// Most bytes that one client has asked for and not yet taken, with its registered queries. An answer that does not fit is
+            /// refused; a client that is too slow for its updates loses its connection.
+            #[serde(alias = "outgoing-queue-bytes")]
+            client_bytes_max: usize = 256 << 20;
+                bounds "bytes that one client (a connection, or a request over HTTP) has asked for and not yet taken, \
+                    wherever they are: answers under construction, messages that wait for the disk, its queue; and its \
+                    registered queries. At most 2 GiB (`CLIENT_BYTES_CEILING`); an older name is \
+                    `outgoing-queue-bytes`";
+                reached "an answer: refuse, LC0706. Updates of a client that is too slow: cut. One update that does not \
+                    fit: Close 1009, LC0709";
+        }
+    }
+    // Of the whole server, which reads them here.
+    server {
+        in Queues {
+            /// The same of all clients together, in percent of the memory that the server may use.
+            clients_memory_percent: u8 = 25;
+                bounds "the same of all clients of the server together, in percent of the memory that it may use (the \
+                    machine's, or its control group's). One client may have as much as is left for all others";
+                reached "refuse: LC0707, HTTP 503; and the client that holds most is cut, if it holds much more than what \
+                    was asked for";
+        }
+        in Storage {
+            /// Most bytes of the server's own log; the oldest files go.
+            server_log_bytes_max: u64 = 256 << 20;
+                bounds "all files of the server's own log";
+                reached "the oldest files go";
+
+            /// What logs, publishes and snapshots leave free of the disk, for the logs of transactions. The default is this, or an eighth of
+            /// a disk of less than 2 GiB.
+            disk_reserve_bytes: Option<u64> = None, shown as "268435456";
+                bounds "free space of the disk, kept for the logs of transactions; by default an eighth of a disk of less \
+                    than 2 GiB";
+                reached "publishes that would leave less: 503, LC0125; snapshots wait, or are given up; module logs and the \
+                    server's log are not written";
+        }
+        in Connections {
+            /// Most open connections; more are answered 503.
+            connections_max: usize = 20_000;
+                bounds "open TCP connections of the server; fewer if the process may not have so many files, see \
+                    `RESERVED_PART`";
+                reached "refuse: 503, LC0116, LC0329";
+
+            /// Most open connections of one address, other than this machine and trusted proxies; more are answered 503.
+            connections_per_address_max: usize = 1024;
+                bounds "the same of one address (IPv6: one /64 network); this machine and `network.trusted-proxies` are \
+                    not counted";
+                reached "refuse: 503, LC0126";
+
+            /// Largest WebSocket message that a client may send, and largest body for an HTTP handler of a module, in bytes.
+            message_bytes_max: usize = 32 << 20;
+                bounds "one WebSocket message of a client; one body for an HTTP handler of a module";
+                reached "cut, without Close; the body: refuse, 413";
+
+            /// Most bytes that all half-received requests and messages may hold together.
+            buffered_bytes_max: usize = 1 << 30;
+                bounds "half-received requests and messages of all clients together; one may hold as much as is left for \
+                    all others";
+                reached "refuse: 503, LC0115; WebSocket: Close 1013";
+
+            /// Largest module that may be published, in bytes.
+            program_bytes_max: usize = 256 << 20;
+                bounds "a module that is uploaded";
+                reached "refuse: 413";
+
+            /// Most bytes that modules which are received, or wait for their turn to be published, may hold together.
+            upload_bytes_max: usize = 1 << 30;
+                bounds "modules that are received, or wait for their turn to be published, together";
+                reached "refuse: 503, LC0115";
+
+            /// Most publishes that wait for their turn; more are answered 503.
+            publishes_waiting_max: usize = 128;
+                bounds "publishes that wait for their turn to load a module; it ends when the module is loaded";
+                reached "refuse: 503, LC0123";
+
+            /// The same of one owner; twice as many of one address.
+            publishes_waiting_per_owner_max: usize = 16;
+                bounds "the same of one owner; twice as many of one address";
+                reached "refuse: 503, LC0123";
+
+            /// Modules that cannot be stopped and still run; while there are so many, publishes are answered 503.
+            loads_given_up_max: usize = 4;
+                bounds "modules that cannot be stopped and still run (LC0121)";
+                reached "refuse publishes, of one owner at half as many: 503, LC0122; opening databases: at four times as \
+                    many";
+
+            /// Most databases; creating one more is refused.
+            databases_max: usize = 10_000;
+                bounds "databases of the server";
+                reached "refuse: 503, LC0113";
+
+            /// Time for a client to send the head of a request, and longest idle time of a kept-alive connection.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            header_timeout: Duration = Duration::from_secs(30);
+                bounds "the head of a request; idle time between two requests of a connection";
+                reached "cut";
+
+            /// Longest pause inside a request body, and of a client in taking its answer.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            body_timeout: Duration = Duration::from_secs(30);
+                bounds "a pause inside of a request body, or of a client in taking its answer";
+                reached "cut";
+
+            /// Longest time of a whole request body that comes more slowly than 16 KiB a second.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            body_total_timeout: Duration = Duration::from_secs(60);
+                bounds "a whole request body, WebSocket message or answer over HTTP that moves more slowly than \
+                    `BYTES_PER_SECOND_MIN` (`crates/server/src/pace.rs`), 16 KiB a second";
+                reached "a request body: refuse, 408, LC0110; else cut";
+
+            /// Longest time that one call or SQL request waits for its answer.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            request_timeout: Duration = Duration::from_secs(300);
+                bounds "waiting for the answer of a call or query over HTTP";
+                reached "refuse: 504, LC0112; the call may still be carried out";
+        }
+    }
+}
+
+section! {
+    /// Keep-alive and queues of a client's connection (05 §3.5).
+    "websocket" => pub struct WebSocket;
+
+    server {
+        in WebSockets {
+            /// A Ping is sent this often; it must be smaller than idle-timeout.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            ping_interval: Duration = Duration::from_secs(15);
+                bounds "time between Pings";
+                reached "must be smaller than the idle timeout";
+
+            /// A connection from which nothing at all arrives for this long is ended.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            idle_timeout: Duration = Duration::from_secs(30);
+                bounds "silence of a client; a client that takes nothing for so long";
+                reached "cut";
+
+            /// How long to wait for the client's answer to a Close.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            close_handshake_timeout: Duration = Duration::from_millis(250);
+                bounds "waiting for the answer to a Close";
+                reached "cut";
+
+            /// Whether messages to clients that accept it are compressed: "off", "as-asked", "keep-order" (Brotli
+            /// only; also a TypeScript client of the reference that asks for Brotli loses the order).
+            compression: CompressionChoice = CompressionChoice::Off;
+                bounds "not a limit: `off`, `keep-order` (Brotli only), `as-asked`";
+                reached "";
+        }
+        in Queues {
+            /// Received but unprocessed messages of one database, over all its clients; beyond it, clients are read no further.
+            incoming_queue_length: usize = 16_384;
+                bounds "client messages, calls and queries over HTTP, and clients that connect, received and not yet \
+                    executed, over all clients of a database; those over HTTP until they are answered";
+                reached "wait: its clients are read no further";
+        }
+    }
+}
+
+/// A number of bytes of memory, where more than can be addressed is all of it.
+fn saturating<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let bytes = u64::deserialize(deserializer)?;
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,69 @@
+//! The table as text: for `config.toml`, and for `docs/limits.md`.
+
+use std::fmt::Write as _;
+
+use crate::table::{Limits, WebSocket};
+
+/// The tables of `docs/limits.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Connections,
+    WebSockets,
+    Queues,
+    Calls,
+    Queries,
+    Storage,
+}
+
+/// A limit, as people read of it.
+pub struct Row {
+    pub(crate) section: &'static str,
+    pub(crate) field: &'static str,
+    /// The lines above the key in `config.toml`, each with a space before it.
+    pub(crate) comment: &'static [&'static str],
+    /// As TOML writes it.
+    pub default: String,
+    pub(crate) subject: Subject,
+    pub(crate) bounds: &'static str,
+    pub(crate) reached: &'static str,
+}
+
+impl Row {
+    /// The key with its section, like `limits.call-ms-max`.
+    pub fn key(&self) -> String {
+        key(self.section, self.field)
+    }
+}
+
+pub(crate) fn key(section: &str, field: &str) -> String {
+    format!("{section}.{}", field.replace('_', "-"))
+}
+
+/// The keys of a section as the first start writes them: each with its comment, commented out at its default.
+pub fn written(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        for line in row.comment {
+            let _ = writeln!(text, "#{line}");
+        }
+        let _ = writeln!(text, "# {} = {}", row.field.replace('_', "-"), row.default);
+    }
+    text
+}
+
+/// The table of a subject in `docs/limits.md`.
+pub fn page_table(subject: Subject) -> String {
+    let mut text =
+        "| key | default | bounds | when it is reached |\n|---|---|---|---|\n".to_owned();
+    for row in WebSocket::rows().into_iter().chain(Limits::rows()) {
+        if row.subject == subject {
+            let (key, default) = (row.key(), row.default.trim_matches('"'));
+            let _ = writeln!(
+                text,
+                "| `{key}` | `{default}` | {} | {} |",
+                row.bounds, row.reached
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,130 @@
+//! Who reaches the server: networks, names, pages, metrics.
+
+use serde::Deserialize;
+
+use super::Config;
+use crate::client_address::TrustedProxies;
+
+/// Shorter secrets could be guessed.
+const METRICS_TOKEN_BYTES_MIN: usize = 16;
+
+/// The threads behind the sockets, and what stands before them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Network {
+    /// `None`: half of the processors, at least one.
+    pub threads: Option<std::num::NonZeroUsize>,
+    /// Whose `x-forwarded-*` headers count.
+    pub trusted_proxies: TrustedProxies,
+    /// Names by which a server on loopback may be asked, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may manage the server, like `https://admin.example.com`.
+    pub management_origins: Vec<String>,
+}
+
+impl Network {
+    /// How many threads read and write sockets. The databases' own threads need the other processors: with as many
+    /// threads as processors here, every message wakes more threads than it has work for.
+    pub fn threads(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads
+            .map_or_else(|| (processors() / 2).max(1), usize::from)
+    }
+}
+
+/// All threads of the server.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Threads {
+    pub scheduling: Scheduling,
+}
+
+/// Linux only.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduling {
+    /// A thread that is woken begins when the one on its processor has done its work.
+    #[default]
+    Batch,
+    /// A thread that is woken may interrupt the one on its processor.
+    Normal,
+}
+
+/// Who may read the metrics besides programs on this machine.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Metrics {
+    /// An address of their own, where everybody may read them.
+    pub listen: Option<std::net::SocketAddr>,
+    /// What a reader from elsewhere sends as `Authorization: Bearer`.
+    pub token: Option<String>,
+}
+
+// Its token must not reach a log.
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics")
+            .field("listen", &self.listen)
+            .field("has_token", &self.token.is_some())
+            .finish()
+    }
+}
+
+/// Answers of modules' HTTP handlers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Routes {
+    /// Sent with every answer; empty: none.
+    pub content_security_policy: String,
+    /// Whether `x-content-type-options: nosniff` is sent.
+    pub nosniff: bool,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self {
+            content_security_policy: "sandbox allow-scripts allow-forms allow-modals allow-popups \
+                                      allow-popups-to-escape-sandbox allow-downloads"
+                .into(),
+            nosniff: true,
+        }
+    }
+}
+
+/// The keys about who reaches the server.
+pub(super) fn check_edge(config: &Config) -> Result<(), String> {
+    for host in &config.network.hosts {
+        if host.is_empty() || host.contains([':', '/', ' ']) {
+            return Err(format!(
+                "network.hosts: {host:?} is not a host name; write it without scheme and port, like \"app.example.com\""
+            ));
+        }
+    }
+    for origin in &config.network.management_origins {
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        if authority.is_none_or(|authority| authority.is_empty() || authority.contains(['/', ' ']))
+        {
+            return Err(format!(
+                "network.management-origins: {origin:?} is not an origin; write scheme, host and, if it is not the usual \
+                 one, port, like \"https://admin.example.com\""
+            ));
+        }
+    }
+    let policy = &config.routes.content_security_policy;
+    if axum::http::HeaderValue::from_str(policy).is_err() {
+        return Err(format!(
+            "routes.content-security-policy: {policy:?} cannot be sent in a header"
+        ));
+    }
+    if config
+        .metrics
+        .token
+        .as_ref()
+        .is_some_and(|token| token.len() < METRICS_TOKEN_BYTES_MIN)
+    {
+        return Err(format!(
+            "metrics.token is shorter than {METRICS_TOKEN_BYTES_MIN} characters; take a random one"
+        ));
+    }
+    Ok(())
+}
