@@ -2,6 +2,7 @@
 
 import {
   AlgebraicType,
+  type AnySchema,
   BinaryReader,
   type BinaryWriter,
   ConnectionId,
@@ -33,7 +34,7 @@ import { onPageResumed } from "./page_events";
 import { makeProceduresView, type ProceduresView } from "./procedures";
 import { type ReconnectingInfo, reconnectDelayMs, STABLE_AFTER_MS } from "./reconnect";
 import { makeReducersView, type ReducerEventInfo, type ReducersView } from "./reducers";
-import { INTERNAL_REMOTE_MODULE, type UntypedRemoteModule, type UntypedSchemaDef } from "./remote_module";
+import { type AnyModule, INTERNAL_REMOTE_MODULE } from "./remote_module";
 import { Requests } from "./requests";
 import { JobQueue, type Steps } from "./scheduling";
 import { SilenceWatch } from "./silence_watch";
@@ -69,7 +70,7 @@ const PASSING_ERRORS: ReadonlySet<ClientErrorCode> = /* @__PURE__ */ new Set([
   "LC0856",
 ]);
 
-export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
+export class DbConnectionImpl<RemoteModule extends AnyModule> {
   /** Whether the server has answered and the connection has not been lost since. */
   isActive = false;
   /** Whether `disconnect` was called; such a connection does not come back. */
@@ -181,7 +182,7 @@ export class DbConnectionImpl<RemoteModule extends UntypedRemoteModule> {
   subscriptionBuilder = (): SubscriptionBuilderImpl<RemoteModule> => new SubscriptionBuilderImpl(this);
 
   /** The typed queries that `subscribe` hands to its function. */
-  getFromBuilder<SchemaDef extends UntypedSchemaDef>(): NamespacedQueryBuilder<SchemaDef> {
+  getFromBuilder<SchemaDef extends AnySchema>(): NamespacedQueryBuilder<SchemaDef> {
     return makeFromBuilder<SchemaDef>(this.#config.remoteModule.tables as SchemaDef["tables"]);
   }
 

@@ -4,7 +4,7 @@ import type { InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ReducerEventInfo, ReducersView } from "./reducers";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { AnyModule } from "./remote_module";
 import type { SubscriptionBuilderImpl } from "./subscriptions";
 import type { ReducerOutcome } from "./wire";
 
@@ -34,7 +34,7 @@ export type ContextEvent =
   | { tag: "SubscribeApplied" | "UnsubscribeApplied" | "Transaction" };
 
 /** The parts of a connection that callbacks work with. */
-export interface DbContext<RemoteModule extends UntypedRemoteModule> {
+export interface DbContext<RemoteModule extends AnyModule> {
   db: ClientDbView<RemoteModule>;
   reducers: ReducersView<RemoteModule>;
   isActive: boolean;
@@ -42,34 +42,30 @@ export interface DbContext<RemoteModule extends UntypedRemoteModule> {
   disconnect(): void;
 }
 
-type ReducerInfoOf<RemoteModule extends UntypedRemoteModule> = ReducerEventInfo<
+type ReducerInfoOf<RemoteModule extends AnyModule> = ReducerEventInfo<
   RemoteModule["reducers"][number]["name"],
   InferTypeOfParams<RemoteModule["reducers"][number]["params"]>
 >;
 
-export type UntypedEventContext = EventContextInterface<UntypedRemoteModule>;
-
 /** Of `onInsert`, `onUpdate` and `onDelete`. */
-export interface EventContextInterface<RemoteModule extends UntypedRemoteModule>
-  extends DbContext<RemoteModule> {
+export interface EventContextInterface<RemoteModule extends AnyModule> extends DbContext<RemoteModule> {
   event: Event<ReducerInfoOf<RemoteModule>>;
 }
 
-export interface ReducerEventContextInterface<RemoteModule extends UntypedRemoteModule>
+export interface ReducerEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {
   event: ReducerEvent<ReducerInfoOf<RemoteModule>>;
 }
 
-export interface ProcedureEventContextInterface<RemoteModule extends UntypedRemoteModule>
+export interface ProcedureEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {}
 
 /** Of `onApplied` and `unsubscribeThen`. */
-export interface SubscriptionEventContextInterface<RemoteModule extends UntypedRemoteModule>
+export interface SubscriptionEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {}
 
 /** Of `onError`, `onConnectError` and `onDisconnect`. */
-export interface ErrorContextInterface<RemoteModule extends UntypedRemoteModule>
-  extends DbContext<RemoteModule> {
+export interface ErrorContextInterface<RemoteModule extends AnyModule> extends DbContext<RemoteModule> {
   event?: Error;
 }
 

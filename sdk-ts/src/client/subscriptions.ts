@@ -7,7 +7,7 @@ import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
 import { stdbLogger } from "./logger";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { AnyModule } from "./remote_module";
 
 /** `closed`: the connection is over; the handle is told, the application hears of it by `onDisconnect`. */
 export type SubscribeEvent = "applied" | "error" | "end" | "closed";
@@ -34,7 +34,7 @@ function sqlOf(query: AnyQuery): string {
 }
 
 /** Collects the callbacks of a subscription, then starts it. */
-export class SubscriptionBuilderImpl<RemoteModule extends UntypedRemoteModule> {
+export class SubscriptionBuilderImpl<RemoteModule extends AnyModule> {
   readonly #db: DbConnectionImpl<RemoteModule>;
   #onApplied: ((ctx: SubscriptionEventContextInterface<RemoteModule>) => void) | undefined;
   #onError: ((ctx: ErrorContextInterface<RemoteModule>, error: Error) => void) | undefined;
@@ -96,7 +96,7 @@ function reportUnheard(_: unknown, error: Error): void {
 }
 
 /** A running subscription. */
-export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
+export class SubscriptionHandleImpl<RemoteModule extends AnyModule> {
   readonly #db: DbConnectionImpl<RemoteModule>;
   readonly #querySetId: number;
   readonly #emitter = new EventEmitter<SubscribeEvent>();

@@ -1,6 +1,7 @@
 // Typed queries: `tables.user.where(row => row.online.eq(true))` becomes SQL.
 
-import type { ColumnIndex, IndexColumns, IndexOpts } from "./indexes";
+import type { ColumnsWithIndex } from "./columns";
+import type { ColumnsOfIndex } from "./indexes";
 import {
   asCondition,
   type BooleanExpr,
@@ -15,8 +16,7 @@ import {
   type TypedTableDef,
   whereSql,
 } from "./query_expression";
-import type { UntypedSchemaDef } from "./schema";
-import type { Values } from "./type_util";
+import type { AccessorsOf, AnySchema, TableOf } from "./schema";
 
 export {
   and,
@@ -33,11 +33,10 @@ export {
   type ValueExpr,
 } from "./query_expression";
 
-export type TableNames<SchemaDef extends UntypedSchemaDef> = Values<SchemaDef["tables"]>["accessorName"] &
-  string;
+export type TableNames<SchemaDef extends AnySchema> = AccessorsOf<SchemaDef> & string;
 
-export type TableDefByName<SchemaDef extends UntypedSchemaDef, Name extends TableNames<SchemaDef>> = Extract<
-  Values<SchemaDef["tables"]>,
+export type TableDefByName<SchemaDef extends AnySchema, Name extends TableNames<SchemaDef>> = Extract<
+  TableOf<SchemaDef>,
   { accessorName: Name }
 >;
 
@@ -55,104 +54,87 @@ export interface RowTypedQuery<Row, ST> {
   readonly __algebraicType?: ST;
 }
 
+interface TypedQuery<TableDef extends TypedTableDef>
+  extends RowTypedQuery<QueryRow<TableDef>, TableDef["rowType"]> {}
+
 /** A query that returns rows of a table. */
 export type Query<TableDef extends TypedTableDef> = RowTypedQuery<QueryRow<TableDef>, TableDef["rowType"]>;
 
 // Rows and tables --------------------------------------------------------------------------------------------------
 
-type FirstIndexColumn<I extends IndexOpts<any>> = IndexColumns<I> extends readonly [
-  infer Head extends string,
-  ...infer _Rest,
-]
-  ? Head
-  : never;
-
-type ExplicitIndexedColumns<TableDef extends TypedTableDef> = TableDef["indexes"][number] extends infer I
-  ? I extends IndexOpts<ColumnNames<TableDef>>
-    ? FirstIndexColumn<I> & ColumnNames<TableDef>
+/** The first columns of the indexes in the options of a table. */
+type FirstColumns<Options> = Options extends unknown
+  ? ColumnsOfIndex<Options> extends readonly [infer First extends string, ...unknown[]]
+    ? First
     : never
   : never;
 
-type MetadataIndexedColumns<TableDef extends TypedTableDef> = {
-  [K in ColumnNames<TableDef>]: ColumnIndex<K, TableDef["columns"][K]["columnMetadata"]> extends never
-    ? never
-    : K;
-}[ColumnNames<TableDef>];
-
 /** Columns by which a semijoin can look up rows. */
 export type IndexedColumnNames<TableDef extends TypedTableDef> =
-  | ExplicitIndexedColumns<TableDef>
-  | MetadataIndexedColumns<TableDef>;
+  | ColumnsWithIndex<TableDef["columns"]>
+  | Extract<FirstColumns<TableDef["indexes"][number]>, ColumnNames<TableDef>>;
 
-export type IndexedRowExpr<TableDef extends TypedTableDef> = Readonly<{
-  readonly [C in IndexedColumnNames<TableDef>]: ColumnExpr<TableDef, C>;
-}>;
+type Columns<TableDef extends TypedTableDef, Names extends ColumnNames<TableDef>> = {
+  readonly [Name in Names]: ColumnExpr<TableDef, Name>;
+};
+
+export type IndexedRowExpr<TableDef extends TypedTableDef> = Columns<TableDef, IndexedColumnNames<TableDef>>;
 
 /** The columns of a table, to write conditions with. */
-export type RowExpr<TableDef extends TypedTableDef> = Readonly<{
-  readonly [C in ColumnNames<TableDef>]: ColumnExpr<TableDef, C>;
-}>;
+export type RowExpr<TableDef extends TypedTableDef> = Columns<TableDef, ColumnNames<TableDef>>;
 
 /** A table as a query names it. */
-export type TableRef<TableDef extends TypedTableDef> = Readonly<{
-  type: "table";
-  sourceName: TableDef["sourceName"];
-  accessorName: string;
-  cols: RowExpr<TableDef>;
-  indexedCols: IndexedRowExpr<TableDef>;
-  tableDef: TableDef;
-  columns: TableDef["columns"];
-  indexes: TableDef["indexes"];
-  rowType: TableDef["rowType"];
-  constraints: any;
-}>;
+export type TableRef<TableDef extends TypedTableDef> = {
+  readonly type: "table";
+  readonly accessorName: string;
+  readonly tableDef: TableDef;
+  readonly cols: RowExpr<TableDef>;
+  readonly indexedCols: IndexedRowExpr<TableDef>;
+  readonly constraints: any;
+} & Readonly<Pick<TableDef, "sourceName" | "columns" | "indexes" | "rowType">>;
 
-type SemijoinBuilder<TableDef extends TypedTableDef> = RowTypedQuery<
-  QueryRow<TableDef>,
-  TableDef["rowType"]
-> &
-  Readonly<{
-    toSql(): string;
-    where(predicate: (row: RowExpr<TableDef>) => PredicateExpr<TableDef>): SemijoinBuilder<TableDef>;
-    /** @deprecated The builder is a query already. */
-    build(): Query<TableDef>;
-  }>;
+/** A query that can be narrowed; `Narrowed` is what comes of that. */
+interface Narrowable<TableDef extends TypedTableDef, Narrowed> extends TypedQuery<TableDef> {
+  toSql(): string;
+  where(predicate: (row: RowExpr<TableDef>) => PredicateExpr<TableDef>): Narrowed;
+  /** @deprecated The builder is a query already. */
+  build(): Query<TableDef>;
+}
 
-type From<TableDef extends TypedTableDef> = RowTypedQuery<QueryRow<TableDef>, TableDef["rowType"]> &
-  Readonly<{
-    toSql(): string;
-    where(predicate: (row: RowExpr<TableDef>) => PredicateExpr<TableDef>): From<TableDef>;
-    rightSemijoin<RightTable extends TypedTableDef>(
-      other: TableRef<RightTable>,
-      on: (
-        left: IndexedRowExpr<TableDef>,
-        right: IndexedRowExpr<RightTable>,
-      ) => BooleanExpr<TableDef | RightTable>,
-    ): SemijoinBuilder<RightTable>;
-    leftSemijoin<RightTable extends TypedTableDef>(
-      other: TableRef<RightTable>,
-      on: (
-        left: IndexedRowExpr<TableDef>,
-        right: IndexedRowExpr<RightTable>,
-      ) => BooleanExpr<TableDef | RightTable>,
-    ): SemijoinBuilder<TableDef>;
-    /** @deprecated The builder is a query already. */
-    build(): Query<TableDef>;
-  }>;
+/** Rows of one table that have a partner in another one. */
+interface Joined<TableDef extends TypedTableDef> extends Narrowable<TableDef, Joined<TableDef>> {}
+
+/** The comparison of a semijoin: of one column of each table. */
+type JoinedBy<Left extends TypedTableDef, Right extends TypedTableDef> = (
+  left: IndexedRowExpr<Left>,
+  right: IndexedRowExpr<Right>,
+) => BooleanExpr<Left | Right>;
+
+/** Rows of one table. */
+interface Selected<TableDef extends TypedTableDef> extends Narrowable<TableDef, Selected<TableDef>> {
+  leftSemijoin<Other extends TypedTableDef>(
+    other: TableRef<Other>,
+    on: JoinedBy<TableDef, Other>,
+  ): Joined<TableDef>;
+  rightSemijoin<Other extends TypedTableDef>(
+    other: TableRef<Other>,
+    on: JoinedBy<TableDef, Other>,
+  ): Joined<Other>;
+}
 
 /** A query for each table of a schema, by accessor name. */
-export type QueryBuilder<SchemaDef extends UntypedSchemaDef> = {
-  readonly [Tbl in Values<SchemaDef["tables"]> as Tbl["accessorName"]]: TableRef<Tbl> & From<Tbl>;
-} & {};
+export type QueryBuilder<SchemaDef extends AnySchema> = {
+  readonly [TableDef in TableOf<SchemaDef> as TableDef["accessorName"]]: Selected<TableDef> &
+    TableRef<TableDef>;
+};
+
+type QueryBuilders<Schemas> = {
+  readonly [Name in keyof Schemas]: Schemas[Name] extends AnySchema ? QueryBuilder<Schemas[Name]> : never;
+};
 
 /** As `QueryBuilder`, with the tables of submodules under the names of their namespaces. */
-export type NamespacedQueryBuilder<SchemaDef extends UntypedSchemaDef> = QueryBuilder<SchemaDef> & {
-  readonly [NS in keyof NonNullable<SchemaDef["namespaces"]>]: NonNullable<
-    SchemaDef["namespaces"]
-  >[NS] extends UntypedSchemaDef
-    ? QueryBuilder<NonNullable<SchemaDef["namespaces"]>[NS]>
-    : never;
-};
+export type NamespacedQueryBuilder<SchemaDef extends AnySchema> = QueryBuilder<SchemaDef> &
+  QueryBuilders<NonNullable<SchemaDef["namespaces"]>>;
 
 /** `FROM table`, with conditions; semijoins start from it. */
 class FromBuilder {
@@ -307,9 +289,7 @@ export function createTableRefFromDef<TableDef extends TypedTableDef>(
 }
 
 /** The queries that generated bindings export as `tables`. */
-export function makeQueryBuilder<SchemaDef extends UntypedSchemaDef>(
-  schema: SchemaDef,
-): QueryBuilder<SchemaDef> {
+export function makeQueryBuilder<SchemaDef extends AnySchema>(schema: SchemaDef): QueryBuilder<SchemaDef> {
   const queries: Record<string, unknown> = {};
   for (const tableDef of Object.values(schema.tables)) {
     queries[tableDef.accessorName] = new TableQuery(tableDef as unknown as TypedTableDef);
@@ -318,7 +298,7 @@ export function makeQueryBuilder<SchemaDef extends UntypedSchemaDef>(
 }
 
 /** As `makeQueryBuilder`; tables named `namespace.table` are found under the namespace. */
-export function makeFromBuilder<SchemaDef extends UntypedSchemaDef>(
+export function makeFromBuilder<SchemaDef extends AnySchema>(
   tables: SchemaDef["tables"],
 ): NamespacedQueryBuilder<SchemaDef> {
   const queries: Record<string, any> = {};

@@ -19,22 +19,22 @@ import { ScheduleAt, type ScheduleAtAlgebraicType } from "./schedule_at";
 import { TimeDuration, type TimeDurationAlgebraicType } from "./time_duration";
 import { Timestamp, type TimestampAlgebraicType } from "./timestamp";
 import type {
-  CoerceRow,
-  ElementsArrayFromRowObj,
+  ChoiceOf,
+  ColumnsOf,
   ElementsObj,
-  ElementsToProductType,
-  EnumType,
   InferSpacetimeTypeOfTypeBuilder,
   InferTypeOfTypeBuilder,
-  ObjectType,
+  MembersOf,
+  ObjectOf,
+  ProductOf,
   RowObj,
-  RowType,
-  SimpleVariantsObj,
-  SumBuilderVariantConstructors,
+  SumOf,
+  UnitVariants,
+  VariantMakers,
   VariantsObj,
-  VariantsToSumType,
+  WholeRow,
 } from "./type_inference";
-import type { SetField } from "./type_util";
+import type { WithMetadata } from "./type_util";
 import { Uuid, type UuidAlgebraicType } from "./uuid";
 
 /** A type, for the compiler and at run time. `t` has a function for each kind. */
@@ -61,6 +61,11 @@ export class TypeBuilder<Type, SpacetimeType extends AlgebraicType> {
   }
 }
 
+/** A builder of any type. */
+export type AnyTypeBuilder = TypeBuilder<any, any>;
+/** A column of any type. */
+export type AnyColumn = ColumnBuilder<any, any, any>;
+
 /** A type whose values cannot be keys. */
 export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeBuilder<
   Type,
@@ -69,14 +74,14 @@ export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends Typ
   /** The value that existing rows get when the column is added to a table that has rows. */
   default(
     value: Type,
-  ): PlainColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+  ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "defaultValue", Type>> {
     return new PlainColumnBuilder(this, { defaultValue: value });
   }
 
   /** The name of the column in the database, if it is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): PlainColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+  ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
     return new PlainColumnBuilder(this, { name });
   }
 }
@@ -87,36 +92,36 @@ export class KeyBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeB
     return new KeyColumnBuilder(this, metadata);
   }
 
-  index(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", "btree">>;
+  index(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", "btree">>;
   index<N extends NonNullable<IndexTypes>>(
     algorithm: N,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", N>>;
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", N>>;
   /** An index over this column: `btree` unless told otherwise. */
   index(algorithm: NonNullable<IndexTypes> = "btree"): any {
     return this.column({ indexType: algorithm });
   }
 
   /** No two rows have the same value here. */
-  unique(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isUnique", true>> {
+  unique(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "isUnique", true>> {
     return this.column({ isUnique: true });
   }
 
   /** The column by which rows are known: unique, and what `update` finds a row by. */
-  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isPrimaryKey", true>> {
+  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "isPrimaryKey", true>> {
     return this.column({ isPrimaryKey: true });
   }
 
   /** The value that existing rows get when the column is added to a table that has rows. */
   default(
     value: Type,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "defaultValue", Type>> {
     return this.column({ defaultValue: value });
   }
 
   /** The name of the column in the database, if it is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
     return this.column({ name });
   }
 }
@@ -130,41 +135,49 @@ export class SequenceBuilder<Type, SpacetimeType extends AlgebraicType> extends 
     return new SequenceColumnBuilder(this, metadata);
   }
 
-  index(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", "btree">>;
+  index(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", "btree">>;
   index<N extends NonNullable<IndexTypes>>(
     algorithm: N,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", N>>;
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", N>>;
   /** An index over this column: `btree` unless told otherwise. */
   index(algorithm: NonNullable<IndexTypes> = "btree"): any {
     return this.column({ indexType: algorithm });
   }
 
   /** No two rows have the same value here. */
-  unique(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isUnique", true>> {
+  unique(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "isUnique", true>> {
     return this.column({ isUnique: true });
   }
 
   /** The column by which rows are known: unique, and what `update` finds a row by. */
-  primaryKey(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isPrimaryKey", true>> {
+  primaryKey(): SequenceColumnBuilder<
+    Type,
+    SpacetimeType,
+    WithMetadata<DefaultMetadata, "isPrimaryKey", true>
+  > {
     return this.column({ isPrimaryKey: true });
   }
 
   /** A row inserted with zero here gets the next number. */
-  autoInc(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isAutoIncrement", true>> {
+  autoInc(): SequenceColumnBuilder<
+    Type,
+    SpacetimeType,
+    WithMetadata<DefaultMetadata, "isAutoIncrement", true>
+  > {
     return this.column({ isAutoIncrement: true });
   }
 
   /** The value that existing rows get when the column is added to a table that has rows. */
   default(
     value: Type,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "defaultValue", Type>> {
     return this.column({ defaultValue: value });
   }
 
   /** The name of the column in the database, if it is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
     return this.column({ name });
   }
 }
@@ -293,7 +306,7 @@ export class UnitBuilder extends TypeBuilder<{}, { tag: "Product"; value: { elem
   }
 }
 
-export class ArrayBuilder<Element extends TypeBuilder<any, any>> extends PlainBuilder<
+export class ArrayBuilder<Element extends AnyTypeBuilder> extends PlainBuilder<
   Array<InferTypeOfTypeBuilder<Element>>,
   { tag: "Array"; value: InferSpacetimeTypeOfTypeBuilder<Element> }
 > {
@@ -305,7 +318,7 @@ export class ArrayBuilder<Element extends TypeBuilder<any, any>> extends PlainBu
   }
 }
 
-export class OptionBuilder<Value extends TypeBuilder<any, any>> extends PlainBuilder<
+export class OptionBuilder<Value extends AnyTypeBuilder> extends PlainBuilder<
   InferTypeOfTypeBuilder<Value> | undefined,
   OptionAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Value>>
 > {
@@ -317,10 +330,7 @@ export class OptionBuilder<Value extends TypeBuilder<any, any>> extends PlainBui
   }
 }
 
-export class ResultBuilder<
-  Ok extends TypeBuilder<any, any>,
-  Err extends TypeBuilder<any, any>,
-> extends PlainBuilder<
+export class ResultBuilder<Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder> extends PlainBuilder<
   { ok: InferTypeOfTypeBuilder<Ok> } | { err: InferTypeOfTypeBuilder<Err> },
   ResultAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Ok>, InferSpacetimeTypeOfTypeBuilder<Err>>
 > {
@@ -335,8 +345,8 @@ export class ResultBuilder<
 }
 
 export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
-  ObjectType<Elements>,
-  ElementsToProductType<Elements>
+  ObjectOf<Elements>,
+  ProductOf<Elements>
 > {
   readonly typeName: string | undefined;
   readonly elements: Elements;
@@ -356,10 +366,10 @@ export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
 }
 
 export class RowBuilder<Row extends RowObj> extends TypeBuilder<
-  RowType<CoerceRow<Row>>,
-  { tag: "Product"; value: { elements: ElementsArrayFromRowObj<CoerceRow<Row>> } }
+  WholeRow<ColumnsOf<Row>>,
+  { tag: "Product"; value: { elements: MembersOf<ColumnsOf<Row>> } }
 > {
-  readonly row: CoerceRow<Row>;
+  readonly row: ColumnsOf<Row>;
   typeName: string | undefined;
 
   constructor(row: Row, name?: string) {
@@ -370,7 +380,7 @@ export class RowBuilder<Row extends RowObj> extends TypeBuilder<
         field,
         column instanceof ColumnBuilder ? column : new ColumnBuilder(column, {}),
       ]),
-    ) as unknown as CoerceRow<Row>;
+    ) as unknown as ColumnsOf<Row>;
     const columns = this.row as Record<string, ColumnBuilder<any, any, any>>;
     lazily(this.algebraicType.value, "elements", () =>
       Object.entries(columns).map(([field, column]) => ({
@@ -381,10 +391,7 @@ export class RowBuilder<Row extends RowObj> extends TypeBuilder<
   }
 }
 
-class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<
-  EnumType<Variants>,
-  VariantsToSumType<Variants>
-> {
+class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<ChoiceOf<Variants>, SumOf<Variants>> {
   readonly variants: Variants;
   readonly typeName: string | undefined;
 
@@ -410,21 +417,20 @@ class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<
 }
 
 /** A choice of variants, with a value or a function for each. */
-export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> &
-  SumBuilderVariantConstructors<Variants>;
+export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> & VariantMakers<Variants>;
 export const SumBuilder = SumBuilderImpl as unknown as {
   // biome-ignore lint/correctness/noUnusedVariables: it is used in the result
   new <Variants extends VariantsObj>(variants: Variants, name?: string): SumBuilder<Variants>;
   [Symbol.hasInstance](x: any): x is SumBuilder<VariantsObj>;
 };
 
-class SimpleSumBuilderImpl<Variants extends SimpleVariantsObj> extends SumBuilderImpl<Variants> {}
+class SimpleSumBuilderImpl<Variants extends UnitVariants> extends SumBuilderImpl<Variants> {}
 
 /** A choice of variants without content. */
-export type SimpleSumBuilder<Variants extends SimpleVariantsObj> = SimpleSumBuilderImpl<Variants> &
-  SumBuilderVariantConstructors<Variants>;
+export type SimpleSumBuilder<Variants extends UnitVariants> = SimpleSumBuilderImpl<Variants> &
+  VariantMakers<Variants>;
 export const SimpleSumBuilder = SimpleSumBuilderImpl as unknown as {
-  new <Variants extends SimpleVariantsObj>(variants: Variants, name?: string): SimpleSumBuilder<Variants>;
+  new <Variants extends UnitVariants>(variants: Variants, name?: string): SimpleSumBuilder<Variants>;
 };
 
 /** A type by its position in a module's typespace. */
@@ -500,7 +506,7 @@ export const t = {
   row: ((nameOrRow: string | RowObj, row?: RowObj) =>
     typeof nameOrRow === "string" ? new RowBuilder(row!, nameOrRow) : new RowBuilder(nameOrRow)) as RowFn,
 
-  array: <Element extends TypeBuilder<any, any>>(e: Element): ArrayBuilder<Element> => new ArrayBuilder(e),
+  array: <Element extends AnyTypeBuilder>(e: Element): ArrayBuilder<Element> => new ArrayBuilder(e),
 
   /** A named choice: of names, or of types by name. */
   enum: ((name: string, variants: readonly string[] | VariantsObj) =>
@@ -515,8 +521,8 @@ export const t = {
   unit: (): UnitBuilder => new UnitBuilder(),
 
   /** A type that is defined further down, or that contains itself. */
-  lazy: <Build extends () => TypeBuilder<any, any>>(thunk: Build): ReturnType<Build> => {
-    let made: TypeBuilder<any, any> | undefined;
+  lazy: <Build extends () => AnyTypeBuilder>(thunk: Build): ReturnType<Build> => {
+    let made: AnyTypeBuilder | undefined;
     const get = () => {
       made ??= thunk();
       return made;
@@ -542,13 +548,10 @@ export const t = {
   /** When a row of a scheduled table is due. */
   scheduleAt: (): ScheduleAtBuilder => new ScheduleAtBuilder(),
   /** A value, or `undefined`. */
-  option: <Value extends TypeBuilder<any, any>>(value: Value): OptionBuilder<Value> =>
-    new OptionBuilder(value),
+  option: <Value extends AnyTypeBuilder>(value: Value): OptionBuilder<Value> => new OptionBuilder(value),
   /** `{ ok }` or `{ err }`. */
-  result: <Ok extends TypeBuilder<any, any>, Err extends TypeBuilder<any, any>>(
-    ok: Ok,
-    err: Err,
-  ): ResultBuilder<Ok, Err> => new ResultBuilder(ok, err),
+  result: <Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder>(ok: Ok, err: Err): ResultBuilder<Ok, Err> =>
+    new ResultBuilder(ok, err),
   identity: (): IdentityBuilder => new IdentityBuilder(),
   connectionId: (): ConnectionIdBuilder => new ConnectionIdBuilder(),
   timestamp: (): TimestampBuilder => new TimestampBuilder(),

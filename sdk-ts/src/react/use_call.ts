@@ -2,14 +2,14 @@
 
 import * as React from "react";
 import type {
+  AnyProcedure,
+  AnyReducer,
   CallOptions,
   DbConnectionImpl,
   LimitedCalls,
   ParamsType,
   ProcedureParamsType,
   ProcedureReturnType,
-  UntypedProcedureDef,
-  UntypedReducerDef,
 } from "../client";
 import { useSpacetimeDB } from "./provider";
 
@@ -47,7 +47,7 @@ function useLimits(
 }
 
 /** A function that calls a reducer; its promise settles with the outcome. `options` are limits of the calls. */
-export function useReducer<ReducerDef extends UntypedReducerDef>(
+export function useReducer<ReducerDef extends AnyReducer>(
   reducerDef: ReducerDef,
   options?: CallOptions,
 ): (...params: ParamsType<ReducerDef>) => Promise<void> {
@@ -62,7 +62,7 @@ export function useReducer<ReducerDef extends UntypedReducerDef>(
 }
 
 /** A function that calls a procedure; its promise has the result. `options` are limits of the calls. */
-export function useProcedure<ProcedureDef extends UntypedProcedureDef>(
+export function useProcedure<ProcedureDef extends AnyProcedure>(
   procedureDef: ProcedureDef,
   options?: CallOptions,
 ): (...params: ProcedureParamsType<ProcedureDef>) => Promise<ProcedureReturnType<ProcedureDef>> {

@@ -2,13 +2,13 @@
 
 import * as React from "react";
 import {
+  type AnyTableDef,
   getQueryAccessorName,
   getQueryWhereClause,
   type Prettify,
   type Query,
   type RowType,
   toSql,
-  type UntypedTableDef,
 } from "../client";
 import { compileCondition } from "../core/query_expression";
 import { useSpacetimeDB } from "./provider";
@@ -44,7 +44,7 @@ function testOf(query: unknown): (row: any) => boolean {
  * const [users, isReady] = useTable(tables.user.where(row => row.online.eq(true)));
  * ```
  */
-export function useTable<TableDef extends UntypedTableDef>(
+export function useTable<TableDef extends AnyTableDef>(
   query: Query<TableDef>,
   callbacks?: UseTableCallbacks<Prettify<RowType<TableDef>>>,
 ): [readonly Prettify<RowType<TableDef>>[], boolean] {

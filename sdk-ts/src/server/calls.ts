@@ -8,7 +8,7 @@ import { httpClient } from "./http";
 import type { Random } from "./random";
 import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
 import { makeTableView } from "./table_view";
-import { runWithTx } from "./transactions";
+import { inTransaction } from "./transactions";
 
 /** A module or submodule at run time. */
 export interface Level {
@@ -129,7 +129,7 @@ export class ProcedureCtxImpl {
   }
 
   withTx<T>(body: (ctx: any) => T): T {
-    return runWithTx(
+    return inTransaction(
       (timestamp) => transactionCtx(this.#level, this.sender, timestamp, this.connectionId),
       body,
     );

@@ -7,7 +7,7 @@ import type { AuthCtx, JsonObject, JwtClaims } from "./ctx_types";
 import { httpClient } from "./http";
 import { makeRandom, type Random } from "./random";
 import { sys } from "./sys";
-import { runWithTx } from "./transactions";
+import { inTransaction } from "./transactions";
 
 let ownIdentity: Identity | undefined;
 
@@ -296,6 +296,6 @@ export class DirectProcedureCtx extends DirectCallCtx {
   }
 
   withTx<T>(body: (ctx: any) => T): T {
-    return runWithTx(this.#transaction, body);
+    return inTransaction(this.#transaction, body);
   }
 }
