@@ -6,7 +6,7 @@ import type { EventEmitter } from "./event_emitter";
 import type { ReconnectOptions } from "./reconnect";
 import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
-import type { WebSocketFactory } from "./socket";
+import type { Compression, WebSocketFactory } from "./socket";
 
 export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
 
@@ -19,7 +19,7 @@ export type DbConnectionConfig<RemoteModule extends AnyModule> = {
   onUnauthorized?: UnauthorizedHandler;
   emitter: EventEmitter<ConnectionEvent>;
   createWSFn: WebSocketFactory;
-  compression: "gzip" | "brotli" | "none";
+  compression: Compression;
   lightMode: boolean;
   confirmedReads?: boolean;
   remoteModule: RemoteModule;

@@ -3,7 +3,7 @@
 import type { InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";
 import type { DbConnectionImpl } from "./db_connection_impl";
-import type { ReducerEventInfo, ReducersView } from "./reducers";
+import type { AnyReducer, ReducerEventInfo, ReducersView } from "./reducers";
 import type { AnyModule } from "./remote_module";
 import type { SubscriptionBuilderImpl } from "./subscriptions";
 import type { ReducerOutcome } from "./wire";
@@ -42,10 +42,12 @@ export interface DbContext<RemoteModule extends AnyModule> {
   disconnect(): void;
 }
 
-type ReducerInfoOf<RemoteModule extends AnyModule> = ReducerEventInfo<
-  RemoteModule["reducers"][number]["name"],
-  InferTypeOfParams<RemoteModule["reducers"][number]["params"]>
+type InfoOf<Reducer extends AnyReducer> = ReducerEventInfo<
+  Reducer["name"],
+  InferTypeOfParams<Reducer["params"]>
 >;
+
+type ReducerInfoOf<RemoteModule extends AnyModule> = InfoOf<RemoteModule["reducers"][number]>;
 
 /** Of `onInsert`, `onUpdate` and `onDelete`. */
 export interface EventContextInterface<RemoteModule extends AnyModule> extends DbContext<RemoteModule> {

@@ -3,7 +3,6 @@
 import { ClientError, toError } from "./client_error";
 import { stdbLogger } from "./logger";
 
-// eslint-disable-next-line @typescript-eslint/no-unsafe-function-type -- part of the public interface
 export class EventEmitter<Key, Callback extends Function = Function> {
   readonly #callbacks = new Map<Key, Set<Callback>>();
 
@@ -30,7 +29,6 @@ export class EventEmitter<Key, Callback extends Function = Function> {
 }
 
 /** Calls a function of the application; what it throws, or rejects with, goes to the log. */
-// eslint-disable-next-line @typescript-eslint/no-unsafe-function-type -- any function of the application
 export function callSafely(callback: Function, args: readonly unknown[]): void {
   try {
     const result: unknown = callback(...args);

@@ -23,14 +23,19 @@ export interface WebSocketAdapter {
   set onerror(handler: (event: ErrorEvent) => void);
 }
 
+/** What a server may compress payloads with. */
+export type Compression = "none" | "gzip" | "brotli";
+
 export interface WebSocketArgs {
+  /** The server; `nameOrAddress` is the database. */
   url: URL;
-  wsProtocol: string[];
   nameOrAddress: string;
   authToken?: string;
-  compression: "gzip" | "brotli" | "none";
-  lightMode: boolean;
+  /** What the server may use, the best first. */
+  wsProtocol: string[];
+  compression: Compression;
   confirmedReads?: boolean;
+  lightMode: boolean;
   /** Aborted when nobody waits for the socket any more. */
   signal?: AbortSignal;
 }

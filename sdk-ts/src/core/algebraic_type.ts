@@ -44,28 +44,37 @@ export type Deserializer<T> = (reader: BinaryReader) => T;
 /** What can be a key of a `Map` and stands for a value. */
 export type ComparablePrimitive = number | string | boolean | bigint;
 
+function withTag<Tag extends string>(tag: Tag): { readonly tag: Tag } {
+  return { tag };
+}
+
+/** Types whose values are primitives that are equal for equal values. */
+const PRIMITIVES = {
+  Bool: withTag("Bool"),
+  String: withTag("String"),
+  U8: withTag("U8"),
+  I8: withTag("I8"),
+  U16: withTag("U16"),
+  I16: withTag("I16"),
+  U32: withTag("U32"),
+  I32: withTag("I32"),
+  U64: withTag("U64"),
+  I64: withTag("I64"),
+  U128: withTag("U128"),
+  I128: withTag("I128"),
+  U256: withTag("U256"),
+  I256: withTag("I256"),
+  F32: withTag("F32"),
+  F64: withTag("F64"),
+};
+
 export type AlgebraicType = AlgebraicTypeType;
 export const AlgebraicType = {
+  ...PRIMITIVES,
   Ref: (value: number): AlgebraicTypeVariants.Ref => ({ tag: "Ref", value }),
+  Array: <T extends AlgebraicTypeType>(value: T): { tag: "Array"; value: T } => ({ tag: "Array", value }),
   Sum: <T extends SumTypeType>(value: T): { tag: "Sum"; value: T } => ({ tag: "Sum", value }),
   Product: <T extends ProductTypeType>(value: T): { tag: "Product"; value: T } => ({ tag: "Product", value }),
-  Array: <T extends AlgebraicTypeType>(value: T): { tag: "Array"; value: T } => ({ tag: "Array", value }),
-  String: { tag: "String" } as const,
-  Bool: { tag: "Bool" } as const,
-  I8: { tag: "I8" } as const,
-  U8: { tag: "U8" } as const,
-  I16: { tag: "I16" } as const,
-  U16: { tag: "U16" } as const,
-  I32: { tag: "I32" } as const,
-  U32: { tag: "U32" } as const,
-  I64: { tag: "I64" } as const,
-  U64: { tag: "U64" } as const,
-  I128: { tag: "I128" } as const,
-  U128: { tag: "U128" } as const,
-  I256: { tag: "I256" } as const,
-  U256: { tag: "U256" } as const,
-  F32: { tag: "F32" } as const,
-  F64: { tag: "F64" } as const,
 
   /** A function that writes values of `ty`; it is made once for each type. */
   makeSerializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
@@ -86,29 +95,8 @@ export const AlgebraicType = {
 
   /** A primitive that is equal for equal values of the same type, to be used as a key of a `Map`. */
   intoMapKey(ty: AlgebraicTypeType, value: any): ComparablePrimitive {
-    switch (ty.tag) {
-      case "U8":
-      case "U16":
-      case "U32":
-      case "U64":
-      case "U128":
-      case "U256":
-      case "I8":
-      case "I16":
-      case "I32":
-      case "I64":
-      case "I128":
-      case "I256":
-      case "F32":
-      case "F64":
-      case "String":
-      case "Bool":
-        return value;
-      case "Product":
-        return ProductType.intoMapKey(ty.value, value);
-      default:
-        return bytesAsKey(ty, value);
-    }
+    if (ty.tag in PRIMITIVES) return value;
+    return ty.tag === "Product" ? ProductType.intoMapKey(ty.value, value) : bytesAsKey(ty, value);
   },
 };
 

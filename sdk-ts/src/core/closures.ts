@@ -96,15 +96,11 @@ function uncheckedClosure(
         const ok = writerOf(shape.ok, typespace, isChecked);
         const err = writerOf(shape.err, typespace, isChecked);
         return (writer, value) => {
-          if ("ok" in value) {
-            writer.writeU8(0);
-            ok(writer, value.ok);
-          } else if ("err" in value) {
-            writer.writeU8(1);
-            err(writer, value.err);
-          } else {
-            throw badValue("a result needs a field `ok` or `err`");
-          }
+          const isOk = "ok" in value;
+          if (!isOk && !("err" in value)) throw badValue("a result needs a field `ok` or `err`");
+          writer.writeU8(isOk ? 0 : 1);
+          if (isOk) ok(writer, value.ok);
+          else err(writer, value.err);
         };
       }
       const variants = new Map(

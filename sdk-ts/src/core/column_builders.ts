@@ -24,20 +24,17 @@ export class ColumnBuilder<
   SpacetimeType extends AlgebraicType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > {
-  typeBuilder: TypeBuilder<Type, SpacetimeType>;
-  columnMetadata: M;
+  constructor(
+    public typeBuilder: TypeBuilder<Type, SpacetimeType>,
+    public columnMetadata: M,
+  ) {}
 
-  constructor(typeBuilder: TypeBuilder<Type, SpacetimeType>, metadata: M) {
-    this.typeBuilder = typeBuilder;
-    this.columnMetadata = metadata;
+  deserialize(reader: BinaryReader): Type {
+    return this.typeBuilder.deserialize(reader);
   }
 
   serialize(writer: BinaryWriter, value: Type): void {
     this.typeBuilder.serialize(writer, value);
-  }
-
-  deserialize(reader: BinaryReader): Type {
-    return this.typeBuilder.deserialize(reader);
   }
 
   /** The same kind of column with one more property. */
@@ -58,7 +55,7 @@ export class PlainColumnBuilder<
     return this.with("defaultValue", value);
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
   ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
@@ -96,7 +93,7 @@ export class KeyColumnBuilder<
     return this.with("defaultValue", value);
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
   ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
@@ -139,7 +136,7 @@ export class SequenceColumnBuilder<
     return this.with("defaultValue", value);
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
   ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {

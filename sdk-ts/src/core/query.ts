@@ -93,10 +93,13 @@ export type TableRef<TableDef extends TypedTableDef> = {
   readonly constraints: any;
 } & Readonly<Pick<TableDef, "sourceName" | "columns" | "indexes" | "rowType">>;
 
+/** Makes a condition of the columns of a table. */
+type Predicate<TableDef extends TypedTableDef> = (row: RowExpr<TableDef>) => PredicateExpr<TableDef>;
+
 /** A query that can be narrowed; `Narrowed` is what comes of that. */
 interface Narrowable<TableDef extends TypedTableDef, Narrowed> extends TypedQuery<TableDef> {
+  where(predicate: Predicate<TableDef>): Narrowed;
   toSql(): string;
-  where(predicate: (row: RowExpr<TableDef>) => PredicateExpr<TableDef>): Narrowed;
   /** @deprecated The builder is a query already. */
   build(): Query<TableDef>;
 }

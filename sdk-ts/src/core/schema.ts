@@ -213,7 +213,6 @@ export class DefinitionBuilder {
 
 /** `a.b.C` as name `C` in scope `a`, `b`. */
 export function splitName(name: string): RawScopedTypeNameV10 {
-  const scope = name.split(".");
-  const sourceName = scope.pop()!;
-  return { sourceName, scope };
+  const parts = name.split(".");
+  return { sourceName: parts.at(-1)!, scope: parts.slice(0, -1) };
 }

@@ -66,6 +66,8 @@ export type AnyTypeBuilder = TypeBuilder<any, any>;
 /** A column of any type. */
 export type AnyColumn = ColumnBuilder<any, any, any>;
 
+type EmptyProduct = { tag: "Product"; value: { elements: [] } };
+
 /** A type whose values cannot be keys. */
 export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeBuilder<
   Type,
@@ -78,7 +80,7 @@ export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends Typ
     return new PlainColumnBuilder(this, { defaultValue: value });
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
   ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
@@ -118,7 +120,7 @@ export class KeyBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeB
     return this.column({ defaultValue: value });
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
   ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
@@ -174,7 +176,7 @@ export class SequenceBuilder<Type, SpacetimeType extends AlgebraicType> extends 
     return this.column({ defaultValue: value });
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
   ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
@@ -300,9 +302,10 @@ export class ByteArrayBuilder extends PlainBuilder<
     super(AlgebraicType.Array(AlgebraicType.U8));
   }
 }
-export class UnitBuilder extends TypeBuilder<{}, { tag: "Product"; value: { elements: [] } }> {
+/** The type without content. */
+export class UnitBuilder extends TypeBuilder<{}, EmptyProduct> {
   constructor() {
-    super({ tag: "Product", value: { elements: [] } });
+    super(AlgebraicType.Product({ elements: [] }));
   }
 }
 
@@ -310,11 +313,8 @@ export class ArrayBuilder<Element extends AnyTypeBuilder> extends PlainBuilder<
   Array<InferTypeOfTypeBuilder<Element>>,
   { tag: "Array"; value: InferSpacetimeTypeOfTypeBuilder<Element> }
 > {
-  element: Element;
-
-  constructor(element: Element) {
+  constructor(public element: Element) {
     super(AlgebraicType.Array(element.algebraicType));
-    this.element = element;
   }
 }
 
@@ -322,11 +322,8 @@ export class OptionBuilder<Value extends AnyTypeBuilder> extends PlainBuilder<
   InferTypeOfTypeBuilder<Value> | undefined,
   OptionAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Value>>
 > {
-  value: Value;
-
-  constructor(value: Value) {
+  constructor(public value: Value) {
     super(Option.getAlgebraicType(value.algebraicType));
-    this.value = value;
   }
 }
 
@@ -334,13 +331,11 @@ export class ResultBuilder<Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder
   { ok: InferTypeOfTypeBuilder<Ok> } | { err: InferTypeOfTypeBuilder<Err> },
   ResultAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Ok>, InferSpacetimeTypeOfTypeBuilder<Err>>
 > {
-  ok: Ok;
-  err: Err;
-
-  constructor(ok: Ok, err: Err) {
+  constructor(
+    public ok: Ok,
+    public err: Err,
+  ) {
     super(Result.getAlgebraicType(ok.algebraicType, err.algebraicType));
-    this.ok = ok;
-    this.err = err;
   }
 }
 
@@ -381,7 +376,7 @@ export class RowBuilder<Row extends RowObj> extends TypeBuilder<
         column instanceof ColumnBuilder ? column : new ColumnBuilder(column, {}),
       ]),
     ) as unknown as ColumnsOf<Row>;
-    const columns = this.row as Record<string, ColumnBuilder<any, any, any>>;
+    const columns: Record<string, AnyColumn> = this.row;
     lazily(this.algebraicType.value, "elements", () =>
       Object.entries(columns).map(([field, column]) => ({
         name: field,
@@ -392,12 +387,13 @@ export class RowBuilder<Row extends RowObj> extends TypeBuilder<
 }
 
 class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<ChoiceOf<Variants>, SumOf<Variants>> {
-  readonly variants: Variants;
   readonly typeName: string | undefined;
 
-  constructor(variants: Variants, name?: string) {
+  constructor(
+    readonly variants: Variants,
+    name?: string,
+  ) {
     super({ tag: "Sum", value: { variants: [] } });
-    this.variants = variants;
     this.typeName = name;
     lazily(this.algebraicType.value, "variants", () =>
       Object.entries(variants).map(([variant, builder]) => ({
@@ -463,40 +459,55 @@ function lazily(object: any, property: string, make: () => unknown): void {
   });
 }
 
-interface EnumFn {
-  <Case extends string>(
+interface DefinesEnum {
+  (name: string, cases: []): SimpleSumBuilder<UnitVariants<never>>;
+  <Name extends string>(
     name: string,
-    cases: readonly [Case, ...Case[]],
-  ): SimpleSumBuilder<Record<Case, UnitBuilder>>;
-  (name: string, cases: []): SimpleSumBuilder<Record<never, UnitBuilder>>;
-  <Obj extends VariantsObj>(name: string, obj: Obj): SumBuilder<Obj>;
+    cases: readonly [Name, ...Name[]],
+  ): SimpleSumBuilder<UnitVariants<Name>>;
+  <Variants extends VariantsObj>(name: string, obj: Variants): SumBuilder<Variants>;
 }
 
-interface RowFn {
-  <Obj extends RowObj>(obj: Obj): RowBuilder<Obj>;
-  <Obj extends RowObj>(name: string, obj: Obj): RowBuilder<Obj>;
+interface DefinesRow {
+  <Row extends RowObj>(obj: Row): RowBuilder<Row>;
+  <Row extends RowObj>(name: string, obj: Row): RowBuilder<Row>;
+}
+
+/** A function that makes builders of a type without parts. */
+function makes<Builder>(Kind: new () => Builder): () => Builder {
+  return () => new Kind();
 }
 
 /** A function for each kind of type. */
 export const t = {
-  bool: (): BoolBuilder => new BoolBuilder(),
-  string: (): StringBuilder => new StringBuilder(),
+  bool: makes(BoolBuilder),
+  string: makes(StringBuilder),
   /** A JavaScript number: the same as `f64`. */
-  number: (): F64Builder => new F64Builder(),
-  i8: (): I8Builder => new I8Builder(),
-  u8: (): U8Builder => new U8Builder(),
-  i16: (): I16Builder => new I16Builder(),
-  u16: (): U16Builder => new U16Builder(),
-  i32: (): I32Builder => new I32Builder(),
-  u32: (): U32Builder => new U32Builder(),
-  i64: (): I64Builder => new I64Builder(),
-  u64: (): U64Builder => new U64Builder(),
-  i128: (): I128Builder => new I128Builder(),
-  u128: (): U128Builder => new U128Builder(),
-  i256: (): I256Builder => new I256Builder(),
-  u256: (): U256Builder => new U256Builder(),
-  f32: (): F32Builder => new F32Builder(),
-  f64: (): F64Builder => new F64Builder(),
+  number: makes(F64Builder),
+  i8: makes(I8Builder),
+  u8: makes(U8Builder),
+  i16: makes(I16Builder),
+  u16: makes(U16Builder),
+  i32: makes(I32Builder),
+  u32: makes(U32Builder),
+  i64: makes(I64Builder),
+  u64: makes(U64Builder),
+  i128: makes(I128Builder),
+  u128: makes(U128Builder),
+  i256: makes(I256Builder),
+  u256: makes(U256Builder),
+  f32: makes(F32Builder),
+  f64: makes(F64Builder),
+  identity: makes(IdentityBuilder),
+  connectionId: makes(ConnectionIdBuilder),
+  timestamp: makes(TimestampBuilder),
+  timeDuration: makes(TimeDurationBuilder),
+  /** When a row of a scheduled table is due. */
+  scheduleAt: makes(ScheduleAtBuilder),
+  uuid: makes(UuidBuilder),
+  byteArray: makes(ByteArrayBuilder),
+  /** Nothing: the type without content. */
+  unit: makes(UnitBuilder),
 
   /** A named type with fields. */
   object: <Obj extends ElementsObj>(name: string, obj: Obj): ProductBuilder<Obj> =>
@@ -504,7 +515,9 @@ export const t = {
 
   /** The columns of a table, to be used for several tables or as a parameter. */
   row: ((nameOrRow: string | RowObj, row?: RowObj) =>
-    typeof nameOrRow === "string" ? new RowBuilder(row!, nameOrRow) : new RowBuilder(nameOrRow)) as RowFn,
+    typeof nameOrRow === "string"
+      ? new RowBuilder(row!, nameOrRow)
+      : new RowBuilder(nameOrRow)) as DefinesRow,
 
   array: <Element extends AnyTypeBuilder>(e: Element): ArrayBuilder<Element> => new ArrayBuilder(e),
 
@@ -515,10 +528,7 @@ export const t = {
           Object.fromEntries(variants.map((variant) => [variant, new UnitBuilder()])),
           name,
         )
-      : new SumBuilder(variants as VariantsObj, name)) as EnumFn,
-
-  /** Nothing: the type without content. */
-  unit: (): UnitBuilder => new UnitBuilder(),
+      : new SumBuilder(variants as VariantsObj, name)) as DefinesEnum,
 
   /** A type that is defined further down, or that contains itself. */
   lazy: <Build extends () => AnyTypeBuilder>(thunk: Build): ReturnType<Build> => {
@@ -545,19 +555,11 @@ export const t = {
     });
   },
 
-  /** When a row of a scheduled table is due. */
-  scheduleAt: (): ScheduleAtBuilder => new ScheduleAtBuilder(),
   /** A value, or `undefined`. */
   option: <Value extends AnyTypeBuilder>(value: Value): OptionBuilder<Value> => new OptionBuilder(value),
   /** `{ ok }` or `{ err }`. */
   result: <Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder>(ok: Ok, err: Err): ResultBuilder<Ok, Err> =>
     new ResultBuilder(ok, err),
-  identity: (): IdentityBuilder => new IdentityBuilder(),
-  connectionId: (): ConnectionIdBuilder => new ConnectionIdBuilder(),
-  timestamp: (): TimestampBuilder => new TimestampBuilder(),
-  timeDuration: (): TimeDurationBuilder => new TimeDurationBuilder(),
-  uuid: (): UuidBuilder => new UuidBuilder(),
-  byteArray: (): ByteArrayBuilder => new ByteArrayBuilder(),
 } as const;
 
 export { ColumnBuilder, type ColumnMetadata, type IndexTypes };

@@ -13,10 +13,12 @@ import { reconnectDelayMs } from "../client/reconnect";
 /** State of the connection of a provider. */
 export interface ConnectionState {
   isActive: boolean;
-  identity?: Identity;
-  token?: string;
-  connectionId: ConnectionId;
+  /** Why there is no connection, while there is none. */
   connectionError?: Error;
+  connectionId: ConnectionId;
+  identity?: Identity;
+  /** Credentials of `identity`. */
+  token?: string;
   /** The connection, once the provider is mounted. It stays the same when it is restored after a loss. */
   getConnection(): DbConnectionImpl<any> | null;
 }

@@ -14,22 +14,25 @@ import { compileCondition } from "../core/query_expression";
 import { useSpacetimeDB } from "./provider";
 import { notConnected, notWanted, resultOf } from "./query_results";
 
-export interface UseTableCallbacks<RowType> {
-  onInsert?: (row: RowType) => void;
-  onDelete?: (row: RowType) => void;
-  onUpdate?: (oldRow: RowType, newRow: RowType) => void;
+export interface UseTableCallbacks<Row> {
   /** Whether to subscribe. Default: true. */
   enabled?: boolean;
+  onUpdate?: (oldRow: Row, newRow: Row) => void;
+  onDelete?: (row: Row) => void;
+  onInsert?: (row: Row) => void;
 }
+
+type OnRow = (ctx: unknown, row: any) => void;
+type OnTwoRows = (ctx: unknown, oldRow: any, newRow: any) => void;
 
 /** What callbacks need of a table. */
 interface Table {
-  onInsert(callback: (ctx: unknown, row: any) => void): void;
-  onDelete(callback: (ctx: unknown, row: any) => void): void;
-  onUpdate(callback: (ctx: unknown, oldRow: any, newRow: any) => void): void;
-  removeOnInsert(callback: (ctx: unknown, row: any) => void): void;
-  removeOnDelete(callback: (ctx: unknown, row: any) => void): void;
-  removeOnUpdate(callback: (ctx: unknown, oldRow: any, newRow: any) => void): void;
+  onInsert(callback: OnRow): void;
+  removeOnInsert(callback: OnRow): void;
+  onUpdate(callback: OnTwoRows): void;
+  removeOnUpdate(callback: OnTwoRows): void;
+  onDelete(callback: OnRow): void;
+  removeOnDelete(callback: OnRow): void;
 }
 
 function testOf(query: unknown): (row: any) => boolean {

@@ -68,24 +68,27 @@ interface DefinesReducers<S extends AnySchema> extends DefinesLifecycle<S> {
   ): ReducerExport<S, Params>;
 }
 
+/** What comes after the options of a procedure: its parameters, if it has some, its result, and itself. */
+type Definition<S extends AnySchema, Params extends ParamsObj, Result extends AnyTypeBuilder> = [
+  ret: Result,
+  fn: ProcedureFn<S, Params, Result>,
+];
+
 interface DefinesProcedures<S extends AnySchema> {
-  <Ret extends AnyTypeBuilder>(ret: Ret, fn: ProcedureFn<S, {}, Ret>): ProcedureExport<S, {}, Ret>;
-  <Params extends ParamsObj, Ret extends AnyTypeBuilder>(
+  <Result extends AnyTypeBuilder>(...definition: Definition<S, {}, Result>): ProcedureExport<S, {}, Result>;
+  <Params extends ParamsObj, Result extends AnyTypeBuilder>(
     params: Params,
-    ret: Ret,
-    fn: ProcedureFn<S, Params, Ret>,
-  ): ProcedureExport<S, Params, Ret>;
-  <Ret extends AnyTypeBuilder>(
-    opts: Named<ProcedureOptions<{}, Ret>>,
-    ret: Ret,
-    fn: ProcedureFn<S, {}, Ret>,
-  ): ProcedureExport<S, {}, Ret>;
-  <Params extends ParamsObj, Ret extends AnyTypeBuilder>(
-    opts: ProcedureOptions<Params, Ret>,
+    ...definition: Definition<S, Params, Result>
+  ): ProcedureExport<S, Params, Result>;
+  <Result extends AnyTypeBuilder>(
+    opts: Named<ProcedureOptions<{}, Result>>,
+    ...definition: Definition<S, {}, Result>
+  ): ProcedureExport<S, {}, Result>;
+  <Params extends ParamsObj, Result extends AnyTypeBuilder>(
+    opts: ProcedureOptions<Params, Result>,
     params: Params,
-    ret: Ret,
-    fn: ProcedureFn<S, Params, Ret>,
-  ): ProcedureExport<S, Params, Ret>;
+    ...definition: Definition<S, Params, Result>
+  ): ProcedureExport<S, Params, Result>;
 }
 
 type DefinesViews<Ctx> = <Ret extends ViewResult, F extends ViewFunction<Ctx, {}, Ret>>(
