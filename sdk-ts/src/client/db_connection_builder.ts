@@ -4,7 +4,7 @@ import type { Identity } from "../core";
 import { ClientError } from "./client_error";
 import type { ConnectionEvent, DbConnectionConfig } from "./connection_config";
 import type { TokenSource, UnauthorizedHandler } from "./credentials";
-import type { DbConnectionImpl, RemoteModuleOf } from "./db_connection_impl";
+import type { AnyConnection, RemoteModuleOf } from "./db_connection_impl";
 import { checkDuration } from "./durations";
 import type { ErrorContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
@@ -15,9 +15,6 @@ import { type Compression, OrderedSocket, type WebSocketFactory } from "./socket
 
 /** What `build` hands to the connection, but for what it must be told. */
 type Settings = Omit<DbConnectionConfig<AnyModule>, "uri" | "nameOrAddress" | "remoteModule" | "reconnect">;
-
-/** A connection of any module. */
-export type AnyConnection = DbConnectionImpl<any>;
 
 export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   readonly #remoteModule: RemoteModuleOf<DbConnection>;

@@ -1,8 +1,8 @@
 // What callbacks get: the connection's parts, and why they are called.
 
-import type { InferTypeOfParams, Timestamp } from "../core";
+import type { ConnectionId, Identity, InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";
-import type { DbConnectionImpl } from "./db_connection_impl";
+import type { AnyConnection } from "./db_connection_impl";
 import type { AnyReducer, ReducerEventInfo, ReducersView } from "./reducers";
 import type { AnyModule } from "./remote_module";
 import type { SubscriptionBuilderImpl } from "./subscriptions";
@@ -27,11 +27,6 @@ export type Event<Reducer extends ReducerEventInfo> = {
   | { tag: "Error"; value: Error }
   | { tag: "Transaction" }
 );
-
-/** An event that has not got its id yet. */
-export type ContextEvent =
-  | { tag: "Reducer"; value: ReducerEvent<ReducerEventInfo> }
-  | { tag: "SubscribeApplied" | "UnsubscribeApplied" | "Transaction" };
 
 /** The parts of a connection that callbacks work with. */
 export interface DbContext<RemoteModule extends AnyModule> {
@@ -71,33 +66,67 @@ export interface ErrorContextInterface<RemoteModule extends AnyModule> extends D
   event?: Error;
 }
 
-/** The context of every callback. */
-export class EventContext {
-  readonly #connection: DbConnectionImpl<any>;
-  readonly event: Event<ReducerEventInfo> | Error | undefined;
+/** An event. Its id is put together when somebody asks for it, which hardly anybody does. */
+class NumberedEvent<Tag extends string> {
+  readonly #connection: string;
+  readonly #number: number;
 
-  constructor(connection: DbConnectionImpl<any>, event: Event<ReducerEventInfo> | Error | undefined) {
+  constructor(
+    readonly tag: Tag,
+    connection: string,
+    number: number,
+  ) {
     this.#connection = connection;
-    this.event = event;
+    this.#number = number;
   }
 
-  get db(): unknown {
+  get id(): string {
+    return `${this.#connection}-${this.#number}`;
+  }
+}
+
+/** An event that tells more than that it was. */
+class ValuedEvent<Tag extends string, Value> extends NumberedEvent<Tag> {
+  constructor(
+    tag: Tag,
+    readonly value: Value,
+    connection: string,
+    number: number,
+  ) {
+    super(tag, connection, number);
+  }
+}
+
+type ContextEvent = Event<ReducerEventInfo> | Error | undefined;
+
+/** The context of every callback. */
+export class EventContext {
+  readonly #connection: AnyConnection;
+
+  constructor(
+    connection: AnyConnection,
+    readonly event: ContextEvent,
+  ) {
+    this.#connection = connection;
+  }
+
+  get db(): AnyConnection["db"] {
     return this.#connection.db;
   }
 
-  get reducers(): unknown {
+  get reducers(): AnyConnection["reducers"] {
     return this.#connection.reducers;
   }
 
-  get procedures(): unknown {
+  get procedures(): AnyConnection["procedures"] {
     return this.#connection.procedures;
   }
 
-  get identity(): unknown {
+  get identity(): Identity | undefined {
     return this.#connection.identity;
   }
 
-  get connectionId(): unknown {
+  get connectionId(): ConnectionId {
     return this.#connection.connectionId;
   }
 
@@ -105,7 +134,48 @@ export class EventContext {
     return this.#connection.isActive;
   }
 
-  subscriptionBuilder = (): SubscriptionBuilderImpl<any> => this.#connection.subscriptionBuilder();
+  // Applications take these two out of the context and call them by themselves.
 
-  disconnect = (): void => this.#connection.disconnect();
+  get subscriptionBuilder(): AnyConnection["subscriptionBuilder"] {
+    return this.#connection.subscriptionBuilder;
+  }
+
+  get disconnect(): () => void {
+    return () => this.#connection.disconnect();
+  }
+}
+
+/** Makes the contexts of a connection, each with an event of its own. */
+export class Contexts {
+  readonly #connection: AnyConnection;
+  #nextNumber = 0;
+  /** The connection id whose beginning is in `#prefix`. */
+  #prefixOf: ConnectionId | undefined;
+  #prefix = "";
+
+  constructor(connection: AnyConnection) {
+    this.#connection = connection;
+  }
+
+  of(tag: "SubscribeApplied" | "UnsubscribeApplied" | "Transaction"): EventContext {
+    return new EventContext(this.#connection, new NumberedEvent(tag, this.#idPrefix(), this.#nextNumber++));
+  }
+
+  ofReducer(value: ReducerEvent<ReducerEventInfo>): EventContext {
+    const event = new ValuedEvent("Reducer", value, this.#idPrefix(), this.#nextNumber++);
+    return new EventContext(this.#connection, event);
+  }
+
+  ofError(error: Error | undefined): EventContext {
+    return new EventContext(this.#connection, error);
+  }
+
+  #idPrefix(): string {
+    const { connectionId } = this.#connection;
+    if (this.#prefixOf !== connectionId) {
+      this.#prefixOf = connectionId;
+      this.#prefix = connectionId.toHexString().slice(0, 8);
+    }
+    return this.#prefix;
+  }
 }

@@ -13,14 +13,14 @@ export const PREFERRED_WS_PROTOCOLS = [V3_WS_PROTOCOL, V2_WS_PROTOCOL] as const;
 /** What a connection needs of a socket. Messages are inflated and without their compression byte. */
 export interface WebSocketAdapter {
   readonly protocol: string;
-  /** As of `WebSocket`. Without it, a socket that died while the page slept is noticed by its `onclose` only. */
-  readonly readyState?: number;
-  send(message: Uint8Array<ArrayBuffer>): void;
-  close(): void;
-  set onclose(handler: (event: CloseEvent) => void);
   set onopen(handler: () => void);
   set onmessage(handler: (message: { data: Uint8Array }) => void);
+  send(message: Uint8Array<ArrayBuffer>): void;
   set onerror(handler: (event: ErrorEvent) => void);
+  set onclose(handler: (event: CloseEvent) => void);
+  close(): void;
+  /** As of `WebSocket`. Without it, a socket that died while the page slept is noticed by its `onclose` only. */
+  readonly readyState?: number;
 }
 
 /** What a server may compress payloads with. */

@@ -1,13 +1,14 @@
 // Subscriptions: what the application asks for, and how far the server is with it (chapter 05 §7).
 
 import type { NamespacedQueryBuilder, RowTypedQuery } from "../core";
-import { isRowTypedQuery, toSql } from "../core";
+import { isRowTypedQuery } from "../core";
 import { ClientError } from "./client_error";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
 import { stdbLogger } from "./logger";
 import type { AnyModule } from "./remote_module";
+import { type AnyQuery, sqlOf } from "./requests";
 
 /** `closed`: the connection is over; the handle is told, the application hears of it by `onDisconnect`. */
 export type SubscribeEvent = "applied" | "error" | "end" | "closed";
@@ -25,12 +26,6 @@ export interface Subscription {
   state: SubscriptionState;
   /** Whether the server of this connection knows it. */
   isSent: boolean;
-}
-
-type AnyQuery = string | RowTypedQuery<any, any>;
-
-function sqlOf(query: AnyQuery): string {
-  return typeof query === "string" ? query : toSql(query);
 }
 
 /** Collects the callbacks of a subscription, then starts it. */

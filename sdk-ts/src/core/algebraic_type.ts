@@ -119,16 +119,19 @@ export type ProductType = ProductTypeType;
 export const ProductType = {
   /** @internal As `makeSerializer`; an argument that does not fit is an error that says which one and why. */
   makeArgumentsSerializer(ty: ProductTypeType): Serializer<any> {
+    const known = argumentsSerializers.get(ty);
+    if (known !== undefined) return known;
     const type = wrapped("Product", ty);
-    const write = serializerOf(type, undefined, true);
-    return (writer, value) => {
+    const made: Serializer<any> = (writer, value) => {
       try {
-        write(writer, value);
+        serializerOf(type, undefined, true)(writer, value);
       } catch (error) {
         const found = findMisfit(type, value, "");
         throw found === undefined ? error : new TypeError(found);
       }
     };
+    argumentsSerializers.set(ty, made);
+    return made;
   },
   makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): Serializer<any> {
     return serializerOf(wrapped("Product", ty), typespace);
@@ -170,6 +173,7 @@ export const SumType = {
   },
 };
 
+const argumentsSerializers = /* @__PURE__ */ new WeakMap<object, Serializer<any>>();
 const wrappers = /* @__PURE__ */ new WeakMap<object, AlgebraicTypeType>();
 
 /** The same `AlgebraicType` for the same product or sum, so that its functions are made once. */

@@ -10,7 +10,7 @@ const BASE64_CHUNK_BYTES = 0x8000;
 /** A buffer that grows; growing replaces `buffer`, `view` and `bytes`. */
 export class ResizableBuffer {
   /** The same bytes as `view`. */
-  bytes: Uint8Array;
+  bytes: Uint8Array<ArrayBuffer>;
   buffer: ArrayBuffer;
   view: DataView;
 
