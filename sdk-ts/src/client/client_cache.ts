@@ -1,6 +1,7 @@
 // The tables of a connection by name.
 
 import type { AccessorsOf } from "../core";
+import { known } from "../core/untyped";
 import { ClientError } from "./client_error";
 import type { ClientTable, TableDefForTableName, TableName } from "./client_table";
 import type { AnyModule } from "./remote_module";
@@ -26,7 +27,7 @@ export class ClientCache<RemoteModule extends AnyModule> {
   ): TableCache<RemoteModule, N> {
     let table = this.tables.get(tableDef.accessorName);
     if (!table) {
-      table = new TableCacheImpl(tableDef as unknown as CachedTableDef);
+      table = new TableCacheImpl(known<CachedTableDef>(tableDef));
       this.tables.set(tableDef.accessorName, table);
     }
     return table.facade as TableCache<RemoteModule, N>;

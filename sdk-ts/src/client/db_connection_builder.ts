@@ -214,3 +214,6 @@ export class DbConnectionBuilder<DbConnection extends AnyConnection> {
     });
   }
 }
+
+/** A builder of connections to any module. */
+export type AnyConnectionBuilder = DbConnectionBuilder<any>;

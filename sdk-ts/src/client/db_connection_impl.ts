@@ -11,6 +11,7 @@ import {
   type ProductType,
   type RowTypedQuery,
 } from "../core";
+import type { AnyRow } from "../core/untyped";
 import { preferCompiledScript } from "../core/utf8";
 import { CacheUpdater } from "./cache_updater";
 import type { CallOptions } from "./calls";
@@ -206,7 +207,7 @@ export class DbConnectionImpl<RemoteModule extends AnyModule> {
 
   /** Runs a query once and returns its rows, without subscribing to them. */
   oneOffQuery<Row>(query: RowTypedQuery<Row, any>): Promise<Row[]>;
-  oneOffQuery(query: string): Promise<Record<string, any>[]>;
+  oneOffQuery(query: string): Promise<AnyRow[]>;
   oneOffQuery(query: AnyQuery): Promise<any[]> {
     return this.#requests.query(query);
   }

@@ -1,6 +1,7 @@
 // Calls with limits of their own: what `connection.withOptions` returns.
 
 import type { RowTypedQuery } from "../core";
+import type { AnyRow, AnyRowQuery } from "../core/untyped";
 import type { CallOptions } from "./calls";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import { makeProceduresView, type ProceduresView } from "./procedures";
@@ -12,7 +13,7 @@ export interface LimitedCalls<RemoteModule extends AnyModule> {
   readonly reducers: ReducersView<RemoteModule>;
   readonly procedures: ProceduresView<RemoteModule>;
   oneOffQuery<Row>(query: RowTypedQuery<Row, any>): Promise<Row[]>;
-  oneOffQuery(query: string): Promise<Record<string, any>[]>;
+  oneOffQuery(query: string): Promise<AnyRow[]>;
 }
 
 /** Mostly for one call, so that only what it needs is made. */
@@ -20,7 +21,7 @@ export function makeLimitedCalls<RemoteModule extends AnyModule>(
   connection: DbConnectionImpl<RemoteModule>,
   remoteModule: RemoteModule,
   options: CallOptions,
-  oneOffQuery: (query: string | RowTypedQuery<any, any>) => Promise<any[]>,
+  oneOffQuery: (query: string | AnyRowQuery) => Promise<any[]>,
 ): LimitedCalls<RemoteModule> {
   let reducers: object | undefined;
   let procedures: object | undefined;

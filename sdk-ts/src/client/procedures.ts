@@ -2,7 +2,6 @@
 
 import {
   type AlgebraicType,
-  type AnyTypeBuilder,
   type CamelCase,
   ColumnBuilder,
   type Infer,
@@ -13,6 +12,7 @@ import {
   toCamelCase,
 } from "../core";
 import type { BuilderOf } from "../core/type_inference";
+import type { AnyTypeBuilder } from "../core/untyped";
 import type { CallOptions } from "./calls";
 import type { AnyCall, ParamsObj } from "./reducers";
 import type { AnyModule } from "./remote_module";

@@ -1,13 +1,7 @@
 // Calls and one-off queries on their way: encoded, numbered, sent or queued, and given up when they reach a limit.
 
-import {
-  AlgebraicType,
-  BinaryReader,
-  ProductType,
-  type RowTypedQuery,
-  type Serializer,
-  toSql,
-} from "../core";
+import { AlgebraicType, BinaryReader, ProductType, type Serializer, toSql } from "../core";
+import type { AnyRowQuery, AnySerializer } from "../core/untyped";
 import { type CallOptions, PendingRequest, PendingRequests, watchLimits } from "./calls";
 import { ClientError, type ClientErrorCode, toError } from "./client_error";
 import type { Link } from "./link";
@@ -24,14 +18,14 @@ interface Settings {
 }
 
 /** A query as text, or one that has a text. */
-export type AnyQuery = string | RowTypedQuery<any, any>;
+export type AnyQuery = string | AnyRowQuery;
 
 export function sqlOf(query: AnyQuery): string {
   return typeof query === "string" ? query : toSql(query);
 }
 
 /** Arguments that are encoded already. */
-const asTheyAre: Serializer<any> = (writer, bytes: Uint8Array) => writer.writeBytes(bytes);
+const asTheyAre: AnySerializer = (writer, bytes: Uint8Array) => writer.writeBytes(bytes);
 
 export class Requests {
   readonly pending = new PendingRequests();

@@ -1,5 +1,6 @@
 // The socket under a connection: how it is opened (chapter 05 §2), and payloads inflated in the order of their arrival.
 
+import { known } from "../core/untyped";
 import { ClientError, toError } from "./client_error";
 import { canReadBrotli, canReadGzip, decompressPayload } from "./compression";
 import { reconnectDelayMs } from "./reconnect";
@@ -288,7 +289,7 @@ export class OrderedSocket implements WebSocketAdapter {
   #fail(error: unknown): void {
     if (this.#isBroken) return;
     this.#isBroken = true;
-    this.#onerror({ type: "error", error, message: toError(error).message } as unknown as ErrorEvent);
+    this.#onerror(known<ErrorEvent>({ type: "error", error, message: toError(error).message }));
     this.#socket.close();
   }
 }

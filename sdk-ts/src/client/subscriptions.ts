@@ -1,7 +1,8 @@
 // Subscriptions: what the application asks for, and how far the server is with it (chapter 05 §7).
 
-import type { NamespacedQueryBuilder, RowTypedQuery } from "../core";
+import type { NamespacedQueryBuilder } from "../core";
 import { isRowTypedQuery } from "../core";
+import type { AnyRowQuery } from "../core/untyped";
 import { ClientError } from "./client_error";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";
@@ -57,17 +58,13 @@ export class SubscriptionBuilderImpl<RemoteModule extends AnyModule> {
   /** Subscribes to SQL texts or typed queries: `subscribe(tables => tables.user.where(row => row.online.eq(true)))`. */
   subscribe(query: AnyQuery | AnyQuery[]): SubscriptionHandleImpl<RemoteModule>;
   subscribe(
-    queryFn: (
-      tables: NamespacedQueryBuilder<RemoteModule>,
-    ) => RowTypedQuery<any, any> | RowTypedQuery<any, any>[],
+    queryFn: (tables: NamespacedQueryBuilder<RemoteModule>) => AnyRowQuery | AnyRowQuery[],
   ): SubscriptionHandleImpl<RemoteModule>;
   subscribe(
     what:
       | AnyQuery
       | AnyQuery[]
-      | ((
-          tables: NamespacedQueryBuilder<RemoteModule>,
-        ) => RowTypedQuery<any, any> | RowTypedQuery<any, any>[]),
+      | ((tables: NamespacedQueryBuilder<RemoteModule>) => AnyRowQuery | AnyRowQuery[]),
   ): SubscriptionHandleImpl<RemoteModule> {
     const queries =
       typeof what === "function" && !isRowTypedQuery(what)

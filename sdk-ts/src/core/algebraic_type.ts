@@ -3,6 +3,7 @@ import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
 import { findMisfit } from "./checks";
 import { deserializerOf, serializerOf } from "./codec";
+import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** A field of a product. */
 export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
@@ -77,11 +78,11 @@ export const AlgebraicType = {
   Product: <T extends ProductTypeType>(value: T): { tag: "Product"; value: T } => ({ tag: "Product", value }),
 
   /** A function that writes values of `ty`; it is made once for each type. */
-  makeSerializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
+  makeSerializer(ty: AlgebraicTypeType, typespace?: TypespaceType): AnySerializer {
     return serializerOf(ty, typespace);
   },
   /** A function that reads values of `ty`; it is made once for each type. */
-  makeDeserializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+  makeDeserializer(ty: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
     return deserializerOf(ty, typespace);
   },
   /** @deprecated Use `makeSerializer`. */
@@ -118,11 +119,11 @@ function bytesAsKey(ty: AlgebraicTypeType, value: any): string {
 export type ProductType = ProductTypeType;
 export const ProductType = {
   /** @internal As `makeSerializer`; an argument that does not fit is an error that says which one and why. */
-  makeArgumentsSerializer(ty: ProductTypeType): Serializer<any> {
+  makeArgumentsSerializer(ty: ProductTypeType): AnySerializer {
     const known = argumentsSerializers.get(ty);
     if (known !== undefined) return known;
     const type = wrapped("Product", ty);
-    const made: Serializer<any> = (writer, value) => {
+    const made: AnySerializer = (writer, value) => {
       try {
         serializerOf(type, undefined, true)(writer, value);
       } catch (error) {
@@ -133,10 +134,10 @@ export const ProductType = {
     argumentsSerializers.set(ty, made);
     return made;
   },
-  makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): Serializer<any> {
+  makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): AnySerializer {
     return serializerOf(wrapped("Product", ty), typespace);
   },
-  makeDeserializer(ty: ProductTypeType, typespace?: TypespaceType): Deserializer<any> {
+  makeDeserializer(ty: ProductTypeType, typespace?: TypespaceType): AnyDeserializer {
     return deserializerOf(wrapped("Product", ty), typespace);
   },
   /** @deprecated Use `makeSerializer`. */
@@ -157,10 +158,10 @@ export const ProductType = {
 /** A sum on its own, without the tag that makes it an `AlgebraicType`. */
 export type SumType = SumTypeType;
 export const SumType = {
-  makeSerializer(ty: SumTypeType, typespace?: TypespaceType): Serializer<any> {
+  makeSerializer(ty: SumTypeType, typespace?: TypespaceType): AnySerializer {
     return serializerOf(wrapped("Sum", ty), typespace);
   },
-  makeDeserializer(ty: SumTypeType, typespace?: TypespaceType): Deserializer<any> {
+  makeDeserializer(ty: SumTypeType, typespace?: TypespaceType): AnyDeserializer {
     return deserializerOf(wrapped("Sum", ty), typespace);
   },
   /** @deprecated Use `makeSerializer`. */
@@ -173,7 +174,7 @@ export const SumType = {
   },
 };
 
-const argumentsSerializers = /* @__PURE__ */ new WeakMap<object, Serializer<any>>();
+const argumentsSerializers = /* @__PURE__ */ new WeakMap<object, AnySerializer>();
 const wrappers = /* @__PURE__ */ new WeakMap<object, AlgebraicTypeType>();
 
 /** The same `AlgebraicType` for the same product or sum, so that its functions are made once. */

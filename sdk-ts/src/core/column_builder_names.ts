@@ -13,7 +13,6 @@ import type { ResultAlgebraicType } from "./result";
 import type { ScheduleAt, ScheduleAtAlgebraicType } from "./schedule_at";
 import type { TimeDuration, TimeDurationAlgebraicType } from "./time_duration";
 import type { Timestamp, TimestampAlgebraicType } from "./timestamp";
-import type { AnyTypeBuilder } from "./type_builders";
 import type {
   ChoiceOf,
   ElementsObj,
@@ -24,6 +23,7 @@ import type {
   SumOf,
   VariantsObj,
 } from "./type_inference";
+import type { AnyTypeBuilder } from "./untyped";
 import type { Uuid, UuidAlgebraicType } from "./uuid";
 
 // The published package has a class for the columns of each type; here one class serves all types of a kind. These are the

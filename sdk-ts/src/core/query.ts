@@ -17,6 +17,7 @@ import {
   whereSql,
 } from "./query_expression";
 import type { AccessorsOf, AnySchema, TableOf } from "./schema";
+import { type AnyColumnExpr, type AnyCondition, type AnyRow, type AnyRowQuery, known } from "./untyped";
 
 export {
   and,
@@ -143,30 +144,30 @@ export type NamespacedQueryBuilder<SchemaDef extends AnySchema> = QueryBuilder<S
 class FromBuilder {
   readonly [QueryBrand] = true as const;
   readonly #table: AnyTableRef | undefined;
-  readonly whereClause: BooleanExpr<any> | undefined;
+  readonly whereClause: AnyCondition | undefined;
 
   /** Without a table, the builder is one itself. */
-  constructor(table?: AnyTableRef, whereClause?: BooleanExpr<any>) {
+  constructor(table?: AnyTableRef, whereClause?: AnyCondition) {
     this.#table = table;
     this.whereClause = whereClause;
   }
 
   get table(): AnyTableRef {
-    return this.#table ?? (this as unknown as AnyTableRef);
+    return this.#table ?? known<AnyTableRef>(this);
   }
 
-  where(predicate: (row: any) => unknown): FromBuilder {
+  where(predicate: (row: Cols) => unknown): FromBuilder {
     return new FromBuilder(this.table, narrowed(this.whereClause, predicate(this.table.cols)));
   }
 
   /** Rows of the other table that have a partner here. */
-  rightSemijoin(other: AnyTableRef, on: (left: any, right: any) => BooleanExpr<any>): JoinBuilder {
+  rightSemijoin(other: AnyTableRef, on: (left: Cols, right: Cols) => AnyCondition): JoinBuilder {
     const condition = on(this.table.indexedCols, other.indexedCols);
     return new JoinBuilder(other, this.table, condition, this.whereClause, undefined);
   }
 
   /** Rows of this table that have a partner in the other one. */
-  leftSemijoin(other: AnyTableRef, on: (left: any, right: any) => BooleanExpr<any>): JoinBuilder {
+  leftSemijoin(other: AnyTableRef, on: (left: Cols, right: Cols) => AnyCondition): JoinBuilder {
     const condition = on(this.table.indexedCols, other.indexedCols);
     return new JoinBuilder(this.table, other, condition, undefined, this.whereClause);
   }
@@ -185,17 +186,17 @@ class JoinBuilder {
   readonly [QueryBrand] = true as const;
   readonly table: AnyTableRef;
   readonly partner: AnyTableRef;
-  readonly on: BooleanExpr<any>;
+  readonly on: AnyCondition;
   /** Conditions on rows of `partner`; they cannot be tested on this side. */
-  readonly partnerCondition: BooleanExpr<any> | undefined;
-  readonly condition: BooleanExpr<any> | undefined;
+  readonly partnerCondition: AnyCondition | undefined;
+  readonly condition: AnyCondition | undefined;
 
   constructor(
     table: AnyTableRef,
     partner: AnyTableRef,
-    on: BooleanExpr<any>,
-    partnerCondition: BooleanExpr<any> | undefined,
-    condition: BooleanExpr<any> | undefined,
+    on: AnyCondition,
+    partnerCondition: AnyCondition | undefined,
+    condition: AnyCondition | undefined,
   ) {
     this.table = table;
     this.partner = partner;
@@ -204,7 +205,7 @@ class JoinBuilder {
     this.condition = condition;
   }
 
-  where(predicate: (row: any) => unknown): JoinBuilder {
+  where(predicate: (row: Cols) => unknown): JoinBuilder {
     const condition = narrowed(this.condition, predicate(this.table.cols));
     return new JoinBuilder(this.table, this.partner, this.on, this.partnerCondition, condition);
   }
@@ -226,16 +227,19 @@ class JoinBuilder {
   }
 }
 
-function narrowed(condition: BooleanExpr<any> | undefined, predicate: unknown): BooleanExpr<any> {
+function narrowed(condition: AnyCondition | undefined, predicate: unknown): AnyCondition {
   const added = asCondition(predicate);
   return condition ? combine("and", [condition, added]) : added;
 }
 
+/** The columns of a table by their names. */
+type Cols = Readonly<Record<string, AnyColumnExpr>>;
+
 type AnyTableRef = {
   readonly sourceName: string;
   readonly accessorName: string;
-  readonly cols: Record<string, ColumnExpression<any, any>>;
-  readonly indexedCols: Record<string, ColumnExpression<any, any>>;
+  readonly cols: Cols;
+  readonly indexedCols: Cols;
 };
 
 /** A table is a query for all its rows as well. */
@@ -243,8 +247,8 @@ class TableQuery extends FromBuilder {
   readonly type = "table" as const;
   readonly sourceName: string;
   readonly accessorName: string;
-  readonly cols: Record<string, ColumnExpression<any, any>>;
-  readonly indexedCols: Record<string, ColumnExpression<any, any>>;
+  readonly cols: Cols;
+  readonly indexedCols: Cols;
   readonly tableDef: TypedTableDef;
 
   constructor(tableDef: TypedTableDef) {
@@ -288,14 +292,14 @@ class TableQuery extends FromBuilder {
 export function createTableRefFromDef<TableDef extends TypedTableDef>(
   tableDef: TableDef,
 ): TableRef<TableDef> {
-  return new TableQuery(tableDef) as unknown as TableRef<TableDef>;
+  return known<TableRef<TableDef>>(new TableQuery(tableDef));
 }
 
 /** The queries that generated bindings export as `tables`. */
 export function makeQueryBuilder<SchemaDef extends AnySchema>(schema: SchemaDef): QueryBuilder<SchemaDef> {
   const queries: Record<string, unknown> = {};
   for (const tableDef of Object.values(schema.tables)) {
-    queries[tableDef.accessorName] = new TableQuery(tableDef as unknown as TypedTableDef);
+    queries[tableDef.accessorName] = new TableQuery(known<TypedTableDef>(tableDef));
   }
   return Object.freeze(queries) as QueryBuilder<SchemaDef>;
 }
@@ -304,9 +308,9 @@ export function makeQueryBuilder<SchemaDef extends AnySchema>(schema: SchemaDef)
 export function makeFromBuilder<SchemaDef extends AnySchema>(
   tables: SchemaDef["tables"],
 ): NamespacedQueryBuilder<SchemaDef> {
-  const queries: Record<string, any> = {};
+  const queries: AnyRow = {};
   for (const tableDef of Object.values(tables)) {
-    const query = new TableQuery(tableDef as unknown as TypedTableDef);
+    const query = new TableQuery(known<TypedTableDef>(tableDef));
     const dot = tableDef.sourceName.indexOf(".");
     if (dot < 0) {
       queries[tableDef.accessorName] = query;
@@ -319,14 +323,14 @@ export function makeFromBuilder<SchemaDef extends AnySchema>(
   return queries as NamespacedQueryBuilder<SchemaDef>;
 }
 
-export const isRowTypedQuery = (value: unknown): value is RowTypedQuery<any, any> =>
+export const isRowTypedQuery = (value: unknown): value is AnyRowQuery =>
   typeof value === "object" && value !== null && QueryBrand in value;
 
 export const isTypedQuery = (value: unknown): value is TableTypedQuery<any> => isRowTypedQuery(value);
 
 /** The SQL text of a query. */
 export function toSql(query: Query<any>): string {
-  return (query as unknown as { toSql(): string }).toSql();
+  return known<FromBuilder | JoinBuilder>(query).toSql();
 }
 
 function tableOf(query: unknown): AnyTableRef {
@@ -344,6 +348,6 @@ export function getQueryAccessorName(query: any): string {
 }
 
 /** The condition of a query on the rows that it returns; of a semijoin, without that on the other table. */
-export function getQueryWhereClause(query: any): BooleanExpr<any> | undefined {
+export function getQueryWhereClause(query: any): AnyCondition | undefined {
   return query instanceof JoinBuilder ? query.condition : (query as FromBuilder).whereClause;
 }

@@ -1,15 +1,16 @@
 // Columns and conditions of typed queries: as SQL, and as a test of rows on this side.
 
 import type { Bool as BoolType } from "./algebraic_type_variants";
-import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
+import type { ColumnBuilder } from "./column_builders";
 import { ConnectionId } from "./connection_id";
 import { Identity } from "./identity";
 import type { AnyTableDef, RowProduct } from "./table";
 import { Timestamp } from "./timestamp";
 import type { TypeBuilder } from "./type_builders";
+import { type AnyColumnExpr, type AnyCondition, type AnyRow, known, type TypedColumn } from "./untyped";
 import { Uuid } from "./uuid";
 
-type TypedColumns = Record<string, ColumnBuilder<any, any, ColumnMetadata<any>>>;
+type TypedColumns = Record<string, TypedColumn>;
 
 /** What a query needs to know of a table. */
 export type TypedTableDef<Columns extends TypedColumns = TypedColumns> = Pick<
@@ -40,8 +41,6 @@ export type ColumnExpr<
   TableDef extends TypedTableDef,
   ColumnName extends ColumnNames<TableDef>,
 > = ColumnExpression<TableDef, ColumnName>;
-
-export type AnyColumnExpr = ColumnExpression<any, any>;
 
 type TypeOfExpr<Expr> = Expr extends ColumnExpression<infer TableDef, infer Name>
   ? TypeOfColumn<TableDef, Name>
@@ -133,7 +132,7 @@ export class ColumnExpression<TableDef extends TypedTableDef, ColumnName extends
 
 function compareColumn(type: Comparison, left: AnyColumnExpr, right: unknown): AnyCondition {
   const operand = right instanceof ColumnExpression ? right : literal(right as Literal);
-  return new BooleanExpr({ type, left, right: operand } as Condition<any>);
+  return new BooleanExpr({ type, left, right: operand } as AnyClause);
 }
 
 /** Columns of a table whose type is compatible with `Value`. */
@@ -156,6 +155,8 @@ type Condition<Table extends TypedTableDef> = { _tableType?: Table } & (
   | { type: Comparison; left: ValueExpr<Table, any>; right: ValueExpr<Table, any> }
 );
 
+type AnyClause = Condition<any>;
+
 /** The compiler shows this where `and` or `or` puts conditions on different tables together. */
 interface ConditionsOnDifferentTables {
   readonly "Both conditions must be on the same table: of a semijoin, compare two columns in on(...), and put the rest into .where(...)": never;
@@ -163,9 +164,6 @@ interface ConditionsOnDifferentTables {
 
 /** Anything, if both conditions are on the same table. */
 type OnSameTable<Table, Other> = IfSame<Table, Other, unknown, ConditionsOnDifferentTables>;
-
-/** A condition on rows of any table. */
-export type AnyCondition = BooleanExpr<any>;
 
 /** A condition on rows of a table. */
 export class BooleanExpr<Table extends TypedTableDef> {
@@ -194,7 +192,7 @@ export class BooleanExpr<Table extends TypedTableDef> {
 
 /** @internal */
 export function combine(type: "and" | "or", expressions: readonly AnyCondition[]): AnyCondition {
-  const clauses = expressions.map(({ data }) => data) as unknown as [Condition<any>, Condition<any>];
+  const clauses = known<[AnyClause, AnyClause]>(expressions.map(({ data }) => data));
   return new BooleanExpr({ type, clauses });
 }
 
@@ -231,7 +229,7 @@ export function asCondition(predicate: unknown): AnyCondition {
     type: "eq",
     left: literal(predicate as boolean),
     right: literal(true),
-  } as Condition<any>);
+  } as AnyClause);
 }
 
 // As SQL -----------------------------------------------------------------------------------------------------------
@@ -248,7 +246,7 @@ export function whereSql(condition: AnyCondition | undefined): string {
   return condition ? ` WHERE ${conditionSql(condition.data)}` : "";
 }
 
-function conditionSql(data: Condition<any>): string {
+function conditionSql(data: AnyClause): string {
   switch (data.type) {
     case "and":
     case "or":
@@ -294,18 +292,18 @@ export function toComparableValue(value: any): any {
 }
 
 /** Whether a row fulfils a condition. */
-export function evaluateBooleanExpr(expression: AnyCondition, row: Record<string, any>): boolean {
+export function evaluateBooleanExpr(expression: AnyCondition, row: AnyRow): boolean {
   return compileCondition(expression)(row);
 }
 
-type Row = Record<string, any>;
+type Row = AnyRow;
 
 /** The test of a condition, for many rows. */
 export function compileCondition(expression: AnyCondition): (row: Row) => boolean {
   return compile(expression.data);
 }
 
-function compile(data: Condition<any>): (row: Row) => boolean {
+function compile(data: AnyClause): (row: Row) => boolean {
   switch (data.type) {
     case "and": {
       const clauses = data.clauses.map(compile);
@@ -325,8 +323,11 @@ function compile(data: Condition<any>): (row: Row) => boolean {
   return (row) => compare(left(row), right(row));
 }
 
+/** What `toComparableValue` gives of the values of a column. */
+type Operand = bigint | number | string | boolean;
+
 // 5 and 5n are the same number: `<` and `==` compare them exactly, `===` does not.
-const COMPARISONS: Record<Comparison, (a: any, b: any) => boolean> = {
+const COMPARISONS: Record<Comparison, (a: Operand, b: Operand) => boolean> = {
   eq: isEqual,
   ne: (a, b) => !isEqual(a, b),
   lt: (a, b) => a < b,
@@ -335,7 +336,7 @@ const COMPARISONS: Record<Comparison, (a: any, b: any) => boolean> = {
   gte: (a, b) => a >= b,
 };
 
-function isEqual(a: any, b: any): boolean {
+function isEqual(a: Operand, b: Operand): boolean {
   // biome-ignore lint/suspicious/noDoubleEquals: a number and a bigint
   return a === b || (isNumeric(a) && isNumeric(b) && a == b);
 }
@@ -344,7 +345,7 @@ function isNumeric(value: unknown): boolean {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-function compileOperand(operand: unknown): (row: Row) => any {
+function compileOperand(operand: unknown): (row: Row) => Operand {
   if (operand instanceof ColumnExpression) {
     const { column } = operand;
     return (row) => toComparableValue(row[column]);
@@ -365,7 +366,7 @@ export function equalityOf(expression: AnyCondition): Equality | undefined {
   return findEquality(expression.data);
 }
 
-function findEquality(data: Condition<any>): Equality | undefined {
+function findEquality(data: AnyClause): Equality | undefined {
   if (data.type === "and") {
     for (const clause of data.clauses) {
       const found = findEquality(clause);

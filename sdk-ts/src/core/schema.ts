@@ -14,8 +14,6 @@ import {
 } from "./module_def";
 import type { AnyTableDef, AnyTableSchema } from "./table";
 import {
-  type AnyColumn,
-  type AnyTypeBuilder,
   ArrayBuilder,
   OptionBuilder,
   ProductBuilder,
@@ -26,6 +24,7 @@ import {
 } from "./type_builders";
 import type { Infer, InferSpacetimeTypeOfTypeBuilder } from "./type_inference";
 import type { FieldOf } from "./type_util";
+import type { AnyColumn, AnyRef, AnyRowBuilder, AnyTypeBuilder } from "./untyped";
 
 /** The tables of a schema, and those of its submodules. */
 export interface AnySchema {
@@ -100,11 +99,9 @@ function resolvedIndexes({ indexes, constraints }: RawTableDefV10, names: readon
   });
 }
 
-type AnyRef = RefBuilder<any, any>;
-
 /** The builder of a type that has its place in the typespace, if it is one that has. */
 type Registered<Builder extends AnyTypeBuilder> = Builder extends
-  | RowBuilder<any>
+  | AnyRowBuilder
   | ProductBuilder<any>
   | SumBuilder<any>
   ? RefBuilder<Infer<Builder>, InferSpacetimeTypeOfTypeBuilder<Builder>>
@@ -201,7 +198,7 @@ export class DefinitionBuilder {
   }
 
   /** The parameters of a function, with references to the types they name. */
-  paramsType(params: RowBuilder<any>): ProductTypeType {
+  paramsType(params: AnyRowBuilder): ProductTypeType {
     return {
       elements: Object.entries<AnyColumn>(params.row).map(([name, column]) => ({
         name,

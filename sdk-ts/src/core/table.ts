@@ -1,7 +1,6 @@
 // Tables: their options, their types, and their definitions for the host.
 
 import { BinaryWriter } from "./binary_writer";
-import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
 import type { ColumnsWithUselessDefault } from "./columns";
 import { badValue, LightconeError } from "./errors";
 import type { IndexAlgorithm, IndexDef, Indexes, IndexOpts, ReadonlyIndexes } from "./indexes";
@@ -12,9 +11,7 @@ import type { DefinitionBuilder } from "./schema";
 import { RowBuilder } from "./type_builders";
 import type { ColumnsOf, InferTypeOfRow, RowObj } from "./type_inference";
 import type { Prettify } from "./type_util";
-
-/** Columns by name, whatever their types. */
-export type AnyColumns = Record<string, ColumnBuilder<any, any, any>>;
+import type { AnyColumns, AnyRow, AnyRowBuilder, TypedColumn } from "./untyped";
 
 /** The algebraic type of the rows with these columns. */
 export type RowProduct<Columns extends RowObj> = RowBuilder<Columns>["algebraicType"]["value"];
@@ -28,6 +25,8 @@ interface UselessDefault<Columns extends string> {
 /** One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. */
 type ColumnErrors<Columns extends string> = [Columns] extends [never] ? [] : [error: UselessDefault<Columns>];
 
+type AnyIndexOpts = IndexOpts<any>;
+
 /** A table of a schema, whatever its columns. */
 export interface AnyTableDef {
   /** Its name in the schema, and the name of the property by which it is used. */
@@ -35,11 +34,11 @@ export interface AnyTableDef {
   /** Its name in the database. */
   sourceName: string;
   rowType: RowProduct<RowObj>;
-  columns: Record<string, ColumnBuilder<any, any, ColumnMetadata<any>>>;
+  columns: Record<string, TypedColumn>;
   isEvent?: boolean;
   constraints: readonly ConstraintOpts<any>[];
   /** The indexes as the options of the table give them. */
-  indexes: readonly IndexOpts<any>[];
+  indexes: readonly AnyIndexOpts[];
   /** All indexes, those of columns included. */
   resolvedIndexes: readonly IndexDef<any>[];
   tableDef: RawTableDefV10;
@@ -118,7 +117,7 @@ export interface TableSchedule {
 }
 
 /** What `table()` makes: goes into `schema()`. */
-export interface TableSchema<Columns extends AnyColumns, Listed extends readonly IndexOpts<any>[]> {
+export interface TableSchema<Columns extends AnyColumns, Listed extends readonly AnyIndexOpts[]> {
   /** The type of the rows, also to be used as a parameter. */
   readonly rowType: RowBuilder<Columns>;
   readonly rowSpacetimeType: RowProduct<Columns>;
@@ -139,7 +138,7 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
 /** The tables whose rows can be the one argument of a scheduled function with these parameters. */
-export type TableOfArgument<Params extends Record<string, any>> = Params[keyof Params] extends RowBuilder<
+export type TableOfArgument<Params extends AnyRow> = Params[keyof Params] extends RowBuilder<
   infer Columns extends AnyColumns
 >
   ? TableSchema<Columns, readonly IndexOpts<keyof Columns & string>[]>
@@ -150,8 +149,8 @@ const ALGORITHMS = { btree: "BTree", hash: "Hash", direct: "Direct" } as const;
 /** What `table()` was given, in the form in which the definition needs it. */
 interface Parts {
   readonly opts: TableOpts<any>;
-  readonly rowType: RowBuilder<any>;
-  readonly columns: readonly (readonly [name: string, column: ColumnBuilder<any, any, ColumnMetadata>])[];
+  readonly rowType: AnyRowBuilder;
+  readonly columns: readonly (readonly [name: string, column: TypedColumn])[];
   readonly constraints: AnyTableSchema["constraints"];
 }
 
@@ -250,8 +249,8 @@ export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
   row: Row | RowBuilder<Row>,
   ..._: ColumnErrors<ColumnsWithUselessDefault<Row>>
 ): TableSchema<ColumnsOf<Row>, IndexesIn<Opts>> {
-  const rowType: RowBuilder<any> = row instanceof RowBuilder ? row : new RowBuilder(row);
-  const columns = Object.entries(rowType.row as Record<string, ColumnBuilder<any, any, ColumnMetadata>>);
+  const rowType: AnyRowBuilder = row instanceof RowBuilder ? row : new RowBuilder(row);
+  const columns = Object.entries(rowType.row as Record<string, TypedColumn>);
   const scheduled = columns.findIndex(([, { typeBuilder }]) =>
     ScheduleAt.isScheduleAt(typeBuilder.algebraicType),
   );
@@ -262,7 +261,7 @@ export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
     ({ name, constraint, columns: names }) => ({ name, constraint, columns: names }),
   );
   const parts: Parts = { opts, rowType, columns, constraints };
-  const made: TableSchema<any, readonly IndexOpts<any>[]> = {
+  const made: TableSchema<any, readonly AnyIndexOpts[]> = {
     rowType,
     rowSpacetimeType: rowType.algebraicType.value,
     tableName: opts.name,

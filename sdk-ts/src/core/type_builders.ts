@@ -35,6 +35,7 @@ import type {
   WholeRow,
 } from "./type_inference";
 import type { WithMetadata } from "./type_util";
+import type { AnyColumn, AnyTypeBuilder } from "./untyped";
 import { Uuid, type UuidAlgebraicType } from "./uuid";
 
 /** A type, for the compiler and at run time. `t` has a function for each kind. */
@@ -60,11 +61,6 @@ export class TypeBuilder<Type, SpacetimeType extends AlgebraicType> {
     return deserializerOf(this.algebraicType)(reader);
   }
 }
-
-/** A builder of any type. */
-export type AnyTypeBuilder = TypeBuilder<any, any>;
-/** A column of any type. */
-export type AnyColumn = ColumnBuilder<any, any, any>;
 
 type EmptyProduct = { tag: "Product"; value: { elements: [] } };
 
@@ -442,7 +438,7 @@ export class RefBuilder<Type, SpacetimeType> extends TypeBuilder<Type, Algebraic
 }
 
 /** Defines a property that is computed when it is first read. */
-function lazily(object: any, property: string, make: () => unknown): void {
+function lazily(object: object, property: string, make: () => unknown): void {
   Object.defineProperty(object, property, {
     configurable: true,
     enumerable: true,
@@ -539,8 +535,8 @@ export const t = {
     };
     return new Proxy({} as ReturnType<Build>, {
       get: (_, property) => {
-        const target = get() as any;
-        const value = target[property];
+        const target = get();
+        const value: unknown = Reflect.get(target, property);
         return typeof value === "function" ? value.bind(target) : value;
       },
       set: (_, property, value) => Reflect.set(get(), property, value),

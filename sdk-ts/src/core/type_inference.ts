@@ -2,11 +2,12 @@
 
 import type { AlgebraicType } from "./algebraic_type";
 import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
-import type { AnyColumn, AnyTypeBuilder, OptionBuilder, TypeBuilder, UnitBuilder } from "./type_builders";
+import type { OptionBuilder, TypeBuilder, UnitBuilder } from "./type_builders";
 import type { FieldOf, Prettify } from "./type_util";
+import type { AnyColumn, AnyTypeBuilder, TypedColumn } from "./untyped";
 
 /** The columns of a row, or the parameters of a function. */
-export type RowObj = Record<string, AnyTypeBuilder | ColumnBuilder<any, any, ColumnMetadata<any>>>;
+export type RowObj = Record<string, AnyTypeBuilder | TypedColumn>;
 /** The fields of a product. */
 export type ElementsObj = Record<string, AnyTypeBuilder>;
 /** The alternatives of a sum. */

@@ -5,18 +5,18 @@ import type {
   AnyProcedure,
   AnyReducer,
   CallOptions,
-  DbConnectionImpl,
   LimitedCalls,
   ParamsType,
   ProcedureParamsType,
   ProcedureReturnType,
 } from "../client";
+import type { AnyConnection } from "../client/db_connection_impl";
 import { useSpacetimeDB } from "./provider";
 
-type Waiting = (connection: DbConnectionImpl<any>) => void;
+type Waiting = (connection: AnyConnection) => void;
 
 /** A function that runs `work` with the connection, now or as soon as there is one. */
-function useWithConnection(): <T>(work: (connection: DbConnectionImpl<any>) => Promise<T>) => Promise<T> {
+function useWithConnection(): <T>(work: (connection: AnyConnection) => Promise<T>) => Promise<T> {
   const connection = useSpacetimeDB().getConnection();
   const current = React.useRef(connection);
   const waiting = React.useRef<Waiting[]>([]);
@@ -33,9 +33,7 @@ function useWithConnection(): <T>(work: (connection: DbConnectionImpl<any>) => P
 }
 
 /** The calls of a connection, with the limits of the latest rendering. */
-function useLimits(
-  options: CallOptions | undefined,
-): (connection: DbConnectionImpl<any>) => LimitedCalls<any> {
+function useLimits(options: CallOptions | undefined): (connection: AnyConnection) => LimitedCalls<any> {
   const latest = React.useRef(options);
   React.useEffect(() => {
     latest.current = options;
@@ -55,7 +53,7 @@ export function useReducer<ReducerDef extends AnyReducer>(
   const limited = useLimits(options);
   const { accessorName } = reducerDef;
   return React.useCallback(
-    (...params: any[]) =>
+    (...params: unknown[]) =>
       withConnection((connection) => limited(connection).reducers[accessorName]!(params[0])),
     [withConnection, limited, accessorName],
   );
@@ -70,7 +68,7 @@ export function useProcedure<ProcedureDef extends AnyProcedure>(
   const limited = useLimits(options);
   const { accessorName } = procedureDef;
   return React.useCallback(
-    (...params: any[]) =>
+    (...params: unknown[]) =>
       withConnection((connection) => limited(connection).procedures[accessorName]!(params[0])),
     [withConnection, limited, accessorName],
   );

@@ -11,6 +11,7 @@ import {
   toSql,
 } from "../client";
 import { compileCondition } from "../core/query_expression";
+import { type AnyRow, known } from "../core/untyped";
 import { useSpacetimeDB } from "./provider";
 import { notConnected, notWanted, resultOf } from "./query_results";
 
@@ -22,20 +23,20 @@ export interface UseTableCallbacks<Row> {
   onInsert?: (row: Row) => void;
 }
 
-type OnRow = (ctx: unknown, row: any) => void;
-type OnTwoRows = (ctx: unknown, oldRow: any, newRow: any) => void;
+type OnRow<Row> = (ctx: unknown, row: Row) => void;
+type OnTwoRows<Row> = (ctx: unknown, oldRow: Row, newRow: Row) => void;
 
 /** What callbacks need of a table. */
-interface Table {
-  onInsert(callback: OnRow): void;
-  removeOnInsert(callback: OnRow): void;
-  onUpdate(callback: OnTwoRows): void;
-  removeOnUpdate(callback: OnTwoRows): void;
-  onDelete(callback: OnRow): void;
-  removeOnDelete(callback: OnRow): void;
+interface Table<Row> {
+  onInsert(callback: OnRow<Row>): void;
+  removeOnInsert(callback: OnRow<Row>): void;
+  onUpdate(callback: OnTwoRows<Row>): void;
+  removeOnUpdate(callback: OnTwoRows<Row>): void;
+  onDelete(callback: OnRow<Row>): void;
+  removeOnDelete(callback: OnRow<Row>): void;
 }
 
-function testOf(query: unknown): (row: any) => boolean {
+function testOf(query: unknown): (row: AnyRow) => boolean {
   const condition = getQueryWhereClause(query);
   return condition ? compileCondition(condition) : () => true;
 }
@@ -52,7 +53,7 @@ export function useTable<TableDef extends AnyTableDef>(
   callbacks?: UseTableCallbacks<Prettify<RowType<TableDef>>>,
 ): [readonly Prettify<RowType<TableDef>>[], boolean] {
   const connection = useSpacetimeDB().getConnection();
-  const sql = toSql(query as Query<any>);
+  const sql = toSql(query);
   const enabled = callbacks?.enabled ?? true;
 
   // Another query with the same text is the same query.
@@ -78,16 +79,17 @@ export function useTable<TableDef extends AnyTableDef>(
       callbacks?.onUpdate !== undefined);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the text stands for the query
   React.useEffect(() => {
-    const table = connection?.db[getQueryAccessorName(query)] as unknown as Table | undefined;
+    type Row = Prettify<RowType<TableDef>>;
+    const table = known<Table<Row> | undefined>(connection?.db[getQueryAccessorName(query)]);
     if (!table || !isListening) return;
     const matches = testOf(query);
-    const onInsert = (_: unknown, row: any): void => {
+    const onInsert = (_: unknown, row: Row): void => {
       if (matches(row)) latest.current?.onInsert?.(row);
     };
-    const onDelete = (_: unknown, row: any): void => {
+    const onDelete = (_: unknown, row: Row): void => {
       if (matches(row)) latest.current?.onDelete?.(row);
     };
-    const onUpdate = (_: unknown, oldRow: any, newRow: any): void => {
+    const onUpdate = (_: unknown, oldRow: Row, newRow: Row): void => {
       const [was, is] = [matches(oldRow), matches(newRow)];
       if (was && is) latest.current?.onUpdate?.(oldRow, newRow);
       else if (is) latest.current?.onInsert?.(newRow);

@@ -108,12 +108,12 @@ export class ReducerCtxImpl {
   sender!: Identity;
   timestamp!: Timestamp;
   connectionId!: ConnectionId | null;
-  readonly db: any;
-  readonly as: any;
+  readonly db: object;
+  readonly as: object;
   #call: CallRandom | undefined;
   #auth: Auth | undefined;
 
-  constructor(db: any, as: any) {
+  constructor(db: object, as: object) {
     this.db = db;
     this.as = as;
   }
@@ -256,11 +256,11 @@ class DirectCallCtx {
 
 /** The context of reducers, and of transactions of procedures, on such a host. */
 export class DirectReducerCtx extends DirectCallCtx {
-  readonly db: any;
-  readonly as: any;
+  readonly db: object;
+  readonly as: object;
   #auth: Auth | undefined;
 
-  constructor(db: any, as: any, view: DataView) {
+  constructor(db: object, as: object, view: DataView) {
     super(view);
     this.db = db;
     this.as = as;
@@ -295,7 +295,7 @@ export class DirectProcedureCtx extends DirectCallCtx {
     this.#transaction = transaction;
   }
 
-  withTx<T>(body: (ctx: any) => T): T {
+  withTx<T>(body: (ctx: DirectReducerCtx) => T): T {
     return inTransaction(this.#transaction, body);
   }
 }

@@ -3,6 +3,7 @@ import type { Identity } from "../core/identity";
 import type { MethodOrAny } from "../core/module_def";
 import type { AnySchema } from "../core/schema";
 import type { Timestamp } from "../core/timestamp";
+import type { AnyFunction } from "../core/untyped";
 import type { Uuid } from "../core/uuid";
 import type { SubmodulesOf } from "./ctx_types";
 import { type HttpClient, Request, SyncResponse } from "./http";
@@ -119,8 +120,8 @@ export class Router {
 
 export function makeHttpHandlerExport(
   opts: FunctionOptions | undefined,
-  fn: HandlerFn<any>,
-): HttpHandlerExport<any> {
+  fn: AnyFunction,
+): AnyFunction & ModuleExport {
   return asExport(fn, (registry, exportName, exported) => {
     registry.defineFunction(exportName, exported);
     registry.moduleDef.httpHandlers.push({ sourceName: exportName });

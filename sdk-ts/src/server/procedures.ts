@@ -5,13 +5,14 @@ import type { Identity } from "../core/identity";
 import type { AnySchema } from "../core/schema";
 import type { TableOfArgument } from "../core/table";
 import type { Timestamp } from "../core/timestamp";
-import { type AnyTypeBuilder, RowBuilder, type UnitBuilder } from "../core/type_builders";
+import { RowBuilder, type UnitBuilder } from "../core/type_builders";
 import type { Infer, InferTypeOfRow } from "../core/type_inference";
+import type { AnyFunction, AnyTypeBuilder } from "../core/untyped";
 import type { Uuid } from "../core/uuid";
 import type { ParamsObj, ReducerCtx, SubmodulesOf } from "./ctx_types";
 import type { HttpClient } from "./http";
 import type { Random } from "./random";
-import { type AnyFunction, asExport, type FunctionOptions, type ModuleExport } from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport } from "./registry";
 
 /** The function of a procedure. */
 export type ProcedureFn<S extends AnySchema, Params extends ParamsObj, Result extends AnyTypeBuilder> = (

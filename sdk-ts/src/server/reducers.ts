@@ -3,16 +3,10 @@ import { deserializerOf } from "../core/codec";
 import type { Lifecycle } from "../core/module_def";
 import type { AnySchema } from "../core/schema";
 import type { TableOfArgument } from "../core/table";
-import type { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
+import type { AnyFunction, AnyRowBuilder } from "../core/untyped";
 import type { ParamsObj, Reducer } from "./ctx_types";
-import {
-  type AnyFunction,
-  asExport,
-  type FunctionOptions,
-  type ModuleExport,
-  type Registry,
-} from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 
 /** A reducer, to be exported. */
 export interface ReducerExport<S extends AnySchema, Params extends ParamsObj>
@@ -29,7 +23,7 @@ const UNIT: AlgebraicType = { tag: "Product", value: { elements: [] } };
 
 export function makeReducerExport(
   opts: ReducerOptions | undefined,
-  params: RowObj | RowBuilder<any>,
+  params: RowObj | AnyRowBuilder,
   fn: AnyFunction,
   lifecycle?: Lifecycle,
 ): AnyFunction & ModuleExport {
@@ -43,7 +37,7 @@ function registerReducer(
   exportName: string,
   exported: unknown,
   opts: ReducerOptions | undefined,
-  params: RowObj | RowBuilder<any>,
+  params: RowObj | AnyRowBuilder,
   fn: AnyFunction,
   lifecycle: Lifecycle | undefined,
 ): void {

@@ -1,4 +1,4 @@
-import type { AlgebraicType, Deserializer, ProductTypeType, Serializer } from "../core/algebraic_type";
+import type { AlgebraicType, ProductTypeType } from "../core/algebraic_type";
 import { LightconeError } from "../core/errors";
 import type { MethodOrAny, RawModuleDefV10 } from "../core/module_def";
 import { toPascalCase } from "../core/names";
@@ -6,6 +6,13 @@ import { type AnySchema, DefinitionBuilder } from "../core/schema";
 import type { AnyTableSchema } from "../core/table";
 import { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
+import {
+  type AnyDeserializer,
+  type AnyFunction,
+  type AnyRowBuilder,
+  type AnySerializer,
+  known,
+} from "../core/untyped";
 
 /** The method by which an export adds itself to the definition of its module. */
 export const registerExport: unique symbol = Symbol("registerExport");
@@ -14,9 +21,6 @@ export const registerExport: unique symbol = Symbol("registerExport");
 export interface ModuleExport {
   [registerExport](registry: Registry, exportName: string): void;
 }
-
-/** A function of a module; its type was checked where the module defined it. */
-export type AnyFunction = (...args: any[]) => any;
 
 /** Options of every function of a module. */
 export interface FunctionOptions {
@@ -29,18 +33,18 @@ export type Named<Options extends FunctionOptions> = Options & { name: string };
 
 export interface ReducerEntry {
   readonly fn: AnyFunction;
-  readonly decode: Deserializer<any>;
+  readonly decode: AnyDeserializer;
   /** The product of the parameters. */
   readonly params: AlgebraicType;
 }
 
 export interface ProcedureEntry extends ReducerEntry {
-  readonly encode: Serializer<any>;
+  readonly encode: AnySerializer;
 }
 
 export interface ViewEntry extends ReducerEntry {
   /** Writes an array of rows. */
-  readonly encodeRows: Serializer<any>;
+  readonly encodeRows: AnySerializer;
   readonly isOption: boolean;
 }
 
@@ -113,7 +117,7 @@ export class Registry extends DefinitionBuilder {
   }
 
   /** Registers the named type that stands for the parameters of a function; gives the parameters themselves. */
-  defineParams(exportName: string, params: RowObj | RowBuilder<any>): ProductTypeType {
+  defineParams(exportName: string, params: RowObj | AnyRowBuilder): ProductTypeType {
     const builder = params instanceof RowBuilder ? params : new RowBuilder(params);
     builder.typeName ??= toPascalCase(exportName);
     return this.productOf(this.register(builder));
@@ -175,7 +179,7 @@ export function asExport<F extends AnyFunction>(
   register: (registry: Registry, exportName: string, exported: F) => void,
 ): F & ModuleExport {
   // A function of its own: the same one may be exported under several names.
-  const exported = ((...args: any[]) => fn(...args)) as unknown as F & ModuleExport;
+  const exported = known<F & ModuleExport>((...args: unknown[]) => fn(...args));
   exported[registerExport] = (registry, exportName) => {
     nameFunction(fn, exportName);
     register(registry, exportName, exported);

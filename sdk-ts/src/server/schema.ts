@@ -4,7 +4,8 @@ import { LightconeError } from "../core/errors";
 import { CaseConversionPolicy, type Lifecycle, type RawModuleDefV10 } from "../core/module_def";
 import { type AnySchema, registerTables, type SchemaOf } from "../core/schema";
 import type { AnyTableSchema } from "../core/table";
-import { type AnyTypeBuilder, RowBuilder, TypeBuilder } from "../core/type_builders";
+import { RowBuilder, TypeBuilder } from "../core/type_builders";
+import type { AnyFunction, AnyTypeBuilder } from "../core/untyped";
 import { installGlobals } from "./console";
 import type { ParamsObj, Reducer } from "./ctx_types";
 import { makeHooks } from "./hooks";
@@ -22,14 +23,7 @@ import {
   type ProcedureOptions,
 } from "./procedures";
 import { makeReducerExport, type ReducerExport, type ReducerOptions } from "./reducers";
-import {
-  type AnyFunction,
-  type FunctionOptions,
-  type ModuleExport,
-  type Named,
-  Registry,
-  registerExport,
-} from "./registry";
+import { type FunctionOptions, type ModuleExport, type Named, Registry, registerExport } from "./registry";
 import { moduleHooks } from "./sys";
 import {
   type AnonymousViewCtx,
@@ -210,8 +204,10 @@ Object.defineProperty(Schema.prototype, moduleHooks, {
   },
 });
 
-function isOptions(value: any): boolean {
-  return typeof value === "object" && (typeof value.name === "string" || value.onSchedule !== undefined);
+function isOptions(value: unknown): value is ReducerOptions {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, onSchedule } = value as { name?: unknown; onSchedule?: unknown };
+  return typeof name === "string" || onSchedule !== undefined;
 }
 
 /** Tells the ways apart in which a reducer can be defined: `(fn)`, `(params, fn)`, `(opts, fn)`, `(opts, params, fn)`. */

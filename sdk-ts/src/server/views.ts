@@ -9,23 +9,11 @@ import type { Identity } from "../core/identity";
 import type { OptionAlgebraicType } from "../core/option";
 import type { QueryBuilder, RowTypedQuery } from "../core/query";
 import type { AnySchema } from "../core/schema";
-import {
-  type AnyColumn,
-  type AnyTypeBuilder,
-  ArrayBuilder,
-  OptionBuilder,
-  RowBuilder,
-  type TypeBuilder,
-} from "../core/type_builders";
+import { ArrayBuilder, OptionBuilder, RowBuilder, type TypeBuilder } from "../core/type_builders";
 import type { Infer, InferTypeOfRow } from "../core/type_inference";
+import type { AnyColumn, AnyFunction, AnyTypeBuilder } from "../core/untyped";
 import type { ParamsObj, ReadonlyDbView } from "./ctx_types";
-import {
-  type AnyFunction,
-  asExport,
-  type FunctionOptions,
-  type ModuleExport,
-  type Registry,
-} from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 
 /** A view, to be exported. */
 export type ViewExport<ViewFn> = ViewFn & ModuleExport;
