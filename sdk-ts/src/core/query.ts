@@ -17,7 +17,7 @@ import {
   whereSql,
 } from "./query_expression";
 import type { AccessorsOf, AnySchema, TableOf } from "./schema";
-import { type AnyColumnExpr, type AnyCondition, type AnyRow, type AnyRowQuery, known } from "./untyped";
+import { type AnyColumnExpr, type AnyCondition, type AnyRowQuery, known } from "./untyped";
 
 export {
   and,
@@ -308,7 +308,7 @@ export function makeQueryBuilder<SchemaDef extends AnySchema>(schema: SchemaDef)
 export function makeFromBuilder<SchemaDef extends AnySchema>(
   tables: SchemaDef["tables"],
 ): NamespacedQueryBuilder<SchemaDef> {
-  const queries: AnyRow = {};
+  const queries: Record<string, object> = {};
   for (const tableDef of Object.values(tables)) {
     const query = new TableQuery(known<TypedTableDef>(tableDef));
     const dot = tableDef.sourceName.indexOf(".");
@@ -316,8 +316,8 @@ export function makeFromBuilder<SchemaDef extends AnySchema>(
       queries[tableDef.accessorName] = query;
     } else {
       const namespace = tableDef.sourceName.slice(0, dot);
-      queries[namespace] ??= {};
-      queries[namespace][tableDef.sourceName.slice(dot + 1)] = query;
+      const members = (queries[namespace] ??= {});
+      Object.assign(members, { [tableDef.sourceName.slice(dot + 1)]: query });
     }
   }
   return queries as NamespacedQueryBuilder<SchemaDef>;

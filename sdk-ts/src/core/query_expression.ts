@@ -296,14 +296,12 @@ export function evaluateBooleanExpr(expression: AnyCondition, row: AnyRow): bool
   return compileCondition(expression)(row);
 }
 
-type Row = AnyRow;
-
 /** The test of a condition, for many rows. */
-export function compileCondition(expression: AnyCondition): (row: Row) => boolean {
+export function compileCondition(expression: AnyCondition): (row: AnyRow) => boolean {
   return compile(expression.data);
 }
 
-function compile(data: AnyClause): (row: Row) => boolean {
+function compile(data: AnyClause): (row: AnyRow) => boolean {
   switch (data.type) {
     case "and": {
       const clauses = data.clauses.map(compile);
@@ -345,7 +343,7 @@ function isNumeric(value: unknown): boolean {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-function compileOperand(operand: unknown): (row: Row) => Operand {
+function compileOperand(operand: unknown): (row: AnyRow) => Operand {
   if (operand instanceof ColumnExpression) {
     const { column } = operand;
     return (row) => toComparableValue(row[column]);

@@ -11,7 +11,7 @@ import type { DefinitionBuilder } from "./schema";
 import { RowBuilder } from "./type_builders";
 import type { ColumnsOf, InferTypeOfRow, RowObj } from "./type_inference";
 import type { Prettify } from "./type_util";
-import type { AnyColumns, AnyRow, AnyRowBuilder, TypedColumn } from "./untyped";
+import type { AnyColumns, AnyRowBuilder, TypedColumn } from "./untyped";
 
 /** The algebraic type of the rows with these columns. */
 export type RowProduct<Columns extends RowObj> = RowBuilder<Columns>["algebraicType"]["value"];
@@ -138,7 +138,7 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
 /** The tables whose rows can be the one argument of a scheduled function with these parameters. */
-export type TableOfArgument<Params extends AnyRow> = Params[keyof Params] extends RowBuilder<
+export type TableOfArgument<Params extends RowObj> = Params[keyof Params] extends RowBuilder<
   infer Columns extends AnyColumns
 >
   ? TableSchema<Columns, readonly IndexOpts<keyof Columns & string>[]>
