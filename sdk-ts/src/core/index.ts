@@ -23,5 +23,4 @@ export * from "./time_duration";
 export * from "./timestamp";
 export * from "./type_builders";
 export type * from "./type_util";
-export type * from "./untyped";
 export * from "./uuid";
