@@ -94,7 +94,9 @@ export class CacheUpdater {
   }
 
   *announce(context: unknown, changes: VisibleChanges): Steps {
-    for (const { table, changes: rows } of changes) yield* table.announce(context, rows);
+    for (const { table, changes: rows } of changes) {
+      if (table.hasListeners) yield* table.announce(context, rows);
+    }
   }
 
   #find(name: string): TableCacheImpl | undefined {

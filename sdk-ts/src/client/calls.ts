@@ -3,18 +3,6 @@
 import { ClientError } from "./client_error";
 import { stdbLogger } from "./logger";
 
-export interface PendingRequest {
-  readonly kind: "reducer" | "procedure" | "query";
-  readonly name: string;
-  /** Arguments as the application passed them, for the event of the reducer. */
-  readonly args?: object;
-  isSent: boolean;
-  /** Ends the watch over its limits. */
-  stop?(): void;
-  resolve(value: unknown): void;
-  reject(error: unknown): void;
-}
-
 /**
  * The answer to a call. A failure that nobody waits for is written to the log instead of ending the process as an
  * unhandled rejection.
@@ -51,27 +39,46 @@ export class CallPromise<T> extends Promise<T> {
   }
 }
 
-/** Promise, and what settles it. */
-export function pendingPromise<T>(
-  kind: string,
-  name: string,
-): {
-  promise: Promise<T>;
-  resolve: (value: T) => void;
-  reject: (error: unknown) => void;
-} {
-  let resolve!: (value: T) => void;
-  let reject!: (error: unknown) => void;
-  const promise = new CallPromise<T>((onValue, onError) => {
-    resolve = onValue;
-    reject = onError;
-  });
-  // Watched only when it fails: calls that succeed, nearly all, need no second promise.
-  const rejectWatched = (error: unknown): void => {
-    promise.watch(kind, name);
-    reject(error);
-  };
-  return { promise, resolve, reject: rejectWatched };
+/** A request that was made and not answered yet. */
+export class PendingRequest {
+  readonly promise: CallPromise<unknown>;
+  isSent = false;
+  /** Ends the watch over its limits. */
+  stop: (() => void) | undefined;
+  #resolve!: (value: unknown) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(
+    readonly kind: "reducer" | "procedure" | "query",
+    readonly name: string,
+    /** Arguments as the application passed them, for the event of the reducer. */
+    readonly args?: object,
+    /** Makes the result from that of the server; without it, it is the server's. */
+    readonly decode?: (result: Uint8Array) => unknown,
+  ) {
+    this.promise = new CallPromise<unknown>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  /** The answer has come; what it is depends on the kind of the request. */
+  resolve(answer: unknown): void {
+    let value = answer;
+    try {
+      if (this.decode) value = this.decode(answer as Uint8Array);
+    } catch (error) {
+      this.reject(error);
+      return;
+    }
+    this.#resolve(value);
+  }
+
+  reject(error: unknown): void {
+    // Watched only when it fails: calls that succeed, nearly all, need no second promise.
+    this.promise.watch(this.kind, this.name);
+    this.#reject(error);
+  }
 }
 
 /** Limits of a call, which `connection.withOptions` sets. */
@@ -142,9 +149,9 @@ export class PendingRequests {
   rejectSent(): void {
     for (const [requestId, request] of [...this.#requests]) {
       if (!request.isSent) continue;
-      const { kind, name, reject } = this.take(requestId)!;
+      const { kind, name } = request;
       const outcome = `the connection was lost before the answer to ${kind} ${name}${doubt(request)}`;
-      reject(new ClientError("LC0833", outcome));
+      this.take(requestId)?.reject(new ClientError("LC0833", outcome));
     }
   }
 
@@ -152,8 +159,9 @@ export class PendingRequests {
   rejectAll(): void {
     this.rejectSent();
     for (const requestId of [...this.#requests.keys()]) {
-      const { kind, name, reject } = this.take(requestId)!;
-      reject(new ClientError("LC0834", `the connection was closed before ${kind} ${name} was sent`));
+      const request = this.take(requestId);
+      const text = `the connection was closed before ${request?.kind} ${request?.name} was sent`;
+      request?.reject(new ClientError("LC0834", text));
     }
   }
 }

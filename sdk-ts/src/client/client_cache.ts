@@ -1,20 +1,19 @@
 // The tables of a connection by name.
 
-import type { TableNamesOf, UntypedSchemaDef } from "../core";
+import type { AccessorsOf } from "../core";
+import { known } from "../core/untyped";
 import { ClientError } from "./client_error";
-import type { ClientTable, TableDefForTableName } from "./client_table";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { ClientTable, TableDefForTableName, TableName } from "./client_table";
+import type { AnyModule } from "./remote_module";
 import { type CachedTableDef, TableCacheImpl } from "./table_cache";
 
-type TableName<SchemaDef> = [SchemaDef] extends [UntypedSchemaDef] ? TableNamesOf<SchemaDef> : string;
-
-export type TableCache<
-  RemoteModule extends UntypedRemoteModule,
-  Name extends TableNamesOf<RemoteModule>,
-> = ClientTable<RemoteModule, Name>;
+export type TableCache<RemoteModule extends AnyModule, Name extends AccessorsOf<RemoteModule>> = ClientTable<
+  RemoteModule,
+  Name
+>;
 
 /** The tables of a connection by their accessor names. */
-export class ClientCache<RemoteModule extends UntypedRemoteModule> {
+export class ClientCache<RemoteModule extends AnyModule> {
   readonly tables = new Map<string, TableCacheImpl>();
 
   getTable<N extends TableName<RemoteModule>>(name: N): TableCache<RemoteModule, N> {
@@ -28,7 +27,7 @@ export class ClientCache<RemoteModule extends UntypedRemoteModule> {
   ): TableCache<RemoteModule, N> {
     let table = this.tables.get(tableDef.accessorName);
     if (!table) {
-      table = new TableCacheImpl(tableDef as unknown as CachedTableDef);
+      table = new TableCacheImpl(known<CachedTableDef>(tableDef));
       this.tables.set(tableDef.accessorName, table);
     }
     return table.facade as TableCache<RemoteModule, N>;

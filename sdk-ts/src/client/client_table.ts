@@ -1,120 +1,68 @@
 // Types of the tables in `connection.db`.
 
 import type {
-  ColumnBuilder,
+  AccessorsOf,
+  AnySchema,
+  AnyTableDef,
   Prettify,
   ReadonlyIndexes,
-  ReadonlyTableMethods,
   RowType,
-  TableIndexes,
-  TableNamesOf,
-  UntypedSchemaDef,
-  UntypedTableDef,
-  Values,
+  TableOf,
+  TableReads,
 } from "../core";
 import type { EventContextInterface } from "./event_context";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { AnyModule } from "./remote_module";
 
-type TableName<SchemaDef> = [SchemaDef] extends [UntypedSchemaDef] ? TableNamesOf<SchemaDef> : string;
+/** The accessor names of a schema, or any name where the schema is not known. */
+export type TableName<SchemaDef> = [SchemaDef] extends [AnySchema] ? AccessorsOf<SchemaDef> : string;
 
-export type TableDefForTableName<SchemaDef extends UntypedSchemaDef, N extends TableName<SchemaDef>> = [
-  SchemaDef,
-] extends [UntypedSchemaDef]
-  ? Values<SchemaDef["tables"]> & { accessorName: N }
-  : UntypedTableDef & { accessorName: N };
+export type TableDefForTableName<SchemaDef extends AnySchema, N extends TableName<SchemaDef>> = {
+  accessorName: N;
+} & ([SchemaDef] extends [AnySchema] ? TableOf<SchemaDef> : AnyTableDef);
 
-/** The tables of a module by their accessor names. */
-export type ClientDbView<RemoteModule extends UntypedRemoteModule> = {
-  readonly [TblName in Values<RemoteModule["tables"]>["accessorName"]]: ClientTable<RemoteModule, TblName>;
-};
+/** What is called for a row, or for an old and a new one. */
+type RowCallback<Module extends AnyModule, Rows extends unknown[]> = (
+  ctx: EventContextInterface<Module>,
+  ...rows: Rows
+) => void;
 
-type RowOf<RemoteModule extends UntypedRemoteModule, Name extends TableNamesOf<RemoteModule>> = Prettify<
-  RowType<TableDefForTableName<RemoteModule, Name>>
+interface TellsInserts<Module extends AnyModule, Row> {
+  /** Calls `callback` when a row comes into the cache. */
+  onInsert(callback: RowCallback<Module, [row: Row]>): void;
+  removeOnInsert(callback: RowCallback<Module, [row: Row]>): void;
+}
+
+interface TellsDeletes<Module extends AnyModule, Row> {
+  /** Calls `callback` when a row leaves the cache. */
+  onDelete(callback: RowCallback<Module, [row: Row]>): void;
+  removeOnDelete(callback: RowCallback<Module, [row: Row]>): void;
+}
+
+interface TellsUpdates<Module extends AnyModule, Row> {
+  /** Calls `callback` when a row is replaced by one with the same primary key; never for a table without one. */
+  onUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
+  removeOnUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
+}
+
+/** The callbacks of a table besides `onInsert`: rows of an event table only come. */
+type MoreCallbacks<Module extends AnyModule, TableDef extends AnyTableDef> = TableDef["isEvent"] extends true
+  ? unknown
+  : TellsDeletes<Module, RowType<TableDef>> & TellsUpdates<Module, RowType<TableDef>>;
+
+type ClientTableOf<Module extends AnyModule, TableDef extends AnyTableDef> = Prettify<
+  ReadonlyIndexes<TableDef> &
+    TableReads<TableDef> &
+    TellsInserts<Module, RowType<TableDef>> &
+    MoreCallbacks<Module, TableDef>
 >;
-
-export type ClientTablePrimaryKeyMethods<
-  RemoteModule extends UntypedRemoteModule,
-  TableName extends TableNamesOf<RemoteModule>,
-> = {
-  /** Calls `cb` when a row is replaced by one with the same primary key. */
-  onUpdate(
-    cb: (
-      ctx: EventContextInterface<RemoteModule>,
-      oldRow: RowOf<RemoteModule, TableName>,
-      newRow: RowOf<RemoteModule, TableName>,
-    ) => void,
-  ): void;
-  removeOnUpdate(
-    cb: (
-      ctx: EventContextInterface<RemoteModule>,
-      oldRow: RowOf<RemoteModule, TableName>,
-      newRow: RowOf<RemoteModule, TableName>,
-    ) => void,
-  ): void;
-};
-
-export type ClientTableInsertMethods<
-  RemoteModule extends UntypedRemoteModule,
-  TableName extends TableNamesOf<RemoteModule>,
-> = {
-  /** Calls `cb` when a row comes into the cache. */
-  onInsert(cb: (ctx: EventContextInterface<RemoteModule>, row: RowOf<RemoteModule, TableName>) => void): void;
-  removeOnInsert(
-    cb: (ctx: EventContextInterface<RemoteModule>, row: RowOf<RemoteModule, TableName>) => void,
-  ): void;
-};
-
-export type ClientTableDeleteMethods<
-  RemoteModule extends UntypedRemoteModule,
-  TableName extends TableNamesOf<RemoteModule>,
-> = {
-  /** Calls `cb` when a row leaves the cache. */
-  onDelete(cb: (ctx: EventContextInterface<RemoteModule>, row: RowOf<RemoteModule, TableName>) => void): void;
-  removeOnDelete(
-    cb: (ctx: EventContextInterface<RemoteModule>, row: RowOf<RemoteModule, TableName>) => void,
-  ): void;
-};
-
-export type ClientTableMethods<
-  RemoteModule extends UntypedRemoteModule,
-  TableName extends TableNamesOf<RemoteModule>,
-> = ClientTableInsertMethods<RemoteModule, TableName> & ClientTableDeleteMethods<RemoteModule, TableName>;
-
-type IsEventTable<TableDef extends UntypedTableDef> = TableDef extends { isEvent: true } ? true : false;
-
-type HasPrimaryKey<TableDef extends UntypedTableDef> = ColumnsHavePrimaryKey<TableDef["columns"]>;
-
-type ColumnsHavePrimaryKey<Cs extends Record<string, ColumnBuilder<any, any, any>>> = {
-  [K in keyof Cs]: Cs[K] extends ColumnBuilder<any, any, infer M>
-    ? M extends { isPrimaryKey: true }
-      ? true
-      : never
-    : never;
-}[keyof Cs] extends true
-  ? true
-  : false;
-
-/** The methods of a table without its indexes. An event table has `onInsert` only. */
-export type ClientTableCore<
-  RemoteModule extends UntypedRemoteModule,
-  TableName extends TableNamesOf<RemoteModule>,
-> = ReadonlyTableMethods<TableDefForTableName<RemoteModule, TableName>> &
-  ClientTableInsertMethods<RemoteModule, TableName> &
-  (IsEventTable<TableDefForTableName<RemoteModule, TableName>> extends true
-    ? {}
-    : ClientTableDeleteMethods<RemoteModule, TableName> &
-        (HasPrimaryKey<TableDefForTableName<RemoteModule, TableName>> extends true
-          ? ClientTablePrimaryKeyMethods<RemoteModule, TableName>
-          : {}));
 
 /** A table of the cache: its rows, its callbacks, and its indexes. */
 export type ClientTable<
-  RemoteModule extends UntypedRemoteModule,
-  TableName extends TableNamesOf<RemoteModule>,
-> = Prettify<
-  ClientTableCore<RemoteModule, TableName> &
-    ReadonlyIndexes<
-      TableDefForTableName<RemoteModule, TableName>,
-      TableIndexes<TableDefForTableName<RemoteModule, TableName>>
-    >
->;
+  RemoteModule extends AnyModule,
+  Name extends AccessorsOf<RemoteModule>,
+> = ClientTableOf<RemoteModule, TableDefForTableName<RemoteModule, Name>>;
+
+/** The tables of a module by their accessor names. */
+export type ClientDbView<RemoteModule extends AnyModule> = {
+  readonly [Name in AccessorsOf<RemoteModule>]: ClientTable<RemoteModule, Name>;
+};

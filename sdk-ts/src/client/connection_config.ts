@@ -4,14 +4,14 @@ import type { Identity } from "../core";
 import type { TokenSource, UnauthorizedHandler } from "./credentials";
 import type { EventEmitter } from "./event_emitter";
 import type { ReconnectOptions } from "./reconnect";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
-import type { WebSocketFactory } from "./socket";
+import type { Compression, WebSocketFactory } from "./socket";
 
 export type ConnectionEvent = "connect" | "disconnect" | "connectError" | "reconnecting" | "reconnect";
 
 /** What a builder hands to a connection. */
-export type DbConnectionConfig<RemoteModule extends UntypedRemoteModule> = {
+export type DbConnectionConfig<RemoteModule extends AnyModule> = {
   uri: URL;
   nameOrAddress: string;
   identity?: Identity;
@@ -19,7 +19,7 @@ export type DbConnectionConfig<RemoteModule extends UntypedRemoteModule> = {
   onUnauthorized?: UnauthorizedHandler;
   emitter: EventEmitter<ConnectionEvent>;
   createWSFn: WebSocketFactory;
-  compression: "gzip" | "brotli" | "none";
+  compression: Compression;
   lightMode: boolean;
   confirmedReads?: boolean;
   remoteModule: RemoteModule;

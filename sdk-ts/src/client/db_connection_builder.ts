@@ -4,31 +4,32 @@ import type { Identity } from "../core";
 import { ClientError } from "./client_error";
 import type { ConnectionEvent, DbConnectionConfig } from "./connection_config";
 import type { TokenSource, UnauthorizedHandler } from "./credentials";
-import type { DbConnectionImpl, RemoteModuleOf } from "./db_connection_impl";
+import type { AnyConnection, RemoteModuleOf } from "./db_connection_impl";
 import { checkDuration } from "./durations";
 import type { ErrorContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
 import type { ReconnectingInfo, ReconnectOptions } from "./reconnect";
+import type { AnyModule } from "./remote_module";
 import type { KeepAliveOptions } from "./silence_watch";
-import { OrderedSocket, type WebSocketFactory } from "./socket";
+import { type Compression, OrderedSocket, type WebSocketFactory } from "./socket";
 
-export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
+/** What `build` hands to the connection, but for what it must be told. */
+type Settings = Omit<DbConnectionConfig<AnyModule>, "uri" | "nameOrAddress" | "remoteModule" | "reconnect">;
+
+export class DbConnectionBuilder<DbConnection extends AnyConnection> {
   readonly #remoteModule: RemoteModuleOf<DbConnection>;
   readonly #construct: (config: DbConnectionConfig<RemoteModuleOf<DbConnection>>) => DbConnection;
   readonly #emitter = new EventEmitter<ConnectionEvent>();
+  readonly #settings: Settings = {
+    emitter: this.#emitter,
+    createWSFn: (args) => OrderedSocket.open(args),
+    compression: "gzip",
+    lightMode: false,
+  };
   #uri: URL | undefined;
-  #nameOrAddress: string | undefined;
-  #token: string | TokenSource | undefined;
-  #onUnauthorized: UnauthorizedHandler | undefined;
-  #createWSFn: WebSocketFactory = (args) => OrderedSocket.open(args);
-  #compression: "gzip" | "brotli" | "none" = "gzip";
-  #lightMode = false;
-  #confirmedReads: boolean | undefined;
-  #reconnect: DbConnectionConfig<any>["reconnect"] | false;
-  #queuedRequestsMax: number | undefined;
-  #connectTimeoutMs: number | undefined;
-  #callTimeoutMs: number | undefined;
-  #keepAlive: KeepAliveOptions | false | undefined;
+  #nameOrAddress = "";
+  /** What was asked for; if nothing was, it depends on who handles the loss of a connection. */
+  #reconnect: DbConnectionConfig<AnyModule>["reconnect"] | false;
 
   /** Not for applications: use `DbConnection.builder()` of the generated bindings. */
   constructor(
@@ -37,6 +38,16 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
   ) {
     this.#remoteModule = remoteModule;
     this.#construct = dbConnectionCtor;
+  }
+
+  #set(settings: Partial<Settings>): this {
+    Object.assign(this.#settings, settings);
+    return this;
+  }
+
+  #on<Args extends unknown[]>(event: ConnectionEvent, callback: (...args: Args) => void): this {
+    this.#emitter.on(event, callback);
+    return this;
   }
 
   /** Address of the server: `ws://`, `wss://`, `http://` or `https://`, with a path if it is behind one. */
@@ -51,7 +62,8 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
 
   /** Name or identity of the database. */
   withDatabaseName(nameOrAddress: string): this {
-    this.#nameOrAddress = nameOrAddress;
+    // What is read from the environment may be missing; `build` says so.
+    this.#nameOrAddress = nameOrAddress ?? "";
     return this;
   }
 
@@ -61,8 +73,7 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
    */
   withToken(token?: string | TokenSource): this {
     // What is read from a storage may be null or empty.
-    this.#token = token || undefined;
-    return this;
+    return this.#set({ token: token || undefined });
   }
 
   /**
@@ -70,22 +81,19 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
    * nothing, with a new anonymous identity. Without it a refused token ends the connection (LC0832).
    */
   onUnauthorized(handler: UnauthorizedHandler): this {
-    this.#onUnauthorized = handler;
-    return this;
+    return this.#set({ onUnauthorized: handler });
   }
 
   /** Time for an attempt to connect, in milliseconds, until the server has answered. Default: 30 000. */
   withConnectTimeout(timeoutMs: number): this {
     checkDuration("withConnectTimeout", timeoutMs);
-    this.#connectTimeoutMs = timeoutMs;
-    return this;
+    return this.#set({ connectTimeoutMs: timeoutMs });
   }
 
   /** Time for each call, in milliseconds; `connection.withOptions` sets another one. Default: no limit. */
   withCallTimeout(timeoutMs: number): this {
     checkDuration("withCallTimeout", timeoutMs);
-    this.#callTimeoutMs = timeoutMs;
-    return this;
+    return this.#set({ callTimeoutMs: timeoutMs });
   }
 
   /** When a connection counts as lost from which nothing comes any more; `false`: never. */
@@ -94,32 +102,27 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
       checkDuration("withKeepAlive: idleMs", options.idleMs);
       checkDuration("withKeepAlive: timeoutMs", options.timeoutMs);
     }
-    this.#keepAlive = options;
-    return this;
+    return this.#set({ keepAlive: options });
   }
 
   /** Opens sockets in another way. The socket has to inflate payloads itself, in order. */
   withWSFn(createWSFn: WebSocketFactory): this {
-    this.#createWSFn = createWSFn;
-    return this;
+    return this.#set({ createWSFn });
   }
 
   /** What the server may compress with; the default is gzip. Where there is no Brotli, gzip is asked for instead. */
-  withCompression(compression: "gzip" | "brotli" | "none"): this {
-    this.#compression = compression;
-    return this;
+  withCompression(compression: Compression): this {
+    return this.#set({ compression });
   }
 
   /** Sent to the server, which ignores it in the protocols of this client. */
   withLightMode(lightMode: boolean): this {
-    this.#lightMode = lightMode;
-    return this;
+    return this.#set({ lightMode });
   }
 
   /** Whether rows and results are sent only when they are durable. If not called, the server decides: it does. */
   withConfirmedReads(confirmedReads: boolean): this {
-    this.#confirmedReads = confirmedReads;
-    return this;
+    return this.#set({ confirmedReads });
   }
 
   /**
@@ -141,44 +144,38 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
 
   /** How many requests may wait while there is no connection; further ones are rejected. Default: 10 000. */
   withQueuedRequestsMax(requests: number): this {
-    this.#queuedRequestsMax = requests;
-    return this;
+    return this.#set({ queuedRequestsMax: requests });
   }
 
   /** Called once, when the connection is there for the first time. */
   onConnect(callback: (connection: DbConnection, identity: Identity, token: string) => void): this {
-    this.#emitter.on("connect", callback);
-    return this;
+    return this.#on("connect", callback);
   }
 
   /** Called when the connection cannot be made. */
   onConnectError(
     callback: (ctx: ErrorContextInterface<RemoteModuleOf<DbConnection>>, error: Error) => void,
   ): this {
-    this.#emitter.on("connectError", callback);
-    return this;
+    return this.#on("connectError", callback);
   }
 
   /** Called when the connection has ended for good, with the error if one ended it. */
   onDisconnect(
     callback: (ctx: ErrorContextInterface<RemoteModuleOf<DbConnection>>, error?: Error | undefined) => void,
   ): this {
-    this.#emitter.on("disconnect", callback);
-    return this;
+    return this.#on("disconnect", callback);
   }
 
   /** Called when the connection was lost, or an attempt to restore it failed, and another attempt is planned. */
   onReconnecting(
     callback: (ctx: ErrorContextInterface<RemoteModuleOf<DbConnection>>, info: ReconnectingInfo) => void,
   ): this {
-    this.#emitter.on("reconnecting", callback);
-    return this;
+    return this.#on("reconnecting", callback);
   }
 
   /** Called when the connection is restored, its subscriptions are back, and the cache is up to date. */
   onReconnect(callback: (connection: DbConnection) => void): this {
-    this.#emitter.on("reconnect", callback);
-    return this;
+    return this.#on("reconnect", callback);
   }
 
   getUri(): string {
@@ -187,11 +184,12 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
 
   /** @internal What tells one session from another, beside server and database. */
   sessionSettings(): { token: string | TokenSource | undefined; settings: string } {
-    return { token: this.#token, settings: `${this.#compression} ${this.#confirmedReads}` };
+    const { token, compression, confirmedReads } = this.#settings;
+    return { token, settings: `${compression} ${confirmedReads}` };
   }
 
   getModuleName(): string {
-    return this.#nameOrAddress ?? "";
+    return this.#nameOrAddress;
   }
 
   /** Starts a connection. */
@@ -208,21 +206,14 @@ export class DbConnectionBuilder<DbConnection extends DbConnectionImpl<any>> {
     }
     const handlesLoss = this.#emitter.has("disconnect");
     return this.#construct({
+      ...this.#settings,
       uri,
       nameOrAddress,
-      token: this.#token,
-      onUnauthorized: this.#onUnauthorized,
-      emitter: this.#emitter,
-      createWSFn: this.#createWSFn,
-      compression: this.#compression,
-      lightMode: this.#lightMode,
-      confirmedReads: this.#confirmedReads,
       remoteModule: this.#remoteModule,
       reconnect: (this.#reconnect ?? (handlesLoss ? undefined : {})) || undefined,
-      queuedRequestsMax: this.#queuedRequestsMax,
-      connectTimeoutMs: this.#connectTimeoutMs,
-      callTimeoutMs: this.#callTimeoutMs,
-      keepAlive: this.#keepAlive,
     });
   }
 }
+
+/** A builder of connections to any module. */
+export type AnyConnectionBuilder = DbConnectionBuilder<any>;

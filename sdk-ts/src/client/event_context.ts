@@ -1,10 +1,10 @@
 // What callbacks get: the connection's parts, and why they are called.
 
-import type { InferTypeOfParams, Timestamp } from "../core";
+import type { ConnectionId, Identity, InferTypeOfParams, Timestamp } from "../core";
 import type { ClientDbView } from "./client_table";
-import type { DbConnectionImpl } from "./db_connection_impl";
-import type { ReducerEventInfo, ReducersView } from "./reducers";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { AnyConnection } from "./db_connection_impl";
+import type { AnyReducer, ReducerEventInfo, ReducersView } from "./reducers";
+import type { AnyModule } from "./remote_module";
 import type { SubscriptionBuilderImpl } from "./subscriptions";
 import type { ReducerOutcome } from "./wire";
 
@@ -28,13 +28,8 @@ export type Event<Reducer extends ReducerEventInfo> = {
   | { tag: "Transaction" }
 );
 
-/** An event that has not got its id yet. */
-export type ContextEvent =
-  | { tag: "Reducer"; value: ReducerEvent<ReducerEventInfo> }
-  | { tag: "SubscribeApplied" | "UnsubscribeApplied" | "Transaction" };
-
 /** The parts of a connection that callbacks work with. */
-export interface DbContext<RemoteModule extends UntypedRemoteModule> {
+export interface DbContext<RemoteModule extends AnyModule> {
   db: ClientDbView<RemoteModule>;
   reducers: ReducersView<RemoteModule>;
   isActive: boolean;
@@ -42,64 +37,96 @@ export interface DbContext<RemoteModule extends UntypedRemoteModule> {
   disconnect(): void;
 }
 
-type ReducerInfoOf<RemoteModule extends UntypedRemoteModule> = ReducerEventInfo<
-  RemoteModule["reducers"][number]["name"],
-  InferTypeOfParams<RemoteModule["reducers"][number]["params"]>
+type InfoOf<Reducer extends AnyReducer> = ReducerEventInfo<
+  Reducer["name"],
+  InferTypeOfParams<Reducer["params"]>
 >;
 
-export type UntypedEventContext = EventContextInterface<UntypedRemoteModule>;
+type ReducerInfoOf<RemoteModule extends AnyModule> = InfoOf<RemoteModule["reducers"][number]>;
 
 /** Of `onInsert`, `onUpdate` and `onDelete`. */
-export interface EventContextInterface<RemoteModule extends UntypedRemoteModule>
-  extends DbContext<RemoteModule> {
+export interface EventContextInterface<RemoteModule extends AnyModule> extends DbContext<RemoteModule> {
   event: Event<ReducerInfoOf<RemoteModule>>;
 }
 
-export interface ReducerEventContextInterface<RemoteModule extends UntypedRemoteModule>
+export interface ReducerEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {
   event: ReducerEvent<ReducerInfoOf<RemoteModule>>;
 }
 
-export interface ProcedureEventContextInterface<RemoteModule extends UntypedRemoteModule>
+export interface ProcedureEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {}
 
 /** Of `onApplied` and `unsubscribeThen`. */
-export interface SubscriptionEventContextInterface<RemoteModule extends UntypedRemoteModule>
+export interface SubscriptionEventContextInterface<RemoteModule extends AnyModule>
   extends DbContext<RemoteModule> {}
 
 /** Of `onError`, `onConnectError` and `onDisconnect`. */
-export interface ErrorContextInterface<RemoteModule extends UntypedRemoteModule>
-  extends DbContext<RemoteModule> {
+export interface ErrorContextInterface<RemoteModule extends AnyModule> extends DbContext<RemoteModule> {
   event?: Error;
 }
 
-/** The context of every callback. */
-export class EventContext {
-  readonly #connection: DbConnectionImpl<any>;
-  readonly event: Event<ReducerEventInfo> | Error | undefined;
+/** An event. Its id is put together when somebody asks for it, which hardly anybody does. */
+class NumberedEvent<Tag extends string> {
+  readonly #connection: string;
+  readonly #number: number;
 
-  constructor(connection: DbConnectionImpl<any>, event: Event<ReducerEventInfo> | Error | undefined) {
+  constructor(
+    readonly tag: Tag,
+    connection: string,
+    number: number,
+  ) {
     this.#connection = connection;
-    this.event = event;
+    this.#number = number;
   }
 
-  get db(): unknown {
+  get id(): string {
+    return `${this.#connection}-${this.#number}`;
+  }
+}
+
+/** An event that tells more than that it was. */
+class ValuedEvent<Tag extends string, Value> extends NumberedEvent<Tag> {
+  constructor(
+    tag: Tag,
+    readonly value: Value,
+    connection: string,
+    number: number,
+  ) {
+    super(tag, connection, number);
+  }
+}
+
+type ContextEvent = Event<ReducerEventInfo> | Error | undefined;
+
+/** The context of every callback. */
+export class EventContext {
+  readonly #connection: AnyConnection;
+
+  constructor(
+    connection: AnyConnection,
+    readonly event: ContextEvent,
+  ) {
+    this.#connection = connection;
+  }
+
+  get db(): AnyConnection["db"] {
     return this.#connection.db;
   }
 
-  get reducers(): unknown {
+  get reducers(): AnyConnection["reducers"] {
     return this.#connection.reducers;
   }
 
-  get procedures(): unknown {
+  get procedures(): AnyConnection["procedures"] {
     return this.#connection.procedures;
   }
 
-  get identity(): unknown {
+  get identity(): Identity | undefined {
     return this.#connection.identity;
   }
 
-  get connectionId(): unknown {
+  get connectionId(): ConnectionId {
     return this.#connection.connectionId;
   }
 
@@ -107,7 +134,48 @@ export class EventContext {
     return this.#connection.isActive;
   }
 
-  subscriptionBuilder = (): SubscriptionBuilderImpl<any> => this.#connection.subscriptionBuilder();
+  // Applications take these two out of the context and call them by themselves.
 
-  disconnect = (): void => this.#connection.disconnect();
+  get subscriptionBuilder(): AnyConnection["subscriptionBuilder"] {
+    return this.#connection.subscriptionBuilder;
+  }
+
+  get disconnect(): () => void {
+    return () => this.#connection.disconnect();
+  }
+}
+
+/** Makes the contexts of a connection, each with an event of its own. */
+export class Contexts {
+  readonly #connection: AnyConnection;
+  #nextNumber = 0;
+  /** The connection id whose beginning is in `#prefix`. */
+  #prefixOf: ConnectionId | undefined;
+  #prefix = "";
+
+  constructor(connection: AnyConnection) {
+    this.#connection = connection;
+  }
+
+  of(tag: "SubscribeApplied" | "UnsubscribeApplied" | "Transaction"): EventContext {
+    return new EventContext(this.#connection, new NumberedEvent(tag, this.#idPrefix(), this.#nextNumber++));
+  }
+
+  ofReducer(value: ReducerEvent<ReducerEventInfo>): EventContext {
+    const event = new ValuedEvent("Reducer", value, this.#idPrefix(), this.#nextNumber++);
+    return new EventContext(this.#connection, event);
+  }
+
+  ofError(error: Error | undefined): EventContext {
+    return new EventContext(this.#connection, error);
+  }
+
+  #idPrefix(): string {
+    const { connectionId } = this.#connection;
+    if (this.#prefixOf !== connectionId) {
+      this.#prefixOf = connectionId;
+      this.#prefix = connectionId.toHexString().slice(0, 8);
+    }
+    return this.#prefix;
+  }
 }

@@ -3,13 +3,12 @@
 import { ClientError, toError } from "./client_error";
 import { stdbLogger } from "./logger";
 
-// eslint-disable-next-line @typescript-eslint/no-unsafe-function-type -- part of the public interface
 export class EventEmitter<Key, Callback extends Function = Function> {
-  readonly #callbacks = new Map<Key, Set<Callback>>();
+  readonly #callbacks = new Map<Key, CallbackList<Callback>>();
 
   on(event: Key, callback: Callback): void {
     let callbacks = this.#callbacks.get(event);
-    if (!callbacks) this.#callbacks.set(event, (callbacks = new Set()));
+    if (!callbacks) this.#callbacks.set(event, (callbacks = new CallbackList()));
     callbacks.add(callback);
   }
 
@@ -18,29 +17,54 @@ export class EventEmitter<Key, Callback extends Function = Function> {
   }
 
   has(event: Key): boolean {
-    return (this.#callbacks.get(event)?.size ?? 0) > 0;
+    return (this.#callbacks.get(event)?.current.length ?? 0) > 0;
   }
 
   /** A callback that throws is reported and does not keep the others from being called. */
   emit(event: Key, ...args: unknown[]): void {
     const callbacks = this.#callbacks.get(event);
     if (!callbacks) return;
-    for (const callback of [...callbacks]) callSafely(callback, args);
+    for (const callback of callbacks.current) callSafely(callback, args);
+  }
+}
+
+/** Callbacks in the order of their registration, as a list that does not change while somebody goes through it. */
+export class CallbackList<Callback> {
+  readonly #callbacks = new Set<Callback>();
+  #list: readonly Callback[] | undefined;
+
+  /** Those that are registered now. Whoever has the list keeps it when one comes or goes. */
+  get current(): readonly Callback[] {
+    this.#list ??= [...this.#callbacks];
+    return this.#list;
+  }
+
+  add(callback: Callback): void {
+    this.#callbacks.add(callback);
+    this.#list = undefined;
+  }
+
+  delete(callback: Callback): void {
+    this.#callbacks.delete(callback);
+    this.#list = undefined;
   }
 }
 
 /** Calls a function of the application; what it throws, or rejects with, goes to the log. */
-// eslint-disable-next-line @typescript-eslint/no-unsafe-function-type -- any function of the application
 export function callSafely(callback: Function, args: readonly unknown[]): void {
   try {
-    const result: unknown = callback(...args);
-    if (result instanceof Promise) result.catch(reportCallbackError);
+    handleResult(callback(...args));
   } catch (error) {
     reportCallbackError(error);
   }
 }
 
-function reportCallbackError(thrown: unknown): void {
+/** A callback that is asynchronous fails later. */
+export function handleResult(result: unknown): void {
+  if (result instanceof Promise) result.catch(reportCallbackError);
+}
+
+export function reportCallbackError(thrown: unknown): void {
   const error = toError(thrown);
   const { message, docsUrl } = new ClientError("LC0848", `a callback threw: ${error.message}`);
   stdbLogger("error", `${message}; see ${docsUrl}`, error);

@@ -4,7 +4,7 @@ export * from "../core";
 export type { CallOptions } from "./calls";
 export { ClientCache, type TableCache } from "./client_cache";
 export { ClientError, type ClientErrorCode } from "./client_error";
-export type { ClientDbView, ClientTable, ClientTableCore, TableDefForTableName } from "./client_table";
+export type { ClientDbView, ClientTable, TableDefForTableName } from "./client_table";
 export { deepEqual, hasOwn } from "./compat";
 export type { ConnectionEvent, DbConnectionConfig } from "./connection_config";
 export type { TokenRequest, TokenSource, UnauthorizedHandler } from "./credentials";
@@ -26,23 +26,23 @@ export type {
 export type { LimitedCalls } from "./limited_calls";
 export { getGlobalLogLevel, type LogLevel, setGlobalLogLevel, stdbLogger, stringify } from "./logger";
 export {
+  type AnyProcedure,
   type CoerceParams,
   coerceParams,
   type ProceduresView,
   procedureSchema,
   procedures,
-  type UntypedProcedureDef,
 } from "./procedures";
 export type { ReconnectingInfo, ReconnectOptions } from "./reconnect";
 export {
+  type AnyReducer,
   type ParamsObj,
   type ReducerEventInfo,
   type ReducersView,
   reducerSchema,
   reducers,
-  type UntypedReducerDef,
 } from "./reducers";
-export type { RemoteModule, UntypedRemoteModule } from "./remote_module";
+export type { AnyModule, RemoteModule } from "./remote_module";
 export { type ConvertToAccessorMap, convertToAccessorMap, schema } from "./schema";
 export type { KeepAliveOptions } from "./silence_watch";
 export type { WebSocketAdapter, WebSocketArgs, WebSocketFactory } from "./socket";

@@ -2,7 +2,8 @@
 
 export type LogLevel = "info" | "warn" | "error" | "debug" | "trace";
 
-const RANK: Record<LogLevel, number> = { error: 0, warn: 1, info: 2, debug: 3, trace: 4 };
+/** From the most important one to the least. */
+const LEVELS: readonly LogLevel[] = ["error", "warn", "info", "debug", "trace"];
 
 let globalLevel: LogLevel = "info";
 
@@ -22,8 +23,7 @@ export const stringify = (value: unknown): string | undefined =>
 const evaluate = <T>(value: Lazy<T>): T => (typeof value === "function" ? (value as () => T)() : value);
 
 /** Writes a line; a function is only called when its level is shown. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- part of the public interface
 export const stdbLogger = (level: LogLevel, message: Lazy<any>, ...args: Lazy<any>[]): void => {
-  if (RANK[level] > RANK[globalLevel]) return;
+  if (LEVELS.indexOf(level) > LEVELS.indexOf(globalLevel)) return;
   console[level](`[lightcone] ${String(evaluate(message))}`, ...args.map(evaluate));
 };

@@ -6,81 +6,83 @@ import {
   ColumnBuilder,
   type Infer,
   type InferTypeOfParams,
+  type IsAny,
   type ProductType,
   RowBuilder,
-  type TypeBuilder,
   toCamelCase,
 } from "../core";
+import type { BuilderOf } from "../core/type_inference";
+import type { AnyTypeBuilder } from "../core/untyped";
 import type { CallOptions } from "./calls";
-import type { ParamsObj } from "./reducers";
-import type { UntypedRemoteModule } from "./remote_module";
-
-type CoerceTypeBuilder<Col extends TypeBuilder<any, any> | ColumnBuilder<any, any, any>> =
-  Col extends ColumnBuilder<any, any, any> ? Col["typeBuilder"] : Col;
+import type { AnyCall, ParamsObj } from "./reducers";
+import type { AnyModule } from "./remote_module";
 
 /** Parameters by name, without what only columns can have. */
 export type CoerceParams<Params extends ParamsObj> = {
-  [K in keyof Params & string]: CoerceTypeBuilder<Params[K]>;
+  [Name in keyof Params & string]: BuilderOf<Params[Name]>;
 };
 
 /** Takes what only columns can have off the parameters. */
 export function coerceParams<Params extends ParamsObj>(params: Params): CoerceParams<Params> {
-  return Object.fromEntries(
-    Object.entries(params).map(([name, type]) => [
-      name,
-      type instanceof ColumnBuilder ? type.typeBuilder : type,
-    ]),
-  ) as CoerceParams<Params>;
+  const builders: Record<string, AnyTypeBuilder> = {};
+  for (const [name, param] of Object.entries(params)) {
+    builders[name] = param instanceof ColumnBuilder ? param.typeBuilder : param;
+  }
+  return builders as CoerceParams<Params>;
 }
 
-type IfAny<T, Y, N> = 0 extends 1 & T ? Y : N;
+/** A procedure of a module, whatever its parameters and its result. */
+export interface AnyProcedure {
+  accessorName: string;
+  /** Its name in the database. */
+  name: string;
+  params: Record<string, AnyTypeBuilder>;
+  returnType: AnyTypeBuilder;
+}
+
+export interface AnyProcedures {
+  procedures: readonly AnyProcedure[];
+}
+
+type ProcedureCalls<Procedure extends AnyProcedure> = {
+  [Def in Procedure as Def["accessorName"]]: (
+    params: InferTypeOfParams<Def["params"]>,
+  ) => Promise<Infer<Def["returnType"]>>;
+};
 
 /** A function for each procedure; the promise has its result. */
-export type ProceduresView<RemoteModule> = IfAny<
-  RemoteModule,
-  { [k: string]: (params: any) => Promise<any> },
-  RemoteModule extends UntypedRemoteModule
-    ? {
-        [K in RemoteModule["procedures"][number] as K["accessorName"]]: (
-          params: InferTypeOfParams<K["params"]>,
-        ) => Promise<Infer<K["returnType"]>>;
-      }
-    : never
->;
+export type ProceduresView<RemoteModule> = IsAny<RemoteModule> extends true
+  ? Record<string, AnyCall>
+  : RemoteModule extends AnyModule
+    ? ProcedureCalls<RemoteModule["procedures"][number]>
+    : never;
 
-export type UntypedProcedureDef = {
-  name: string;
-  accessorName: string;
-  params: CoerceParams<ParamsObj>;
-  returnType: TypeBuilder<any, any>;
-};
-
-export type UntypedProceduresDef = { procedures: readonly UntypedProcedureDef[] };
-
-type ProcedureDef<Name extends string, Params extends ParamsObj, ReturnType extends TypeBuilder<any, any>> = {
-  name: Name;
+/** A procedure as bindings define it. */
+interface DefinedProcedure<Name extends string, Params extends ParamsObj, Result extends AnyTypeBuilder>
+  extends AnyProcedure {
   accessorName: CamelCase<Name>;
+  name: Name;
   params: CoerceParams<Params>;
-  returnType: ReturnType;
-};
+  returnType: Result;
+}
 
 export function procedureSchema<
   ProcedureName extends string,
   Params extends ParamsObj,
-  ReturnType extends TypeBuilder<any, any>,
+  ReturnType extends AnyTypeBuilder,
 >(
   name: ProcedureName,
   params: Params,
   returnType: ReturnType,
-): ProcedureDef<ProcedureName, Params, ReturnType> {
-  return { name, accessorName: toCamelCase(name), params: coerceParams(params), returnType };
+): DefinedProcedure<ProcedureName, Params, ReturnType> {
+  return { accessorName: toCamelCase(name), name, params: coerceParams(params), returnType };
 }
 
 /** Puts the procedures of a module together. */
-export function procedures<const H extends readonly UntypedProcedureDef[]>(...handles: H): { procedures: H };
-export function procedures<const H extends readonly UntypedProcedureDef[]>(handles: H): { procedures: H };
-export function procedures(...args: any[]): { procedures: any } {
-  return { procedures: Array.isArray(args[0]) ? args[0] : args };
+export function procedures<const H extends readonly AnyProcedure[]>(...handles: H): { procedures: H };
+export function procedures<const H extends readonly AnyProcedure[]>(handles: H): { procedures: H };
+export function procedures(...handles: AnyProcedure[] | [AnyProcedure[]]): AnyProcedures {
+  return { procedures: handles.flat() };
 }
 
 interface Caller {
@@ -94,14 +96,10 @@ interface Caller {
 }
 
 /** The functions that call the procedures of a module. */
-export function makeProceduresView(
-  caller: Caller,
-  module: UntypedProceduresDef,
-  options?: CallOptions,
-): object {
+export function makeProceduresView(caller: Caller, module: AnyProcedures, options?: CallOptions): object {
   const view: Record<string, (params?: object) => Promise<any>> = {};
   for (const { name, accessorName, params: declared, returnType } of module.procedures) {
-    const paramsType = new RowBuilder(declared as ParamsObj).algebraicType.value as ProductType;
+    const paramsType = new RowBuilder(declared).algebraicType.value as ProductType;
     view[accessorName] = (params = {}) =>
       caller.callProcedureWithParams(name, paramsType, params, returnType.algebraicType, options);
   }

@@ -3,110 +3,103 @@
 import {
   type CamelCase,
   type InferTypeOfParams,
+  type IsAny,
   type ProductType,
   RowBuilder,
   type RowObj,
   toCamelCase,
 } from "../core";
 import type { CallOptions } from "./calls";
-import type { SubscriptionEventContextInterface } from "./event_context";
-import type { UntypedRemoteModule } from "./remote_module";
-
-export type SubscriptionEventCallback<RemoteModule extends UntypedRemoteModule> = (
-  ctx: SubscriptionEventContextInterface<RemoteModule>,
-) => void;
+import type { AnyModule } from "./remote_module";
 
 /** Parameters by name. */
 export type ParamsObj = RowObj;
 
-type IfAny<T, Y, N> = 0 extends 1 & T ? Y : N;
-
-/** A function for each reducer; the promise settles with its outcome. */
-export type ReducersView<RemoteModule> = IfAny<
-  RemoteModule,
-  { [k: string]: (params: any) => Promise<void> },
-  RemoteModule extends UntypedRemoteModule
-    ? {
-        [K in RemoteModule["reducers"][number] as K["accessorName"]]: (
-          params: InferTypeOfParams<K["params"]>,
-        ) => Promise<void>;
-      }
-    : never
->;
-
-export type ReducerEventInfo<Name extends string = string, Args extends object = object> = {
-  name: Name;
-  args: Args;
-};
-
-export type UntypedReducerDef = {
-  name: string;
+/** A reducer of a module, whatever its parameters. */
+export interface AnyReducer {
   accessorName: string;
+  /** Its name in the database. */
+  name: string;
   params: ParamsObj;
   paramsType: ProductType;
+}
+
+export interface AnyReducers {
+  reducers: readonly AnyReducer[];
+}
+
+/** A function that calls a reducer or procedure of any module. */
+export type AnyCall<Result = any> = (params: any) => Promise<Result>;
+
+type ReducerCalls<Reducer extends AnyReducer> = {
+  [Def in Reducer as Def["accessorName"]]: (params: InferTypeOfParams<Def["params"]>) => Promise<void>;
 };
 
-export type UntypedReducersDef = { reducers: readonly UntypedReducerDef[] };
+/** A function for each reducer; the promise settles with its outcome. */
+export type ReducersView<RemoteModule> = IsAny<RemoteModule> extends true
+  ? Record<string, AnyCall<void>>
+  : RemoteModule extends AnyModule
+    ? ReducerCalls<RemoteModule["reducers"][number]>
+    : never;
+
+/** A call of a reducer, as the event of its transaction shows it. */
+export interface ReducerEventInfo<Name extends string = string, Args extends object = object> {
+  args: Args;
+  name: Name;
+}
 
 /** A reducer as bindings define it. */
-export type ReducerSchema<ReducerName extends string, Params extends ParamsObj> = {
-  readonly reducerName: ReducerName;
-  readonly accessorName: CamelCase<ReducerName>;
-  readonly params: RowBuilder<Params>;
+interface DefinedReducer<Name extends string, Params extends ParamsObj> {
+  readonly accessorName: CamelCase<Name>;
+  readonly reducerName: Name;
   readonly paramsSpacetimeType: ProductType;
-};
+  readonly params: RowBuilder<Params>;
+}
 
-type ReducersToSchema<T extends readonly ReducerSchema<any, any>[]> = {
-  reducers: {
-    readonly [I in keyof T]: {
-      name: T[I]["reducerName"];
-      accessorName: T[I]["accessorName"];
-      params: T[I]["params"]["row"];
-      paramsType: T[I]["paramsSpacetimeType"];
-    };
-  };
-};
+type AnyDefinedReducer = DefinedReducer<any, any>;
+
+/** What a module knows of a reducer that bindings define. */
+interface ReducerOf<Defined extends AnyDefinedReducer> {
+  accessorName: Defined["accessorName"];
+  name: Defined["reducerName"];
+  params: Defined["params"]["row"];
+  paramsType: Defined["paramsSpacetimeType"];
+}
+
+interface ReducersOf<Defined extends readonly AnyDefinedReducer[]> {
+  reducers: { readonly [At in keyof Defined]: ReducerOf<Defined[At]> };
+}
 
 /** The reducers of a module. */
-export interface Reducers<ReducersDef extends UntypedReducersDef> {
-  reducersType: ReducersDef;
+export interface Reducers<Module extends AnyReducers> {
+  reducersType: Module;
 }
 
 export function reducerSchema<ReducerName extends string, Params extends ParamsObj>(
   name: ReducerName,
   params: Params,
-): ReducerSchema<ReducerName, Params> {
-  const builder = new RowBuilder<Params>(params);
+): DefinedReducer<ReducerName, Params> {
+  const row = new RowBuilder<Params>(params);
+  const paramsSpacetimeType: ProductType = row.algebraicType.value;
+  return { accessorName: toCamelCase(name), reducerName: name, paramsSpacetimeType, params: row };
+}
+
+function reducerOf(defined: AnyDefinedReducer): AnyReducer {
   return {
-    reducerName: name,
-    accessorName: toCamelCase(name),
-    params: builder,
-    paramsSpacetimeType: builder.algebraicType.value as ProductType,
+    accessorName: defined.accessorName,
+    name: defined.reducerName,
+    params: defined.params.row,
+    paramsType: defined.paramsSpacetimeType,
   };
 }
 
-export function reducersToSchema<const T extends readonly ReducerSchema<any, any>[]>(
-  handles: T,
-): ReducersToSchema<T> {
-  const reducers = handles.map(({ reducerName, accessorName, params, paramsSpacetimeType }) => ({
-    name: reducerName,
-    accessorName,
-    params: params.row,
-    paramsType: paramsSpacetimeType,
-  }));
-  return { reducers } as unknown as ReducersToSchema<T>;
-}
-
 /** Puts the reducers of a module together. */
-export function reducers<const H extends readonly ReducerSchema<any, any>[]>(
+export function reducers<const H extends readonly AnyDefinedReducer[]>(
   ...handles: H
-): Reducers<ReducersToSchema<H>>;
-export function reducers<const H extends readonly ReducerSchema<any, any>[]>(
-  handles: H,
-): Reducers<ReducersToSchema<H>>;
-export function reducers(...args: any[]): Reducers<any> {
-  const handles: ReducerSchema<any, any>[] = Array.isArray(args[0]) ? args[0] : args;
-  return { reducersType: reducersToSchema(handles) };
+): Reducers<ReducersOf<H>>;
+export function reducers<const H extends readonly AnyDefinedReducer[]>(handles: H): Reducers<ReducersOf<H>>;
+export function reducers(...handles: AnyDefinedReducer[] | [AnyDefinedReducer[]]): Reducers<AnyReducers> {
+  return { reducersType: { reducers: handles.flat().map(reducerOf) } };
 }
 
 interface Caller {
@@ -119,7 +112,7 @@ interface Caller {
 }
 
 /** The functions that call the reducers of a module. */
-export function makeReducersView(caller: Caller, module: UntypedReducersDef, options?: CallOptions): object {
+export function makeReducersView(caller: Caller, module: AnyReducers, options?: CallOptions): object {
   const view: Record<string, (params?: object) => Promise<void>> = {};
   for (const { name, accessorName, paramsType } of module.reducers) {
     view[accessorName] = (params = {}) => caller.callReducerWithParams(name, paramsType, params, options);

@@ -1,22 +1,18 @@
 // What generated bindings tell about a module.
 
-import type { UntypedSchemaDef } from "../core";
-import type { UntypedProceduresDef } from "./procedures";
-import type { UntypedReducersDef } from "./reducers";
-
-export type { UntypedSchemaDef };
+import type { AnySchema } from "../core";
+import type { AnyProcedures } from "./procedures";
+import type { AnyReducers } from "./reducers";
 
 export type RemoteModule<
-  SchemaDef extends UntypedSchemaDef,
-  ReducersDef extends UntypedReducersDef,
-  ProceduresDef extends UntypedProceduresDef,
+  SchemaDef extends AnySchema,
+  ReducersDef extends AnyReducers,
+  ProceduresDef extends AnyProcedures,
   CLI extends string = string,
-> = SchemaDef & ReducersDef & ProceduresDef & { versionInfo: { cliVersion: CLI } };
+> = { versionInfo: { cliVersion: CLI } } & SchemaDef & ReducersDef & ProceduresDef;
 
-export type UntypedRemoteModule = RemoteModule<UntypedSchemaDef, UntypedReducersDef, UntypedProceduresDef>;
-
-export type SchemaDef<RemoteModule extends UntypedRemoteModule> = RemoteModule["tables"];
-export type ReducersDef<RemoteModule extends UntypedRemoteModule> = RemoteModule["reducers"];
+/** A module of which nothing is known but that it is one. */
+export type AnyModule = RemoteModule<AnySchema, AnyReducers, AnyProcedures>;
 
 /** Under this key a connection hands out its module to other parts of the package. */
 export const INTERNAL_REMOTE_MODULE: unique symbol = Symbol("lightcone.remoteModule");

@@ -1,10 +1,12 @@
 // Calls and one-off queries on their way: encoded, numbered, sent or queued, and given up when they reach a limit.
 
-import type { BinaryWriter } from "../core";
-import { type CallOptions, type PendingRequest, PendingRequests, pendingPromise, watchLimits } from "./calls";
+import { AlgebraicType, BinaryReader, ProductType, type Serializer, toSql } from "../core";
+import type { AnyRowQuery, AnySerializer } from "../core/untyped";
+import { type CallOptions, PendingRequest, PendingRequests, watchLimits } from "./calls";
 import { ClientError, type ClientErrorCode, toError } from "./client_error";
 import type { Link } from "./link";
-import { encodeMessage, writeCall } from "./wire";
+import type { Row } from "./row_store";
+import { encodeCall, encodeOneOffQuery } from "./wire";
 
 /** The server takes no larger message (chapter 05 §3.4). */
 const REQUEST_BYTES_MAX = 32 * 1024 * 1024;
@@ -14,6 +16,16 @@ interface Settings {
   readonly queuedRequestsMax?: number;
   readonly callTimeoutMs?: number;
 }
+
+/** A query as text, or one that has a text. */
+export type AnyQuery = string | AnyRowQuery;
+
+export function sqlOf(query: AnyQuery): string {
+  return typeof query === "string" ? query : toSql(query);
+}
+
+/** Arguments that are encoded already. */
+const asTheyAre: AnySerializer = (writer, bytes: Uint8Array) => writer.writeBytes(bytes);
 
 export class Requests {
   readonly pending = new PendingRequests();
@@ -33,60 +45,80 @@ export class Requests {
     return this.#nextId++;
   }
 
-  call<T>(
-    kind: "reducer" | "procedure",
-    name: string,
-    writeArguments: (writer: BinaryWriter) => void,
-    args?: object,
-    options?: CallOptions,
-  ): Promise<T> {
-    const write = (writer: BinaryWriter, requestId: number): void =>
-      writeCall(writer, kind, requestId, name, writeArguments);
-    return this.send<T>(kind, name, write, args, options);
+  /** Calls a reducer with encoded arguments; `args` are for its event. */
+  callEncodedReducer(name: string, encoded: Uint8Array, args: object): Promise<void> {
+    return this.#send(new PendingRequest("reducer", name, args), asTheyAre, encoded);
   }
 
-  /** Sends a request that `write` encodes; the promise has its answer. */
-  send<T>(
-    kind: PendingRequest["kind"],
+  callReducer(name: string, type: ProductType, args: object, options?: CallOptions): Promise<void> {
+    const serialize = ProductType.makeArgumentsSerializer(type);
+    return this.#send(new PendingRequest("reducer", name, args), serialize, args, options);
+  }
+
+  /** Calls a procedure with encoded arguments; the promise has its encoded result. */
+  callEncodedProcedure(name: string, encoded: Uint8Array): Promise<Uint8Array> {
+    return this.#send(new PendingRequest("procedure", name), asTheyAre, encoded);
+  }
+
+  callProcedure(
     name: string,
-    write: (writer: BinaryWriter, requestId: number) => void,
-    args?: object,
+    type: ProductType,
+    args: object,
+    resultType: AlgebraicType,
     options?: CallOptions,
-  ): Promise<T> {
-    const { promise, resolve, reject } = pendingPromise<T>(kind, name);
-    const { queuedRequestsMax = QUEUED_REQUESTS_MAX } = this.#settings;
-    const refuse = (code: ClientErrorCode, reason: string, cause?: unknown): Promise<T> => {
-      reject(new ClientError(code, `${kind} ${name} was not sent: ${reason}`, { cause }));
-      return promise;
-    };
+  ): Promise<unknown> {
+    const deserialize = AlgebraicType.makeDeserializer(resultType);
+    const decode = (result: Uint8Array): unknown => deserialize(new BinaryReader(result));
+    const serialize = ProductType.makeArgumentsSerializer(type);
+    return this.#send(new PendingRequest("procedure", name, args, decode), serialize, args, options);
+  }
+
+  /** Runs a query once. */
+  query(query: AnyQuery, options?: CallOptions): Promise<Row[]> {
+    return this.#send(new PendingRequest("query", sqlOf(query)), undefined, undefined, options);
+  }
+
+  /**
+   * Sends a request, with arguments that `serialize` writes if it is a call. The promise has its answer, whose type whoever
+   * made the request knows.
+   */
+  #send(
+    request: PendingRequest,
+    serialize: Serializer<unknown> | undefined,
+    args: unknown,
+    options?: CallOptions,
+  ): Promise<any> {
     if (options?.signal?.aborted) {
-      reject(options.signal.reason);
-      return promise;
+      request.reject(options.signal.reason);
+      return request.promise;
     }
-    if (this.#isClosed()) return refuse("LC0834", "the connection is closed");
+    if (this.#isClosed()) return refuse(request, "LC0834", "the connection is closed");
+    const { queuedRequestsMax = QUEUED_REQUESTS_MAX } = this.#settings;
     if (!this.#link.isOpen && this.#link.queued.length >= queuedRequestsMax) {
-      return refuse("LC0835", `${queuedRequestsMax} requests wait for a connection already`);
+      return refuse(request, "LC0835", `${queuedRequestsMax} requests wait for a connection already`);
     }
     const requestId = this.#nextId;
     let bytes: Uint8Array<ArrayBuffer>;
     try {
-      bytes = encodeMessage((writer) => write(writer, requestId));
+      bytes =
+        request.kind === "query"
+          ? encodeOneOffQuery(requestId, request.name)
+          : encodeCall(request.kind, requestId, request.name, serialize ?? asTheyAre, args);
     } catch (error) {
-      return refuse("LC0838", toError(error).message, error);
+      return refuse(request, "LC0838", toError(error).message, error);
     }
     if (bytes.length > REQUEST_BYTES_MAX) {
-      return refuse("LC0837", `it has ${bytes.length} bytes, more than the server takes`);
+      return refuse(request, "LC0837", `it has ${bytes.length} bytes, more than the server takes`);
     }
     this.#nextId += 1;
-    const request: PendingRequest = { kind, name, args, isSent: false, resolve: resolve as never, reject };
+    const signal = options?.signal;
     const timeoutMs = options?.timeoutMs ?? this.#settings.callTimeoutMs;
-    if (options?.signal || timeoutMs !== undefined) {
-      const limits = { signal: options?.signal, timeoutMs };
-      request.stop = watchLimits(request, limits, (error) => this.#abandon(requestId, error));
+    if (signal || timeoutMs !== undefined) {
+      request.stop = watchLimits(request, { signal, timeoutMs }, (error) => this.#abandon(requestId, error));
     }
     this.pending.add(requestId, request);
     this.#link.send({ bytes, requestId });
-    return promise;
+    return request.promise;
   }
 
   /** Gives up a request; what comes of it, if it was sent, arrives as anybody's transaction. */
@@ -96,4 +128,16 @@ export class Requests {
     if (!request.isSent) this.#link.forget(requestId);
     request.reject(error);
   }
+}
+
+/** A request that is not even queued. */
+function refuse(
+  request: PendingRequest,
+  code: ClientErrorCode,
+  reason: string,
+  cause?: unknown,
+): Promise<unknown> {
+  const { kind, name, promise } = request;
+  request.reject(new ClientError(code, `${kind} ${name} was not sent: ${reason}`, { cause }));
+  return promise;
 }

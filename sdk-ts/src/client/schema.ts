@@ -1,53 +1,41 @@
 // The tables of a module, as generated bindings put them together.
 
-import type {
-  TablesToSchema,
-  UntypedIndex,
-  UntypedSchemaDef,
-  UntypedTableDef,
-  UntypedTableSchema,
-} from "../core";
+import type { AnySchema, AnyTableDef, AnyTableSchema, ColumnMetadata, IndexDef, SchemaOf } from "../core";
 
 /** The tables of a module. */
-export interface Tables<S extends UntypedSchemaDef> {
+export interface Tables<S extends AnySchema> {
   readonly schemaType: S;
 }
 
 /** Puts the tables of a module together, by their accessor names. */
-export function schema<const H extends Record<string, UntypedTableSchema>>(
-  tables: H,
-): Tables<TablesToSchema<H>> {
-  const schemaType = {
-    tables: Object.fromEntries(
-      Object.entries(tables).map(([name, table]) => [name, tableDefOf(name, table)]),
-    ),
-  };
-  return { schemaType: schemaType as unknown as TablesToSchema<H> };
+export function schema<const H extends Record<string, AnyTableSchema>>(tables: H): Tables<SchemaOf<H>> {
+  const known: Record<string, ClientTableDef> = {};
+  for (const [name, made] of Object.entries(tables)) known[name] = tableDefOf(name, made);
+  return { schemaType: { tables: known } as SchemaOf<H> };
 }
 
-function tableDefOf(accessorName: string, table: UntypedTableSchema): Omit<UntypedTableDef, "tableDef"> {
+/** What clients know of a table: all but its definition for the host. */
+type ClientTableDef = Omit<AnyTableDef, "tableDef">;
+
+function tableDefOf(accessorName: string, made: AnyTableSchema): ClientTableDef {
   return {
-    sourceName: table.tableName ?? accessorName,
     accessorName,
-    columns: table.rowType.row,
-    rowType: table.rowSpacetimeType,
-    indexes: table.idxs,
-    constraints: table.constraints as UntypedTableDef["constraints"],
-    resolvedIndexes: resolveIndexes(table),
-    isEvent: table.isEvent === true,
+    sourceName: made.tableName ?? accessorName,
+    rowType: made.rowSpacetimeType,
+    columns: made.rowType.row,
+    isEvent: made.isEvent === true,
+    constraints: made.constraints as AnyTableDef["constraints"],
+    indexes: made.idxs,
+    resolvedIndexes: resolveIndexes(made),
   };
 }
 
 /** Indexes of single columns, then those of the table. */
-function resolveIndexes(table: UntypedTableSchema): UntypedIndex<string>[] {
-  const indexes = new Map<string, UntypedIndex<string>>();
+function resolveIndexes(table: AnyTableSchema): IndexDef[] {
+  const indexes = new Map<string, IndexDef>();
   const unique = new Set<string>();
   for (const [name, { columnMetadata }] of Object.entries(table.rowType.row)) {
-    const { isUnique, isPrimaryKey, indexType } = columnMetadata as {
-      isUnique?: boolean;
-      isPrimaryKey?: boolean;
-      indexType?: UntypedIndex<string>["algorithm"];
-    };
+    const { isUnique, isPrimaryKey, indexType } = columnMetadata as ColumnMetadata;
     if (isUnique || isPrimaryKey) unique.add(name);
     if (!indexType && !unique.has(name)) continue;
     indexes.set(name, { name, unique: unique.has(name), algorithm: indexType ?? "btree", columns: [name] });
@@ -65,17 +53,15 @@ function resolveIndexes(table: UntypedTableSchema): UntypedIndex<string>[] {
   return [...indexes.values()];
 }
 
-type HasAccessor = { accessorName: PropertyKey };
+type Named = { accessorName: PropertyKey };
 
-export type ConvertToAccessorMap<TableDefs extends readonly HasAccessor[]> = {
-  [Tbl in TableDefs[number] as Tbl["accessorName"]]: Tbl;
+export type ConvertToAccessorMap<TableDefs extends readonly Named[]> = {
+  [Def in TableDefs[number] as Def["accessorName"]]: Def;
 };
 
 /** Definitions by their accessor names. */
-export function convertToAccessorMap<T extends readonly HasAccessor[]>(
-  definitions: T,
-): ConvertToAccessorMap<T> {
-  return Object.fromEntries(
-    definitions.map((definition) => [definition.accessorName, definition]),
-  ) as ConvertToAccessorMap<T>;
+export function convertToAccessorMap<T extends readonly Named[]>(definitions: T): ConvertToAccessorMap<T> {
+  const map: Record<PropertyKey, Named> = {};
+  for (const definition of definitions) map[definition.accessorName] = definition;
+  return map as ConvertToAccessorMap<T>;
 }

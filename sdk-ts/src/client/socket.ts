@@ -1,5 +1,6 @@
 // The socket under a connection: how it is opened (chapter 05 §2), and payloads inflated in the order of their arrival.
 
+import { known } from "../core/untyped";
 import { ClientError, toError } from "./client_error";
 import { canReadBrotli, canReadGzip, decompressPayload } from "./compression";
 import { reconnectDelayMs } from "./reconnect";
@@ -13,24 +14,29 @@ export const PREFERRED_WS_PROTOCOLS = [V3_WS_PROTOCOL, V2_WS_PROTOCOL] as const;
 /** What a connection needs of a socket. Messages are inflated and without their compression byte. */
 export interface WebSocketAdapter {
   readonly protocol: string;
-  /** As of `WebSocket`. Without it, a socket that died while the page slept is noticed by its `onclose` only. */
-  readonly readyState?: number;
-  send(message: Uint8Array<ArrayBuffer>): void;
-  close(): void;
-  set onclose(handler: (event: CloseEvent) => void);
   set onopen(handler: () => void);
   set onmessage(handler: (message: { data: Uint8Array }) => void);
+  send(message: Uint8Array<ArrayBuffer>): void;
   set onerror(handler: (event: ErrorEvent) => void);
+  set onclose(handler: (event: CloseEvent) => void);
+  close(): void;
+  /** As of `WebSocket`. Without it, a socket that died while the page slept is noticed by its `onclose` only. */
+  readonly readyState?: number;
 }
 
+/** What a server may compress payloads with. */
+export type Compression = "none" | "gzip" | "brotli";
+
 export interface WebSocketArgs {
+  /** The server; `nameOrAddress` is the database. */
   url: URL;
-  wsProtocol: string[];
   nameOrAddress: string;
   authToken?: string;
-  compression: "gzip" | "brotli" | "none";
-  lightMode: boolean;
+  /** What the server may use, the best first. */
+  wsProtocol: string[];
+  compression: Compression;
   confirmedReads?: boolean;
+  lightMode: boolean;
   /** Aborted when nobody waits for the socket any more. */
   signal?: AbortSignal;
 }
@@ -283,7 +289,7 @@ export class OrderedSocket implements WebSocketAdapter {
   #fail(error: unknown): void {
     if (this.#isBroken) return;
     this.#isBroken = true;
-    this.#onerror({ type: "error", error, message: toError(error).message } as unknown as ErrorEvent);
+    this.#onerror(known<ErrorEvent>({ type: "error", error, message: toError(error).message }));
     this.#socket.close();
   }
 }

@@ -3,7 +3,7 @@
 import type { EventEmitter } from "./event_emitter";
 import type { Link, Outgoing } from "./link";
 import type { SubscribeEvent, Subscription } from "./subscriptions";
-import { encodeMessage, writeSubscribe, writeUnsubscribe } from "./wire";
+import { encodeSubscribe, encodeUnsubscribe } from "./wire";
 
 /** Query set of a message that is sent only to hear an answer. */
 export const PROBE_QUERY_SET_ID = 0xffff_ffff;
@@ -47,7 +47,7 @@ export class SubscriptionRegistry {
     if (subscription.isSent) {
       subscription.state = "ending";
       const requestId = this.#nextRequestId();
-      const bytes = encodeMessage((writer) => writeUnsubscribe(writer, requestId, querySetId));
+      const bytes = encodeUnsubscribe(requestId, querySetId);
       this.#link.send({ bytes, requestId, querySetId });
       return undefined;
     }
@@ -61,7 +61,7 @@ export class SubscriptionRegistry {
 
   #subscribeMessage({ querySetId, queries }: Subscription): Outgoing {
     const requestId = this.#nextRequestId();
-    const bytes = encodeMessage((writer) => writeSubscribe(writer, requestId, querySetId, queries));
+    const bytes = encodeSubscribe(requestId, querySetId, queries);
     return { bytes, requestId, querySetId };
   }
 
@@ -132,7 +132,7 @@ export class SubscriptionRegistry {
   /** Asks for an answer that changes nothing: there never is a query set of this number. */
   probe(): void {
     const requestId = this.#nextRequestId();
-    const bytes = encodeMessage((writer) => writeUnsubscribe(writer, requestId, PROBE_QUERY_SET_ID));
+    const bytes = encodeUnsubscribe(requestId, PROBE_QUERY_SET_ID);
     this.#link.send({ bytes, requestId, querySetId: PROBE_QUERY_SET_ID });
   }
 

@@ -1,13 +1,15 @@
 // Subscriptions: what the application asks for, and how far the server is with it (chapter 05 §7).
 
-import type { NamespacedQueryBuilder, RowTypedQuery } from "../core";
-import { isRowTypedQuery, toSql } from "../core";
+import type { NamespacedQueryBuilder } from "../core";
+import { isRowTypedQuery } from "../core";
+import type { AnyRowQuery } from "../core/untyped";
 import { ClientError } from "./client_error";
 import type { DbConnectionImpl } from "./db_connection_impl";
 import type { ErrorContextInterface, SubscriptionEventContextInterface } from "./event_context";
 import { EventEmitter } from "./event_emitter";
 import { stdbLogger } from "./logger";
-import type { UntypedRemoteModule } from "./remote_module";
+import type { AnyModule } from "./remote_module";
+import { type AnyQuery, sqlOf } from "./requests";
 
 /** `closed`: the connection is over; the handle is told, the application hears of it by `onDisconnect`. */
 export type SubscribeEvent = "applied" | "error" | "end" | "closed";
@@ -27,14 +29,8 @@ export interface Subscription {
   isSent: boolean;
 }
 
-type AnyQuery = string | RowTypedQuery<any, any>;
-
-function sqlOf(query: AnyQuery): string {
-  return typeof query === "string" ? query : toSql(query);
-}
-
 /** Collects the callbacks of a subscription, then starts it. */
-export class SubscriptionBuilderImpl<RemoteModule extends UntypedRemoteModule> {
+export class SubscriptionBuilderImpl<RemoteModule extends AnyModule> {
   readonly #db: DbConnectionImpl<RemoteModule>;
   #onApplied: ((ctx: SubscriptionEventContextInterface<RemoteModule>) => void) | undefined;
   #onError: ((ctx: ErrorContextInterface<RemoteModule>, error: Error) => void) | undefined;
@@ -62,17 +58,13 @@ export class SubscriptionBuilderImpl<RemoteModule extends UntypedRemoteModule> {
   /** Subscribes to SQL texts or typed queries: `subscribe(tables => tables.user.where(row => row.online.eq(true)))`. */
   subscribe(query: AnyQuery | AnyQuery[]): SubscriptionHandleImpl<RemoteModule>;
   subscribe(
-    queryFn: (
-      tables: NamespacedQueryBuilder<RemoteModule>,
-    ) => RowTypedQuery<any, any> | RowTypedQuery<any, any>[],
+    queryFn: (tables: NamespacedQueryBuilder<RemoteModule>) => AnyRowQuery | AnyRowQuery[],
   ): SubscriptionHandleImpl<RemoteModule>;
   subscribe(
     what:
       | AnyQuery
       | AnyQuery[]
-      | ((
-          tables: NamespacedQueryBuilder<RemoteModule>,
-        ) => RowTypedQuery<any, any> | RowTypedQuery<any, any>[]),
+      | ((tables: NamespacedQueryBuilder<RemoteModule>) => AnyRowQuery | AnyRowQuery[]),
   ): SubscriptionHandleImpl<RemoteModule> {
     const queries =
       typeof what === "function" && !isRowTypedQuery(what)
@@ -96,7 +88,7 @@ function reportUnheard(_: unknown, error: Error): void {
 }
 
 /** A running subscription. */
-export class SubscriptionHandleImpl<RemoteModule extends UntypedRemoteModule> {
+export class SubscriptionHandleImpl<RemoteModule extends AnyModule> {
   readonly #db: DbConnectionImpl<RemoteModule>;
   readonly #querySetId: number;
   readonly #emitter = new EventEmitter<SubscribeEvent>();

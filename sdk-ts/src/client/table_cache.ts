@@ -2,7 +2,7 @@
 
 import { AlgebraicType, BinaryReader, ProductType } from "../core";
 import { ClientError, toError } from "./client_error";
-import { callSafely } from "./event_emitter";
+import { CallbackList, handleResult, reportCallbackError } from "./event_emitter";
 import { Changes, type KeyedRows, ROWS_BETWEEN_YIELDS, type Row, type RowKey, RowStore } from "./row_store";
 import { type RowSource, type RowView, TableViews, type ViewChanges } from "./row_views";
 import { runToEnd, type Steps } from "./scheduling";
@@ -24,7 +24,7 @@ export interface CachedTableDef {
   readonly isEvent?: boolean;
 }
 
-type RowCallback = (ctx: unknown, ...rows: Row[]) => void;
+type RowCallback = (ctx: unknown, ...rows: Row[]) => unknown;
 
 /** Rows of a table that a message brings, decoded. */
 export interface DecodedRows {
@@ -53,9 +53,9 @@ export class TableCacheImpl implements RowSource {
   readonly #primaryKey: IndexedColumn | undefined;
   readonly #decode: (reader: BinaryReader) => Row;
   readonly #indexes: SecondaryIndex[] = [];
-  readonly #onInsert = new Set<RowCallback>();
-  readonly #onUpdate = new Set<RowCallback>();
-  readonly #onDelete = new Set<RowCallback>();
+  readonly #onInsert = new CallbackList<RowCallback>();
+  readonly #onUpdate = new CallbackList<RowCallback>();
+  readonly #onDelete = new CallbackList<RowCallback>();
   readonly views = new TableViews();
   #version = 0;
   /** What the application sees: indexes have names of the module, which must not hide methods of this class. */
@@ -83,12 +83,12 @@ export class TableCacheImpl implements RowSource {
       count: () => BigInt(this.#store.rows.size),
       iter: iterate,
       [Symbol.iterator]: iterate,
-      onInsert: (callback: RowCallback): void => void this.#onInsert.add(callback),
-      onUpdate: (callback: RowCallback): void => void this.#onUpdate.add(callback),
-      onDelete: (callback: RowCallback): void => void this.#onDelete.add(callback),
-      removeOnInsert: (callback: RowCallback): void => void this.#onInsert.delete(callback),
-      removeOnUpdate: (callback: RowCallback): void => void this.#onUpdate.delete(callback),
-      removeOnDelete: (callback: RowCallback): void => void this.#onDelete.delete(callback),
+      onInsert: (callback: RowCallback): void => this.#onInsert.add(callback),
+      onUpdate: (callback: RowCallback): void => this.#onUpdate.add(callback),
+      onDelete: (callback: RowCallback): void => this.#onDelete.add(callback),
+      removeOnInsert: (callback: RowCallback): void => this.#onInsert.delete(callback),
+      removeOnUpdate: (callback: RowCallback): void => this.#onUpdate.delete(callback),
+      removeOnDelete: (callback: RowCallback): void => this.#onDelete.delete(callback),
     };
   }
 
@@ -257,20 +257,52 @@ export class TableCacheImpl implements RowSource {
     this.views.follow(changes, sorted, this.#version, changedViews);
   }
 
+  /** Whether the application wants to hear of changes. */
+  get hasListeners(): boolean {
+    return this.#onInsert.current.length + this.#onUpdate.current.length + this.#onDelete.current.length > 0;
+  }
+
   /** Calls the application for every change. */
-  *announce(context: unknown, changes: Changes): Steps {
-    const { inserted, updated, deleted } = changes;
-    for (let i = 0; i < inserted.length && this.#onInsert.size > 0; i++) {
-      for (const callback of [...this.#onInsert]) callSafely(callback, [context, inserted[i]]);
+  *announce(context: unknown, { inserted, updated, deleted }: Changes): Steps {
+    for (let i = 0; i < inserted.length; i++) {
+      const callbacks = this.#onInsert.current;
+      if (callbacks.length === 0) break;
+      tell(callbacks, context, inserted[i]!);
       if (i % 64 === 63) yield;
     }
-    for (let i = 0; i < updated.length && this.#onUpdate.size > 0; i += 2) {
-      for (const callback of [...this.#onUpdate]) callSafely(callback, [context, updated[i], updated[i + 1]]);
+    for (let i = 0; i < updated.length; i += 2) {
+      const callbacks = this.#onUpdate.current;
+      if (callbacks.length === 0) break;
+      tellUpdate(callbacks, context, updated[i]!, updated[i + 1]!);
       if (i % 128 === 126) yield;
     }
-    for (let i = 0; i < deleted.length && this.#onDelete.size > 0; i++) {
-      for (const callback of [...this.#onDelete]) callSafely(callback, [context, deleted[i]]);
+    for (let i = 0; i < deleted.length; i++) {
+      const callbacks = this.#onDelete.current;
+      if (callbacks.length === 0) break;
+      tell(callbacks, context, deleted[i]!);
       if (i % 64 === 63) yield;
+    }
+  }
+}
+
+// Without a list of arguments for each row and callback.
+
+function tell(callbacks: readonly RowCallback[], context: unknown, row: Row): void {
+  for (const callback of callbacks) {
+    try {
+      handleResult(callback(context, row));
+    } catch (error) {
+      reportCallbackError(error);
+    }
+  }
+}
+
+function tellUpdate(callbacks: readonly RowCallback[], context: unknown, oldRow: Row, newRow: Row): void {
+  for (const callback of callbacks) {
+    try {
+      handleResult(callback(context, oldRow, newRow));
+    } catch (error) {
+      reportCallbackError(error);
     }
   }
 }

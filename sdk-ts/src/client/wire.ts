@@ -1,7 +1,7 @@
 // Messages of sub-protocols v2 and v3 (chapter 05 §5), written by hand: the rows inside stay bytes until their table
 // decodes them.
 
-import { type BinaryReader, BinaryWriter, ResizableBuffer } from "../core";
+import { type BinaryReader, BinaryWriter, ResizableBuffer, type Serializer } from "../core";
 import { ClientError } from "./client_error";
 
 /** Rows back to back, and their number where it cannot be told from the bytes. */
@@ -37,59 +37,61 @@ export type ServerMessage =
 const scratch = /* @__PURE__ */ new BinaryWriter(4096);
 const SCRATCH_BYTES_MAX = 1024 * 1024;
 
-/** Bytes of a message. */
-export function encodeMessage(write: (writer: BinaryWriter) => void): Uint8Array<ArrayBuffer> {
+/** A message of its own begins: what is written to the result is its bytes when `finished` is called. */
+function begun(tag: number, requestId: number): BinaryWriter {
   scratch.clear();
-  write(scratch);
-  const bytes = scratch.buffer.bytes.slice(0, scratch.offset) as Uint8Array<ArrayBuffer>;
+  scratch.writeU8(tag);
+  scratch.writeU32(requestId);
+  return scratch;
+}
+
+function finished(): Uint8Array<ArrayBuffer> {
+  const bytes = scratch.buffer.bytes.slice(0, scratch.offset);
   if (scratch.buffer.capacity > SCRATCH_BYTES_MAX) scratch.reset(new ResizableBuffer(4096));
   return bytes;
 }
 
-/** Appends a `Subscribe`. */
-export function writeSubscribe(
-  writer: BinaryWriter,
+export function encodeSubscribe(
   requestId: number,
   querySetId: number,
-  queries: string[],
-): void {
-  writer.writeU8(0);
-  writer.writeU32(requestId);
+  queries: readonly string[],
+): Uint8Array<ArrayBuffer> {
+  const writer = begun(0, requestId);
   writer.writeU32(querySetId);
   writer.writeU32(queries.length);
   for (const query of queries) writer.writeString(query);
+  return finished();
 }
 
-/** Appends an `Unsubscribe` that asks for the rows to drop. */
-export function writeUnsubscribe(writer: BinaryWriter, requestId: number, querySetId: number): void {
-  writer.writeU8(1);
-  writer.writeU32(requestId);
+/** An `Unsubscribe` that asks for the rows that leave. */
+export function encodeUnsubscribe(requestId: number, querySetId: number): Uint8Array<ArrayBuffer> {
+  const writer = begun(1, requestId);
   writer.writeU32(querySetId);
   writer.writeU8(1);
+  return finished();
 }
 
-export function writeOneOffQuery(writer: BinaryWriter, requestId: number, query: string): void {
-  writer.writeU8(2);
-  writer.writeU32(requestId);
-  writer.writeString(query);
+export function encodeOneOffQuery(requestId: number, query: string): Uint8Array<ArrayBuffer> {
+  begun(2, requestId).writeString(query);
+  return finished();
 }
 
-/** Appends a `CallReducer` or a `CallProcedure`, whose arguments `writeArguments` appends. */
-export function writeCall(
-  writer: BinaryWriter,
+/** A call of a reducer or procedure with arguments that `serialize` writes. */
+export function encodeCall(
   kind: "reducer" | "procedure",
   requestId: number,
   name: string,
-  writeArguments: (writer: BinaryWriter) => void,
-): void {
-  writer.writeU8(kind === "reducer" ? 3 : 4);
-  writer.writeU32(requestId);
+  serialize: Serializer<unknown>,
+  args: unknown,
+): Uint8Array<ArrayBuffer> {
+  const writer = begun(kind === "reducer" ? 3 : 4, requestId);
   writer.writeU8(0);
   writer.writeString(name);
   const lengthAt = writer.offset;
   writer.writeU32(0);
-  writeArguments(writer);
+  serialize(writer, args);
   writer.view.setUint32(lengthAt, writer.offset - lengthAt - 4, true);
+  return finished();
 }
 
 /** Reads one message; the reader stands at the next one afterwards. */

@@ -3,6 +3,7 @@ import type { BinaryReader } from "./binary_reader";
 import { BinaryWriter } from "./binary_writer";
 import { findMisfit } from "./checks";
 import { deserializerOf, serializerOf } from "./codec";
+import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** A field of a product. */
 export type ProductTypeElement = { name: string | undefined; algebraicType: AlgebraicTypeType };
@@ -44,35 +45,44 @@ export type Deserializer<T> = (reader: BinaryReader) => T;
 /** What can be a key of a `Map` and stands for a value. */
 export type ComparablePrimitive = number | string | boolean | bigint;
 
+function withTag<Tag extends string>(tag: Tag): { readonly tag: Tag } {
+  return { tag };
+}
+
+/** Types whose values are primitives that are equal for equal values. */
+const PRIMITIVES = {
+  Bool: withTag("Bool"),
+  String: withTag("String"),
+  U8: withTag("U8"),
+  I8: withTag("I8"),
+  U16: withTag("U16"),
+  I16: withTag("I16"),
+  U32: withTag("U32"),
+  I32: withTag("I32"),
+  U64: withTag("U64"),
+  I64: withTag("I64"),
+  U128: withTag("U128"),
+  I128: withTag("I128"),
+  U256: withTag("U256"),
+  I256: withTag("I256"),
+  F32: withTag("F32"),
+  F64: withTag("F64"),
+};
+
 export type AlgebraicType = AlgebraicTypeType;
 export const AlgebraicType = {
+  ...PRIMITIVES,
   Ref: (value: number): AlgebraicTypeVariants.Ref => ({ tag: "Ref", value }),
+  Array: <T extends AlgebraicTypeType>(value: T): { tag: "Array"; value: T } => ({ tag: "Array", value }),
   Sum: <T extends SumTypeType>(value: T): { tag: "Sum"; value: T } => ({ tag: "Sum", value }),
   Product: <T extends ProductTypeType>(value: T): { tag: "Product"; value: T } => ({ tag: "Product", value }),
-  Array: <T extends AlgebraicTypeType>(value: T): { tag: "Array"; value: T } => ({ tag: "Array", value }),
-  String: { tag: "String" } as const,
-  Bool: { tag: "Bool" } as const,
-  I8: { tag: "I8" } as const,
-  U8: { tag: "U8" } as const,
-  I16: { tag: "I16" } as const,
-  U16: { tag: "U16" } as const,
-  I32: { tag: "I32" } as const,
-  U32: { tag: "U32" } as const,
-  I64: { tag: "I64" } as const,
-  U64: { tag: "U64" } as const,
-  I128: { tag: "I128" } as const,
-  U128: { tag: "U128" } as const,
-  I256: { tag: "I256" } as const,
-  U256: { tag: "U256" } as const,
-  F32: { tag: "F32" } as const,
-  F64: { tag: "F64" } as const,
 
   /** A function that writes values of `ty`; it is made once for each type. */
-  makeSerializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Serializer<any> {
+  makeSerializer(ty: AlgebraicTypeType, typespace?: TypespaceType): AnySerializer {
     return serializerOf(ty, typespace);
   },
   /** A function that reads values of `ty`; it is made once for each type. */
-  makeDeserializer(ty: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+  makeDeserializer(ty: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
     return deserializerOf(ty, typespace);
   },
   /** @deprecated Use `makeSerializer`. */
@@ -86,29 +96,8 @@ export const AlgebraicType = {
 
   /** A primitive that is equal for equal values of the same type, to be used as a key of a `Map`. */
   intoMapKey(ty: AlgebraicTypeType, value: any): ComparablePrimitive {
-    switch (ty.tag) {
-      case "U8":
-      case "U16":
-      case "U32":
-      case "U64":
-      case "U128":
-      case "U256":
-      case "I8":
-      case "I16":
-      case "I32":
-      case "I64":
-      case "I128":
-      case "I256":
-      case "F32":
-      case "F64":
-      case "String":
-      case "Bool":
-        return value;
-      case "Product":
-        return ProductType.intoMapKey(ty.value, value);
-      default:
-        return bytesAsKey(ty, value);
-    }
+    if (ty.tag in PRIMITIVES) return value;
+    return ty.tag === "Product" ? ProductType.intoMapKey(ty.value, value) : bytesAsKey(ty, value);
   },
 };
 
@@ -130,22 +119,25 @@ function bytesAsKey(ty: AlgebraicTypeType, value: any): string {
 export type ProductType = ProductTypeType;
 export const ProductType = {
   /** @internal As `makeSerializer`; an argument that does not fit is an error that says which one and why. */
-  makeArgumentsSerializer(ty: ProductTypeType): Serializer<any> {
+  makeArgumentsSerializer(ty: ProductTypeType): AnySerializer {
+    const known = argumentsSerializers.get(ty);
+    if (known !== undefined) return known;
     const type = wrapped("Product", ty);
-    const write = serializerOf(type, undefined, true);
-    return (writer, value) => {
+    const made: AnySerializer = (writer, value) => {
       try {
-        write(writer, value);
+        serializerOf(type, undefined, true)(writer, value);
       } catch (error) {
         const found = findMisfit(type, value, "");
         throw found === undefined ? error : new TypeError(found);
       }
     };
+    argumentsSerializers.set(ty, made);
+    return made;
   },
-  makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): Serializer<any> {
+  makeSerializer(ty: ProductTypeType, typespace?: TypespaceType): AnySerializer {
     return serializerOf(wrapped("Product", ty), typespace);
   },
-  makeDeserializer(ty: ProductTypeType, typespace?: TypespaceType): Deserializer<any> {
+  makeDeserializer(ty: ProductTypeType, typespace?: TypespaceType): AnyDeserializer {
     return deserializerOf(wrapped("Product", ty), typespace);
   },
   /** @deprecated Use `makeSerializer`. */
@@ -166,10 +158,10 @@ export const ProductType = {
 /** A sum on its own, without the tag that makes it an `AlgebraicType`. */
 export type SumType = SumTypeType;
 export const SumType = {
-  makeSerializer(ty: SumTypeType, typespace?: TypespaceType): Serializer<any> {
+  makeSerializer(ty: SumTypeType, typespace?: TypespaceType): AnySerializer {
     return serializerOf(wrapped("Sum", ty), typespace);
   },
-  makeDeserializer(ty: SumTypeType, typespace?: TypespaceType): Deserializer<any> {
+  makeDeserializer(ty: SumTypeType, typespace?: TypespaceType): AnyDeserializer {
     return deserializerOf(wrapped("Sum", ty), typespace);
   },
   /** @deprecated Use `makeSerializer`. */
@@ -182,6 +174,7 @@ export const SumType = {
   },
 };
 
+const argumentsSerializers = /* @__PURE__ */ new WeakMap<object, AnySerializer>();
 const wrappers = /* @__PURE__ */ new WeakMap<object, AlgebraicTypeType>();
 
 /** The same `AlgebraicType` for the same product or sum, so that its functions are made once. */

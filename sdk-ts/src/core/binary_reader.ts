@@ -1,27 +1,45 @@
+// BSATN values, read one after the other (01 §1.3).
+
 import { tooShort } from "./errors";
 import { decodeUtf8 } from "./utf8";
 
-/**
- * Reads BSATN values one after the other (spec 01 §1.3).
- *
- * `view` covers exactly the input, and `offset` counts from its start; generated decoders use both directly.
- */
+function viewOf(input: Uint8Array | DataView): DataView {
+  if (input instanceof DataView) return input;
+  return new DataView(input.buffer, input.byteOffset, input.byteLength);
+}
+
+/** Moves over the next `size` bytes; returns where they begin. */
+function pass(reader: BinaryReader, size: number): number {
+  const start = reader.offset;
+  reader.offset = start + size;
+  return start;
+}
+
+/** As `pass`, for lengths from the input, which may say anything. */
+function passChecked(reader: BinaryReader, size: number): number {
+  if (size > reader.remaining) throw tooShort(size, reader.offset, reader.remaining);
+  return pass(reader, size);
+}
+
+function joined(high: bigint, low: bigint, lowBits: bigint): bigint {
+  // Most numbers are small.
+  return high === 0n ? low : (high << lowBits) | low;
+}
+
+/** `view` covers exactly the input, and `offset` counts from its start; generated decoders use both directly. */
 export class BinaryReader {
+  offset = 0;
   view: DataView;
-  offset: number;
   #bytes: Uint8Array | undefined;
 
   constructor(input: Uint8Array | DataView) {
-    this.view =
-      input instanceof DataView ? input : new DataView(input.buffer, input.byteOffset, input.byteLength);
-    this.offset = 0;
+    this.view = viewOf(input);
   }
 
   /** Starts over with other input. */
   reset(input: Uint8Array | DataView): void {
-    this.view =
-      input instanceof DataView ? input : new DataView(input.buffer, input.byteOffset, input.byteLength);
     this.#bytes = undefined;
+    this.view = viewOf(input);
     this.offset = 0;
   }
 
@@ -43,119 +61,88 @@ export class BinaryReader {
     return this.view.byteLength - this.offset;
   }
 
+  /** The next `length` bytes, as a view into the input. */
+  readBytes(length: number): Uint8Array {
+    const start = passChecked(this, length);
+    return this.bytes.subarray(start, this.offset);
+  }
+
   /** A length, and a copy of that many bytes. */
   readUInt8Array(): Uint8Array {
     return this.readBytes(this.readU32()).slice();
   }
 
+  readString(): string {
+    const length = this.readU32();
+    const start = passChecked(this, length);
+    return decodeUtf8(this.bytes, start, this.offset);
+  }
+
   readBool(): boolean {
-    return this.view.getUint8(this.offset++) !== 0;
+    return this.readU8() !== 0;
   }
 
   readByte(): number {
-    return this.view.getUint8(this.offset++);
-  }
-
-  /** The next `length` bytes, as a view into the input. */
-  readBytes(length: number): Uint8Array {
-    const start = this.offset;
-    if (length > this.view.byteLength - start) {
-      throw tooShort(length, start, this.view.byteLength - start);
-    }
-    this.offset = start + length;
-    return this.bytes.subarray(start, start + length);
-  }
-
-  readI8(): number {
-    return this.view.getInt8(this.offset++);
+    return this.readU8();
   }
 
   readU8(): number {
-    return this.view.getUint8(this.offset++);
+    return this.view.getUint8(pass(this, 1));
   }
 
-  readI16(): number {
-    const value = this.view.getInt16(this.offset, true);
-    this.offset += 2;
-    return value;
+  readI8(): number {
+    return this.view.getInt8(pass(this, 1));
   }
 
   readU16(): number {
-    const value = this.view.getUint16(this.offset, true);
-    this.offset += 2;
-    return value;
+    return this.view.getUint16(pass(this, 2), true);
   }
 
-  readI32(): number {
-    const value = this.view.getInt32(this.offset, true);
-    this.offset += 4;
-    return value;
+  readI16(): number {
+    return this.view.getInt16(pass(this, 2), true);
   }
 
   readU32(): number {
-    const value = this.view.getUint32(this.offset, true);
-    this.offset += 4;
-    return value;
+    return this.view.getUint32(pass(this, 4), true);
   }
 
-  readI64(): bigint {
-    const value = this.view.getBigInt64(this.offset, true);
-    this.offset += 8;
-    return value;
+  readI32(): number {
+    return this.view.getInt32(pass(this, 4), true);
   }
 
   readU64(): bigint {
-    const value = this.view.getBigUint64(this.offset, true);
-    this.offset += 8;
-    return value;
+    return this.view.getBigUint64(pass(this, 8), true);
+  }
+
+  readI64(): bigint {
+    return this.view.getBigInt64(pass(this, 8), true);
   }
 
   readU128(): bigint {
-    const low = this.view.getBigUint64(this.offset, true);
-    const high = this.view.getBigUint64(this.offset + 8, true);
-    this.offset += 16;
-    return high === 0n ? low : (high << 64n) | low;
+    const low = this.readU64();
+    return joined(this.readU64(), low, 64n);
   }
 
   readI128(): bigint {
-    const low = this.view.getBigUint64(this.offset, true);
-    const high = this.view.getBigInt64(this.offset + 8, true);
-    this.offset += 16;
-    return high === 0n ? low : (high << 64n) | low;
+    const low = this.readU64();
+    return joined(this.readI64(), low, 64n);
   }
 
   readU256(): bigint {
     const low = this.readU128();
-    const high = this.readU128();
-    return high === 0n ? low : (high << 128n) | low;
+    return joined(this.readU128(), low, 128n);
   }
 
   readI256(): bigint {
     const low = this.readU128();
-    const high = this.readI128();
-    return high === 0n ? low : (high << 128n) | low;
+    return joined(this.readI128(), low, 128n);
   }
 
   readF32(): number {
-    const value = this.view.getFloat32(this.offset, true);
-    this.offset += 4;
-    return value;
+    return this.view.getFloat32(pass(this, 4), true);
   }
 
   readF64(): number {
-    const value = this.view.getFloat64(this.offset, true);
-    this.offset += 8;
-    return value;
-  }
-
-  readString(): string {
-    const start = this.offset + 4;
-    const length = this.view.getUint32(this.offset, true);
-    const end = start + length;
-    if (end > this.view.byteLength) {
-      throw tooShort(length, start, this.view.byteLength - start);
-    }
-    this.offset = end;
-    return decodeUtf8(this.bytes, start, end);
+    return this.view.getFloat64(pass(this, 8), true);
   }
 }

@@ -1,56 +1,68 @@
+// BSATN values, written one after the other (01 §1.3).
+
 import { encodeUtf8, writeQuickly } from "./utf8";
 
 const LOW_64_BITS = 0xffff_ffff_ffff_ffffn;
 
+/** Bytes of base64 that are turned into text at once. */
+const BASE64_CHUNK_BYTES = 0x8000;
+
 /** A buffer that grows; growing replaces `buffer`, `view` and `bytes`. */
 export class ResizableBuffer {
+  /** The same bytes as `view`. */
+  bytes: Uint8Array<ArrayBuffer>;
   buffer: ArrayBuffer;
   view: DataView;
-  /** The same bytes as `view`. */
-  bytes: Uint8Array;
 
   constructor(init: number | ArrayBuffer) {
-    this.buffer = typeof init === "number" ? new ArrayBuffer(init) : init;
-    this.view = new DataView(this.buffer);
-    this.bytes = new Uint8Array(this.buffer);
+    // A length and a buffer make an array alike.
+    const bytes = new Uint8Array(init as ArrayBuffer);
+    this.bytes = bytes;
+    this.buffer = bytes.buffer;
+    this.view = new DataView(bytes.buffer);
   }
 
   get capacity(): number {
-    return this.buffer.byteLength;
+    return this.bytes.length;
   }
 
   /** Makes the buffer at least `newSize` bytes long; what is in it stays. */
   grow(newSize: number): void {
-    if (newSize <= this.buffer.byteLength) return;
+    if (newSize <= this.capacity) return;
     const bytes = new Uint8Array(newSize);
     bytes.set(this.bytes);
-    this.buffer = bytes.buffer;
     this.bytes = bytes;
-    this.view = new DataView(this.buffer);
+    this.buffer = bytes.buffer;
+    this.view = new DataView(bytes.buffer);
   }
 }
 
-/**
- * Writes BSATN values one after the other (spec 01 §1.3).
- *
- * Generated encoders reserve room with `expandBuffer` and write through `buffer.view` at `offset` themselves.
- */
+/** Makes room for the next `size` bytes and moves over them; returns where they begin. */
+function claim(writer: BinaryWriter, size: number): number {
+  writer.expandBuffer(size);
+  const start = writer.offset;
+  writer.offset = start + size;
+  return start;
+}
+
+/** Generated encoders reserve room with `expandBuffer` and write through `buffer.view` at `offset` themselves. */
 export class BinaryWriter {
+  offset = 0;
   buffer: ResizableBuffer;
-  offset: number;
 
   constructor(init: number | ResizableBuffer) {
-    this.buffer = typeof init === "number" ? new ResizableBuffer(init) : init;
-    this.offset = 0;
+    this.buffer = init instanceof ResizableBuffer ? init : new ResizableBuffer(init);
   }
 
+  /** Starts over in the same buffer. */
   clear(): void {
     this.offset = 0;
   }
 
+  /** Starts over in another buffer. */
   reset(buffer: ResizableBuffer): void {
     this.buffer = buffer;
-    this.offset = 0;
+    this.clear();
   }
 
   /** Makes sure that `additionalCapacity` more bytes fit. */
@@ -60,13 +72,8 @@ export class BinaryWriter {
     if (needed > capacity) this.buffer.grow(Math.max(needed, capacity * 2, 64));
   }
 
-  toBase64(): string {
-    const bytes = this.getBuffer();
-    let text = "";
-    for (let at = 0; at < bytes.length; at += 0x8000) {
-      text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
-    }
-    return btoa(text);
+  get view(): DataView {
+    return this.buffer.view;
   }
 
   /** What was written, as a view into the buffer. */
@@ -74,120 +81,26 @@ export class BinaryWriter {
     return new Uint8Array(this.buffer.buffer, 0, this.offset);
   }
 
-  get view(): DataView {
-    return this.buffer.view;
-  }
-
-  /** The length of `value`, then its bytes. */
-  writeUInt8Array(value: Uint8Array): void {
-    const length = value.length;
-    this.expandBuffer(4 + length);
-    this.buffer.view.setUint32(this.offset, length, true);
-    this.buffer.bytes.set(value, this.offset + 4);
-    this.offset += 4 + length;
+  toBase64(): string {
+    const written = this.getBuffer();
+    let binary = "";
+    for (let from = 0; from < written.length; from += BASE64_CHUNK_BYTES) {
+      binary += String.fromCharCode(...written.subarray(from, from + BASE64_CHUNK_BYTES));
+    }
+    return btoa(binary);
   }
 
   /** The bytes of `value` as they are. */
   writeBytes(value: Uint8Array): void {
-    this.expandBuffer(value.length);
-    this.buffer.bytes.set(value, this.offset);
-    this.offset += value.length;
+    const at = claim(this, value.length);
+    this.buffer.bytes.set(value, at);
   }
 
-  writeBool(value: boolean): void {
-    this.expandBuffer(1);
-    this.buffer.view.setUint8(this.offset, value ? 1 : 0);
-    this.offset += 1;
-  }
-
-  writeByte(value: number): void {
-    this.writeU8(value);
-  }
-
-  writeI8(value: number): void {
-    this.expandBuffer(1);
-    this.buffer.view.setInt8(this.offset, value);
-    this.offset += 1;
-  }
-
-  writeU8(value: number): void {
-    this.expandBuffer(1);
-    this.buffer.view.setUint8(this.offset, value);
-    this.offset += 1;
-  }
-
-  writeI16(value: number): void {
-    this.expandBuffer(2);
-    this.buffer.view.setInt16(this.offset, value, true);
-    this.offset += 2;
-  }
-
-  writeU16(value: number): void {
-    this.expandBuffer(2);
-    this.buffer.view.setUint16(this.offset, value, true);
-    this.offset += 2;
-  }
-
-  writeI32(value: number): void {
-    this.expandBuffer(4);
-    this.buffer.view.setInt32(this.offset, value, true);
-    this.offset += 4;
-  }
-
-  writeU32(value: number): void {
-    this.expandBuffer(4);
-    this.buffer.view.setUint32(this.offset, value, true);
-    this.offset += 4;
-  }
-
-  writeI64(value: bigint): void {
-    this.expandBuffer(8);
-    this.buffer.view.setBigInt64(this.offset, value, true);
-    this.offset += 8;
-  }
-
-  writeU64(value: bigint): void {
-    this.expandBuffer(8);
-    this.buffer.view.setBigUint64(this.offset, value, true);
-    this.offset += 8;
-  }
-
-  writeU128(value: bigint): void {
-    this.expandBuffer(16);
-    const { view } = this.buffer;
-    view.setBigUint64(this.offset, value & LOW_64_BITS, true);
-    view.setBigUint64(this.offset + 8, value >> 64n, true);
-    this.offset += 16;
-  }
-
-  writeI128(value: bigint): void {
-    this.writeU128(value);
-  }
-
-  writeU256(value: bigint): void {
-    this.expandBuffer(32);
-    const { view } = this.buffer;
-    view.setBigUint64(this.offset, value & LOW_64_BITS, true);
-    view.setBigUint64(this.offset + 8, (value >> 64n) & LOW_64_BITS, true);
-    view.setBigUint64(this.offset + 16, (value >> 128n) & LOW_64_BITS, true);
-    view.setBigUint64(this.offset + 24, value >> 192n, true);
-    this.offset += 32;
-  }
-
-  writeI256(value: bigint): void {
-    this.writeU256(value);
-  }
-
-  writeF32(value: number): void {
-    this.expandBuffer(4);
-    this.buffer.view.setFloat32(this.offset, value, true);
-    this.offset += 4;
-  }
-
-  writeF64(value: number): void {
-    this.expandBuffer(8);
-    this.buffer.view.setFloat64(this.offset, value, true);
-    this.offset += 8;
+  /** The length of `value`, then its bytes. */
+  writeUInt8Array(value: Uint8Array): void {
+    const at = claim(this, 4 + value.length);
+    this.buffer.view.setUint32(at, value.length, true);
+    this.buffer.bytes.set(value, at + 4);
   }
 
   writeString(value: string): void {
@@ -200,5 +113,88 @@ export class BinaryWriter {
     } else {
       this.writeUInt8Array(encodeUtf8(value));
     }
+  }
+
+  writeBool(value: boolean): void {
+    this.writeU8(value ? 1 : 0);
+  }
+
+  writeByte(value: number): void {
+    this.writeU8(value);
+  }
+
+  writeU8(value: number): void {
+    const at = claim(this, 1);
+    this.buffer.view.setUint8(at, value);
+  }
+
+  writeI8(value: number): void {
+    const at = claim(this, 1);
+    this.buffer.view.setInt8(at, value);
+  }
+
+  writeU16(value: number): void {
+    const at = claim(this, 2);
+    this.buffer.view.setUint16(at, value, true);
+  }
+
+  writeI16(value: number): void {
+    const at = claim(this, 2);
+    this.buffer.view.setInt16(at, value, true);
+  }
+
+  writeU32(value: number): void {
+    const at = claim(this, 4);
+    this.buffer.view.setUint32(at, value, true);
+  }
+
+  writeI32(value: number): void {
+    const at = claim(this, 4);
+    this.buffer.view.setInt32(at, value, true);
+  }
+
+  writeU64(value: bigint): void {
+    const at = claim(this, 8);
+    this.buffer.view.setBigUint64(at, value, true);
+  }
+
+  writeI64(value: bigint): void {
+    const at = claim(this, 8);
+    this.buffer.view.setBigInt64(at, value, true);
+  }
+
+  writeF32(value: number): void {
+    const at = claim(this, 4);
+    this.buffer.view.setFloat32(at, value, true);
+  }
+
+  writeF64(value: number): void {
+    const at = claim(this, 8);
+    this.buffer.view.setFloat64(at, value, true);
+  }
+
+  writeU128(value: bigint): void {
+    const at = claim(this, 16);
+    const { view } = this.buffer;
+    view.setBigUint64(at, value & LOW_64_BITS, true);
+    view.setBigUint64(at + 8, value >> 64n, true);
+  }
+
+  writeI128(value: bigint): void {
+    this.writeU128(value);
+  }
+
+  writeU256(value: bigint): void {
+    const at = claim(this, 32);
+    const { view } = this.buffer;
+    for (let byte = 0; byte < 24; byte += 8) {
+      view.setBigUint64(at + byte, value & LOW_64_BITS, true);
+      value >>= 64n;
+    }
+    view.setBigUint64(at + 24, value, true);
+  }
+
+  writeI256(value: bigint): void {
+    this.writeU256(value);
   }
 }

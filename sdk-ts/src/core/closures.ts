@@ -1,8 +1,9 @@
-import type { AlgebraicTypeType, Deserializer, Serializer, TypespaceType } from "./algebraic_type";
+import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
 import { CHECKS, isBytes, isList, isObject, misfit } from "./checks";
 import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
 import { badTag, badValue } from "./errors";
 import { makeSpecial } from "./special";
+import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 // The same functions as in codegen.ts, put together from closures, for places that forbid making code from text.
 
@@ -18,18 +19,18 @@ function writerOf(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
-): Serializer<any> {
+): AnySerializer {
   if (type.tag !== "Product" && type.tag !== "Sum") return closureSerializer(type, typespace, isChecked);
   return (writer, value) => serializerOf(type, typespace, isChecked)(writer, value);
 }
 
-function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): Deserializer<any> {
+function readerOf(type: AlgebraicTypeType, typespace: TypespaceType | undefined): AnyDeserializer {
   if (type.tag !== "Product" && type.tag !== "Sum") return closureDeserializer(type, typespace);
   return (reader) => deserializerOf(type, typespace)(reader);
 }
 
 /** As `write`, for values that pass a test, which `undefined` stands for none. */
-function testing(test: ((value: unknown) => boolean) | undefined, write: Serializer<any>): Serializer<any> {
+function testing(test: ((value: unknown) => boolean) | undefined, write: AnySerializer): AnySerializer {
   if (!test) return write;
   return (writer, value) => {
     if (!test(value)) misfit();
@@ -41,7 +42,7 @@ export function closureSerializer(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
-): Serializer<any> {
+): AnySerializer {
   const write = uncheckedClosure(type, typespace, isChecked);
   return isChecked ? testing(testOf(type), write) : write;
 }
@@ -58,7 +59,7 @@ function uncheckedClosure(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
-): Serializer<any> {
+): AnySerializer {
   switch (type.tag) {
     case "Ref": {
       const target = resolve(type.value, typespace);
@@ -96,15 +97,11 @@ function uncheckedClosure(
         const ok = writerOf(shape.ok, typespace, isChecked);
         const err = writerOf(shape.err, typespace, isChecked);
         return (writer, value) => {
-          if ("ok" in value) {
-            writer.writeU8(0);
-            ok(writer, value.ok);
-          } else if ("err" in value) {
-            writer.writeU8(1);
-            err(writer, value.err);
-          } else {
-            throw badValue("a result needs a field `ok` or `err`");
-          }
+          const isOk = "ok" in value;
+          if (!isOk && !("err" in value)) throw badValue("a result needs a field `ok` or `err`");
+          writer.writeU8(isOk ? 0 : 1);
+          if (isOk) ok(writer, value.ok);
+          else err(writer, value.err);
         };
       }
       const variants = new Map(
@@ -144,7 +141,7 @@ function uncheckedClosure(
   }
 }
 
-export function closureDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+export function closureDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
   switch (type.tag) {
     case "Ref": {
       const target = resolve(type.value, typespace);

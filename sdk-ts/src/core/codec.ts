@@ -1,13 +1,7 @@
-import type {
-  AlgebraicTypeType,
-  Deserializer,
-  ProductTypeType,
-  Serializer,
-  SumTypeType,
-  TypespaceType,
-} from "./algebraic_type";
+import type { AlgebraicTypeType, ProductTypeType, SumTypeType, TypespaceType } from "./algebraic_type";
 import { closureDeserializer, closureSerializer } from "./closures";
 import { generateDeserializer, generateSerializer } from "./codegen";
+import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 /** How a product or sum appears in JavaScript (spec 01 §1.2.1); structural, names compared byte for byte. */
 export type Shape =
@@ -73,11 +67,11 @@ export function setCodeGeneration(allowed: boolean | undefined): void {
 
 type Cache<F> = WeakMap<object, { typespace: TypespaceType | undefined; made: F }>;
 /** Those that do not check, and those that do. */
-let serializers: [Cache<Serializer<any>>, Cache<Serializer<any>>] = [
+let serializers: [Cache<AnySerializer>, Cache<AnySerializer>] = [
   /* @__PURE__ */ new WeakMap(),
   /* @__PURE__ */ new WeakMap(),
 ];
-let deserializers: Cache<Deserializer<any>> = /* @__PURE__ */ new WeakMap();
+let deserializers: Cache<AnyDeserializer> = /* @__PURE__ */ new WeakMap();
 
 /**
  * The function that writes values of `type`, made on first use. With `isChecked` it throws for a value that does not fit;
@@ -87,7 +81,7 @@ export function serializerOf(
   type: AlgebraicTypeType,
   typespace?: TypespaceType,
   isChecked = false,
-): Serializer<any> {
+): AnySerializer {
   const cache = serializers[isChecked ? 1 : 0];
   const known = cache.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
@@ -97,7 +91,7 @@ export function serializerOf(
 }
 
 /** The function that reads values of `type`, made on first use. */
-export function deserializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+export function deserializerOf(type: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
   const known = deserializers.get(type);
   if (known !== undefined && known.typespace === typespace) return known.made;
   const made = canGenerateCode()

@@ -1,9 +1,10 @@
-import type { AlgebraicTypeType, Deserializer, Serializer, TypespaceType } from "./algebraic_type";
+import type { AlgebraicTypeType, TypespaceType } from "./algebraic_type";
 import { CHECKS, isBytes, isList, isObject, misfit } from "./checks";
 import { checkEmptyElements } from "./closures";
 import { deserializerOf, isUnit, productShape, resolve, serializerOf, sumShape } from "./codec";
 import { badTag, badValue } from "./errors";
 import { SPECIAL_CLASSES } from "./special";
+import type { AnyDeserializer, AnySerializer } from "./untyped";
 
 // Makes one straight function for a type. Runs of fixed-size fields are read and written through the DataView at constant
 // distances from one offset, without a call for each field.
@@ -73,7 +74,7 @@ abstract class Generator {
 }
 
 class ReadGenerator extends Generator {
-  function(type: AlgebraicTypeType): Deserializer<any> {
+  function(type: AlgebraicTypeType): AnyDeserializer {
     const result = this.read(type);
     this.settle();
     return this.build(`function(r){const d=r.view;let o=r.offset;${this.body}r.offset=o;return ${result};}`);
@@ -201,7 +202,7 @@ class WriteGenerator extends Generator {
   /** Position in `body` where room for the current run of fixed-size fields is to be made. */
   private reserveAt = -1;
 
-  function(type: AlgebraicTypeType): Serializer<any> {
+  function(type: AlgebraicTypeType): AnySerializer {
     this.write(type, "x");
     this.settle();
     return this.build(`function(w,x){let b=w.buffer,d=b.view,o=w.offset;${this.body}w.offset=o;}`);
@@ -383,7 +384,7 @@ class WriteGenerator extends Generator {
   }
 }
 
-export function generateDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): Deserializer<any> {
+export function generateDeserializer(type: AlgebraicTypeType, typespace?: TypespaceType): AnyDeserializer {
   return new ReadGenerator(typespace).function(type);
 }
 
@@ -391,6 +392,6 @@ export function generateSerializer(
   type: AlgebraicTypeType,
   typespace: TypespaceType | undefined,
   isChecked: boolean,
-): Serializer<any> {
+): AnySerializer {
   return new WriteGenerator(typespace, isChecked).function(type);
 }

@@ -13,17 +13,17 @@ import type { ResultAlgebraicType } from "./result";
 import type { ScheduleAt, ScheduleAtAlgebraicType } from "./schedule_at";
 import type { TimeDuration, TimeDurationAlgebraicType } from "./time_duration";
 import type { Timestamp, TimestampAlgebraicType } from "./timestamp";
-import type { TypeBuilder } from "./type_builders";
 import type {
+  ChoiceOf,
   ElementsObj,
-  ElementsToProductType,
-  EnumType,
   InferSpacetimeTypeOfTypeBuilder,
   InferTypeOfTypeBuilder,
-  ObjectType,
+  ObjectOf,
+  ProductOf,
+  SumOf,
   VariantsObj,
-  VariantsToSumType,
 } from "./type_inference";
+import type { AnyTypeBuilder } from "./untyped";
 import type { Uuid, UuidAlgebraicType } from "./uuid";
 
 // The published package has a class for the columns of each type; here one class serves all types of a kind. These are the
@@ -157,7 +157,7 @@ export type ByteArrayColumnBuilder<M extends ColumnMetadata<Uint8Array> = Defaul
   PlainColumnBuilder<Uint8Array, { tag: "Array"; value: AlgebraicTypeVariants.U8 }, M>;
 export const ArrayColumnBuilder = PlainColumnBuilder;
 export type ArrayColumnBuilder<
-  Element extends TypeBuilder<any, any>,
+  Element extends AnyTypeBuilder,
   M extends ColumnMetadata<Array<InferTypeOfTypeBuilder<Element>>> = DefaultMetadata,
 > = PlainColumnBuilder<
   Array<InferTypeOfTypeBuilder<Element>>,
@@ -166,7 +166,7 @@ export type ArrayColumnBuilder<
 >;
 export const OptionColumnBuilder = PlainColumnBuilder;
 export type OptionColumnBuilder<
-  Value extends TypeBuilder<any, any>,
+  Value extends AnyTypeBuilder,
   M extends ColumnMetadata<InferTypeOfTypeBuilder<Value> | undefined> = DefaultMetadata,
 > = PlainColumnBuilder<
   InferTypeOfTypeBuilder<Value> | undefined,
@@ -175,8 +175,8 @@ export type OptionColumnBuilder<
 >;
 export const ResultColumnBuilder = PlainColumnBuilder;
 export type ResultColumnBuilder<
-  Ok extends TypeBuilder<any, any>,
-  Err extends TypeBuilder<any, any>,
+  Ok extends AnyTypeBuilder,
+  Err extends AnyTypeBuilder,
   M extends ColumnMetadata<
     { ok: InferTypeOfTypeBuilder<Ok> } | { err: InferTypeOfTypeBuilder<Err> }
   > = DefaultMetadata,
@@ -188,15 +188,15 @@ export type ResultColumnBuilder<
 export const ProductColumnBuilder = PlainColumnBuilder;
 export type ProductColumnBuilder<
   Elements extends ElementsObj,
-  M extends ColumnMetadata<ObjectType<Elements>> = DefaultMetadata,
-> = PlainColumnBuilder<ObjectType<Elements>, ElementsToProductType<Elements>, M>;
+  M extends ColumnMetadata<ObjectOf<Elements>> = DefaultMetadata,
+> = PlainColumnBuilder<ObjectOf<Elements>, ProductOf<Elements>, M>;
 export const SumColumnBuilder = KeyColumnBuilder;
 export type SumColumnBuilder<
   Variants extends VariantsObj,
-  M extends ColumnMetadata<EnumType<Variants>> = DefaultMetadata,
-> = KeyColumnBuilder<EnumType<Variants>, VariantsToSumType<Variants>, M>;
+  M extends ColumnMetadata<ChoiceOf<Variants>> = DefaultMetadata,
+> = KeyColumnBuilder<ChoiceOf<Variants>, SumOf<Variants>, M>;
 export const SimpleSumColumnBuilder = KeyColumnBuilder;
 export type SimpleSumColumnBuilder<
   Variants extends VariantsObj,
-  M extends ColumnMetadata<EnumType<Variants>> = DefaultMetadata,
+  M extends ColumnMetadata<ChoiceOf<Variants>> = DefaultMetadata,
 > = SumColumnBuilder<Variants, M>;

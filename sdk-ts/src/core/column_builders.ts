@@ -2,7 +2,7 @@ import type { AlgebraicType } from "./algebraic_type";
 import type { BinaryReader } from "./binary_reader";
 import type { BinaryWriter } from "./binary_writer";
 import type { TypeBuilder } from "./type_builders";
-import type { SetField } from "./type_util";
+import type { WithMetadata } from "./type_util";
 
 export type IndexTypes = "btree" | "direct" | "hash" | undefined;
 
@@ -24,20 +24,17 @@ export class ColumnBuilder<
   SpacetimeType extends AlgebraicType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > {
-  typeBuilder: TypeBuilder<Type, SpacetimeType>;
-  columnMetadata: M;
+  constructor(
+    public typeBuilder: TypeBuilder<Type, SpacetimeType>,
+    public columnMetadata: M,
+  ) {}
 
-  constructor(typeBuilder: TypeBuilder<Type, SpacetimeType>, metadata: M) {
-    this.typeBuilder = typeBuilder;
-    this.columnMetadata = metadata;
+  deserialize(reader: BinaryReader): Type {
+    return this.typeBuilder.deserialize(reader);
   }
 
   serialize(writer: BinaryWriter, value: Type): void {
     this.typeBuilder.serialize(writer, value);
-  }
-
-  deserialize(reader: BinaryReader): Type {
-    return this.typeBuilder.deserialize(reader);
   }
 
   /** The same kind of column with one more property. */
@@ -54,14 +51,14 @@ export class PlainColumnBuilder<
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > extends ColumnBuilder<Type, SpacetimeType, M> {
   /** The value that existing rows get when the column is added to a table that has rows. */
-  default(value: Type): PlainColumnBuilder<Type, SpacetimeType, SetField<M, "defaultValue", Type>> {
+  default(value: Type): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<M, "defaultValue", Type>> {
     return this.with("defaultValue", value);
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): PlainColumnBuilder<Type, SpacetimeType, SetField<M, "name", Name>> {
+  ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
     return this.with("name", name);
   }
 }
@@ -72,34 +69,34 @@ export class KeyColumnBuilder<
   SpacetimeType extends AlgebraicType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > extends ColumnBuilder<Type, SpacetimeType, M> {
-  index(): KeyColumnBuilder<Type, SpacetimeType, SetField<M, "indexType", "btree">>;
+  index(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "indexType", "btree">>;
   index<N extends NonNullable<IndexTypes>>(
     algorithm: N,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<M, "indexType", N>>;
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "indexType", N>>;
   /** An index over this column: `btree` unless told otherwise. */
   index(algorithm: NonNullable<IndexTypes> = "btree"): any {
     return this.with("indexType", algorithm);
   }
 
   /** No two rows have the same value here. */
-  unique(): KeyColumnBuilder<Type, SpacetimeType, SetField<M, "isUnique", true>> {
+  unique(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "isUnique", true>> {
     return this.with("isUnique", true);
   }
 
   /** The column by which rows are known: unique, and what `update` finds a row by. */
-  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, SetField<M, "isPrimaryKey", true>> {
+  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "isPrimaryKey", true>> {
     return this.with("isPrimaryKey", true);
   }
 
   /** The value that existing rows get when the column is added to a table that has rows. */
-  default(value: Type): KeyColumnBuilder<Type, SpacetimeType, SetField<M, "defaultValue", Type>> {
+  default(value: Type): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "defaultValue", Type>> {
     return this.with("defaultValue", value);
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<M, "name", Name>> {
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
     return this.with("name", name);
   }
 }
@@ -110,39 +107,39 @@ export class SequenceColumnBuilder<
   SpacetimeType extends AlgebraicType,
   M extends ColumnMetadata<Type> = DefaultMetadata,
 > extends ColumnBuilder<Type, SpacetimeType, M> {
-  index(): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "indexType", "btree">>;
+  index(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "indexType", "btree">>;
   index<N extends NonNullable<IndexTypes>>(
     algorithm: N,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "indexType", N>>;
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "indexType", N>>;
   /** An index over this column: `btree` unless told otherwise. */
   index(algorithm: NonNullable<IndexTypes> = "btree"): any {
     return this.with("indexType", algorithm);
   }
 
   /** No two rows have the same value here. */
-  unique(): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "isUnique", true>> {
+  unique(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "isUnique", true>> {
     return this.with("isUnique", true);
   }
 
   /** The column by which rows are known: unique, and what `update` finds a row by. */
-  primaryKey(): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "isPrimaryKey", true>> {
+  primaryKey(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "isPrimaryKey", true>> {
     return this.with("isPrimaryKey", true);
   }
 
   /** A row inserted with zero here gets the next number. */
-  autoInc(): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "isAutoIncrement", true>> {
+  autoInc(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "isAutoIncrement", true>> {
     return this.with("isAutoIncrement", true);
   }
 
   /** The value that existing rows get when the column is added to a table that has rows. */
-  default(value: Type): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "defaultValue", Type>> {
+  default(value: Type): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "defaultValue", Type>> {
     return this.with("defaultValue", value);
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<M, "name", Name>> {
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<M, "name", Name>> {
     return this.with("name", name);
   }
 }

@@ -52,9 +52,13 @@ export class ConnectionId {
     return this.__connection_id__ === other.__connection_id__;
   }
 
-  /** 32 hexadecimal digits. */
-  toHexString(): string {
-    return u128ToHexString(this.__connection_id__);
+  static fromString(str: string): ConnectionId {
+    return new ConnectionId(hexStringToU128(str));
+  }
+
+  static fromStringOrNull(str: string): ConnectionId | null {
+    const id = ConnectionId.fromString(str);
+    return id.isZero() ? null : id;
   }
 
   /** 16 bytes, the least significant first. */
@@ -62,11 +66,8 @@ export class ConnectionId {
     return u128ToUint8Array(this.__connection_id__);
   }
 
-  static fromString(str: string): ConnectionId {
-    return new ConnectionId(hexStringToU128(str));
-  }
-
-  static fromStringOrNull(str: string): ConnectionId | null {
-    return ConnectionId.nullIfZero(ConnectionId.fromString(str));
+  /** 32 hexadecimal digits. */
+  toHexString(): string {
+    return u128ToHexString(this.__connection_id__);
   }
 }

@@ -19,9 +19,10 @@ function littleEndianToBigInt(array: Uint8Array, length: number): bigint {
 
 function bigIntToLittleEndian(value: bigint, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
-  for (let i = 0; i < length; i++) {
-    bytes[i] = Number(value & 0xffn);
-    value >>= 8n;
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < length; at += 8) {
+    view.setBigUint64(at, BigInt.asUintN(64, value), true);
+    value >>= 64n;
   }
   return bytes;
 }

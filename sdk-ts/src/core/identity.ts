@@ -46,9 +46,8 @@ export class Identity {
     return this.__identity__ === other.__identity__;
   }
 
-  /** 64 hexadecimal digits. */
-  toHexString(): string {
-    return u256ToHexString(this.__identity__);
+  toString(): string {
+    return this.toHexString();
   }
 
   /** 32 bytes, the least significant first. */
@@ -56,7 +55,8 @@ export class Identity {
     return u256ToUint8Array(this.__identity__);
   }
 
-  toString(): string {
-    return this.toHexString();
+  /** 64 hexadecimal digits. */
+  toHexString(): string {
+    return u256ToHexString(this.__identity__);
   }
 }

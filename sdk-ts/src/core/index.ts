@@ -6,7 +6,6 @@ export * from "./coerce";
 export * from "./column_builder_names";
 export * from "./column_builders";
 export * from "./connection_id";
-export * from "./constraints";
 export * from "./errors";
 export * from "./hex";
 export * from "./identity";

@@ -1,172 +1,153 @@
-import type { ColumnMetadata, IndexTypes } from "./column_builders";
-import type { ColumnIsUnique } from "./constraints";
+// Indexes of tables: how options define them, and what modules and clients can do with each kind.
+
+import type { ColumnsWithIndex, KeyColumns, MetadataOf, UniqueColumns } from "./columns";
 import type { Range } from "./range";
-import type { RowType, UntypedTableDef } from "./table";
-import type { CollapseTuple, Prettify } from "./type_util";
+import type { AnyTableDef, RowType } from "./table";
+
+export type IndexAlgorithm = "btree" | "hash" | "direct";
 
 /** An index over one or more columns, given in the options of `table()`. */
-export type IndexOpts<AllowedCol extends string> = {
-  /** The name of the property of the table by which the module uses the index. */
-  accessor: string;
+export type IndexOpts<Column extends string> = {
   /** The name of the index in the database. */
   name?: string;
+  /** The name of the property of the table by which the module uses the index. */
+  accessor: string;
 } & (
-  | { algorithm: "btree"; columns: readonly AllowedCol[] }
-  | { algorithm: "hash"; columns: readonly AllowedCol[] }
-  | { algorithm: "direct"; column: AllowedCol }
+  | { algorithm: Extract<IndexAlgorithm, "direct">; column: Column }
+  | { algorithm: Exclude<IndexAlgorithm, "direct">; columns: readonly Column[] }
 );
 
-export type UntypedIndex<AllowedCol extends string> = {
+/** An index as the rest of the SDK knows it, whether a column has it or the options of the table. */
+export interface IndexDef<Column extends string = string> {
   name: string;
+  columns: readonly Column[];
+  algorithm: IndexAlgorithm;
+  /** Whether each key has one row at most. */
   unique?: boolean;
-  algorithm: "btree" | "direct" | "hash";
-  columns: readonly AllowedCol[];
-};
+}
 
-export type IndexColumns<I extends IndexOpts<any>> = I extends { columns: readonly string[] }
-  ? readonly [...I["columns"]]
-  : I extends { column: infer Name extends string }
-    ? readonly [Name]
+/** The columns of an index, in its order. */
+export type ColumnsOfIndex<Options> = Options extends { column: infer Only extends string }
+  ? readonly [Only]
+  : Options extends { columns: infer Several extends readonly string[] }
+    ? Readonly<Several>
     : never;
 
-export type Indexes<
-  TableDef extends UntypedTableDef,
-  I extends Record<string, UntypedIndex<keyof TableDef["columns"] & string>>,
-> = { [k in keyof I]: Index<TableDef, I[k]> };
+/** The indexes that columns have of their own, under the names of the columns. */
+type IndexesOfColumns<Columns> = {
+  [Name in ColumnsWithIndex<Columns>]: {
+    name: Name;
+    columns: readonly [Name];
+    algorithm: MetadataOf<Columns[Name]> extends { indexType: infer Algorithm extends IndexAlgorithm }
+      ? Algorithm
+      : "btree";
+    unique: Name extends UniqueColumns<Columns> ? true : false;
+  };
+};
 
-type AllColumnsPrimaryKey<
-  TableDef extends UntypedTableDef,
-  Columns extends readonly string[],
-> = Columns extends readonly [
-  infer Head extends keyof TableDef["columns"] & string,
-  ...infer Tail extends readonly string[],
-]
-  ? TableDef["columns"][Head]["columnMetadata"] extends { isPrimaryKey: true }
-    ? AllColumnsPrimaryKey<TableDef, Tail>
-    : false
-  : true;
+/** The indexes from the options of a table, under their accessors. */
+type IndexesOfOptions<TableDef extends AnyTableDef> = {
+  [Options in TableDef["indexes"][number] as NonNullable<Options["accessor"]>]: {
+    name: Options["accessor"];
+    columns: ColumnsOfIndex<Options>;
+    algorithm: Options["algorithm"];
+    // Every column must be unique by itself.
+    unique: [ColumnsOfIndex<Options>[number]] extends [UniqueColumns<TableDef["columns"]>] ? true : false;
+  };
+};
 
-/** What a unique index can do besides, if it is ordered. */
-type Ranges<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> = I["algorithm"] extends "hash" ? unknown : ReadonlyRangedIndex<TableDef, I>;
+/** All indexes of a table by the name of their property. */
+export type TableIndexes<TableDef extends AnyTableDef> = IndexesOfColumns<TableDef["columns"]> &
+  IndexesOfOptions<TableDef>;
 
-/** What a module can do with an index: depends on whether it is unique, and on its algorithm. */
-export type Index<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> = I["unique"] extends true
-  ? AllColumnsPrimaryKey<TableDef, I["columns"]> extends true
-    ? UniqueIndex<TableDef, I> &
-        Ranges<TableDef, I> & {
-          /** Replaces the row with the same key; throws `NoSuchRow` if there is none. */
-          update(row: Prettify<RowType<TableDef>>): Prettify<RowType<TableDef>>;
-        }
-    : UniqueIndex<TableDef, I> & Ranges<TableDef, I>
-  : I["algorithm"] extends "hash"
-    ? PointIndex<TableDef, I>
-    : RangedIndex<TableDef, I>;
+// Keys ----------------------------------------------------------------------------------------------------------------
 
-export type ReadonlyIndexes<
-  TableDef extends UntypedTableDef,
-  I extends Record<string, UntypedIndex<keyof TableDef["columns"] & string>>,
-> = { [k in keyof I]: ReadonlyIndex<TableDef, I[k]> };
+/** The values of some columns, one after the other. */
+type ValuesOf<TableDef extends AnyTableDef, Names extends readonly string[]> = {
+  -readonly [At in keyof Names]: TableDef["columns"][Names[At]]["typeBuilder"]["type"];
+};
 
-export type ReadonlyIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> = I["unique"] extends true
-  ? ReadonlyUniqueIndex<TableDef, I> & Ranges<TableDef, I>
-  : I["algorithm"] extends "hash"
-    ? ReadonlyPointIndex<TableDef, I>
-    : ReadonlyRangedIndex<TableDef, I>;
+/** A key: the value of the column, or a list of values if there are several. */
+type KeyOf<Values extends readonly unknown[]> = Values extends [infer Only] ? Only : Values;
 
-export interface ReadonlyUniqueIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> {
-  /** The row with this value, or null. */
-  find(colVal: IndexVal<TableDef, I>): RowType<TableDef> | null;
-}
-
-export interface UniqueIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> extends ReadonlyUniqueIndex<TableDef, I> {
-  /** Deletes the row with this value; says whether there was one. */
-  delete(colVal: IndexVal<TableDef, I>): boolean;
-}
-
-export interface ReadonlyPointIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> {
-  /** The rows with this value. */
-  filter(point: IndexVal<TableDef, I>): IteratorObject<Prettify<RowType<TableDef>>, undefined>;
-}
-
-export interface PointIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> extends ReadonlyPointIndex<TableDef, I> {
-  /** Deletes the rows with this value; says how many. */
-  delete(point: IndexVal<TableDef, I>): number;
-}
-
-export interface ReadonlyRangedIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> {
-  /** The rows with this value, with values in this range, or with this prefix of values. */
-  filter(range: IndexScanRangeBounds<TableDef, I>): IteratorObject<Prettify<RowType<TableDef>>, undefined>;
-}
-
-export interface RangedIndex<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> extends ReadonlyRangedIndex<TableDef, I> {
-  /** Deletes the rows that `filter` would give; says how many. */
-  delete(range: IndexScanRangeBounds<TableDef, I>): number;
-}
-
-/** The value of an index over one column, or the values of one over several. */
-export type IndexVal<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> = CollapseTuple<ColumnValues<TableDef, I["columns"]>>;
-
-type ColumnValues<
-  TableDef extends UntypedTableDef,
-  Columns extends readonly string[],
-> = Columns extends readonly [infer Head extends string, ...infer Tail extends readonly string[]]
-  ? [TableDef["columns"][Head]["typeBuilder"]["type"], ...ColumnValues<TableDef, Tail>]
-  : [];
-
-/** What can be looked for in an index: a value, a range, or the first values and a range. */
-export type IndexScanRangeBounds<
-  TableDef extends UntypedTableDef,
-  I extends UntypedIndex<keyof TableDef["columns"] & string>,
-> = RangeBounds<ColumnValues<TableDef, I["columns"]>>;
-
-type RangeBounds<Columns extends readonly any[]> = Columns extends [infer Term]
-  ? Term | Range<Term>
-  : PrefixBounds<Columns>;
-
-type PrefixBounds<Columns extends readonly any[]> = Columns extends [...infer Prefix, infer Term]
-  ? readonly [...Prefix, Term | Range<Term>] | RangeBounds<Prefix>
+/** Part of the keys: the first values, of which the last may be a range. One value alone needs no list. */
+type SomeKeys<Values extends readonly unknown[]> = Values extends [infer First, ...infer Others]
+  ? First | Range<First> | LongerKeys<[First], Others>
   : never;
 
-/** The index that a column says it has; never, if it says nothing. */
-export type ColumnIndex<Name extends string, M extends ColumnMetadata<any>> = Prettify<
-  {
-    name: Name;
-    unique: ColumnIsUnique<M>;
-    columns: readonly [Name];
-    algorithm: "btree" | "direct" | "hash";
-  } & (M extends { indexType: infer I extends NonNullable<IndexTypes> }
-    ? { algorithm: I }
-    : ColumnIsUnique<M> extends true
-      ? { algorithm: "btree" }
-      : never)
->;
+type LongerKeys<Before extends unknown[], Others extends unknown[]> = Others extends [
+  infer Next,
+  ...infer Rest,
+]
+  ? readonly [...Before, Next | Range<Next>] | LongerKeys<[...Before, Next], Rest>
+  : never;
+
+// What indexes can do -------------------------------------------------------------------------------------------------
+
+interface FindsOne<Row, Key> {
+  /** The row with this key, or null. */
+  find(key: Key): Row | null;
+}
+
+interface FindsSome<Row, Keys> {
+  /** The rows with this key; of an ordered index also those with keys in a range, or with these first values. */
+  filter(keys: Keys): IteratorObject<Row, undefined>;
+}
+
+interface DeletesOne<Key> {
+  /** Deletes the row with this key; says whether there was one. */
+  delete(key: Key): boolean;
+}
+
+interface DeletesSome<Keys> {
+  /** Deletes the rows that `filter` would give; says how many. */
+  delete(keys: Keys): number;
+}
+
+interface Replaces<Row> {
+  /** Replaces the row with the same key; throws `NoSuchRow` if there is none. */
+  update(row: Row): Row;
+}
+
+/** What can be looked for: part of the keys, if they are in order. */
+type Wanted<Index extends IndexDef, Values extends readonly unknown[]> = Index["algorithm"] extends "hash"
+  ? KeyOf<Values>
+  : SomeKeys<Values>;
+
+type Reads<Index extends IndexDef, Row, Values extends readonly unknown[]> = Index["unique"] extends true
+  ? Index["algorithm"] extends "hash"
+    ? FindsOne<Row, KeyOf<Values>>
+    : FindsOne<Row, KeyOf<Values>> & FindsSome<Row, SomeKeys<Values>>
+  : FindsSome<Row, Wanted<Index, Values>>;
+
+type Writes<
+  TableDef extends AnyTableDef,
+  Index extends IndexDef,
+  Row,
+  Values extends readonly unknown[],
+> = Index["unique"] extends true
+  ? [Index["columns"][number]] extends [KeyColumns<TableDef["columns"]>]
+    ? DeletesOne<KeyOf<Values>> & Replaces<Row>
+    : DeletesOne<KeyOf<Values>>
+  : DeletesSome<Wanted<Index, Values>>;
+
+/** The indexes of a table, for a function that may only read. */
+export type ReadonlyIndexes<
+  TableDef extends AnyTableDef,
+  Indexes extends Record<string, IndexDef> = TableIndexes<TableDef>,
+> = {
+  [Name in keyof Indexes]: Reads<
+    Indexes[Name],
+    RowType<TableDef>,
+    ValuesOf<TableDef, Indexes[Name]["columns"]>
+  >;
+};
+
+/** The indexes of a table, for a function that may change it. */
+export type Indexes<
+  TableDef extends AnyTableDef,
+  All extends Record<string, IndexDef> = TableIndexes<TableDef>,
+> = {
+  [Name in keyof All]: Reads<All[Name], RowType<TableDef>, ValuesOf<TableDef, All[Name]["columns"]>> &
+    Writes<TableDef, All[Name], RowType<TableDef>, ValuesOf<TableDef, All[Name]["columns"]>>;
+};

@@ -14,9 +14,6 @@ export function toPascalCase<T extends string>(s: T): PascalCase<T> {
 
 /** `someName` as `some_name`. */
 export function toSnakeCase<T extends string>(str: T): SnakeCase<T> {
-  return str
-    .replace(/([A-Z])/g, "_$1")
-    .replace(/[-\s]+/g, "_")
-    .toLowerCase()
-    .replace(/^_/, "") as SnakeCase<T>;
+  const separated = str.replace(/[-\s]+|(?=[A-Z])/g, "_");
+  return (separated.startsWith("_") ? separated.slice(1) : separated).toLowerCase() as SnakeCase<T>;
 }

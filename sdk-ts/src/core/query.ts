@@ -1,6 +1,7 @@
 // Typed queries: `tables.user.where(row => row.online.eq(true))` becomes SQL.
 
-import type { ColumnIndex, IndexColumns, IndexOpts } from "./indexes";
+import type { ColumnsWithIndex } from "./columns";
+import type { ColumnsOfIndex } from "./indexes";
 import {
   asCondition,
   type BooleanExpr,
@@ -15,8 +16,8 @@ import {
   type TypedTableDef,
   whereSql,
 } from "./query_expression";
-import type { UntypedSchemaDef } from "./schema";
-import type { Values } from "./type_util";
+import type { AccessorsOf, AnySchema, TableOf } from "./schema";
+import { type AnyColumnExpr, type AnyCondition, type AnyRowQuery, known } from "./untyped";
 
 export {
   and,
@@ -33,11 +34,10 @@ export {
   type ValueExpr,
 } from "./query_expression";
 
-export type TableNames<SchemaDef extends UntypedSchemaDef> = Values<SchemaDef["tables"]>["accessorName"] &
-  string;
+export type TableNames<SchemaDef extends AnySchema> = AccessorsOf<SchemaDef> & string;
 
-export type TableDefByName<SchemaDef extends UntypedSchemaDef, Name extends TableNames<SchemaDef>> = Extract<
-  Values<SchemaDef["tables"]>,
+export type TableDefByName<SchemaDef extends AnySchema, Name extends TableNames<SchemaDef>> = Extract<
+  TableOf<SchemaDef>,
   { accessorName: Name }
 >;
 
@@ -55,133 +55,119 @@ export interface RowTypedQuery<Row, ST> {
   readonly __algebraicType?: ST;
 }
 
+interface TypedQuery<TableDef extends TypedTableDef>
+  extends RowTypedQuery<QueryRow<TableDef>, TableDef["rowType"]> {}
+
 /** A query that returns rows of a table. */
 export type Query<TableDef extends TypedTableDef> = RowTypedQuery<QueryRow<TableDef>, TableDef["rowType"]>;
 
 // Rows and tables --------------------------------------------------------------------------------------------------
 
-type FirstIndexColumn<I extends IndexOpts<any>> = IndexColumns<I> extends readonly [
-  infer Head extends string,
-  ...infer _Rest,
-]
-  ? Head
-  : never;
-
-type ExplicitIndexedColumns<TableDef extends TypedTableDef> = TableDef["indexes"][number] extends infer I
-  ? I extends IndexOpts<ColumnNames<TableDef>>
-    ? FirstIndexColumn<I> & ColumnNames<TableDef>
+/** The first columns of the indexes in the options of a table. */
+type FirstColumns<Options> = Options extends unknown
+  ? ColumnsOfIndex<Options> extends readonly [infer First extends string, ...unknown[]]
+    ? First
     : never
   : never;
 
-type MetadataIndexedColumns<TableDef extends TypedTableDef> = {
-  [K in ColumnNames<TableDef>]: ColumnIndex<K, TableDef["columns"][K]["columnMetadata"]> extends never
-    ? never
-    : K;
-}[ColumnNames<TableDef>];
-
 /** Columns by which a semijoin can look up rows. */
 export type IndexedColumnNames<TableDef extends TypedTableDef> =
-  | ExplicitIndexedColumns<TableDef>
-  | MetadataIndexedColumns<TableDef>;
+  | ColumnsWithIndex<TableDef["columns"]>
+  | Extract<FirstColumns<TableDef["indexes"][number]>, ColumnNames<TableDef>>;
 
-export type IndexedRowExpr<TableDef extends TypedTableDef> = Readonly<{
-  readonly [C in IndexedColumnNames<TableDef>]: ColumnExpr<TableDef, C>;
-}>;
+type Columns<TableDef extends TypedTableDef, Names extends ColumnNames<TableDef>> = {
+  readonly [Name in Names]: ColumnExpr<TableDef, Name>;
+};
+
+export type IndexedRowExpr<TableDef extends TypedTableDef> = Columns<TableDef, IndexedColumnNames<TableDef>>;
 
 /** The columns of a table, to write conditions with. */
-export type RowExpr<TableDef extends TypedTableDef> = Readonly<{
-  readonly [C in ColumnNames<TableDef>]: ColumnExpr<TableDef, C>;
-}>;
+export type RowExpr<TableDef extends TypedTableDef> = Columns<TableDef, ColumnNames<TableDef>>;
 
 /** A table as a query names it. */
-export type TableRef<TableDef extends TypedTableDef> = Readonly<{
-  type: "table";
-  sourceName: TableDef["sourceName"];
-  accessorName: string;
-  cols: RowExpr<TableDef>;
-  indexedCols: IndexedRowExpr<TableDef>;
-  tableDef: TableDef;
-  columns: TableDef["columns"];
-  indexes: TableDef["indexes"];
-  rowType: TableDef["rowType"];
-  constraints: any;
-}>;
+export type TableRef<TableDef extends TypedTableDef> = {
+  readonly type: "table";
+  readonly accessorName: string;
+  readonly tableDef: TableDef;
+  readonly cols: RowExpr<TableDef>;
+  readonly indexedCols: IndexedRowExpr<TableDef>;
+  readonly constraints: any;
+} & Readonly<Pick<TableDef, "sourceName" | "columns" | "indexes" | "rowType">>;
 
-type SemijoinBuilder<TableDef extends TypedTableDef> = RowTypedQuery<
-  QueryRow<TableDef>,
-  TableDef["rowType"]
-> &
-  Readonly<{
-    toSql(): string;
-    where(predicate: (row: RowExpr<TableDef>) => PredicateExpr<TableDef>): SemijoinBuilder<TableDef>;
-    /** @deprecated The builder is a query already. */
-    build(): Query<TableDef>;
-  }>;
+/** Makes a condition of the columns of a table. */
+type Predicate<TableDef extends TypedTableDef> = (row: RowExpr<TableDef>) => PredicateExpr<TableDef>;
 
-type From<TableDef extends TypedTableDef> = RowTypedQuery<QueryRow<TableDef>, TableDef["rowType"]> &
-  Readonly<{
-    toSql(): string;
-    where(predicate: (row: RowExpr<TableDef>) => PredicateExpr<TableDef>): From<TableDef>;
-    rightSemijoin<RightTable extends TypedTableDef>(
-      other: TableRef<RightTable>,
-      on: (
-        left: IndexedRowExpr<TableDef>,
-        right: IndexedRowExpr<RightTable>,
-      ) => BooleanExpr<TableDef | RightTable>,
-    ): SemijoinBuilder<RightTable>;
-    leftSemijoin<RightTable extends TypedTableDef>(
-      other: TableRef<RightTable>,
-      on: (
-        left: IndexedRowExpr<TableDef>,
-        right: IndexedRowExpr<RightTable>,
-      ) => BooleanExpr<TableDef | RightTable>,
-    ): SemijoinBuilder<TableDef>;
-    /** @deprecated The builder is a query already. */
-    build(): Query<TableDef>;
-  }>;
+/** A query that can be narrowed; `Narrowed` is what comes of that. */
+interface Narrowable<TableDef extends TypedTableDef, Narrowed> extends TypedQuery<TableDef> {
+  where(predicate: Predicate<TableDef>): Narrowed;
+  toSql(): string;
+  /** @deprecated The builder is a query already. */
+  build(): Query<TableDef>;
+}
+
+/** Rows of one table that have a partner in another one. */
+interface Joined<TableDef extends TypedTableDef> extends Narrowable<TableDef, Joined<TableDef>> {}
+
+/** The comparison of a semijoin: of one column of each table. */
+type JoinedBy<Left extends TypedTableDef, Right extends TypedTableDef> = (
+  left: IndexedRowExpr<Left>,
+  right: IndexedRowExpr<Right>,
+) => BooleanExpr<Left | Right>;
+
+/** Rows of one table. */
+interface Selected<TableDef extends TypedTableDef> extends Narrowable<TableDef, Selected<TableDef>> {
+  leftSemijoin<Other extends TypedTableDef>(
+    other: TableRef<Other>,
+    on: JoinedBy<TableDef, Other>,
+  ): Joined<TableDef>;
+  rightSemijoin<Other extends TypedTableDef>(
+    other: TableRef<Other>,
+    on: JoinedBy<TableDef, Other>,
+  ): Joined<Other>;
+}
 
 /** A query for each table of a schema, by accessor name. */
-export type QueryBuilder<SchemaDef extends UntypedSchemaDef> = {
-  readonly [Tbl in Values<SchemaDef["tables"]> as Tbl["accessorName"]]: TableRef<Tbl> & From<Tbl>;
-} & {};
+export type QueryBuilder<SchemaDef extends AnySchema> = {
+  readonly [TableDef in TableOf<SchemaDef> as TableDef["accessorName"]]: Selected<TableDef> &
+    TableRef<TableDef>;
+};
+
+type QueryBuilders<Schemas> = {
+  readonly [Name in keyof Schemas]: Schemas[Name] extends AnySchema ? QueryBuilder<Schemas[Name]> : never;
+};
 
 /** As `QueryBuilder`, with the tables of submodules under the names of their namespaces. */
-export type NamespacedQueryBuilder<SchemaDef extends UntypedSchemaDef> = QueryBuilder<SchemaDef> & {
-  readonly [NS in keyof NonNullable<SchemaDef["namespaces"]>]: NonNullable<
-    SchemaDef["namespaces"]
-  >[NS] extends UntypedSchemaDef
-    ? QueryBuilder<NonNullable<SchemaDef["namespaces"]>[NS]>
-    : never;
-};
+export type NamespacedQueryBuilder<SchemaDef extends AnySchema> = QueryBuilder<SchemaDef> &
+  QueryBuilders<NonNullable<SchemaDef["namespaces"]>>;
 
 /** `FROM table`, with conditions; semijoins start from it. */
 class FromBuilder {
   readonly [QueryBrand] = true as const;
   readonly #table: AnyTableRef | undefined;
-  readonly whereClause: BooleanExpr<any> | undefined;
+  readonly whereClause: AnyCondition | undefined;
 
   /** Without a table, the builder is one itself. */
-  constructor(table?: AnyTableRef, whereClause?: BooleanExpr<any>) {
+  constructor(table?: AnyTableRef, whereClause?: AnyCondition) {
     this.#table = table;
     this.whereClause = whereClause;
   }
 
   get table(): AnyTableRef {
-    return this.#table ?? (this as unknown as AnyTableRef);
+    return this.#table ?? known<AnyTableRef>(this);
   }
 
-  where(predicate: (row: any) => unknown): FromBuilder {
+  where(predicate: (row: Cols) => unknown): FromBuilder {
     return new FromBuilder(this.table, narrowed(this.whereClause, predicate(this.table.cols)));
   }
 
   /** Rows of the other table that have a partner here. */
-  rightSemijoin(other: AnyTableRef, on: (left: any, right: any) => BooleanExpr<any>): JoinBuilder {
+  rightSemijoin(other: AnyTableRef, on: (left: Cols, right: Cols) => AnyCondition): JoinBuilder {
     const condition = on(this.table.indexedCols, other.indexedCols);
     return new JoinBuilder(other, this.table, condition, this.whereClause, undefined);
   }
 
   /** Rows of this table that have a partner in the other one. */
-  leftSemijoin(other: AnyTableRef, on: (left: any, right: any) => BooleanExpr<any>): JoinBuilder {
+  leftSemijoin(other: AnyTableRef, on: (left: Cols, right: Cols) => AnyCondition): JoinBuilder {
     const condition = on(this.table.indexedCols, other.indexedCols);
     return new JoinBuilder(this.table, other, condition, undefined, this.whereClause);
   }
@@ -200,17 +186,17 @@ class JoinBuilder {
   readonly [QueryBrand] = true as const;
   readonly table: AnyTableRef;
   readonly partner: AnyTableRef;
-  readonly on: BooleanExpr<any>;
+  readonly on: AnyCondition;
   /** Conditions on rows of `partner`; they cannot be tested on this side. */
-  readonly partnerCondition: BooleanExpr<any> | undefined;
-  readonly condition: BooleanExpr<any> | undefined;
+  readonly partnerCondition: AnyCondition | undefined;
+  readonly condition: AnyCondition | undefined;
 
   constructor(
     table: AnyTableRef,
     partner: AnyTableRef,
-    on: BooleanExpr<any>,
-    partnerCondition: BooleanExpr<any> | undefined,
-    condition: BooleanExpr<any> | undefined,
+    on: AnyCondition,
+    partnerCondition: AnyCondition | undefined,
+    condition: AnyCondition | undefined,
   ) {
     this.table = table;
     this.partner = partner;
@@ -219,7 +205,7 @@ class JoinBuilder {
     this.condition = condition;
   }
 
-  where(predicate: (row: any) => unknown): JoinBuilder {
+  where(predicate: (row: Cols) => unknown): JoinBuilder {
     const condition = narrowed(this.condition, predicate(this.table.cols));
     return new JoinBuilder(this.table, this.partner, this.on, this.partnerCondition, condition);
   }
@@ -241,16 +227,19 @@ class JoinBuilder {
   }
 }
 
-function narrowed(condition: BooleanExpr<any> | undefined, predicate: unknown): BooleanExpr<any> {
+function narrowed(condition: AnyCondition | undefined, predicate: unknown): AnyCondition {
   const added = asCondition(predicate);
   return condition ? combine("and", [condition, added]) : added;
 }
 
+/** The columns of a table by their names. */
+type Cols = Readonly<Record<string, AnyColumnExpr>>;
+
 type AnyTableRef = {
   readonly sourceName: string;
   readonly accessorName: string;
-  readonly cols: Record<string, ColumnExpression<any, any>>;
-  readonly indexedCols: Record<string, ColumnExpression<any, any>>;
+  readonly cols: Cols;
+  readonly indexedCols: Cols;
 };
 
 /** A table is a query for all its rows as well. */
@@ -258,8 +247,8 @@ class TableQuery extends FromBuilder {
   readonly type = "table" as const;
   readonly sourceName: string;
   readonly accessorName: string;
-  readonly cols: Record<string, ColumnExpression<any, any>>;
-  readonly indexedCols: Record<string, ColumnExpression<any, any>>;
+  readonly cols: Cols;
+  readonly indexedCols: Cols;
   readonly tableDef: TypedTableDef;
 
   constructor(tableDef: TypedTableDef) {
@@ -303,47 +292,45 @@ class TableQuery extends FromBuilder {
 export function createTableRefFromDef<TableDef extends TypedTableDef>(
   tableDef: TableDef,
 ): TableRef<TableDef> {
-  return new TableQuery(tableDef) as unknown as TableRef<TableDef>;
+  return known<TableRef<TableDef>>(new TableQuery(tableDef));
 }
 
 /** The queries that generated bindings export as `tables`. */
-export function makeQueryBuilder<SchemaDef extends UntypedSchemaDef>(
-  schema: SchemaDef,
-): QueryBuilder<SchemaDef> {
+export function makeQueryBuilder<SchemaDef extends AnySchema>(schema: SchemaDef): QueryBuilder<SchemaDef> {
   const queries: Record<string, unknown> = {};
   for (const tableDef of Object.values(schema.tables)) {
-    queries[tableDef.accessorName] = new TableQuery(tableDef as unknown as TypedTableDef);
+    queries[tableDef.accessorName] = new TableQuery(known<TypedTableDef>(tableDef));
   }
   return Object.freeze(queries) as QueryBuilder<SchemaDef>;
 }
 
 /** As `makeQueryBuilder`; tables named `namespace.table` are found under the namespace. */
-export function makeFromBuilder<SchemaDef extends UntypedSchemaDef>(
+export function makeFromBuilder<SchemaDef extends AnySchema>(
   tables: SchemaDef["tables"],
 ): NamespacedQueryBuilder<SchemaDef> {
-  const queries: Record<string, any> = {};
+  const queries: Record<string, object> = {};
   for (const tableDef of Object.values(tables)) {
-    const query = new TableQuery(tableDef as unknown as TypedTableDef);
+    const query = new TableQuery(known<TypedTableDef>(tableDef));
     const dot = tableDef.sourceName.indexOf(".");
     if (dot < 0) {
       queries[tableDef.accessorName] = query;
     } else {
       const namespace = tableDef.sourceName.slice(0, dot);
-      queries[namespace] ??= {};
-      queries[namespace][tableDef.sourceName.slice(dot + 1)] = query;
+      const members = (queries[namespace] ??= {});
+      Object.assign(members, { [tableDef.sourceName.slice(dot + 1)]: query });
     }
   }
   return queries as NamespacedQueryBuilder<SchemaDef>;
 }
 
-export const isRowTypedQuery = (value: unknown): value is RowTypedQuery<any, any> =>
+export const isRowTypedQuery = (value: unknown): value is AnyRowQuery =>
   typeof value === "object" && value !== null && QueryBrand in value;
 
 export const isTypedQuery = (value: unknown): value is TableTypedQuery<any> => isRowTypedQuery(value);
 
 /** The SQL text of a query. */
 export function toSql(query: Query<any>): string {
-  return (query as unknown as { toSql(): string }).toSql();
+  return known<FromBuilder | JoinBuilder>(query).toSql();
 }
 
 function tableOf(query: unknown): AnyTableRef {
@@ -361,6 +348,6 @@ export function getQueryAccessorName(query: any): string {
 }
 
 /** The condition of a query on the rows that it returns; of a semijoin, without that on the other table. */
-export function getQueryWhereClause(query: any): BooleanExpr<any> | undefined {
+export function getQueryWhereClause(query: any): AnyCondition | undefined {
   return query instanceof JoinBuilder ? query.condition : (query as FromBuilder).whereClause;
 }

@@ -1,65 +1,58 @@
 // Columns and conditions of typed queries: as SQL, and as a test of rows on this side.
 
 import type { Bool as BoolType } from "./algebraic_type_variants";
-import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
+import type { ColumnBuilder } from "./column_builders";
 import { ConnectionId } from "./connection_id";
 import { Identity } from "./identity";
-import type { IndexOpts } from "./indexes";
+import type { AnyTableDef, RowProduct } from "./table";
 import { Timestamp } from "./timestamp";
-import type { RowBuilder, TypeBuilder } from "./type_builders";
+import type { TypeBuilder } from "./type_builders";
+import { type AnyColumnExpr, type AnyCondition, type AnyRow, known, type TypedColumn } from "./untyped";
 import { Uuid } from "./uuid";
 
+type TypedColumns = Record<string, TypedColumn>;
+
 /** What a query needs to know of a table. */
-export type TypedTableDef<
-  Columns extends Record<string, ColumnBuilder<any, any, ColumnMetadata<any>>> = Record<
-    string,
-    ColumnBuilder<any, any, ColumnMetadata<any>>
-  >,
-> = {
-  sourceName: string;
-  accessorName: string;
-  columns: Columns;
-  indexes: readonly IndexOpts<any>[];
-  rowType: RowBuilder<Columns>["algebraicType"]["value"];
-};
+export type TypedTableDef<Columns extends TypedColumns = TypedColumns> = Pick<
+  AnyTableDef,
+  "sourceName" | "accessorName" | "indexes"
+> & { columns: Columns; rowType: RowProduct<Columns> };
 
+type ValueOfColumn<Column> = Column extends ColumnBuilder<infer Value, any, any> ? Value : never;
+
+/** The values of a row. */
 export type QueryRow<TableDef extends TypedTableDef> = {
-  [K in keyof TableDef["columns"]]: TableDef["columns"][K] extends ColumnBuilder<infer T, any, any>
-    ? T
-    : never;
+  [Name in keyof TableDef["columns"]]: ValueOfColumn<TableDef["columns"][Name]>;
 };
 
-export type ColumnNames<TableDef extends TypedTableDef> = keyof QueryRow<TableDef> & string;
+export type ColumnNames<TableDef extends TypedTableDef> = keyof TableDef["columns"] & string;
 
-type LiteralValue = string | number | bigint | boolean | Identity | Uuid | Timestamp | ConnectionId;
-type LiteralExpr<Value> = { type: "literal"; value: Value };
+/** Values that have a literal in SQL. */
+type Literal = boolean | number | bigint | string | Identity | ConnectionId | Timestamp | Uuid;
+type LiteralOperand<Value> = { type: "literal"; value: Value };
 
-type InferSpacetimeTypeOfColumn<
+/** The algebraic type of a column. */
+type TypeOfColumn<
   TableDef extends TypedTableDef,
-  ColumnName extends ColumnNames<TableDef>,
-> = TableDef["columns"][ColumnName]["typeBuilder"] extends TypeBuilder<any, infer U> ? U : never;
+  Name extends ColumnNames<TableDef>,
+> = TableDef["columns"][Name] extends { typeBuilder: TypeBuilder<any, infer Type> } ? Type : never;
 
 export type ColumnExpr<
   TableDef extends TypedTableDef,
   ColumnName extends ColumnNames<TableDef>,
 > = ColumnExpression<TableDef, ColumnName>;
 
-type ColumnSpacetimeType<Col extends ColumnExpr<any, any>> = Col extends ColumnExpr<infer T, infer N>
-  ? InferSpacetimeTypeOfColumn<T, N>
+type TypeOfExpr<Expr> = Expr extends ColumnExpression<infer TableDef, infer Name>
+  ? TypeOfColumn<TableDef, Name>
   : never;
 
-/** `OtherCol` if it has the type of the column, otherwise nothing. */
-type ColumnSameSpacetime<
-  ThisTable extends TypedTableDef,
-  ThisCol extends ColumnNames<ThisTable>,
-  OtherCol extends ColumnExpr<any, any>,
-> = [InferSpacetimeTypeOfColumn<ThisTable, ThisCol>] extends [ColumnSpacetimeType<OtherCol>]
-  ? [ColumnSpacetimeType<OtherCol>] extends [InferSpacetimeTypeOfColumn<ThisTable, ThisCol>]
-    ? OtherCol
-    : never
-  : never;
+type TableOfExpr<Expr> = Expr extends ColumnExpression<infer TableDef, any> ? TableDef : never;
 
-type ExtractTable<Col extends ColumnExpr<any, any>> = Col extends ColumnExpr<infer T, any> ? T : never;
+/** `Yes` if each of two types fits where the other one does, otherwise `No`. */
+type IfSame<A, B, Yes, No> = [A, B] extends [B, A] ? Yes : No;
+
+/** A column of any table, if it has the type that is wanted. */
+type Comparable<Wanted, Expr> = IfSame<Wanted, TypeOfExpr<Expr>, Expr, never>;
 
 type Comparison = "eq" | "ne" | "lt" | "lte" | "gt" | "gte";
 
@@ -74,12 +67,12 @@ export class ColumnExpression<TableDef extends TypedTableDef, ColumnName extends
   readonly columnName: string;
   readonly table: TableDef["sourceName"];
   declare readonly tsValueType?: QueryRow<TableDef>[ColumnName];
-  readonly spacetimeType: InferSpacetimeTypeOfColumn<TableDef, ColumnName>;
+  readonly spacetimeType: TypeOfColumn<TableDef, ColumnName>;
 
   constructor(
     table: TableDef["sourceName"],
     column: ColumnName,
-    spacetimeType: InferSpacetimeTypeOfColumn<TableDef, ColumnName>,
+    spacetimeType: TypeOfColumn<TableDef, ColumnName>,
     columnName: string = column,
   ) {
     this.table = table;
@@ -88,112 +81,106 @@ export class ColumnExpression<TableDef extends TypedTableDef, ColumnName extends
     this.spacetimeType = spacetimeType;
   }
 
-  eq(literal: LiteralValue & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
-  eq<OtherCol extends ColumnExpr<any, any>>(
-    value: ColumnSameSpacetime<TableDef, ColumnName, OtherCol>,
-  ): BooleanExpr<TableDef | ExtractTable<OtherCol>>;
-  eq(value: unknown): BooleanExpr<any> {
-    return compareColumn("eq", this, value);
+  eq(value: Literal & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
+  eq<Other extends AnyColumnExpr>(
+    column: Comparable<TypeOfColumn<TableDef, ColumnName>, Other>,
+  ): BooleanExpr<TableDef | TableOfExpr<Other>>;
+  eq(operand: unknown): AnyCondition {
+    return compareColumn("eq", this, operand);
   }
 
-  ne(literal: LiteralValue & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
-  ne<OtherCol extends ColumnExpr<any, any>>(
-    value: ColumnSameSpacetime<TableDef, ColumnName, OtherCol>,
-  ): BooleanExpr<TableDef | ExtractTable<OtherCol>>;
-  ne(value: unknown): BooleanExpr<any> {
-    return compareColumn("ne", this, value);
+  ne(value: Literal & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
+  ne<Other extends AnyColumnExpr>(
+    column: Comparable<TypeOfColumn<TableDef, ColumnName>, Other>,
+  ): BooleanExpr<TableDef | TableOfExpr<Other>>;
+  ne(operand: unknown): AnyCondition {
+    return compareColumn("ne", this, operand);
   }
 
-  lt(literal: LiteralValue & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
-  lt<OtherCol extends ColumnExpr<any, any>>(
-    value: ColumnSameSpacetime<TableDef, ColumnName, OtherCol>,
-  ): BooleanExpr<TableDef | ExtractTable<OtherCol>>;
-  lt(value: unknown): BooleanExpr<any> {
-    return compareColumn("lt", this, value);
+  lt(value: Literal & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
+  lt<Other extends AnyColumnExpr>(
+    column: Comparable<TypeOfColumn<TableDef, ColumnName>, Other>,
+  ): BooleanExpr<TableDef | TableOfExpr<Other>>;
+  lt(operand: unknown): AnyCondition {
+    return compareColumn("lt", this, operand);
   }
 
-  lte(literal: LiteralValue & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
-  lte<OtherCol extends ColumnExpr<any, any>>(
-    value: ColumnSameSpacetime<TableDef, ColumnName, OtherCol>,
-  ): BooleanExpr<TableDef | ExtractTable<OtherCol>>;
-  lte(value: unknown): BooleanExpr<any> {
-    return compareColumn("lte", this, value);
+  lte(value: Literal & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
+  lte<Other extends AnyColumnExpr>(
+    column: Comparable<TypeOfColumn<TableDef, ColumnName>, Other>,
+  ): BooleanExpr<TableDef | TableOfExpr<Other>>;
+  lte(operand: unknown): AnyCondition {
+    return compareColumn("lte", this, operand);
   }
 
-  gt(literal: LiteralValue & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
-  gt<OtherCol extends ColumnExpr<any, any>>(
-    value: ColumnSameSpacetime<TableDef, ColumnName, OtherCol>,
-  ): BooleanExpr<TableDef | ExtractTable<OtherCol>>;
-  gt(value: unknown): BooleanExpr<any> {
-    return compareColumn("gt", this, value);
+  gt(value: Literal & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
+  gt<Other extends AnyColumnExpr>(
+    column: Comparable<TypeOfColumn<TableDef, ColumnName>, Other>,
+  ): BooleanExpr<TableDef | TableOfExpr<Other>>;
+  gt(operand: unknown): AnyCondition {
+    return compareColumn("gt", this, operand);
   }
 
-  gte(literal: LiteralValue & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
-  gte<OtherCol extends ColumnExpr<any, any>>(
-    value: ColumnSameSpacetime<TableDef, ColumnName, OtherCol>,
-  ): BooleanExpr<TableDef | ExtractTable<OtherCol>>;
-  gte(value: unknown): BooleanExpr<any> {
-    return compareColumn("gte", this, value);
+  gte(value: Literal & QueryRow<TableDef>[ColumnName]): BooleanExpr<TableDef>;
+  gte<Other extends AnyColumnExpr>(
+    column: Comparable<TypeOfColumn<TableDef, ColumnName>, Other>,
+  ): BooleanExpr<TableDef | TableOfExpr<Other>>;
+  gte(operand: unknown): AnyCondition {
+    return compareColumn("gte", this, operand);
   }
 }
 
-function compareColumn(type: Comparison, left: ColumnExpression<any, any>, right: unknown): BooleanExpr<any> {
-  const operand = right instanceof ColumnExpression ? right : literal(right as LiteralValue);
-  return new BooleanExpr({ type, left, right: operand } as BooleanExprData<any>);
+function compareColumn(type: Comparison, left: AnyColumnExpr, right: unknown): AnyCondition {
+  const operand = right instanceof ColumnExpression ? right : literal(right as Literal);
+  return new BooleanExpr({ type, left, right: operand } as AnyClause);
 }
 
 /** Columns of a table whose type is compatible with `Value`. */
 export type ColumnExprForValue<Table extends TypedTableDef, Value> = {
-  [C in ColumnNames<Table>]: InferSpacetimeTypeOfColumn<Table, C> extends Value
-    ? ColumnExpr<Table, C>
-    : never;
+  [C in ColumnNames<Table>]: TypeOfColumn<Table, C> extends Value ? ColumnExpr<Table, C> : never;
 }[ColumnNames<Table>];
 
 export type ValueExpr<TableDef extends TypedTableDef, Value> =
-  | LiteralExpr<Value & LiteralValue>
+  | LiteralOperand<Value & Literal>
   | ColumnExprForValue<TableDef, Value>;
 
-export function literal<Value extends LiteralValue>(value: Value): ValueExpr<never, Value> {
+export function literal<Value extends Literal>(value: Value): ValueExpr<never, Value> {
   return { type: "literal", value } as ValueExpr<never, Value>;
 }
 
-type BooleanExprData<Table extends TypedTableDef> = (
+/** A condition as data: a comparison, or conditions put together. */
+type Condition<Table extends TypedTableDef> = { _tableType?: Table } & (
+  | { type: "not"; clause: Condition<Table> }
+  | { type: "and" | "or"; clauses: readonly [Condition<Table>, Condition<Table>, ...Condition<Table>[]] }
   | { type: Comparison; left: ValueExpr<Table, any>; right: ValueExpr<Table, any> }
-  | {
-      type: "and" | "or";
-      clauses: readonly [BooleanExprData<Table>, BooleanExprData<Table>, ...BooleanExprData<Table>[]];
-    }
-  | { type: "not"; clause: BooleanExprData<Table> }
-) & { _tableType?: Table };
+);
 
-type AndOrMixedTableScopeError = {
-  readonly "Cannot combine predicates from different table scopes with and/or. In semijoin on(...), keep only the join equality and move extra predicates to .where(...).": never;
-};
+type AnyClause = Condition<any>;
 
-type RequireSameAndOrTable<Expected extends TypedTableDef, Actual extends TypedTableDef> = [
-  Expected,
-] extends [Actual]
-  ? [Actual] extends [Expected]
-    ? unknown
-    : AndOrMixedTableScopeError
-  : AndOrMixedTableScopeError;
+/** The compiler shows this where `and` or `or` puts conditions on different tables together. */
+interface ConditionsOnDifferentTables {
+  readonly "Both conditions must be on the same table: of a semijoin, compare two columns in on(...), and put the rest into .where(...)": never;
+}
+
+/** Anything, if both conditions are on the same table. */
+type OnSameTable<Table, Other> = IfSame<Table, Other, unknown, ConditionsOnDifferentTables>;
 
 /** A condition on rows of a table. */
 export class BooleanExpr<Table extends TypedTableDef> {
-  readonly data: BooleanExprData<Table>;
+  readonly data: Condition<Table>;
 
-  constructor(data: BooleanExprData<Table>) {
+  constructor(data: Condition<Table>) {
     this.data = data;
   }
 
   and<OtherTable extends TypedTableDef>(
-    other: BooleanExpr<OtherTable> & RequireSameAndOrTable<Table, OtherTable>,
+    other: BooleanExpr<OtherTable> & OnSameTable<Table, OtherTable>,
   ): BooleanExpr<Table> {
     return combine("and", [this, other]);
   }
 
   or<OtherTable extends TypedTableDef>(
-    other: BooleanExpr<OtherTable> & RequireSameAndOrTable<Table, OtherTable>,
+    other: BooleanExpr<OtherTable> & OnSameTable<Table, OtherTable>,
   ): BooleanExpr<Table> {
     return combine("or", [this, other]);
   }
@@ -204,21 +191,18 @@ export class BooleanExpr<Table extends TypedTableDef> {
 }
 
 /** @internal */
-export function combine(type: "and" | "or", expressions: readonly BooleanExpr<any>[]): BooleanExpr<any> {
-  const clauses = expressions.map(({ data }) => data) as unknown as [
-    BooleanExprData<any>,
-    BooleanExprData<any>,
-  ];
+export function combine(type: "and" | "or", expressions: readonly AnyCondition[]): AnyCondition {
+  const clauses = known<[AnyClause, AnyClause]>(expressions.map(({ data }) => data));
   return new BooleanExpr({ type, clauses });
 }
 
 export function not<T extends TypedTableDef>(clause: BooleanExpr<T>): BooleanExpr<T> {
-  return new BooleanExpr<T>({ type: "not", clause: clause.data } as BooleanExprData<T>);
+  return new BooleanExpr<T>({ type: "not", clause: clause.data } as Condition<T>);
 }
 
 export function and<Table extends TypedTableDef, OtherTable extends TypedTableDef>(
   first: BooleanExpr<Table>,
-  second: BooleanExpr<OtherTable> & RequireSameAndOrTable<Table, OtherTable>,
+  second: BooleanExpr<OtherTable> & OnSameTable<Table, OtherTable>,
   ...rest: readonly BooleanExpr<Table>[]
 ): BooleanExpr<Table> {
   return combine("and", [first, second, ...rest]);
@@ -226,7 +210,7 @@ export function and<Table extends TypedTableDef, OtherTable extends TypedTableDe
 
 export function or<Table extends TypedTableDef, OtherTable extends TypedTableDef>(
   first: BooleanExpr<Table>,
-  second: BooleanExpr<OtherTable> & RequireSameAndOrTable<Table, OtherTable>,
+  second: BooleanExpr<OtherTable> & OnSameTable<Table, OtherTable>,
   ...rest: readonly BooleanExpr<Table>[]
 ): BooleanExpr<Table> {
   return combine("or", [first, second, ...rest]);
@@ -238,14 +222,14 @@ export type PredicateExpr<TableDef extends TypedTableDef> =
   | boolean;
 
 /** A bare boolean, or a boolean column, as a condition. */
-export function asCondition(predicate: unknown): BooleanExpr<any> {
+export function asCondition(predicate: unknown): AnyCondition {
   if (predicate instanceof BooleanExpr) return predicate;
   if (predicate instanceof ColumnExpression) return compareColumn("eq", predicate, true);
   return new BooleanExpr({
     type: "eq",
     left: literal(predicate as boolean),
     right: literal(true),
-  } as BooleanExprData<any>);
+  } as AnyClause);
 }
 
 // As SQL -----------------------------------------------------------------------------------------------------------
@@ -258,11 +242,11 @@ export function quoteTable(name: string): string {
   return name.split(".").map(quote).join(".");
 }
 
-export function whereSql(condition: BooleanExpr<any> | undefined): string {
+export function whereSql(condition: AnyCondition | undefined): string {
   return condition ? ` WHERE ${conditionSql(condition.data)}` : "";
 }
 
-function conditionSql(data: BooleanExprData<any>): string {
+function conditionSql(data: AnyClause): string {
   switch (data.type) {
     case "and":
     case "or":
@@ -276,7 +260,7 @@ function conditionSql(data: BooleanExprData<any>): string {
 
 export function operandSql(operand: unknown): string {
   if (operand instanceof ColumnExpression) return `${quoteTable(operand.table)}.${quote(operand.columnName)}`;
-  return literalSql((operand as LiteralExpr<unknown>).value);
+  return literalSql((operand as LiteralOperand<unknown>).value);
 }
 
 function literalSql(value: unknown): string {
@@ -308,18 +292,16 @@ export function toComparableValue(value: any): any {
 }
 
 /** Whether a row fulfils a condition. */
-export function evaluateBooleanExpr(expression: BooleanExpr<any>, row: Record<string, any>): boolean {
+export function evaluateBooleanExpr(expression: AnyCondition, row: AnyRow): boolean {
   return compileCondition(expression)(row);
 }
 
-type Row = Record<string, any>;
-
 /** The test of a condition, for many rows. */
-export function compileCondition(expression: BooleanExpr<any>): (row: Row) => boolean {
+export function compileCondition(expression: AnyCondition): (row: AnyRow) => boolean {
   return compile(expression.data);
 }
 
-function compile(data: BooleanExprData<any>): (row: Row) => boolean {
+function compile(data: AnyClause): (row: AnyRow) => boolean {
   switch (data.type) {
     case "and": {
       const clauses = data.clauses.map(compile);
@@ -339,8 +321,11 @@ function compile(data: BooleanExprData<any>): (row: Row) => boolean {
   return (row) => compare(left(row), right(row));
 }
 
+/** What `toComparableValue` gives of the values of a column. */
+type Operand = bigint | number | string | boolean;
+
 // 5 and 5n are the same number: `<` and `==` compare them exactly, `===` does not.
-const COMPARISONS: Record<Comparison, (a: any, b: any) => boolean> = {
+const COMPARISONS: Record<Comparison, (a: Operand, b: Operand) => boolean> = {
   eq: isEqual,
   ne: (a, b) => !isEqual(a, b),
   lt: (a, b) => a < b,
@@ -349,7 +334,7 @@ const COMPARISONS: Record<Comparison, (a: any, b: any) => boolean> = {
   gte: (a, b) => a >= b,
 };
 
-function isEqual(a: any, b: any): boolean {
+function isEqual(a: Operand, b: Operand): boolean {
   // biome-ignore lint/suspicious/noDoubleEquals: a number and a bigint
   return a === b || (isNumeric(a) && isNumeric(b) && a == b);
 }
@@ -358,12 +343,12 @@ function isNumeric(value: unknown): boolean {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-function compileOperand(operand: unknown): (row: Row) => any {
+function compileOperand(operand: unknown): (row: AnyRow) => Operand {
   if (operand instanceof ColumnExpression) {
     const { column } = operand;
     return (row) => toComparableValue(row[column]);
   }
-  const value = toComparableValue((operand as LiteralExpr<unknown>).value);
+  const value = toComparableValue((operand as LiteralOperand<unknown>).value);
   return () => value;
 }
 
@@ -375,11 +360,11 @@ export interface Equality {
 }
 
 /** An equality that every row fulfilling the condition fulfils, if there is one. */
-export function equalityOf(expression: BooleanExpr<any>): Equality | undefined {
+export function equalityOf(expression: AnyCondition): Equality | undefined {
   return findEquality(expression.data);
 }
 
-function findEquality(data: BooleanExprData<any>): Equality | undefined {
+function findEquality(data: AnyClause): Equality | undefined {
   if (data.type === "and") {
     for (const clause of data.clauses) {
       const found = findEquality(clause);
@@ -391,10 +376,10 @@ function findEquality(data: BooleanExprData<any>): Equality | undefined {
   const { left, right } = data as { left: unknown; right: unknown };
   if (left instanceof ColumnExpression) {
     if (right instanceof ColumnExpression) return undefined;
-    return { column: left.column, key: equalityKey((right as LiteralExpr<unknown>).value) };
+    return { column: left.column, key: equalityKey((right as LiteralOperand<unknown>).value) };
   }
   return right instanceof ColumnExpression
-    ? { column: right.column, key: equalityKey((left as LiteralExpr<unknown>).value) }
+    ? { column: right.column, key: equalityKey((left as LiteralOperand<unknown>).value) }
     : undefined;
 }
 

@@ -14,14 +14,8 @@ export const Result = {
     okType: T,
     errType: E,
   ): ResultAlgebraicType<T, E> {
-    return {
-      tag: "Sum",
-      value: {
-        variants: [
-          { name: "ok", algebraicType: okType },
-          { name: "err", algebraicType: errType },
-        ],
-      },
-    };
+    const ok = { name: "ok", algebraicType: okType } as const;
+    const err = { name: "err", algebraicType: errType } as const;
+    return { tag: "Sum", value: { variants: [ok, err] } };
   },
 };

@@ -30,15 +30,9 @@ export const ScheduleAt = {
   time: (microsSinceUnixEpoch: bigint): ScheduleAt => Time(microsSinceUnixEpoch),
 
   getAlgebraicType(): ScheduleAtAlgebraicType {
-    return {
-      tag: "Sum",
-      value: {
-        variants: [
-          { name: "Interval", algebraicType: TimeDuration.getAlgebraicType() },
-          { name: "Time", algebraicType: Timestamp.getAlgebraicType() },
-        ],
-      },
-    };
+    const interval = { name: "Interval", algebraicType: TimeDuration.getAlgebraicType() } as const;
+    const time = { name: "Time", algebraicType: Timestamp.getAlgebraicType() } as const;
+    return { tag: "Sum", value: { variants: [interval, time] } };
   },
 
   isScheduleAt(algebraicType: AlgebraicType): algebraicType is ScheduleAtAlgebraicType {

@@ -1,114 +1,119 @@
+// Schemas: the tables of a module by name, and the definition of a module as it is collected.
+
 import type { AlgebraicType, ProductTypeType } from "./algebraic_type";
+import type { Product } from "./algebraic_type_variants";
 import { resolve } from "./codec";
 import { badValue } from "./errors";
-import type { UntypedIndex } from "./indexes";
+import type { IndexAlgorithm, IndexDef } from "./indexes";
 import {
-  type CaseConversionPolicy,
   type ExplicitNameEntry,
   emptyModuleDef,
   type RawModuleDefV10,
   type RawScopedTypeNameV10,
-  type RawSubmoduleV10,
   type RawTableDefV10,
 } from "./module_def";
-import type { TableSchema, UntypedTableDef, UntypedTableSchema } from "./table";
+import type { AnyTableDef, AnyTableSchema } from "./table";
 import {
   ArrayBuilder,
-  type ColumnBuilder,
   OptionBuilder,
   ProductBuilder,
   RefBuilder,
   ResultBuilder,
   RowBuilder,
   SumBuilder,
-  type TypeBuilder,
 } from "./type_builders";
 import type { Infer, InferSpacetimeTypeOfTypeBuilder } from "./type_inference";
-import type { Values } from "./type_util";
-
-/** The accessor names of the tables of a schema. */
-export type TableNamesOf<S extends UntypedSchemaDef> = Values<S["tables"]>["accessorName"];
+import type { FieldOf } from "./type_util";
+import type { AnyColumn, AnyRef, AnyRowBuilder, AnyTypeBuilder } from "./untyped";
 
 /** The tables of a schema, and those of its submodules. */
-export type UntypedSchemaDef = {
-  tables: Record<string, UntypedTableDef>;
-  namespaces?: Record<string, UntypedSchemaDef>;
-};
-
-/** A schema of tables. It says nothing about submodules, so that only those of a schema are known by name. */
-export interface TablesToSchema<T extends Record<string, UntypedTableSchema>> {
-  tables: { readonly [AccName in keyof T & string]: TableToSchema<AccName, T[AccName]> };
+export interface AnySchema {
+  tables: Record<string, AnyTableDef>;
+  namespaces?: Record<string, AnySchema>;
 }
 
-export interface TableToSchema<AccName extends string, T extends UntypedTableSchema> extends UntypedTableDef {
-  accessorName: AccName;
-  columns: T["rowType"]["row"];
-  rowType: T["rowSpacetimeType"];
-  indexes: T["idxs"];
-  resolvedIndexes: readonly UntypedIndex<keyof T["rowType"]["row"] & string>[];
-  constraints: T["constraints"];
+/** Any table of a schema. */
+export type TableOf<Schema extends AnySchema> = FieldOf<Schema["tables"]>;
+
+/** The accessor names of the tables of a schema. */
+export type AccessorsOf<Schema extends AnySchema> = TableOf<Schema>["accessorName"];
+
+/** A schema of tables. It says nothing about submodules, so that only those of a schema are known by name. */
+export interface SchemaOf<Tables extends Record<string, AnyTableSchema>> {
+  tables: { readonly [Name in keyof Tables & string]: TableDefOf<Name, Tables[Name]> };
+}
+
+/** What `table()` made, with the name that a schema gives it. */
+export interface TableDefOf<Name extends string, Made extends AnyTableSchema> extends AnyTableDef {
+  accessorName: Name;
+  rowType: Made["rowSpacetimeType"];
+  columns: Made["rowType"]["row"];
+  constraints: Made["constraints"];
+  indexes: Made["idxs"];
+  resolvedIndexes: readonly IndexDef<keyof Made["rowType"]["row"] & string>[];
 }
 
 /** Registers tables, and gives what the rest of the SDK knows about them. */
-export function tablesToSchema<const T extends Record<string, UntypedTableSchema>>(
-  ctx: ModuleContext,
-  tables: T,
-): TablesToSchema<T> {
-  return {
-    tables: Object.fromEntries(
-      Object.entries(tables).map(([accName, table]) => {
-        const tableDef = table.tableDef(ctx, accName);
-        ctx.moduleDef.tables.push(tableDef);
-        return [accName, tableToSchema(accName, table, tableDef)];
-      }),
-    ),
-  } as unknown as TablesToSchema<T>;
+export function registerTables(
+  definition: DefinitionBuilder,
+  tables: Record<string, AnyTableSchema>,
+): AnySchema["tables"] {
+  const known: AnySchema["tables"] = {};
+  for (const [name, made] of Object.entries(tables)) {
+    const tableDef = made.tableDef(definition, name);
+    definition.moduleDef.tables.push(tableDef);
+    known[name] = tableDefOf(name, made, tableDef);
+  }
+  return known;
 }
 
-export function tableToSchema<AccName extends string, const T extends UntypedTableSchema>(
-  accName: AccName,
-  schema: T,
-  tableDef: RawTableDefV10,
-): TableToSchema<AccName, T> {
-  const names = Object.keys(schema.rowType.row);
-  const uniqueColumns = new Set(
-    tableDef.constraints.filter((c) => c.data.value.columns.length === 1).map((c) => c.data.value.columns[0]),
-  );
-  const resolvedIndexes = tableDef.indexes.map(({ accessorName, algorithm }) => {
-    const ids = algorithm.tag === "Direct" ? [algorithm.value] : algorithm.value;
-    return {
-      name: accessorName!,
-      unique: ids.length === 1 && uniqueColumns.has(ids[0]),
-      algorithm: algorithm.tag.toLowerCase() as "btree" | "hash" | "direct",
-      columns: ids.map((id) => names[id]!),
-    };
-  });
+function tableDefOf(accessorName: string, made: AnyTableSchema, tableDef: RawTableDefV10): AnyTableDef {
+  const { row } = made.rowType;
   return {
-    sourceName: schema.tableName ?? accName,
-    accessorName: accName,
-    columns: schema.rowType.row,
-    rowType: schema.rowSpacetimeType,
-    indexes: schema.idxs,
-    resolvedIndexes,
-    constraints: schema.constraints,
+    accessorName,
+    sourceName: made.tableName ?? accessorName,
+    rowType: made.rowSpacetimeType,
+    columns: row,
+    constraints: made.constraints as AnyTableDef["constraints"],
+    indexes: made.idxs,
+    resolvedIndexes: resolvedIndexes(tableDef, Object.keys(row)),
     tableDef,
     ...(tableDef.isEvent ? { isEvent: true } : {}),
-  } as unknown as TableToSchema<AccName, T>;
+  };
 }
 
-export type ModuleDef = RawModuleDefV10;
+function resolvedIndexes({ indexes, constraints }: RawTableDefV10, names: readonly string[]): IndexDef[] {
+  const unique = new Set<number>();
+  for (const { data } of constraints) {
+    const [first, ...others] = data.value.columns;
+    if (others.length === 0) unique.add(first!);
+  }
+  return indexes.map(({ accessorName, algorithm }) => {
+    const positions = algorithm.tag === "Direct" ? [algorithm.value] : algorithm.value;
+    return {
+      name: accessorName!,
+      columns: positions.map((position) => names[position]!),
+      algorithm: algorithm.tag.toLowerCase() as IndexAlgorithm,
+      unique: positions.length === 1 && unique.has(positions[0]!),
+    };
+  });
+}
+
+/** The builder of a type that has its place in the typespace, if it is one that has. */
+type Registered<Builder extends AnyTypeBuilder> = Builder extends
+  | AnyRowBuilder
+  | ProductBuilder<any>
+  | SumBuilder<any>
+  ? RefBuilder<Infer<Builder>, InferSpacetimeTypeOfTypeBuilder<Builder>>
+  : Builder;
 
 /** Collects the definition of a module. */
-export class ModuleContext {
+export class DefinitionBuilder {
   readonly #moduleDef: RawModuleDefV10 = emptyModuleDef();
   /** Types that have a place in the typespace, by the type in their builder: a lazy type has the same as the one it stands for. */
-  readonly #refs = new Map<AlgebraicType, RefBuilder<any, any>>();
+  readonly #refs = new Map<AlgebraicType, AnyRef>();
 
-  get moduleDef(): ModuleDef {
-    return this.#moduleDef;
-  }
-
-  rawModuleDefV10(): RawModuleDefV10 {
+  get moduleDef(): RawModuleDefV10 {
     return this.#moduleDef;
   }
 
@@ -116,69 +121,61 @@ export class ModuleContext {
     return this.#moduleDef.typespace;
   }
 
-  addSubmodule(submodule: RawSubmoduleV10): void {
-    this.#moduleDef.submodules.push(submodule);
-  }
-
   addExplicitName(tag: ExplicitNameEntry["tag"], sourceName: string, canonicalName: string): void {
     this.#moduleDef.explicitNames.entries.push({ tag, value: { sourceName, canonicalName } });
   }
 
-  setCaseConversionPolicy(policy: CaseConversionPolicy): void {
-    this.#moduleDef.caseConversionPolicy = policy;
-  }
-
-  resolveType<AT extends AlgebraicType>(typeBuilder: RefBuilder<any, AT>): AT {
-    return resolve(typeBuilder.ref, this.typespace) as AT;
+  /** The product in the typespace for which a reference stands. */
+  productOf({ ref }: AnyRef): ProductTypeType {
+    return (resolve(ref, this.typespace) as Product).value;
   }
 
   /**
    * Gives a product, sum or row, and every such type in it, a place in the typespace and a name; other types stay as they
    * are, with references in them.
    */
-  registerTypesRecursively<T extends TypeBuilder<any, any>>(
-    typeBuilder: T,
-  ): T extends SumBuilder<any> | ProductBuilder<any> | RowBuilder<any>
-    ? RefBuilder<Infer<T>, InferSpacetimeTypeOfTypeBuilder<T>>
-    : T {
-    return this.#register(typeBuilder) as any;
+  register<Builder extends AnyTypeBuilder>(builder: Builder): Registered<Builder> {
+    return this.#registered(builder) as Registered<Builder>;
   }
 
-  #register(builder: TypeBuilder<any, any>): TypeBuilder<any, any> {
+  #registered(builder: AnyTypeBuilder): AnyTypeBuilder {
     if (builder instanceof ProductBuilder) {
       return this.#place(builder, "ProductBuilder", (type) => {
-        for (const [name, field] of Object.entries<TypeBuilder<any, any>>(builder.elements)) {
-          type.value.elements.push({ name, algebraicType: this.#register(field).algebraicType });
+        for (const [name, field] of Object.entries<AnyTypeBuilder>(builder.elements)) {
+          type.value.elements.push({ name, algebraicType: this.#registered(field).algebraicType });
         }
       });
     }
     if (builder instanceof RowBuilder) {
       return this.#place(builder, "RowBuilder", (type) => {
-        for (const [name, column] of Object.entries<ColumnBuilder<any, any, any>>(builder.row)) {
-          type.value.elements.push({ name, algebraicType: this.#register(column.typeBuilder).algebraicType });
+        for (const [name, column] of Object.entries<AnyColumn>(builder.row)) {
+          type.value.elements.push({
+            name,
+            algebraicType: this.#registered(column.typeBuilder).algebraicType,
+          });
         }
       });
     }
     if (builder instanceof SumBuilder) {
       return this.#place(builder, "SumBuilder", (type) => {
-        for (const [name, variant] of Object.entries<TypeBuilder<any, any>>(builder.variants)) {
-          type.value.variants.push({ name, algebraicType: this.#register(variant).algebraicType });
+        for (const [name, variant] of Object.entries<AnyTypeBuilder>(builder.variants)) {
+          type.value.variants.push({ name, algebraicType: this.#registered(variant).algebraicType });
         }
       });
     }
-    if (builder instanceof OptionBuilder) return new OptionBuilder(this.#register(builder.value));
+    if (builder instanceof OptionBuilder) return new OptionBuilder(this.#registered(builder.value));
     if (builder instanceof ResultBuilder) {
-      return new ResultBuilder(this.#register(builder.ok), this.#register(builder.err));
+      return new ResultBuilder(this.#registered(builder.ok), this.#registered(builder.err));
     }
-    if (builder instanceof ArrayBuilder) return new ArrayBuilder(this.#register(builder.element));
+    if (builder instanceof ArrayBuilder) return new ArrayBuilder(this.#registered(builder.element));
     return builder;
   }
 
   #place(
-    builder: TypeBuilder<any, any> & { typeName: string | undefined },
+    builder: AnyTypeBuilder & { typeName: string | undefined },
     kind: string,
     fill: (type: any) => void,
-  ): RefBuilder<any, any> {
+  ): AnyRef {
     const known = this.#refs.get(builder.algebraicType);
     if (known !== undefined) return known;
     const { typeName } = builder;
@@ -201,11 +198,11 @@ export class ModuleContext {
   }
 
   /** The parameters of a function, with references to the types they name. */
-  paramsType(params: RowBuilder<any>): ProductTypeType {
+  paramsType(params: AnyRowBuilder): ProductTypeType {
     return {
-      elements: Object.entries<ColumnBuilder<any, any, any>>(params.row).map(([name, column]) => ({
+      elements: Object.entries<AnyColumn>(params.row).map(([name, column]) => ({
         name,
-        algebraicType: this.#register(column.typeBuilder).algebraicType,
+        algebraicType: this.#registered(column.typeBuilder).algebraicType,
       })),
     };
   }
@@ -213,9 +210,6 @@ export class ModuleContext {
 
 /** `a.b.C` as name `C` in scope `a`, `b`. */
 export function splitName(name: string): RawScopedTypeNameV10 {
-  const scope = name.split(".");
-  const sourceName = scope.pop()!;
-  return { sourceName, scope };
+  const parts = name.split(".");
+  return { sourceName: parts.at(-1)!, scope: parts.slice(0, -1) };
 }
-
-export type { TableSchema };

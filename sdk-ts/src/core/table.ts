@@ -1,193 +1,241 @@
+// Tables: their options, their types, and their definitions for the host.
+
 import { BinaryWriter } from "./binary_writer";
-import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
-import type { AllUnique, ConstraintOpts } from "./constraints";
+import type { ColumnsWithUselessDefault } from "./columns";
 import { badValue, LightconeError } from "./errors";
-import type { ColumnIndex, IndexColumns, Indexes, IndexOpts, ReadonlyIndexes, UntypedIndex } from "./indexes";
+import type { IndexAlgorithm, IndexDef, Indexes, IndexOpts, ReadonlyIndexes } from "./indexes";
 import type { RawIndexDefV10, RawScheduleDefV10, RawTableDefV10 } from "./module_def";
 import { toPascalCase } from "./names";
 import { ScheduleAt } from "./schedule_at";
-import type { ModuleContext } from "./schema";
+import type { DefinitionBuilder } from "./schema";
 import { RowBuilder } from "./type_builders";
-import type { CoerceRow, InferTypeOfRow, RowObj } from "./type_inference";
-import type { InvalidColumnMetadata, Prettify, ValidateColumnMetadata } from "./type_util";
+import type { ColumnsOf, InferTypeOfRow, RowObj } from "./type_inference";
+import type { Prettify } from "./type_util";
+import type { AnyColumns, AnyRowBuilder, TypedColumn } from "./untyped";
 
-type IsAnyRow<Row extends RowObj> = (<G>() => G extends Row ? 1 : 2) extends <G>() => G extends RowObj ? 1 : 2
-  ? true
-  : false;
+/** The algebraic type of the rows with these columns. */
+export type RowProduct<Columns extends RowObj> = RowBuilder<Columns>["algebraicType"]["value"];
 
-type InvalidColumnNames<Row extends RowObj> = {
-  [K in keyof Row]: Row[K] extends ColumnBuilder<any, any, infer M>
-    ? ValidateColumnMetadata<M> extends InvalidColumnMetadata<any>
-      ? K & string
-      : never
-    : never;
-}[keyof Row];
+/** The compiler shows this where a column has a default value and is a key or counted. */
+interface UselessDefault<Columns extends string> {
+  columns: Columns;
+  reason: "default() gives all existing rows the same value: take it away from a key, unique or counted column";
+}
 
-type HasInvalidColumn<Row extends RowObj> = IsAnyRow<Row> extends true
-  ? false
-  : [InvalidColumnNames<Row>] extends [never]
-    ? false
-    : true;
+/** One more argument of `table()`, which nobody can give, if columns exclude what they say themselves. */
+type ColumnErrors<Columns extends string> = [Columns] extends [never] ? [] : [error: UselessDefault<Columns>];
 
-/** The compiler shows this where a column is a key or counted, and has a default value. */
-type ERROR_default_cannot_be_combined_with_primaryKey_unique_or_autoInc<InvalidColumns extends string> = {
-  _invalidColumns: InvalidColumns;
-  _fix: "Remove either default() or the constraint (primaryKey/unique/autoInc) from these columns";
-};
-
-/** The rows of a table. */
-export type RowType<TableDef extends Pick<UntypedTableDef, "columns">> = InferTypeOfRow<TableDef["columns"]>;
-
-export type { CoerceColumn, CoerceRow } from "./type_inference";
+type AnyIndexOpts = IndexOpts<any>;
 
 /** A table of a schema, whatever its columns. */
-export type UntypedTableDef = {
-  sourceName: string;
+export interface AnyTableDef {
+  /** Its name in the schema, and the name of the property by which it is used. */
   accessorName: string;
-  columns: Record<string, ColumnBuilder<any, any, ColumnMetadata<any>>>;
-  rowType: RowBuilder<RowObj>["algebraicType"]["value"];
-  /** The indexes as the options of the table give them. */
-  indexes: readonly IndexOpts<any>[];
-  /** All indexes, those of columns included. */
-  resolvedIndexes: readonly UntypedIndex<any>[];
-  constraints: readonly ConstraintOpts<any>[];
-  tableDef: RawTableDefV10;
+  /** Its name in the database. */
+  sourceName: string;
+  rowType: RowProduct<RowObj>;
+  columns: Record<string, TypedColumn>;
   isEvent?: boolean;
-};
+  constraints: readonly ConstraintOpts<any>[];
+  /** The indexes as the options of the table give them. */
+  indexes: readonly AnyIndexOpts[];
+  /** All indexes, those of columns included. */
+  resolvedIndexes: readonly IndexDef<any>[];
+  tableDef: RawTableDefV10;
+}
 
-/** The indexes of a table by the name of their property. */
-export type TableIndexes<TableDef extends UntypedTableDef> = {
-  [K in keyof TableDef["columns"] & string as ColumnIndex<
-    K,
-    TableDef["columns"][K]["columnMetadata"]
-  > extends never
-    ? never
-    : K]: ColumnIndex<K, TableDef["columns"][K]["columnMetadata"]>;
-} & {
-  [I in TableDef["indexes"][number] as I["accessor"] & {}]: TableIndexFromDef<TableDef, I>;
-};
+/** The rows of a table. */
+export type RowType<TableDef extends { columns: RowObj }> = InferTypeOfRow<TableDef["columns"]>;
 
-type TableIndexFromDef<
-  TableDef extends UntypedTableDef,
-  I extends IndexOpts<keyof TableDef["columns"] & string>,
-> = IndexColumns<I> extends infer Cols extends ReadonlyArray<keyof TableDef["columns"] & string>
-  ? {
-      name: I["accessor"];
-      unique: AllUnique<TableDef, Cols>;
-      algorithm: Lowercase<I["algorithm"]>;
-      columns: Cols;
-    }
-  : never;
+/** A constraint given in the options of `table()`. */
+export interface ConstraintOpts<Column extends string> {
+  constraint: "unique";
+  columns: [Column];
+  name?: string;
+}
 
 /** A reducer or procedure that runs when a row of a table is due. */
 export type ScheduledFunction = (ctx: any, args: any) => any;
 
-export type TableOpts<Row extends RowObj> = {
-  /** The name of the table in the database, if it is not its key in the schema. */
-  name?: string;
+export interface TableOpts<Columns extends RowObj> {
   /** Whether clients may read the table; they may not, unless told otherwise. */
   public?: boolean;
-  indexes?: IndexOpts<keyof Row & string>[];
-  constraints?: ConstraintOpts<keyof Row & string>[];
-  /** @deprecated Use the option `onSchedule` of a reducer or procedure. */
-  scheduled?: () => ScheduledFunction;
   /** Rows of an event table are sent to subscribers, and not stored. */
   event?: boolean;
-};
-
-type OptsIndices<Opts extends TableOpts<any>> = Opts extends {
-  indexes: infer Ixs extends NonNullable<any[]>;
+  /** The name of the table in the database, if it is not its key in the schema. */
+  name?: string;
+  constraints?: ConstraintOpts<keyof Columns & string>[];
+  indexes?: IndexOpts<keyof Columns & string>[];
+  /** @deprecated Use the option `onSchedule` of a reducer or procedure. */
+  scheduled?: () => ScheduledFunction;
 }
-  ? Ixs
-  : [];
 
-/** A table in the hands of a reducer. */
-export type Table<TableDef extends UntypedTableDef> = Prettify<
-  TableMethods<TableDef> & Indexes<TableDef, TableIndexes<TableDef>>
->;
+/** The indexes in the options of a table. */
+type IndexesIn<Options> = Options extends { indexes: infer List extends readonly any[] } ? List : [];
 
-/** A table in the hands of a view. */
-export type ReadonlyTable<TableDef extends UntypedTableDef> = Prettify<
-  ReadonlyTableMethods<TableDef> & ReadonlyIndexes<TableDef, TableIndexes<TableDef>>
->;
+// Tables in the hands of functions ------------------------------------------------------------------------------------
 
-export interface ReadonlyTableMethods<TableDef extends UntypedTableDef> {
+interface ReadsRows<Row> {
   /** How many rows there are; takes the same time however many. */
   count(): bigint;
   /** All rows, as the transaction sees them. */
-  iter(): IteratorObject<Prettify<RowType<TableDef>>, undefined>;
-  [Symbol.iterator](): IteratorObject<Prettify<RowType<TableDef>>, undefined>;
+  iter(): IteratorObject<Row, undefined>;
+  [Symbol.iterator](): IteratorObject<Row, undefined>;
 }
 
-export interface TableMethods<TableDef extends UntypedTableDef> extends ReadonlyTableMethods<TableDef> {
+interface WritesRows<Row> {
   /**
    * Inserts a row, and returns it with its counted columns filled in.
    *
    * Throws `UniqueAlreadyExists` if a unique column has the value already, and `AutoIncOverflow` if a count ends.
    */
-  insert(row: Prettify<RowType<TableDef>>): Prettify<RowType<TableDef>>;
+  insert(row: Row): Row;
   /** Deletes the row that is equal to `row`; says whether there was one. */
-  delete(row: Prettify<RowType<TableDef>>): boolean;
+  delete(row: Row): boolean;
   /** Deletes all rows; says how many. */
   clear(): bigint;
 }
 
-export type TableSchedule = { scheduleAtCol: number; reducer: () => ScheduledFunction };
+/** What can be read of a table without an index. */
+export type TableReads<TableDef extends AnyTableDef> = ReadsRows<RowType<TableDef>>;
+
+/** A table in the hands of a view. */
+export type ReadonlyTable<TableDef extends AnyTableDef> = Prettify<
+  ReadonlyIndexes<TableDef> & TableReads<TableDef>
+>;
+
+/** A table in the hands of a reducer. */
+export type Table<TableDef extends AnyTableDef> = Prettify<
+  Indexes<TableDef> & WritesRows<RowType<TableDef>> & TableReads<TableDef>
+>;
+
+// Tables in the hands of schemas --------------------------------------------------------------------------------------
+
+export interface TableSchedule {
+  reducer: () => ScheduledFunction;
+  scheduleAtCol: number;
+}
 
 /** What `table()` makes: goes into `schema()`. */
-export type TableSchema<
-  Row extends Record<string, ColumnBuilder<any, any, any>>,
-  Idx extends readonly IndexOpts<keyof Row & string>[],
-> = {
-  readonly tableName?: string;
+export interface TableSchema<Columns extends AnyColumns, Listed extends readonly AnyIndexOpts[]> {
   /** The type of the rows, also to be used as a parameter. */
-  readonly rowType: RowBuilder<Row>;
-  readonly rowSpacetimeType: RowBuilder<Row>["algebraicType"]["value"];
-  /** Registers the types of the table, and gives its definition. */
-  tableDef(ctx: ModuleContext, accName: string): RawTableDefV10 & { schedule?: RawScheduleDefV10 };
-  readonly idxs: Idx;
-  readonly constraints: readonly { name: string | undefined; constraint: "unique"; columns: [any] }[];
+  readonly rowType: RowBuilder<Columns>;
+  readonly rowSpacetimeType: RowProduct<Columns>;
+  readonly tableName?: string;
+  /** Whether rows are sent to subscribers, and not stored. */
+  readonly isEvent?: boolean;
+  /** The indexes from the options. */
+  readonly idxs: Listed;
+  readonly constraints: readonly { constraint: "unique"; columns: [any]; name: string | undefined }[];
   /** The position of the column of type `ScheduleAt`, if there is one. */
   readonly scheduleAtCol?: number;
   /** @deprecated Comes from the option `scheduled`. */
   readonly schedule?: TableSchedule;
-  /** Whether rows are sent to subscribers, and not stored. */
-  readonly isEvent?: boolean;
-};
+  /** Registers the types of the table, and gives its definition. */
+  tableDef(definition: DefinitionBuilder, accName: string): RawTableDefV10 & { schedule?: RawScheduleDefV10 };
+}
 
-export type UntypedTableSchema = TableSchema<
-  Record<string, ColumnBuilder<any, any, any>>,
-  readonly IndexOpts<string>[]
->;
+export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
 /** The tables whose rows can be the one argument of a scheduled function with these parameters. */
-export type ScheduleTableForParams<Params extends Record<string, any>> =
-  Params[keyof Params] extends RowBuilder<infer Row extends Record<string, ColumnBuilder<any, any, any>>>
-    ? TableSchema<Row, readonly IndexOpts<keyof Row & string>[]>
-    : never;
+export type TableOfArgument<Params extends RowObj> = Params[keyof Params] extends RowBuilder<
+  infer Columns extends AnyColumns
+>
+  ? TableSchema<Columns, readonly IndexOpts<keyof Columns & string>[]>
+  : never;
 
 const ALGORITHMS = { btree: "BTree", hash: "Hash", direct: "Direct" } as const;
 
-function indexDef(
-  table: string,
-  accessorName: string,
-  algorithm: keyof typeof ALGORITHMS,
-  columns: readonly string[],
-  positions: ReadonlyMap<string, number>,
-): RawIndexDefV10 {
-  const ids = columns.map((column) => {
-    const position = positions.get(column);
-    if (position === undefined) {
-      throw badValue(`index ${accessorName} of table ${table} names a column ${column} that does not exist`);
-    }
+/** What `table()` was given, in the form in which the definition needs it. */
+interface Parts {
+  readonly opts: TableOpts<any>;
+  readonly rowType: AnyRowBuilder;
+  readonly columns: readonly (readonly [name: string, column: TypedColumn])[];
+  readonly constraints: AnyTableSchema["constraints"];
+}
+
+/** The positions of columns in a row; `user` says in an error who names a column that does not exist. */
+function positionsOf({ columns }: Parts, names: readonly string[], user: string): number[] {
+  return names.map((wanted) => {
+    const position = columns.findIndex(([name]) => name === wanted);
+    if (position < 0) throw badValue(`${user} names a column ${wanted} that does not exist`);
     return position;
   });
+}
+
+function indexDefinition(
+  parts: Parts,
+  table: string,
+  accessorName: string,
+  algorithm: IndexAlgorithm,
+  names: readonly string[],
+): RawIndexDefV10 {
+  const value = positionsOf(parts, names, `index ${accessorName} of table ${table}`);
   const tag = ALGORITHMS[algorithm];
   return {
-    sourceName: `${table}_${columns.join("_")}_idx_${algorithm}`,
+    sourceName: `${table}_${names.join("_")}_idx_${algorithm}`,
     accessorName,
-    algorithm: tag === "Direct" ? { tag, value: ids[0]! } : { tag, value: ids },
+    algorithm: tag === "Direct" ? { tag, value: value[0]! } : { tag, value },
   };
+}
+
+function uniqueConstraint(
+  name: string | undefined,
+  columns: number[],
+): RawTableDefV10["constraints"][number] {
+  return { sourceName: name, data: { tag: "Unique", value: { columns } } };
+}
+
+/** Adds what a column says of itself to the definition of its table. */
+function addColumn(parts: Parts, def: RawTableDefV10, position: number): void {
+  const [name, column] = parts.columns[position]!;
+  const { isPrimaryKey, isUnique, isAutoIncrement, indexType } = column.columnMetadata;
+  const isKey = isPrimaryKey || isUnique;
+  if (isPrimaryKey) def.primaryKey.push(position);
+  if (indexType || isKey) {
+    def.indexes.push(indexDefinition(parts, def.sourceName, name, indexType ?? "btree", [name]));
+  }
+  if (isKey) def.constraints.push(uniqueConstraint(undefined, [position]));
+  if (isAutoIncrement) {
+    const bounds = { start: undefined, minValue: undefined, maxValue: undefined };
+    def.sequences.push({ sourceName: undefined, column: position, increment: 1n, ...bounds });
+  }
+  if (Object.hasOwn(column.columnMetadata, "defaultValue")) {
+    const writer = new BinaryWriter(16);
+    column.serialize(writer, column.columnMetadata.defaultValue);
+    def.defaultValues.push({ colId: position, value: writer.getBuffer() });
+  }
+}
+
+/** Registers the types and names of a table; gives its definition. */
+function defineTable(parts: Parts, definition: DefinitionBuilder, accName: string): RawTableDefV10 {
+  const { opts, rowType, columns, constraints } = parts;
+  rowType.typeName ??= toPascalCase(opts.name ?? accName);
+  const def: RawTableDefV10 = {
+    sourceName: accName,
+    productTypeRef: definition.register(rowType).ref,
+    primaryKey: [],
+    indexes: [],
+    constraints: [],
+    sequences: [],
+    tableType: { tag: "User" },
+    tableAccess: { tag: opts.public ? "Public" : "Private" },
+    defaultValues: [],
+    isEvent: opts.event ?? false,
+  };
+  for (const position of columns.keys()) addColumn(parts, def, position);
+  for (const index of opts.indexes ?? []) {
+    const names = index.algorithm === "direct" ? [index.column] : index.columns;
+    const made = indexDefinition(parts, accName, index.accessor, index.algorithm, names);
+    def.indexes.push(made);
+    if (index.name !== undefined) definition.addExplicitName("Index", made.sourceName!, index.name);
+  }
+  for (const { name, columns: names } of constraints) {
+    const positions = positionsOf(parts, names, `a constraint of table ${accName}`);
+    def.constraints.push(uniqueConstraint(name, positions));
+  }
+  if (opts.name !== undefined) definition.addExplicitName("Table", accName, opts.name);
+  return def;
 }
 
 /**
@@ -199,97 +247,30 @@ function indexDef(
 export function table<Row extends RowObj, const Opts extends TableOpts<Row>>(
   opts: Opts,
   row: Row | RowBuilder<Row>,
-  ..._: HasInvalidColumn<Row> extends true
-    ? [error: ERROR_default_cannot_be_combined_with_primaryKey_unique_or_autoInc<InvalidColumnNames<Row>>]
-    : []
-): TableSchema<CoerceRow<Row>, OptsIndices<Opts>> {
-  const rowType: RowBuilder<any> = row instanceof RowBuilder ? row : new RowBuilder(row);
-  const columns = Object.entries(rowType.row as Record<string, ColumnBuilder<any, any, ColumnMetadata>>);
-  const positions = new Map(columns.map(([name], position) => [name, position]));
-  const constraints = (opts.constraints ?? []).map(({ name, constraint, columns: over }) => ({
-    name,
-    constraint,
-    columns: over as [any],
-  }));
-  const scheduleAtCol = columns.findIndex(([, column]) =>
-    ScheduleAt.isScheduleAt(column.typeBuilder.algebraicType),
+  ..._: ColumnErrors<ColumnsWithUselessDefault<Row>>
+): TableSchema<ColumnsOf<Row>, IndexesIn<Opts>> {
+  const rowType: AnyRowBuilder = row instanceof RowBuilder ? row : new RowBuilder(row);
+  const columns = Object.entries(rowType.row as Record<string, TypedColumn>);
+  const scheduled = columns.findIndex(([, { typeBuilder }]) =>
+    ScheduleAt.isScheduleAt(typeBuilder.algebraicType),
   );
-  if (opts.scheduled !== undefined && scheduleAtCol < 0) {
+  if (opts.scheduled !== undefined && scheduled < 0) {
     throw new LightconeError("LC0805", "A scheduled table needs a column of type t.scheduleAt()");
   }
-
-  const tableDef = (ctx: ModuleContext, accName: string): RawTableDefV10 => {
-    rowType.typeName ??= toPascalCase(opts.name ?? accName);
-    const def: RawTableDefV10 = {
-      sourceName: accName,
-      productTypeRef: ctx.registerTypesRecursively(rowType).ref,
-      primaryKey: [],
-      indexes: [],
-      constraints: [],
-      sequences: [],
-      tableType: { tag: "User" },
-      tableAccess: { tag: opts.public ? "Public" : "Private" },
-      defaultValues: [],
-      isEvent: opts.event ?? false,
-    };
-    columns.forEach(([name, column], colId) => {
-      const { isPrimaryKey, isUnique, isAutoIncrement, indexType } = column.columnMetadata;
-      const unique = isPrimaryKey || isUnique;
-      if (isPrimaryKey) def.primaryKey.push(colId);
-      if (indexType || unique) {
-        def.indexes.push(indexDef(accName, name, indexType ?? "btree", [name], positions));
-      }
-      if (unique) {
-        def.constraints.push({ sourceName: undefined, data: { tag: "Unique", value: { columns: [colId] } } });
-      }
-      if (isAutoIncrement) {
-        def.sequences.push({
-          sourceName: undefined,
-          start: undefined,
-          minValue: undefined,
-          maxValue: undefined,
-          column: colId,
-          increment: 1n,
-        });
-      }
-      if (Object.hasOwn(column.columnMetadata, "defaultValue")) {
-        const writer = new BinaryWriter(16);
-        column.serialize(writer, column.columnMetadata.defaultValue);
-        def.defaultValues.push({ colId, value: writer.getBuffer() });
-      }
-    });
-    for (const index of opts.indexes ?? []) {
-      const over = index.algorithm === "direct" ? [index.column] : index.columns;
-      const made = indexDef(accName, index.accessor, index.algorithm, over, positions);
-      def.indexes.push(made);
-      if (index.name !== undefined) {
-        ctx.addExplicitName("Index", made.sourceName!, index.name);
-      }
-    }
-    for (const { name, columns: over } of constraints) {
-      const ids = over.map((column) => {
-        const position = positions.get(column);
-        if (position === undefined) {
-          throw badValue(`a constraint of table ${accName} names a column ${column} that does not exist`);
-        }
-        return position;
-      });
-      def.constraints.push({ sourceName: name, data: { tag: "Unique", value: { columns: ids } } });
-    }
-    if (opts.name !== undefined) ctx.addExplicitName("Table", accName, opts.name);
-    return def;
-  };
-
-  const made: UntypedTableSchema = {
-    tableName: opts.name,
+  const constraints: AnyTableSchema["constraints"] = (opts.constraints ?? []).map(
+    ({ name, constraint, columns: names }) => ({ name, constraint, columns: names }),
+  );
+  const parts: Parts = { opts, rowType, columns, constraints };
+  const made: TableSchema<any, readonly AnyIndexOpts[]> = {
     rowType,
-    rowSpacetimeType: rowType.algebraicType.value as any,
-    tableDef,
-    idxs: (opts.indexes ?? []) as any,
-    constraints,
-    scheduleAtCol: scheduleAtCol < 0 ? undefined : scheduleAtCol,
-    schedule: opts.scheduled && { scheduleAtCol, reducer: opts.scheduled },
+    rowSpacetimeType: rowType.algebraicType.value,
+    tableName: opts.name,
     isEvent: opts.event,
+    idxs: opts.indexes ?? [],
+    constraints,
+    scheduleAtCol: scheduled < 0 ? undefined : scheduled,
+    schedule: opts.scheduled && { scheduleAtCol: scheduled, reducer: opts.scheduled },
+    tableDef: (definition, accName) => defineTable(parts, definition, accName),
   };
-  return made as unknown as TableSchema<CoerceRow<Row>, OptsIndices<Opts>>;
+  return made as TableSchema<ColumnsOf<Row>, IndexesIn<Opts>>;
 }

@@ -19,22 +19,23 @@ import { ScheduleAt, type ScheduleAtAlgebraicType } from "./schedule_at";
 import { TimeDuration, type TimeDurationAlgebraicType } from "./time_duration";
 import { Timestamp, type TimestampAlgebraicType } from "./timestamp";
 import type {
-  CoerceRow,
-  ElementsArrayFromRowObj,
+  ChoiceOf,
+  ColumnsOf,
   ElementsObj,
-  ElementsToProductType,
-  EnumType,
   InferSpacetimeTypeOfTypeBuilder,
   InferTypeOfTypeBuilder,
-  ObjectType,
+  MembersOf,
+  ObjectOf,
+  ProductOf,
   RowObj,
-  RowType,
-  SimpleVariantsObj,
-  SumBuilderVariantConstructors,
+  SumOf,
+  UnitVariants,
+  VariantMakers,
   VariantsObj,
-  VariantsToSumType,
+  WholeRow,
 } from "./type_inference";
-import type { SetField } from "./type_util";
+import type { WithMetadata } from "./type_util";
+import type { AnyColumn, AnyTypeBuilder } from "./untyped";
 import { Uuid, type UuidAlgebraicType } from "./uuid";
 
 /** A type, for the compiler and at run time. `t` has a function for each kind. */
@@ -61,6 +62,8 @@ export class TypeBuilder<Type, SpacetimeType extends AlgebraicType> {
   }
 }
 
+type EmptyProduct = { tag: "Product"; value: { elements: [] } };
+
 /** A type whose values cannot be keys. */
 export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeBuilder<
   Type,
@@ -69,14 +72,14 @@ export class PlainBuilder<Type, SpacetimeType extends AlgebraicType> extends Typ
   /** The value that existing rows get when the column is added to a table that has rows. */
   default(
     value: Type,
-  ): PlainColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+  ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "defaultValue", Type>> {
     return new PlainColumnBuilder(this, { defaultValue: value });
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): PlainColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+  ): PlainColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
     return new PlainColumnBuilder(this, { name });
   }
 }
@@ -87,36 +90,36 @@ export class KeyBuilder<Type, SpacetimeType extends AlgebraicType> extends TypeB
     return new KeyColumnBuilder(this, metadata);
   }
 
-  index(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", "btree">>;
+  index(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", "btree">>;
   index<N extends NonNullable<IndexTypes>>(
     algorithm: N,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", N>>;
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", N>>;
   /** An index over this column: `btree` unless told otherwise. */
   index(algorithm: NonNullable<IndexTypes> = "btree"): any {
     return this.column({ indexType: algorithm });
   }
 
   /** No two rows have the same value here. */
-  unique(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isUnique", true>> {
+  unique(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "isUnique", true>> {
     return this.column({ isUnique: true });
   }
 
   /** The column by which rows are known: unique, and what `update` finds a row by. */
-  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isPrimaryKey", true>> {
+  primaryKey(): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "isPrimaryKey", true>> {
     return this.column({ isPrimaryKey: true });
   }
 
   /** The value that existing rows get when the column is added to a table that has rows. */
   default(
     value: Type,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "defaultValue", Type>> {
     return this.column({ defaultValue: value });
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): KeyColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+  ): KeyColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
     return this.column({ name });
   }
 }
@@ -130,41 +133,49 @@ export class SequenceBuilder<Type, SpacetimeType extends AlgebraicType> extends 
     return new SequenceColumnBuilder(this, metadata);
   }
 
-  index(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", "btree">>;
+  index(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", "btree">>;
   index<N extends NonNullable<IndexTypes>>(
     algorithm: N,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "indexType", N>>;
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "indexType", N>>;
   /** An index over this column: `btree` unless told otherwise. */
   index(algorithm: NonNullable<IndexTypes> = "btree"): any {
     return this.column({ indexType: algorithm });
   }
 
   /** No two rows have the same value here. */
-  unique(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isUnique", true>> {
+  unique(): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "isUnique", true>> {
     return this.column({ isUnique: true });
   }
 
   /** The column by which rows are known: unique, and what `update` finds a row by. */
-  primaryKey(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isPrimaryKey", true>> {
+  primaryKey(): SequenceColumnBuilder<
+    Type,
+    SpacetimeType,
+    WithMetadata<DefaultMetadata, "isPrimaryKey", true>
+  > {
     return this.column({ isPrimaryKey: true });
   }
 
   /** A row inserted with zero here gets the next number. */
-  autoInc(): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "isAutoIncrement", true>> {
+  autoInc(): SequenceColumnBuilder<
+    Type,
+    SpacetimeType,
+    WithMetadata<DefaultMetadata, "isAutoIncrement", true>
+  > {
     return this.column({ isAutoIncrement: true });
   }
 
   /** The value that existing rows get when the column is added to a table that has rows. */
   default(
     value: Type,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "defaultValue", Type>> {
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "defaultValue", Type>> {
     return this.column({ defaultValue: value });
   }
 
-  /** The name of the column in the database, if it is not the name of the property. */
+  /** What the database calls the column, if that is not the name of the property. */
   name<const Name extends string>(
     name: Name,
-  ): SequenceColumnBuilder<Type, SpacetimeType, SetField<DefaultMetadata, "name", Name>> {
+  ): SequenceColumnBuilder<Type, SpacetimeType, WithMetadata<DefaultMetadata, "name", Name>> {
     return this.column({ name });
   }
 }
@@ -287,56 +298,46 @@ export class ByteArrayBuilder extends PlainBuilder<
     super(AlgebraicType.Array(AlgebraicType.U8));
   }
 }
-export class UnitBuilder extends TypeBuilder<{}, { tag: "Product"; value: { elements: [] } }> {
+/** The type without content. */
+export class UnitBuilder extends TypeBuilder<{}, EmptyProduct> {
   constructor() {
-    super({ tag: "Product", value: { elements: [] } });
+    super(AlgebraicType.Product({ elements: [] }));
   }
 }
 
-export class ArrayBuilder<Element extends TypeBuilder<any, any>> extends PlainBuilder<
+export class ArrayBuilder<Element extends AnyTypeBuilder> extends PlainBuilder<
   Array<InferTypeOfTypeBuilder<Element>>,
   { tag: "Array"; value: InferSpacetimeTypeOfTypeBuilder<Element> }
 > {
-  element: Element;
-
-  constructor(element: Element) {
+  constructor(public element: Element) {
     super(AlgebraicType.Array(element.algebraicType));
-    this.element = element;
   }
 }
 
-export class OptionBuilder<Value extends TypeBuilder<any, any>> extends PlainBuilder<
+export class OptionBuilder<Value extends AnyTypeBuilder> extends PlainBuilder<
   InferTypeOfTypeBuilder<Value> | undefined,
   OptionAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Value>>
 > {
-  value: Value;
-
-  constructor(value: Value) {
+  constructor(public value: Value) {
     super(Option.getAlgebraicType(value.algebraicType));
-    this.value = value;
   }
 }
 
-export class ResultBuilder<
-  Ok extends TypeBuilder<any, any>,
-  Err extends TypeBuilder<any, any>,
-> extends PlainBuilder<
+export class ResultBuilder<Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder> extends PlainBuilder<
   { ok: InferTypeOfTypeBuilder<Ok> } | { err: InferTypeOfTypeBuilder<Err> },
   ResultAlgebraicType<InferSpacetimeTypeOfTypeBuilder<Ok>, InferSpacetimeTypeOfTypeBuilder<Err>>
 > {
-  ok: Ok;
-  err: Err;
-
-  constructor(ok: Ok, err: Err) {
+  constructor(
+    public ok: Ok,
+    public err: Err,
+  ) {
     super(Result.getAlgebraicType(ok.algebraicType, err.algebraicType));
-    this.ok = ok;
-    this.err = err;
   }
 }
 
 export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
-  ObjectType<Elements>,
-  ElementsToProductType<Elements>
+  ObjectOf<Elements>,
+  ProductOf<Elements>
 > {
   readonly typeName: string | undefined;
   readonly elements: Elements;
@@ -356,10 +357,10 @@ export class ProductBuilder<Elements extends ElementsObj> extends PlainBuilder<
 }
 
 export class RowBuilder<Row extends RowObj> extends TypeBuilder<
-  RowType<CoerceRow<Row>>,
-  { tag: "Product"; value: { elements: ElementsArrayFromRowObj<CoerceRow<Row>> } }
+  WholeRow<ColumnsOf<Row>>,
+  { tag: "Product"; value: { elements: MembersOf<ColumnsOf<Row>> } }
 > {
-  readonly row: CoerceRow<Row>;
+  readonly row: ColumnsOf<Row>;
   typeName: string | undefined;
 
   constructor(row: Row, name?: string) {
@@ -370,8 +371,8 @@ export class RowBuilder<Row extends RowObj> extends TypeBuilder<
         field,
         column instanceof ColumnBuilder ? column : new ColumnBuilder(column, {}),
       ]),
-    ) as unknown as CoerceRow<Row>;
-    const columns = this.row as Record<string, ColumnBuilder<any, any, any>>;
+    ) as unknown as ColumnsOf<Row>;
+    const columns: Record<string, AnyColumn> = this.row;
     lazily(this.algebraicType.value, "elements", () =>
       Object.entries(columns).map(([field, column]) => ({
         name: field,
@@ -381,16 +382,14 @@ export class RowBuilder<Row extends RowObj> extends TypeBuilder<
   }
 }
 
-class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<
-  EnumType<Variants>,
-  VariantsToSumType<Variants>
-> {
-  readonly variants: Variants;
+class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<ChoiceOf<Variants>, SumOf<Variants>> {
   readonly typeName: string | undefined;
 
-  constructor(variants: Variants, name?: string) {
+  constructor(
+    readonly variants: Variants,
+    name?: string,
+  ) {
     super({ tag: "Sum", value: { variants: [] } });
-    this.variants = variants;
     this.typeName = name;
     lazily(this.algebraicType.value, "variants", () =>
       Object.entries(variants).map(([variant, builder]) => ({
@@ -410,21 +409,20 @@ class SumBuilderImpl<Variants extends VariantsObj> extends KeyBuilder<
 }
 
 /** A choice of variants, with a value or a function for each. */
-export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> &
-  SumBuilderVariantConstructors<Variants>;
+export type SumBuilder<Variants extends VariantsObj> = SumBuilderImpl<Variants> & VariantMakers<Variants>;
 export const SumBuilder = SumBuilderImpl as unknown as {
   // biome-ignore lint/correctness/noUnusedVariables: it is used in the result
   new <Variants extends VariantsObj>(variants: Variants, name?: string): SumBuilder<Variants>;
   [Symbol.hasInstance](x: any): x is SumBuilder<VariantsObj>;
 };
 
-class SimpleSumBuilderImpl<Variants extends SimpleVariantsObj> extends SumBuilderImpl<Variants> {}
+class SimpleSumBuilderImpl<Variants extends UnitVariants> extends SumBuilderImpl<Variants> {}
 
 /** A choice of variants without content. */
-export type SimpleSumBuilder<Variants extends SimpleVariantsObj> = SimpleSumBuilderImpl<Variants> &
-  SumBuilderVariantConstructors<Variants>;
+export type SimpleSumBuilder<Variants extends UnitVariants> = SimpleSumBuilderImpl<Variants> &
+  VariantMakers<Variants>;
 export const SimpleSumBuilder = SimpleSumBuilderImpl as unknown as {
-  new <Variants extends SimpleVariantsObj>(variants: Variants, name?: string): SimpleSumBuilder<Variants>;
+  new <Variants extends UnitVariants>(variants: Variants, name?: string): SimpleSumBuilder<Variants>;
 };
 
 /** A type by its position in a module's typespace. */
@@ -440,7 +438,7 @@ export class RefBuilder<Type, SpacetimeType> extends TypeBuilder<Type, Algebraic
 }
 
 /** Defines a property that is computed when it is first read. */
-function lazily(object: any, property: string, make: () => unknown): void {
+function lazily(object: object, property: string, make: () => unknown): void {
   Object.defineProperty(object, property, {
     configurable: true,
     enumerable: true,
@@ -457,40 +455,55 @@ function lazily(object: any, property: string, make: () => unknown): void {
   });
 }
 
-interface EnumFn {
-  <Case extends string>(
+interface DefinesEnum {
+  (name: string, cases: []): SimpleSumBuilder<UnitVariants<never>>;
+  <Name extends string>(
     name: string,
-    cases: readonly [Case, ...Case[]],
-  ): SimpleSumBuilder<Record<Case, UnitBuilder>>;
-  (name: string, cases: []): SimpleSumBuilder<Record<never, UnitBuilder>>;
-  <Obj extends VariantsObj>(name: string, obj: Obj): SumBuilder<Obj>;
+    cases: readonly [Name, ...Name[]],
+  ): SimpleSumBuilder<UnitVariants<Name>>;
+  <Variants extends VariantsObj>(name: string, obj: Variants): SumBuilder<Variants>;
 }
 
-interface RowFn {
-  <Obj extends RowObj>(obj: Obj): RowBuilder<Obj>;
-  <Obj extends RowObj>(name: string, obj: Obj): RowBuilder<Obj>;
+interface DefinesRow {
+  <Row extends RowObj>(obj: Row): RowBuilder<Row>;
+  <Row extends RowObj>(name: string, obj: Row): RowBuilder<Row>;
+}
+
+/** A function that makes builders of a type without parts. */
+function makes<Builder>(Kind: new () => Builder): () => Builder {
+  return () => new Kind();
 }
 
 /** A function for each kind of type. */
 export const t = {
-  bool: (): BoolBuilder => new BoolBuilder(),
-  string: (): StringBuilder => new StringBuilder(),
+  bool: makes(BoolBuilder),
+  string: makes(StringBuilder),
   /** A JavaScript number: the same as `f64`. */
-  number: (): F64Builder => new F64Builder(),
-  i8: (): I8Builder => new I8Builder(),
-  u8: (): U8Builder => new U8Builder(),
-  i16: (): I16Builder => new I16Builder(),
-  u16: (): U16Builder => new U16Builder(),
-  i32: (): I32Builder => new I32Builder(),
-  u32: (): U32Builder => new U32Builder(),
-  i64: (): I64Builder => new I64Builder(),
-  u64: (): U64Builder => new U64Builder(),
-  i128: (): I128Builder => new I128Builder(),
-  u128: (): U128Builder => new U128Builder(),
-  i256: (): I256Builder => new I256Builder(),
-  u256: (): U256Builder => new U256Builder(),
-  f32: (): F32Builder => new F32Builder(),
-  f64: (): F64Builder => new F64Builder(),
+  number: makes(F64Builder),
+  i8: makes(I8Builder),
+  u8: makes(U8Builder),
+  i16: makes(I16Builder),
+  u16: makes(U16Builder),
+  i32: makes(I32Builder),
+  u32: makes(U32Builder),
+  i64: makes(I64Builder),
+  u64: makes(U64Builder),
+  i128: makes(I128Builder),
+  u128: makes(U128Builder),
+  i256: makes(I256Builder),
+  u256: makes(U256Builder),
+  f32: makes(F32Builder),
+  f64: makes(F64Builder),
+  identity: makes(IdentityBuilder),
+  connectionId: makes(ConnectionIdBuilder),
+  timestamp: makes(TimestampBuilder),
+  timeDuration: makes(TimeDurationBuilder),
+  /** When a row of a scheduled table is due. */
+  scheduleAt: makes(ScheduleAtBuilder),
+  uuid: makes(UuidBuilder),
+  byteArray: makes(ByteArrayBuilder),
+  /** Nothing: the type without content. */
+  unit: makes(UnitBuilder),
 
   /** A named type with fields. */
   object: <Obj extends ElementsObj>(name: string, obj: Obj): ProductBuilder<Obj> =>
@@ -498,9 +511,11 @@ export const t = {
 
   /** The columns of a table, to be used for several tables or as a parameter. */
   row: ((nameOrRow: string | RowObj, row?: RowObj) =>
-    typeof nameOrRow === "string" ? new RowBuilder(row!, nameOrRow) : new RowBuilder(nameOrRow)) as RowFn,
+    typeof nameOrRow === "string"
+      ? new RowBuilder(row!, nameOrRow)
+      : new RowBuilder(nameOrRow)) as DefinesRow,
 
-  array: <Element extends TypeBuilder<any, any>>(e: Element): ArrayBuilder<Element> => new ArrayBuilder(e),
+  array: <Element extends AnyTypeBuilder>(e: Element): ArrayBuilder<Element> => new ArrayBuilder(e),
 
   /** A named choice: of names, or of types by name. */
   enum: ((name: string, variants: readonly string[] | VariantsObj) =>
@@ -509,22 +524,19 @@ export const t = {
           Object.fromEntries(variants.map((variant) => [variant, new UnitBuilder()])),
           name,
         )
-      : new SumBuilder(variants as VariantsObj, name)) as EnumFn,
-
-  /** Nothing: the type without content. */
-  unit: (): UnitBuilder => new UnitBuilder(),
+      : new SumBuilder(variants as VariantsObj, name)) as DefinesEnum,
 
   /** A type that is defined further down, or that contains itself. */
-  lazy: <Build extends () => TypeBuilder<any, any>>(thunk: Build): ReturnType<Build> => {
-    let made: TypeBuilder<any, any> | undefined;
+  lazy: <Build extends () => AnyTypeBuilder>(thunk: Build): ReturnType<Build> => {
+    let made: AnyTypeBuilder | undefined;
     const get = () => {
       made ??= thunk();
       return made;
     };
     return new Proxy({} as ReturnType<Build>, {
       get: (_, property) => {
-        const target = get() as any;
-        const value = target[property];
+        const target = get();
+        const value: unknown = Reflect.get(target, property);
         return typeof value === "function" ? value.bind(target) : value;
       },
       set: (_, property, value) => Reflect.set(get(), property, value),
@@ -539,22 +551,11 @@ export const t = {
     });
   },
 
-  /** When a row of a scheduled table is due. */
-  scheduleAt: (): ScheduleAtBuilder => new ScheduleAtBuilder(),
   /** A value, or `undefined`. */
-  option: <Value extends TypeBuilder<any, any>>(value: Value): OptionBuilder<Value> =>
-    new OptionBuilder(value),
+  option: <Value extends AnyTypeBuilder>(value: Value): OptionBuilder<Value> => new OptionBuilder(value),
   /** `{ ok }` or `{ err }`. */
-  result: <Ok extends TypeBuilder<any, any>, Err extends TypeBuilder<any, any>>(
-    ok: Ok,
-    err: Err,
-  ): ResultBuilder<Ok, Err> => new ResultBuilder(ok, err),
-  identity: (): IdentityBuilder => new IdentityBuilder(),
-  connectionId: (): ConnectionIdBuilder => new ConnectionIdBuilder(),
-  timestamp: (): TimestampBuilder => new TimestampBuilder(),
-  timeDuration: (): TimeDurationBuilder => new TimeDurationBuilder(),
-  uuid: (): UuidBuilder => new UuidBuilder(),
-  byteArray: (): ByteArrayBuilder => new ByteArrayBuilder(),
+  result: <Ok extends AnyTypeBuilder, Err extends AnyTypeBuilder>(ok: Ok, err: Err): ResultBuilder<Ok, Err> =>
+    new ResultBuilder(ok, err),
 } as const;
 
 export { ColumnBuilder, type ColumnMetadata, type IndexTypes };

@@ -1,132 +1,133 @@
+// From builders to the types that they stand for: of values, and of the database.
+
 import type { AlgebraicType } from "./algebraic_type";
 import type { ColumnBuilder, ColumnMetadata } from "./column_builders";
 import type { OptionBuilder, TypeBuilder, UnitBuilder } from "./type_builders";
-import type { Prettify } from "./type_util";
+import type { FieldOf, Prettify } from "./type_util";
+import type { AnyColumn, AnyTypeBuilder, TypedColumn } from "./untyped";
+
+/** The columns of a row, or the parameters of a function. */
+export type RowObj = Record<string, AnyTypeBuilder | TypedColumn>;
+/** The fields of a product. */
+export type ElementsObj = Record<string, AnyTypeBuilder>;
+/** The alternatives of a sum. */
+export type VariantsObj = ElementsObj;
+/** The alternatives of a sum that is a choice of names. */
+export type UnitVariants<Name extends string = string> = Record<Name, UnitBuilder>;
 
 /** The TypeScript type that a builder stands for. */
-export type InferTypeOfTypeBuilder<T extends TypeBuilder<any, any>> = T extends TypeBuilder<infer U, any>
-  ? Prettify<U>
+export type InferTypeOfTypeBuilder<T extends AnyTypeBuilder> = T extends TypeBuilder<infer Value, any>
+  ? Prettify<Value>
   : never;
 
 /** The algebraic type that a builder stands for. */
-export type InferSpacetimeTypeOfTypeBuilder<T extends TypeBuilder<any, any>> = T extends TypeBuilder<
+export type InferSpacetimeTypeOfTypeBuilder<T extends AnyTypeBuilder> = T extends TypeBuilder<
   any,
-  infer U
+  infer SpacetimeType
 >
-  ? U
+  ? SpacetimeType
   : never;
-
-/** The columns of a row, or the parameters of a function. */
-export type RowObj = Record<string, TypeBuilder<any, any> | ColumnBuilder<any, any, ColumnMetadata<any>>>;
-/** The fields of a product. */
-export type ElementsObj = Record<string, TypeBuilder<any, any>>;
-/** The alternatives of a sum. */
-export type VariantsObj = Record<string, TypeBuilder<any, any>>;
-export type SimpleVariantsObj = Record<string, UnitBuilder>;
 
 /** The type of a builder, a row, or an object of columns. */
 export type Infer<T> = T extends RowObj
   ? InferTypeOfRow<T>
-  : T extends TypeBuilder<any, any>
+  : T extends AnyTypeBuilder
     ? InferTypeOfTypeBuilder<T>
     : never;
 
-export type CollapseColumn<T extends TypeBuilder<any, any> | ColumnBuilder<any, any, any>> =
-  T extends ColumnBuilder<any, any, any> ? T["typeBuilder"] : T;
+// Rows and parameters -------------------------------------------------------------------------------------------------
 
-type OptionalRowKeys<T extends RowObj> = {
-  [K in keyof T & string]-?: CollapseColumn<T[K]> extends OptionBuilder<any> ? K : never;
-}[keyof T & string];
+/** What is left of a column without what only columns say. */
+export type BuilderOf<T extends AnyTypeBuilder | AnyColumn> = T extends AnyColumn ? T["typeBuilder"] : T;
 
-/** The TypeScript type of a row; columns that are options may be left out. */
-export type InferTypeOfRow<T extends RowObj> = Prettify<
-  {
-    [K in Exclude<keyof T & string, OptionalRowKeys<T>>]: InferTypeOfTypeBuilder<CollapseColumn<T[K]>>;
-  } & {
-    [K in OptionalRowKeys<T>]?: InferTypeOfTypeBuilder<CollapseColumn<T[K]>>;
-  }
+type BuildersOf<Row extends RowObj> = { [Name in keyof Row & string]: BuilderOf<Row[Name]> };
+
+type ValuesOf<Builders extends ElementsObj> = {
+  [Name in keyof Builders]: InferTypeOfTypeBuilder<Builders[Name]>;
+};
+
+/** The names of the fields with such a type. */
+type NamesWhere<Fields, Wanted> = {
+  [Name in keyof Fields]: Fields[Name] extends Wanted ? Name : never;
+}[keyof Fields];
+
+/** The names of the fields that `undefined` is a value of. */
+type NamesOfOptional<Fields> = {
+  [Name in keyof Fields]: undefined extends Fields[Name] ? Name : never;
+}[keyof Fields];
+
+/** An object of which some fields may be left out. */
+type MayLack<Fields, Names extends keyof Fields> = Prettify<
+  Omit<Fields, Names> & Partial<Pick<Fields, Names>>
 >;
 
-type OptionalParamKeys<T extends RowObj> = {
-  [K in keyof T & string]-?: undefined extends InferTypeOfTypeBuilder<CollapseColumn<T[K]>> ? K : never;
-}[keyof T & string];
+/** The TypeScript type of a row; columns that are options may be left out. */
+export type InferTypeOfRow<T extends RowObj> = MayLack<
+  ValuesOf<BuildersOf<T>>,
+  NamesWhere<BuildersOf<T>, OptionBuilder<any>>
+>;
 
 /** The TypeScript type of an argument object. */
-export type InferTypeOfParams<T extends RowObj> = Prettify<
-  {
-    [K in Exclude<keyof T & string, OptionalParamKeys<T>>]: InferTypeOfTypeBuilder<CollapseColumn<T[K]>>;
-  } & {
-    [K in OptionalParamKeys<T>]?: InferTypeOfTypeBuilder<CollapseColumn<T[K]>>;
-  }
+export type InferTypeOfParams<T extends RowObj> = MayLack<
+  ValuesOf<BuildersOf<T>>,
+  NamesOfOptional<ValuesOf<BuildersOf<T>>>
 >;
 
 export type InferSpacetimeTypeOfRow<T extends RowObj> = {
-  [K in keyof T & string]: InferSpacetimeTypeOfTypeBuilder<CollapseColumn<T[K]>>;
+  [Name in keyof T & string]: InferSpacetimeTypeOfTypeBuilder<BuilderOf<T[Name]>>;
 };
 
-export type ElementsArrayFromRowObj<Obj extends RowObj> = Array<
-  {
-    [N in keyof Obj & string]: {
-      name: N;
-      algebraicType: InferSpacetimeTypeOfTypeBuilder<CollapseColumn<Obj[N]>>;
-    };
-  }[keyof Obj & string]
->;
+/** A column, or a bare type as a column of which nothing is said. */
+type ColumnFor<T> = T extends TypeBuilder<infer Value, infer Type extends AlgebraicType>
+  ? ColumnBuilder<Value, Type, ColumnMetadata<any>>
+  : T;
 
-export type ElementsToProductType<Elements extends ElementsObj> = {
+/** Columns, each made of a column or of a bare type. */
+export type ColumnsOf<Row extends RowObj> = { [Name in keyof Row & string]: ColumnFor<Row[Name]> };
+
+/** The values of a row, none of which may be left out. */
+export type WholeRow<Row extends RowObj> = {
+  [Name in keyof Row]: InferTypeOfTypeBuilder<BuilderOf<Row[Name]>>;
+};
+
+// Products and sums ---------------------------------------------------------------------------------------------------
+
+/** A field of a product, or a variant of a sum. */
+type Member<Name extends string, Builder extends AnyTypeBuilder> = {
+  name: Name;
+  algebraicType: InferSpacetimeTypeOfTypeBuilder<Builder>;
+};
+
+/** The fields of a product, in any order. */
+export type MembersOf<Row extends RowObj> = FieldOf<{
+  [Name in keyof Row & string]: Member<Name, BuilderOf<Row[Name]>>;
+}>[];
+
+export type ProductOf<Fields extends ElementsObj> = {
   tag: "Product";
-  value: {
-    elements: Array<
-      {
-        [N in keyof Elements & string]: {
-          name: N;
-          algebraicType: InferSpacetimeTypeOfTypeBuilder<Elements[N]>;
-        };
-      }[keyof Elements & string]
-    >;
-  };
+  value: { elements: MembersOf<Fields> };
 };
 
-export type VariantsToSumType<Variants extends VariantsObj> = {
+export type SumOf<Variants extends VariantsObj> = {
   tag: "Sum";
-  value: {
-    variants: {
-      name: keyof Variants & string;
-      algebraicType: InferSpacetimeTypeOfTypeBuilder<Variants[keyof Variants & string]>;
-    }[];
-  };
+  value: { variants: Member<keyof Variants & string, Variants[keyof Variants & string]>[] };
 };
 
-export type RowType<Row extends RowObj> = {
-  [K in keyof Row]: InferTypeOfTypeBuilder<CollapseColumn<Row[K]>>;
-};
+/** The TypeScript type of a product. */
+export type ObjectOf<Fields extends ElementsObj> = ValuesOf<Fields>;
 
-export type ObjectType<Elements extends ElementsObj> = {
-  [K in keyof Elements]: InferTypeOfTypeBuilder<Elements[K]>;
-};
-
-type IsUnit<B> = B extends UnitBuilder ? true : false;
-
-type EnumValue<K extends string, B extends TypeBuilder<any, any>> = IsUnit<B> extends true
-  ? { tag: K }
-  : { tag: K; value: InferTypeOfTypeBuilder<B> };
+type Variant<Tag extends string, Content extends AnyTypeBuilder> = Content extends UnitBuilder
+  ? { tag: Tag }
+  : { tag: Tag; value: InferTypeOfTypeBuilder<Content> };
 
 /** The TypeScript type of a sum: one `{ tag, value }` for each variant. */
-export type EnumType<Variants extends VariantsObj> = {
-  [K in keyof Variants & string]: EnumValue<K, Variants[K]>;
-}[keyof Variants & string];
+export type ChoiceOf<Variants extends VariantsObj> = FieldOf<{
+  [Tag in keyof Variants & string]: Variant<Tag, Variants[Tag]>;
+}>;
 
 /** A value for each variant without content, and a function for each of the others. */
-export type SumBuilderVariantConstructors<Variants extends VariantsObj> = {
-  [K in keyof Variants & string]: IsUnit<Variants[K]> extends true
-    ? EnumValue<K, Variants[K]>
-    : (value: InferTypeOfTypeBuilder<Variants[K]>) => EnumValue<K, Variants[K]>;
+export type VariantMakers<Variants extends VariantsObj> = {
+  [Tag in keyof Variants & string]: Variants[Tag] extends UnitBuilder
+    ? Variant<Tag, Variants[Tag]>
+    : (value: InferTypeOfTypeBuilder<Variants[Tag]>) => Variant<Tag, Variants[Tag]>;
 };
-
-/** A column, made of a column or of a bare type. */
-export type CoerceColumn<Col extends TypeBuilder<any, any> | ColumnBuilder<any, any, any>> =
-  Col extends TypeBuilder<infer T, infer U extends AlgebraicType>
-    ? ColumnBuilder<T, U, ColumnMetadata<any>>
-    : Col;
-
-export type CoerceRow<Row extends RowObj> = { [k in keyof Row & string]: CoerceColumn<Row[k]> };

@@ -5,64 +5,35 @@ import type { TimeDuration } from "./time_duration";
 import type { Timestamp } from "./timestamp";
 import type { Uuid } from "./uuid";
 
-type KeptAsIs = Identity | ConnectionId | Timestamp | TimeDuration | ScheduleAt | Uuid | Uint8Array;
+/** Values that editors show by name, and not by their fields. */
+type ShownByName = Uint8Array | ScheduleAt | Timestamp | TimeDuration | Identity | ConnectionId | Uuid;
 
-/** Shows an intersection as one object in editors. */
-export type Prettify<T> = T extends KeptAsIs ? T : { [K in keyof T]: T[K] } & {};
+/** An object type as one list of fields, however it was put together. */
+export type Prettify<T> = T extends ShownByName ? T : { [Field in keyof T]: T[Field] } & {};
 
-/** `T` with field `F` of type `V`. */
-export type SetField<T, F extends string, V> = Prettify<Omit<T, F> & { [K in F]: V }>;
+/** What is known of a column, and one thing more. */
+export type WithMetadata<M, Key extends string, Value> = Prettify<{ [K in Key]: Value } & Omit<M, Key>>;
 
-export type Values<T> = T[keyof T];
+/** The types of the fields of an object. */
+export type FieldOf<T> = T[keyof T];
 
-/** A list of one type is that type. */
-export type CollapseTuple<A extends any[]> = A extends [infer T] ? T : A;
+/** Whether a type is `any`. */
+export type IsAny<T> = boolean extends (T extends never ? true : false) ? true : false;
 
-export type IsUnion<T, U = T> = [T] extends [never]
-  ? false
-  : T extends any
-    ? [U] extends [T]
-      ? false
-      : true
-    : false;
-
-/** Whether an object type has one key; a type whose keys are unknown counts as such. */
-export type HasExactlyOneKnownKey<T> = [keyof T] extends [never]
-  ? false
-  : string extends keyof T
-    ? true
-    : IsUnion<keyof T> extends true
-      ? false
-      : true;
-
-type JoinWords<S extends string> = S extends `${infer Head}_${infer Tail}`
-  ? `${Head}${Capitalize<JoinWords<Tail>>}`
-  : S extends `${infer Head}-${infer Tail}`
-    ? `${Head}${Capitalize<JoinWords<Tail>>}`
-    : S;
+/** A name without separators: a word that follows one begins with a capital letter. */
+type Joined<Name extends string, Done extends string = ""> = Name extends `${infer First}${infer Rest}`
+  ? First extends "_" | "-"
+    ? `${Done}${Capitalize<Joined<Rest>>}`
+    : Joined<Rest, `${Done}${First}`>
+  : `${Done}${Name}`;
 
 /** `some_name-x` as `someNameX`. */
-export type CamelCase<S extends string> = Uncapitalize<JoinWords<S>>;
+export type CamelCase<Name extends string> = Uncapitalize<Joined<Name>>;
 
 /** `some_name-x` as `SomeNameX`. */
-export type PascalCase<S extends string> = Capitalize<JoinWords<S>>;
+export type PascalCase<Name extends string> = Capitalize<Joined<Name>>;
 
 /** `someName` as `some_name`. */
-export type SnakeCase<S extends string> = S extends `${infer Head}${infer Tail}`
-  ? Tail extends Uncapitalize<Tail>
-    ? `${Lowercase<Head>}${SnakeCase<Tail>}`
-    : `${Lowercase<Head>}_${SnakeCase<Tail>}`
-  : Lowercase<S>;
-
-/** What the compiler shows for a column whose settings exclude each other. */
-export type InvalidColumnMetadata<Message extends string> = {
-  __error: Message;
-  __brand: "InvalidColumnMetadata";
-};
-
-/** `M`, unless it has a default value and is a key or counted. */
-export type ValidateColumnMetadata<M> = M extends { defaultValue: any }
-  ? M extends { isPrimaryKey: true } | { isUnique: true } | { isAutoIncrement: true }
-    ? InvalidColumnMetadata<"default() cannot be combined with primaryKey(), unique(), or autoInc()">
-    : M
-  : M;
+export type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${Lowercase<First>}${Rest extends Uncapitalize<Rest> ? "" : "_"}${SnakeCase<Rest>}`
+  : Lowercase<Name>;

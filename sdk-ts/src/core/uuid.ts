@@ -104,11 +104,9 @@ export class Uuid {
   /** Sixteen bytes in the order of the text. */
   toBytes(): Uint8Array {
     const bytes = new Uint8Array(16);
-    let rest = this.__uuid__;
-    for (let i = 15; i >= 0; i--) {
-      bytes[i] = Number(rest & 0xffn);
-      rest >>= 8n;
-    }
+    const view = new DataView(bytes.buffer);
+    view.setBigUint64(0, this.__uuid__ >> 64n);
+    view.setBigUint64(8, BigInt.asUintN(64, this.__uuid__));
     return bytes;
   }
 

@@ -1,30 +1,28 @@
 // Connections that components share: one for each session, which is a server, a database and a token; closed when nobody
 // uses it any more, and replaced when it is dead.
 
-import {
-  ConnectionId,
-  type DbConnectionBuilder,
-  type DbConnectionImpl,
-  type Identity,
-  type TokenSource,
-} from "../client";
+import { ConnectionId, type Identity, type TokenSource } from "../client";
+import type { AnyConnectionBuilder } from "../client/db_connection_builder";
+import type { AnyConnection } from "../client/db_connection_impl";
 import { reconnectDelayMs } from "../client/reconnect";
 
 /** State of the connection of a provider. */
 export interface ConnectionState {
   isActive: boolean;
-  identity?: Identity;
-  token?: string;
-  connectionId: ConnectionId;
+  /** Why there is no connection, while there is none. */
   connectionError?: Error;
+  connectionId: ConnectionId;
+  identity?: Identity;
+  /** Credentials of `identity`. */
+  token?: string;
   /** The connection, once the provider is mounted. It stays the same when it is restored after a loss. */
-  getConnection(): DbConnectionImpl<any> | null;
+  getConnection(): AnyConnection | null;
 }
 
 interface Entry {
-  connection: DbConnectionImpl<any> | undefined;
+  connection: AnyConnection | undefined;
   /** What the connection was made with. */
-  builder: DbConnectionBuilder<any> | undefined;
+  builder: AnyConnectionBuilder | undefined;
   state: ConnectionState;
   users: number;
   closing: ReturnType<typeof setTimeout> | undefined;
@@ -62,7 +60,7 @@ function idOf(source: TokenSource): number {
 }
 
 /** The session of a builder: `current` if it asks for nothing else. */
-export function sessionOf(builder: DbConnectionBuilder<any>, current?: Session): Session {
+export function sessionOf(builder: AnyConnectionBuilder, current?: Session): Session {
   const { token, settings } = builder.sessionSettings();
   const place = `${builder.getUri()} ${builder.getModuleName()} ${settings}`;
   if (current && current.place === place && isSameToken(current, token)) return current;
@@ -103,7 +101,7 @@ function entryOf(key: string): Entry {
 }
 
 /** One more user of a connection, which is made for the first one. */
-export function retain(key: string, builder: DbConnectionBuilder<any>): void {
+export function retain(key: string, builder: AnyConnectionBuilder): void {
   const entry = entryOf(key);
   entry.users += 1;
   clearTimeout(entry.closing);
@@ -116,7 +114,7 @@ export function retain(key: string, builder: DbConnectionBuilder<any>): void {
  * A provider has got another builder for the same session: the application wants another try if its connection is dead.
  * Tries that fail come ever slower, since a builder made in a component is another one at each rendering.
  */
-export function renew(key: string, builder: DbConnectionBuilder<any>): void {
+export function renew(key: string, builder: AnyConnectionBuilder): void {
   const entry = entryOf(key);
   const { connection } = entry;
   if (!connection?.isClosed || connection.isDisconnectRequested || entry.builder === builder) return;
@@ -130,10 +128,10 @@ export function renew(key: string, builder: DbConnectionBuilder<any>): void {
   entry.replacing = setTimeout(replace, waitMs);
 }
 
-function connect(entry: Entry, builder: DbConnectionBuilder<any>): void {
+function connect(entry: Entry, builder: AnyConnectionBuilder): void {
   clearTimeout(entry.replacing);
   entry.replacing = undefined;
-  const connection: DbConnectionImpl<any> = builder.withReconnectByDefault().build();
+  const connection: AnyConnection = builder.withReconnectByDefault().build();
   entry.connection = connection;
   entry.builder = builder;
   connection.onStateChange(() => publish(entry, connection));
@@ -154,7 +152,7 @@ export function release(key: string): void {
   });
 }
 
-function publish(entry: Entry, connection: DbConnectionImpl<any>): void {
+function publish(entry: Entry, connection: AnyConnection): void {
   if (entry.connection !== connection) return;
   const { isActive, identity, token, connectionId, connectionError } = connection;
   if (isActive) entry.failures = 0;

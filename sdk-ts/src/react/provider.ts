@@ -1,7 +1,8 @@
 // The connection of a tree of components.
 
 import * as React from "react";
-import { ClientError, type DbConnectionBuilder, type DbConnectionImpl } from "../client";
+import { ClientError, type DbConnectionBuilder } from "../client";
+import type { AnyConnection } from "../client/db_connection_impl";
 import {
   type ConnectionState,
   DISCONNECTED,
@@ -17,7 +18,7 @@ import {
 export const SpacetimeDBContext: React.Context<ConnectionState | undefined> =
   /* @__PURE__ */ React.createContext<ConnectionState | undefined>(undefined);
 
-export interface SpacetimeDBProviderProps<DbConnection extends DbConnectionImpl<any>> {
+export interface SpacetimeDBProviderProps<DbConnection extends AnyConnection> {
   /** Of the generated bindings: `DbConnection.builder().withUri(…).withDatabaseName(…)`. */
   connectionBuilder: DbConnectionBuilder<DbConnection>;
   children?: React.ReactNode;
@@ -27,7 +28,7 @@ export interface SpacetimeDBProviderProps<DbConnection extends DbConnectionImpl<
  * Connects the components below it. The connection is restored when it is lost. A builder with another server, database or
  * token is another connection; another builder with the same ones replaces a connection that has ended with an error.
  */
-export function SpacetimeDBProvider<DbConnection extends DbConnectionImpl<any>>({
+export function SpacetimeDBProvider<DbConnection extends AnyConnection>({
   connectionBuilder,
   children,
 }: SpacetimeDBProviderProps<DbConnection>): React.JSX.Element {

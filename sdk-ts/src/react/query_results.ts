@@ -2,16 +2,17 @@
 
 import {
   ClientError,
-  type DbConnectionImpl,
   getQueryAccessorName,
   getQueryWhereClause,
   type SubscriptionHandleImpl,
 } from "../client";
+import type { AnyConnection } from "../client/db_connection_impl";
 import { RowView } from "../client/row_views";
 import { cacheOf } from "../client/table_cache";
+import type { AnyRow } from "../core/untyped";
 
 /** Rows, and whether they have arrived. */
-export type ResultSnapshot = readonly [rows: readonly any[], isReady: boolean];
+export type ResultSnapshot = readonly [rows: readonly AnyRow[], isReady: boolean];
 
 /** What a component reads and listens to. */
 export interface ResultStore {
@@ -33,7 +34,7 @@ export const notConnected: ResultStore = /* @__PURE__ */ constant(NOT_CONNECTED)
 export const notWanted: ResultStore = /* @__PURE__ */ constant(NOT_WANTED);
 
 class QueryResult implements ResultStore {
-  readonly #connection: DbConnectionImpl<any>;
+  readonly #connection: AnyConnection;
   readonly #sql: string;
   readonly #view: RowView;
   readonly #listeners = new Set<() => void>();
@@ -42,7 +43,7 @@ class QueryResult implements ResultStore {
   #isReady = false;
   #snapshot: ResultSnapshot | undefined;
 
-  constructor(connection: DbConnectionImpl<any>, sql: string, query: unknown) {
+  constructor(connection: AnyConnection, sql: string, query: unknown) {
     const name = getQueryAccessorName(query);
     const table = cacheOf(connection.db[name]);
     if (!table) throw new ClientError("LC0841", `the bindings have no table ${name}; generate them again`);
@@ -108,10 +109,10 @@ class QueryResult implements ResultStore {
 }
 
 /** Results by connection and SQL; one that no component holds may be forgotten. */
-const results = /* @__PURE__ */ new WeakMap<DbConnectionImpl<any>, Map<string, WeakRef<QueryResult>>>();
+const results = /* @__PURE__ */ new WeakMap<AnyConnection, Map<string, WeakRef<QueryResult>>>();
 
 /** The result of a query, shared by all who ask for it. */
-export function resultOf(connection: DbConnectionImpl<any>, sql: string, query: unknown): ResultStore {
+export function resultOf(connection: AnyConnection, sql: string, query: unknown): ResultStore {
   let known = results.get(connection);
   if (!known) results.set(connection, (known = new Map()));
   let result = known.get(sql)?.deref();

@@ -2,21 +2,21 @@
 
 import * as React from "react";
 import type {
+  AnyProcedure,
+  AnyReducer,
   CallOptions,
-  DbConnectionImpl,
   LimitedCalls,
   ParamsType,
   ProcedureParamsType,
   ProcedureReturnType,
-  UntypedProcedureDef,
-  UntypedReducerDef,
 } from "../client";
+import type { AnyConnection } from "../client/db_connection_impl";
 import { useSpacetimeDB } from "./provider";
 
-type Waiting = (connection: DbConnectionImpl<any>) => void;
+type Waiting = (connection: AnyConnection) => void;
 
 /** A function that runs `work` with the connection, now or as soon as there is one. */
-function useWithConnection(): <T>(work: (connection: DbConnectionImpl<any>) => Promise<T>) => Promise<T> {
+function useWithConnection(): <T>(work: (connection: AnyConnection) => Promise<T>) => Promise<T> {
   const connection = useSpacetimeDB().getConnection();
   const current = React.useRef(connection);
   const waiting = React.useRef<Waiting[]>([]);
@@ -33,9 +33,7 @@ function useWithConnection(): <T>(work: (connection: DbConnectionImpl<any>) => P
 }
 
 /** The calls of a connection, with the limits of the latest rendering. */
-function useLimits(
-  options: CallOptions | undefined,
-): (connection: DbConnectionImpl<any>) => LimitedCalls<any> {
+function useLimits(options: CallOptions | undefined): (connection: AnyConnection) => LimitedCalls<any> {
   const latest = React.useRef(options);
   React.useEffect(() => {
     latest.current = options;
@@ -47,7 +45,7 @@ function useLimits(
 }
 
 /** A function that calls a reducer; its promise settles with the outcome. `options` are limits of the calls. */
-export function useReducer<ReducerDef extends UntypedReducerDef>(
+export function useReducer<ReducerDef extends AnyReducer>(
   reducerDef: ReducerDef,
   options?: CallOptions,
 ): (...params: ParamsType<ReducerDef>) => Promise<void> {
@@ -55,14 +53,14 @@ export function useReducer<ReducerDef extends UntypedReducerDef>(
   const limited = useLimits(options);
   const { accessorName } = reducerDef;
   return React.useCallback(
-    (...params: any[]) =>
+    (...params: unknown[]) =>
       withConnection((connection) => limited(connection).reducers[accessorName]!(params[0])),
     [withConnection, limited, accessorName],
   );
 }
 
 /** A function that calls a procedure; its promise has the result. `options` are limits of the calls. */
-export function useProcedure<ProcedureDef extends UntypedProcedureDef>(
+export function useProcedure<ProcedureDef extends AnyProcedure>(
   procedureDef: ProcedureDef,
   options?: CallOptions,
 ): (...params: ProcedureParamsType<ProcedureDef>) => Promise<ProcedureReturnType<ProcedureDef>> {
@@ -70,7 +68,7 @@ export function useProcedure<ProcedureDef extends UntypedProcedureDef>(
   const limited = useLimits(options);
   const { accessorName } = procedureDef;
   return React.useCallback(
-    (...params: any[]) =>
+    (...params: unknown[]) =>
       withConnection((connection) => limited(connection).procedures[accessorName]!(params[0])),
     [withConnection, limited, accessorName],
   );

@@ -2,37 +2,41 @@
 
 import * as React from "react";
 import {
+  type AnyTableDef,
   getQueryAccessorName,
   getQueryWhereClause,
   type Prettify,
   type Query,
   type RowType,
   toSql,
-  type UntypedTableDef,
 } from "../client";
 import { compileCondition } from "../core/query_expression";
+import { type AnyRow, known } from "../core/untyped";
 import { useSpacetimeDB } from "./provider";
 import { notConnected, notWanted, resultOf } from "./query_results";
 
-export interface UseTableCallbacks<RowType> {
-  onInsert?: (row: RowType) => void;
-  onDelete?: (row: RowType) => void;
-  onUpdate?: (oldRow: RowType, newRow: RowType) => void;
+export interface UseTableCallbacks<Row> {
   /** Whether to subscribe. Default: true. */
   enabled?: boolean;
+  onUpdate?: (oldRow: Row, newRow: Row) => void;
+  onDelete?: (row: Row) => void;
+  onInsert?: (row: Row) => void;
 }
+
+type OnRow<Row> = (ctx: unknown, row: Row) => void;
+type OnTwoRows<Row> = (ctx: unknown, oldRow: Row, newRow: Row) => void;
 
 /** What callbacks need of a table. */
-interface Table {
-  onInsert(callback: (ctx: unknown, row: any) => void): void;
-  onDelete(callback: (ctx: unknown, row: any) => void): void;
-  onUpdate(callback: (ctx: unknown, oldRow: any, newRow: any) => void): void;
-  removeOnInsert(callback: (ctx: unknown, row: any) => void): void;
-  removeOnDelete(callback: (ctx: unknown, row: any) => void): void;
-  removeOnUpdate(callback: (ctx: unknown, oldRow: any, newRow: any) => void): void;
+interface Table<Row> {
+  onInsert(callback: OnRow<Row>): void;
+  removeOnInsert(callback: OnRow<Row>): void;
+  onUpdate(callback: OnTwoRows<Row>): void;
+  removeOnUpdate(callback: OnTwoRows<Row>): void;
+  onDelete(callback: OnRow<Row>): void;
+  removeOnDelete(callback: OnRow<Row>): void;
 }
 
-function testOf(query: unknown): (row: any) => boolean {
+function testOf(query: unknown): (row: AnyRow) => boolean {
   const condition = getQueryWhereClause(query);
   return condition ? compileCondition(condition) : () => true;
 }
@@ -44,12 +48,12 @@ function testOf(query: unknown): (row: any) => boolean {
  * const [users, isReady] = useTable(tables.user.where(row => row.online.eq(true)));
  * ```
  */
-export function useTable<TableDef extends UntypedTableDef>(
+export function useTable<TableDef extends AnyTableDef>(
   query: Query<TableDef>,
   callbacks?: UseTableCallbacks<Prettify<RowType<TableDef>>>,
 ): [readonly Prettify<RowType<TableDef>>[], boolean] {
   const connection = useSpacetimeDB().getConnection();
-  const sql = toSql(query as Query<any>);
+  const sql = toSql(query);
   const enabled = callbacks?.enabled ?? true;
 
   // Another query with the same text is the same query.
@@ -75,16 +79,17 @@ export function useTable<TableDef extends UntypedTableDef>(
       callbacks?.onUpdate !== undefined);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the text stands for the query
   React.useEffect(() => {
-    const table = connection?.db[getQueryAccessorName(query)] as unknown as Table | undefined;
+    type Row = Prettify<RowType<TableDef>>;
+    const table = known<Table<Row> | undefined>(connection?.db[getQueryAccessorName(query)]);
     if (!table || !isListening) return;
     const matches = testOf(query);
-    const onInsert = (_: unknown, row: any): void => {
+    const onInsert = (_: unknown, row: Row): void => {
       if (matches(row)) latest.current?.onInsert?.(row);
     };
-    const onDelete = (_: unknown, row: any): void => {
+    const onDelete = (_: unknown, row: Row): void => {
       if (matches(row)) latest.current?.onDelete?.(row);
     };
-    const onUpdate = (_: unknown, oldRow: any, newRow: any): void => {
+    const onUpdate = (_: unknown, oldRow: Row, newRow: Row): void => {
       const [was, is] = [matches(oldRow), matches(newRow)];
       if (was && is) latest.current?.onUpdate?.(oldRow, newRow);
       else if (is) latest.current?.onInsert?.(newRow);

@@ -8,7 +8,7 @@ import { httpClient } from "./http";
 import type { Random } from "./random";
 import type { ProcedureEntry, ReducerEntry, Registry, ViewEntry } from "./registry";
 import { makeTableView } from "./table_view";
-import { runWithTx } from "./transactions";
+import { inTransaction } from "./transactions";
 
 /** A module or submodule at run time. */
 export interface Level {
@@ -35,22 +35,22 @@ export function allLevels(level: Level): Level[] {
   return [level, ...level.children.flatMap(allLevels)];
 }
 
-const tableViews = new WeakMap<Level, any>();
+const tableViews = new WeakMap<Level, object>();
 
 /** The tables of a level. Their ids are looked up on first use, and again if that failed. */
-export function databaseView(level: Level): any {
-  let view = tableViews.get(level);
-  if (view === undefined) {
-    view = {};
+export function databaseView(level: Level): object {
+  let known = tableViews.get(level);
+  if (known === undefined) {
+    const view: Record<string, object> = {};
     const { registry } = level;
     for (const def of registry.moduleDef.tables) {
       view[def.sourceName] = makeTableView(registry.typespace, def, level.prefix);
     }
     for (const child of level.children) view[child.name] = databaseView(child);
-    Object.freeze(view);
-    tableViews.set(level, view);
+    known = Object.freeze(view);
+    tableViews.set(level, known);
   }
-  return view;
+  return known;
 }
 
 /** An object that has, for each submodule, what `make` gives, made when first read. */
@@ -128,8 +128,8 @@ export class ProcedureCtxImpl {
     return this.#call.newUuidV7();
   }
 
-  withTx<T>(body: (ctx: any) => T): T {
-    return runWithTx(
+  withTx<T>(body: (ctx: ReducerCtxImpl) => T): T {
+    return inTransaction(
       (timestamp) => transactionCtx(this.#level, this.sender, timestamp, this.connectionId),
       body,
     );

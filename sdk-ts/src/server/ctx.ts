@@ -7,7 +7,7 @@ import type { AuthCtx, JsonObject, JwtClaims } from "./ctx_types";
 import { httpClient } from "./http";
 import { makeRandom, type Random } from "./random";
 import { sys } from "./sys";
-import { runWithTx } from "./transactions";
+import { inTransaction } from "./transactions";
 
 let ownIdentity: Identity | undefined;
 
@@ -108,12 +108,12 @@ export class ReducerCtxImpl {
   sender!: Identity;
   timestamp!: Timestamp;
   connectionId!: ConnectionId | null;
-  readonly db: any;
-  readonly as: any;
+  readonly db: object;
+  readonly as: object;
   #call: CallRandom | undefined;
   #auth: Auth | undefined;
 
-  constructor(db: any, as: any) {
+  constructor(db: object, as: object) {
     this.db = db;
     this.as = as;
   }
@@ -256,11 +256,11 @@ class DirectCallCtx {
 
 /** The context of reducers, and of transactions of procedures, on such a host. */
 export class DirectReducerCtx extends DirectCallCtx {
-  readonly db: any;
-  readonly as: any;
+  readonly db: object;
+  readonly as: object;
   #auth: Auth | undefined;
 
-  constructor(db: any, as: any, view: DataView) {
+  constructor(db: object, as: object, view: DataView) {
     super(view);
     this.db = db;
     this.as = as;
@@ -295,7 +295,7 @@ export class DirectProcedureCtx extends DirectCallCtx {
     this.#transaction = transaction;
   }
 
-  withTx<T>(body: (ctx: any) => T): T {
-    return runWithTx(this.#transaction, body);
+  withTx<T>(body: (ctx: DirectReducerCtx) => T): T {
+    return inTransaction(this.#transaction, body);
   }
 }

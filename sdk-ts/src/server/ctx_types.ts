@@ -1,35 +1,53 @@
+// What functions of a module get besides their arguments.
+
 import type { ConnectionId } from "../core/connection_id";
 import type { Identity } from "../core/identity";
-import type { UntypedSchemaDef } from "../core/schema";
+import type { AnySchema, TableOf } from "../core/schema";
 import type { ReadonlyTable, Table } from "../core/table";
 import type { Timestamp } from "../core/timestamp";
-import type { ColumnBuilder, TypeBuilder } from "../core/type_builders";
-import type { InferTypeOfRow } from "../core/type_inference";
-import type { Values } from "../core/type_util";
+import type { InferTypeOfRow, RowObj } from "../core/type_inference";
 import type { Uuid } from "../core/uuid";
 import type { Random } from "./random";
 
 /** Parameters of a function: a type for each name. */
-export type ParamsObj = Record<string, TypeBuilder<any, any> | ColumnBuilder<any, any, any>>;
-export type ParamsAsObject<ParamDef extends ParamsObj> = InferTypeOfRow<ParamDef>;
+export type ParamsObj = RowObj;
 
-/** The tables of a module, for a function that may change them. */
-export type DbView<SchemaDef extends UntypedSchemaDef> = {
-  readonly [Tbl in Values<SchemaDef["tables"]> as Tbl["accessorName"]]: Table<Tbl>;
-} & (SchemaDef extends { namespaces: infer NS extends Record<string, UntypedSchemaDef> }
-  ? { readonly [K in keyof NS]: DbView<NS[K]> }
-  : {});
+/** The submodules of a schema by their namespaces; nothing if it has none. */
+export type SubmodulesOf<SchemaDef extends AnySchema> = SchemaDef extends {
+  namespaces: infer Submodules extends Record<string, AnySchema>;
+}
+  ? Submodules
+  : {};
 
-/** The tables of a module, for a function that may only read them. */
-export type ReadonlyDbView<SchemaDef extends UntypedSchemaDef> = {
-  readonly [Tbl in Values<SchemaDef["tables"]> as Tbl["accessorName"]]: ReadonlyTable<Tbl>;
-} & (SchemaDef extends { namespaces: infer NS extends Record<string, UntypedSchemaDef> }
-  ? { readonly [K in keyof NS]: ReadonlyDbView<NS[K]> }
-  : {});
+type TablesOf<SchemaDef extends AnySchema> = {
+  readonly [Def in TableOf<SchemaDef> as Def["accessorName"]]: Table<Def>;
+};
 
-export type JsonValue = string | number | boolean | null | Array<JsonValue> | JsonObject;
+type ReadonlyTablesOf<SchemaDef extends AnySchema> = {
+  readonly [Def in TableOf<SchemaDef> as Def["accessorName"]]: ReadonlyTable<Def>;
+};
+
+/** The tables of a module and its submodules, for a function that may change them. */
+export type DbView<SchemaDef extends AnySchema> = TablesOf<SchemaDef> & DbViews<SubmodulesOf<SchemaDef>>;
+
+type DbViews<Submodules> = {
+  readonly [Name in keyof Submodules]: Submodules[Name] extends AnySchema ? DbView<Submodules[Name]> : never;
+};
+
+/** The tables of a module and its submodules, for a function that may only read them. */
+export type ReadonlyDbView<SchemaDef extends AnySchema> = ReadonlyTablesOf<SchemaDef> &
+  ReadonlyDbViews<SubmodulesOf<SchemaDef>>;
+
+type ReadonlyDbViews<Submodules> = {
+  readonly [Name in keyof Submodules]: Submodules[Name] extends AnySchema
+    ? ReadonlyDbView<Submodules[Name]>
+    : never;
+};
+
+/** What JSON can say. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 export interface JsonObject {
-  [key: string]: JsonValue;
+  [name: string]: JsonValue;
 }
 
 /** What the token of a caller says. */
@@ -55,14 +73,14 @@ export type AuthCtx = Readonly<{
 }>;
 
 /** The context of a call, as the submodules of a module see it. */
-export type AliasViews<SchemaDef extends UntypedSchemaDef> = SchemaDef extends {
-  namespaces: infer NS extends Record<string, UntypedSchemaDef>;
-}
-  ? { readonly [K in keyof NS]: ReducerCtx<NS[K]> }
-  : {};
+type ReducerCtxs<Submodules> = {
+  readonly [Name in keyof Submodules]: Submodules[Name] extends AnySchema
+    ? ReducerCtx<Submodules[Name]>
+    : never;
+};
 
 /** What a reducer gets besides its arguments. */
-export type ReducerCtx<SchemaDef extends UntypedSchemaDef> = Readonly<{
+export type ReducerCtx<SchemaDef extends AnySchema> = Readonly<{
   /** Who called. */
   sender: Identity;
   /** The identity of the database. */
@@ -80,10 +98,10 @@ export type ReducerCtx<SchemaDef extends UntypedSchemaDef> = Readonly<{
   newUuidV7(): Uuid;
   /** Random numbers, from the time of the call. */
   random: Random;
-  as: AliasViews<SchemaDef>;
+  as: ReducerCtxs<SubmodulesOf<SchemaDef>>;
 }>;
 
-export type Reducer<S extends UntypedSchemaDef, Params extends ParamsObj> = (
+export type Reducer<S extends AnySchema, Params extends ParamsObj> = (
   ctx: ReducerCtx<S>,
-  payload: ParamsAsObject<Params>,
+  payload: InferTypeOfRow<Params>,
 ) => void;

@@ -1,6 +1,7 @@
 import type { AlgebraicType, TypespaceType } from "../core/algebraic_type";
 import { productShape, resolve } from "../core/codec";
 import { SPECIAL_CLASSES } from "../core/special";
+import type { AnyFunction } from "../core/untyped";
 
 // Rows and keys that always take the same number of bytes are read and written at constant places of one buffer, by code
 // that is made once for each table.
@@ -156,7 +157,7 @@ export class FixedLayout {
   }
 
   /** Makes a function of source text that sees `names`. */
-  static function(source: string, names: Record<string, unknown>): any {
+  static function(source: string, names: Record<string, unknown>): AnyFunction {
     const all = { C: SPECIAL_CLASSES, M: 0xffff_ffff_ffff_ffffn, ...names };
     return new Function(...Object.keys(all), `"use strict";return ${source}`)(...Object.values(all));
   }

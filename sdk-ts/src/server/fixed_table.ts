@@ -1,7 +1,7 @@
 import type { AlgebraicType } from "../core/algebraic_type";
 import { bufferNames, FixedLayout, fixedSize } from "./fixed_layout";
 import { sys } from "./sys";
-import type { IndexInfo, TableInfo } from "./table_view";
+import type { IndexAccessor, IndexInfo, TableInfo } from "./table_view";
 
 // The functions of tables whose rows all have the same size. There is one buffer for all of them; it is never replaced, so
 // the code refers to it and its view directly.
@@ -35,7 +35,7 @@ function fillSequences(table: TableInfo, layout: FixedLayout): string {
 }
 
 /** `insert` of a table. */
-export function makeFixedTable(table: TableInfo): any {
+export function makeFixedTable(table: TableInfo): object {
   const layout = new FixedLayout(table.typespace);
   const size = fixedSize(table.row, table.typespace)!;
   const fields = table.columns.map(({ name }) => `[${JSON.stringify(name)}]:x[${JSON.stringify(name)}]`);
@@ -47,7 +47,7 @@ export function makeFixedTable(table: TableInfo): any {
 }
 
 /** A unique index: `find`, `delete`, and `update` if it is over the primary key. */
-export function makeFixedIndex(table: TableInfo, index: IndexInfo): any {
+export function makeFixedIndex(table: TableInfo, index: IndexInfo): IndexAccessor {
   const layout = new FixedLayout(table.typespace);
   const { indexId } = index;
   let at = 0;
@@ -75,15 +75,16 @@ export function makeFixedIndex(table: TableInfo, index: IndexInfo): any {
     fast?.point_read === undefined
       ? `function(k){${writeKey}const i=scanPoint(${indexId},B,${at}),n=advance(i,B);if(n===0)return null;if(n>0)close(i);return ${row}}`
       : `function(k){${writeKey}return pointRead(${indexId},B,${at})===0?null:${row}}`;
-  const accessor: any = {
+  const accessor = {
     find: FixedLayout.function(find, outside),
     delete: FixedLayout.function(`function(k){${writeKey}return deletePoint(${indexId},B,${at})>0}`, outside),
   };
-  if (index.isPrimaryKey) {
-    accessor.update = FixedLayout.function(
+  if (!index.isPrimaryKey) return accessor;
+  return {
+    ...accessor,
+    update: FixedLayout.function(
       `function(r){${layout.write(table.row, "r", 0)}update(${table.tableId},${indexId},B,${size});${fillSequences(table, layout)}return r}`,
       outside,
-    );
-  }
-  return accessor;
+    ),
+  };
 }

@@ -6,6 +6,7 @@ import { Identity } from "../core/identity";
 import { encodeModuleDef } from "../core/module_def";
 import { isRowTypedQuery, toSql } from "../core/query";
 import { Timestamp } from "../core/timestamp";
+import type { AnyRowQuery } from "../core/untyped";
 import { __spacetimedb_end_short_backtrace } from "./backtrace";
 import {
   databaseView,
@@ -117,7 +118,7 @@ class Hooks {
     const out = new BinaryWriter(256);
     if (isRowTypedQuery(result)) {
       out.writeU8(1);
-      out.writeString(toSql(result as any));
+      out.writeString(toSql(result as AnyRowQuery));
     } else {
       out.writeU8(0);
       entry.encodeRows(

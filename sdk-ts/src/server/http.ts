@@ -7,26 +7,29 @@ import { sys } from "./sys";
 
 export { type BodyInit, Headers, type HeadersInit };
 
-export interface ResponseInit {
+/** What requests and responses have in common. */
+interface MessageInit {
+  version?: HttpVersion;
   headers?: HeadersInit;
+}
+
+export interface ResponseInit extends MessageInit {
   status?: number;
   statusText?: string;
-  version?: HttpVersion;
 }
 
-export interface RequestInit {
-  body?: BodyInit | null;
-  headers?: HeadersInit;
-  method?: string;
-  version?: HttpVersion;
-}
-
-/** Options of `ctx.http.fetch`. */
-export interface RequestOptions {
-  body?: BodyInit | null;
-  headers?: HeadersInit;
+/** What is asked for. */
+interface RequestContent {
   /** `GET` unless told otherwise. */
   method?: string;
+  headers?: HeadersInit;
+  body?: BodyInit | null;
+}
+
+export interface RequestInit extends MessageInit, RequestContent {}
+
+/** Options of `ctx.http.fetch`. */
+export interface RequestOptions extends RequestContent {
   /** After how long the request fails. */
   timeout?: TimeDuration;
 }

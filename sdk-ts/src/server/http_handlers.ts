@@ -1,61 +1,65 @@
 import { badValue } from "../core/errors";
 import type { Identity } from "../core/identity";
 import type { MethodOrAny } from "../core/module_def";
-import type { UntypedSchemaDef } from "../core/schema";
+import type { AnySchema } from "../core/schema";
 import type { Timestamp } from "../core/timestamp";
+import type { AnyFunction } from "../core/untyped";
 import type { Uuid } from "../core/uuid";
+import type { SubmodulesOf } from "./ctx_types";
 import { type HttpClient, Request, SyncResponse } from "./http";
 import { decodeRequest, encodeResponse, methodFromText } from "./http_types";
 import type { TransactionCtx } from "./procedures";
 import type { Random } from "./random";
-import { asExport, type ModuleExport, registerExport } from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport, registerExport } from "./registry";
 
-export type HandlerAliasViews<SchemaDef extends UntypedSchemaDef> = SchemaDef extends {
-  namespaces: infer NS extends Record<string, UntypedSchemaDef>;
-}
-  ? { readonly [K in keyof NS]: HandlerContext<NS[K]> }
-  : {};
+/** The context of a handler, as the submodules of a module see it. */
+type HandlerContexts<Submodules> = {
+  readonly [Name in keyof Submodules]: Submodules[Name] extends AnySchema
+    ? HandlerContext<Submodules[Name]>
+    : never;
+};
 
 /** What a handler gets besides the request. It reaches the tables by `withTx`. */
-export interface HandlerContext<S extends UntypedSchemaDef = UntypedSchemaDef> {
+export interface HandlerContext<S extends AnySchema = AnySchema> {
   readonly timestamp: Timestamp;
   readonly http: HttpClient;
   /** The identity of the database. */
   readonly identity: Identity;
   readonly random: Random;
-  readonly as: HandlerAliasViews<S>;
+  readonly as: HandlerContexts<SubmodulesOf<S>>;
   withTx<T>(body: (ctx: TransactionCtx<S>) => T): T;
   newUuidV4(): Uuid;
   newUuidV7(): Uuid;
 }
 
-export type HandlerFn<S extends UntypedSchemaDef = UntypedSchemaDef> = (
+export type HandlerFn<S extends AnySchema = AnySchema> = (
   ctx: HandlerContext<S>,
   req: Request,
 ) => SyncResponse;
 
 /** A handler, to be exported. */
-export interface HttpHandlerExport<S extends UntypedSchemaDef = UntypedSchemaDef>
-  extends HandlerFn<S>,
-    ModuleExport {}
+export interface HttpHandlerExport<S extends AnySchema = AnySchema> extends HandlerFn<S>, ModuleExport {}
 
-export interface HttpHandlerOpts {
-  name: string;
+/** A request that a router knows, and who answers it. */
+interface Route {
+  path: string;
+  method: MethodOrAny;
+  handler: AnyHandler;
 }
 
-type RouteSpec = { handler: HttpHandlerExport<any>; method: MethodOrAny; path: string };
+type AnyHandler = HttpHandlerExport<any>;
 
 const ROUTE_PATH = /^(?:\/[a-z0-9\-_~/]*)?$/;
 
 /** Which handler answers which method and path. Each method gives a new router. */
 export class Router {
-  readonly #routes: readonly RouteSpec[];
+  readonly #routes: readonly Route[];
 
-  constructor(routes: RouteSpec[] = []) {
+  constructor(routes: Route[] = []) {
     this.#routes = routes;
   }
 
-  #with(method: MethodOrAny, path: string, handler: HttpHandlerExport<any>): Router {
+  #with(method: MethodOrAny, path: string, handler: AnyHandler): Router {
     if (!ROUTE_PATH.test(path)) {
       throw badValue(
         `"${path}" cannot be a route: it starts with "/", and has only a-z, 0-9, "-", "_", "~" and "/"`,
@@ -64,33 +68,33 @@ export class Router {
     return new Router([...this.#routes, { handler, method, path }]);
   }
 
-  #method(name: string, path: string, handler: HttpHandlerExport<any>): Router {
+  #method(name: string, path: string, handler: AnyHandler): Router {
     return this.#with({ tag: "Method", value: methodFromText(name) }, path, handler);
   }
 
-  get(path: string, handler: HttpHandlerExport<any>): Router {
+  get(path: string, handler: AnyHandler): Router {
     return this.#method("GET", path, handler);
   }
-  head(path: string, handler: HttpHandlerExport<any>): Router {
+  head(path: string, handler: AnyHandler): Router {
     return this.#method("HEAD", path, handler);
   }
-  options(path: string, handler: HttpHandlerExport<any>): Router {
+  options(path: string, handler: AnyHandler): Router {
     return this.#method("OPTIONS", path, handler);
   }
-  put(path: string, handler: HttpHandlerExport<any>): Router {
+  put(path: string, handler: AnyHandler): Router {
     return this.#method("PUT", path, handler);
   }
-  delete(path: string, handler: HttpHandlerExport<any>): Router {
+  delete(path: string, handler: AnyHandler): Router {
     return this.#method("DELETE", path, handler);
   }
-  post(path: string, handler: HttpHandlerExport<any>): Router {
+  post(path: string, handler: AnyHandler): Router {
     return this.#method("POST", path, handler);
   }
-  patch(path: string, handler: HttpHandlerExport<any>): Router {
+  patch(path: string, handler: AnyHandler): Router {
     return this.#method("PATCH", path, handler);
   }
   /** Any method. */
-  any(path: string, handler: HttpHandlerExport<any>): Router {
+  any(path: string, handler: AnyHandler): Router {
     return this.#with({ tag: "Any" }, path, handler);
   }
 
@@ -109,15 +113,15 @@ export class Router {
     return new Router([...this.#routes, ...otherRouter.intoRoutes()]);
   }
 
-  intoRoutes(): RouteSpec[] {
+  intoRoutes(): Route[] {
     return [...this.#routes];
   }
 }
 
 export function makeHttpHandlerExport(
-  opts: HttpHandlerOpts | undefined,
-  fn: HandlerFn<any>,
-): HttpHandlerExport<any> {
+  opts: FunctionOptions | undefined,
+  fn: AnyFunction,
+): AnyFunction & ModuleExport {
   return asExport(fn, (registry, exportName, exported) => {
     registry.defineFunction(exportName, exported);
     registry.moduleDef.httpHandlers.push({ sourceName: exportName });

@@ -70,13 +70,13 @@ function inspectObject(object: object, depth: number, around: readonly unknown[]
       Object.prototype.propertyIsEnumerable.call(object, k),
     ),
   );
-  const fields = keys.map((key) => `${keyText(key)}: ${show((object as any)[key])}`);
+  const fields = keys.map((key) => `${keyText(key)}: ${show(Reflect.get(object, key))}`);
 
   if (object instanceof Error) {
     return fields.length === 0 ? `[${String(object)}]` : `{ [${String(object)}] ${fields.join(", ")} }`;
   }
   const prototype = Object.getPrototypeOf(object);
-  const tag = (object as any)[Symbol.toStringTag];
+  const tag = Reflect.get(object, Symbol.toStringTag);
   const name =
     prototype === null
       ? "[Object: null prototype]"

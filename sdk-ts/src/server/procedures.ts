@@ -2,53 +2,49 @@ import { AlgebraicType } from "../core/algebraic_type";
 import { deserializerOf, serializerOf } from "../core/codec";
 import type { ConnectionId } from "../core/connection_id";
 import type { Identity } from "../core/identity";
-import type { UntypedSchemaDef } from "../core/schema";
-import type { ScheduleTableForParams } from "../core/table";
+import type { AnySchema } from "../core/schema";
+import type { TableOfArgument } from "../core/table";
 import type { Timestamp } from "../core/timestamp";
-import { RowBuilder, type TypeBuilder, type UnitBuilder } from "../core/type_builders";
+import { RowBuilder, type UnitBuilder } from "../core/type_builders";
 import type { Infer, InferTypeOfRow } from "../core/type_inference";
+import type { AnyFunction, AnyTypeBuilder } from "../core/untyped";
 import type { Uuid } from "../core/uuid";
-import type { ParamsObj, ReducerCtx } from "./ctx_types";
+import type { ParamsObj, ReducerCtx, SubmodulesOf } from "./ctx_types";
 import type { HttpClient } from "./http";
 import type { Random } from "./random";
-import { asExport, type ModuleExport } from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport } from "./registry";
+
+/** The function of a procedure. */
+export type ProcedureFn<S extends AnySchema, Params extends ParamsObj, Result extends AnyTypeBuilder> = (
+  ctx: ProcedureCtx<S>,
+  args: InferTypeOfRow<Params>,
+) => Infer<Result>;
 
 /** A procedure, to be exported. */
 export type ProcedureExport<
-  S extends UntypedSchemaDef,
+  S extends AnySchema,
   Params extends ParamsObj,
-  Ret extends TypeBuilder<any, any>,
+  Ret extends AnyTypeBuilder,
 > = ProcedureFn<S, Params, Ret> & ModuleExport;
 
-export type ProcedureFn<
-  S extends UntypedSchemaDef,
-  Params extends ParamsObj,
-  Ret extends TypeBuilder<any, any>,
-> = (ctx: ProcedureCtx<S>, args: InferTypeOfRow<Params>) => Infer<Ret>;
-
-export interface ProcedureOpts<
+/** Options of a procedure. */
+export interface ProcedureOptions<
   Params extends ParamsObj = ParamsObj,
-  Ret extends TypeBuilder<any, any> = TypeBuilder<any, any>,
-> {
-  /** The name of the procedure in the database, if it is not the name of the export. */
-  name: string;
+  Result extends AnyTypeBuilder = AnyTypeBuilder,
+> extends FunctionOptions {
   /** The table whose rows, when due, call this procedure; it must return nothing. */
-  onSchedule?: Ret extends UnitBuilder ? ScheduleTableForParams<Params> : never;
+  onSchedule?: Result extends UnitBuilder ? TableOfArgument<Params> : never;
 }
 
-export type ProcedureOptsWithOptionalName<
-  Params extends ParamsObj = ParamsObj,
-  Ret extends TypeBuilder<any, any> = TypeBuilder<any, any>,
-> = Omit<ProcedureOpts<Params, Ret>, "name"> & { name?: string };
-
-export type ProcedureAliasViews<SchemaDef extends UntypedSchemaDef> = SchemaDef extends {
-  namespaces: infer NS extends Record<string, UntypedSchemaDef>;
-}
-  ? { readonly [K in keyof NS]: ProcedureCtx<NS[K]> }
-  : {};
+/** The context of a procedure, as the submodules of a module see it. */
+type ProcedureCtxs<Submodules> = {
+  readonly [Name in keyof Submodules]: Submodules[Name] extends AnySchema
+    ? ProcedureCtx<Submodules[Name]>
+    : never;
+};
 
 /** What a procedure gets besides its arguments. It reaches the tables by `withTx`. */
-export interface ProcedureCtx<S extends UntypedSchemaDef> {
+export interface ProcedureCtx<S extends AnySchema> {
   readonly sender: Identity;
   readonly databaseIdentity: Identity;
   /** @deprecated Use `databaseIdentity`. */
@@ -57,7 +53,7 @@ export interface ProcedureCtx<S extends UntypedSchemaDef> {
   readonly connectionId: ConnectionId | null;
   readonly http: HttpClient;
   readonly random: Random;
-  readonly as: ProcedureAliasViews<S>;
+  readonly as: ProcedureCtxs<SubmodulesOf<S>>;
   /** Runs a function in a transaction; it may run twice, so it should do nothing but use its context. */
   withTx<T>(body: (ctx: TransactionCtx<S>) => T): T;
   newUuidV4(): Uuid;
@@ -65,26 +61,26 @@ export interface ProcedureCtx<S extends UntypedSchemaDef> {
 }
 
 /** What a function gets that `withTx` runs. */
-export interface TransactionCtx<S extends UntypedSchemaDef> extends ReducerCtx<S> {}
+export interface TransactionCtx<S extends AnySchema> extends ReducerCtx<S> {}
 
 export function makeProcedureExport(
-  opts: ProcedureOptsWithOptionalName<any, any> | undefined,
+  opts: ProcedureOptions | undefined,
   params: ParamsObj,
-  ret: TypeBuilder<any, any>,
-  fn: (ctx: any, args: any) => unknown,
-): ProcedureExport<any, any, any> {
-  return asExport(fn as ProcedureFn<any, any, any>, (registry, exportName, exported) => {
+  ret: AnyTypeBuilder,
+  fn: AnyFunction,
+): AnyFunction & ModuleExport {
+  return asExport(fn, (registry, exportName, exported) => {
     registry.defineFunction(exportName, exported);
     const { typespace } = registry;
     const paramsType = registry.paramsType(new RowBuilder(params));
-    const returnType = registry.registerTypesRecursively(ret).algebraicType as AlgebraicType;
+    const returnType = registry.register(ret).algebraicType;
     registry.moduleDef.procedures.push({
       sourceName: opts?.name ?? exportName,
       params: paramsType,
       returnType,
       visibility: { tag: "ClientCallable" },
     });
-    if (opts?.onSchedule) registry.schedule(opts.onSchedule as any, exported);
+    if (opts?.onSchedule) registry.schedule(opts.onSchedule, exported);
     const product = AlgebraicType.Product(paramsType);
     registry.procedures.push({
       fn,

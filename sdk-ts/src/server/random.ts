@@ -1,23 +1,22 @@
 import { badValue } from "../core/errors";
 import type { Timestamp } from "../core/timestamp";
 
-type IntArray =
-  | Int8Array
-  | Uint8Array
+type SmallIntegers =
   | Uint8ClampedArray
-  | Int16Array
+  | Uint8Array
   | Uint16Array
-  | Int32Array
   | Uint32Array
-  | BigInt64Array
-  | BigUint64Array;
+  | Int8Array
+  | Int16Array
+  | Int32Array;
+type LargeIntegers = BigUint64Array | BigInt64Array;
 
 /** Random numbers of a call, from the time of the call: the same call gives the same numbers. Not for secrets. */
 export interface Random {
   /** At least 0, less than 1, in 53 bits. */
   (): number;
   /** Fills an array with random integers, and returns it. */
-  fill<T extends IntArray>(array: T): T;
+  fill<T extends SmallIntegers | LargeIntegers>(array: T): T;
   /** An integer of 32 bits, not negative. */
   uint32(): number;
   /** From `min` to `max`, both included. */
@@ -67,12 +66,11 @@ export function makeRandom(seed: Timestamp): Random {
 
   random.fill = (array) => {
     if (array instanceof BigInt64Array || array instanceof BigUint64Array) {
-      for (let i = 0; i < array.length; i++) array[i] = next64();
+      for (const at of array.keys()) array[at] = next64();
     } else {
-      for (let i = 0; i < array.length; i++) {
-        // A clamped array would turn most larger numbers into 255.
-        array[i] = array instanceof Uint8ClampedArray ? next() & 0xff : next();
-      }
+      // A clamped array would turn most larger numbers into 255.
+      const mask = array instanceof Uint8ClampedArray ? 0xff : -1;
+      for (const at of array.keys()) array[at] = next() & mask;
     }
     return array;
   };

@@ -1,39 +1,33 @@
 import { AlgebraicType } from "../core/algebraic_type";
 import { deserializerOf } from "../core/codec";
 import type { Lifecycle } from "../core/module_def";
-import type { UntypedSchemaDef } from "../core/schema";
-import type { ScheduleTableForParams } from "../core/table";
-import type { RowBuilder } from "../core/type_builders";
+import type { AnySchema } from "../core/schema";
+import type { TableOfArgument } from "../core/table";
 import type { RowObj } from "../core/type_inference";
+import type { AnyFunction, AnyRowBuilder } from "../core/untyped";
 import type { ParamsObj, Reducer } from "./ctx_types";
-import { asExport, type ModuleExport, type Registry } from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 
 /** A reducer, to be exported. */
-export interface ReducerExport<S extends UntypedSchemaDef, Params extends ParamsObj>
-  extends Reducer<S, Params>,
-    ModuleExport {}
+export interface ReducerExport<S extends AnySchema, Params extends ParamsObj>
+  extends ModuleExport,
+    Reducer<S, Params> {}
 
-export interface ReducerOpts<Params extends ParamsObj = ParamsObj> {
-  /** The name of the reducer in the database, if it is not the name of the export. */
-  name: string;
+/** Options of a reducer. */
+export interface ReducerOptions<Params extends ParamsObj = ParamsObj> extends FunctionOptions {
   /** The table whose rows, when due, call this reducer. */
-  onSchedule?: ScheduleTableForParams<Params>;
+  onSchedule?: TableOfArgument<Params>;
 }
-
-export type ReducerOptsWithOptionalName<Params extends ParamsObj = ParamsObj> = Omit<
-  ReducerOpts<Params>,
-  "name"
-> & { name?: string };
 
 const UNIT: AlgebraicType = { tag: "Product", value: { elements: [] } };
 
 export function makeReducerExport(
-  opts: ReducerOptsWithOptionalName<any> | undefined,
-  params: RowObj | RowBuilder<any>,
-  fn: (ctx: any, args: any) => unknown,
+  opts: ReducerOptions | undefined,
+  params: RowObj | AnyRowBuilder,
+  fn: AnyFunction,
   lifecycle?: Lifecycle,
-): ReducerExport<any, any> {
-  return asExport(fn as Reducer<any, any>, (registry, exportName, exported) =>
+): AnyFunction & ModuleExport {
+  return asExport(fn, (registry, exportName, exported) =>
     registerReducer(registry, exportName, exported, opts, params, fn, lifecycle),
   );
 }
@@ -42,9 +36,9 @@ function registerReducer(
   registry: Registry,
   exportName: string,
   exported: unknown,
-  opts: ReducerOptsWithOptionalName<any> | undefined,
-  params: RowObj | RowBuilder<any>,
-  fn: (ctx: any, args: any) => unknown,
+  opts: ReducerOptions | undefined,
+  params: RowObj | AnyRowBuilder,
+  fn: AnyFunction,
   lifecycle: Lifecycle | undefined,
 ): void {
   registry.defineFunction(exportName, exported);
@@ -59,7 +53,7 @@ function registerReducer(
   });
   if (opts?.name !== undefined) registry.addExplicitName("Function", exportName, opts.name);
   if (lifecycle) moduleDef.lifeCycleReducers.push({ lifecycleSpec: lifecycle, functionName: exportName });
-  if (opts?.onSchedule) registry.schedule(opts.onSchedule as any, exported);
+  if (opts?.onSchedule) registry.schedule(opts.onSchedule, exported);
   const product = AlgebraicType.Product(type);
   registry.reducers.push({ fn, params: product, decode: deserializerOf(product, registry.typespace) });
 }

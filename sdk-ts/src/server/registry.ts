@@ -1,11 +1,18 @@
-import type { AlgebraicType, Deserializer, Serializer } from "../core/algebraic_type";
+import type { AlgebraicType, ProductTypeType } from "../core/algebraic_type";
 import { LightconeError } from "../core/errors";
 import type { MethodOrAny, RawModuleDefV10 } from "../core/module_def";
 import { toPascalCase } from "../core/names";
-import { ModuleContext, type UntypedSchemaDef } from "../core/schema";
-import type { UntypedTableSchema } from "../core/table";
+import { type AnySchema, DefinitionBuilder } from "../core/schema";
+import type { AnyTableSchema } from "../core/table";
 import { RowBuilder } from "../core/type_builders";
 import type { RowObj } from "../core/type_inference";
+import {
+  type AnyDeserializer,
+  type AnyFunction,
+  type AnyRowBuilder,
+  type AnySerializer,
+  known,
+} from "../core/untyped";
 
 /** The method by which an export adds itself to the definition of its module. */
 export const registerExport: unique symbol = Symbol("registerExport");
@@ -15,25 +22,34 @@ export interface ModuleExport {
   [registerExport](registry: Registry, exportName: string): void;
 }
 
+/** Options of every function of a module. */
+export interface FunctionOptions {
+  /** The name of the function in the database, if it is not the name of the export. */
+  name?: string;
+}
+
+/** Options that begin with a name, which tells them from parameters. */
+export type Named<Options extends FunctionOptions> = Options & { name: string };
+
 export interface ReducerEntry {
-  readonly fn: (ctx: any, args: any) => unknown;
-  readonly decode: Deserializer<any>;
+  readonly fn: AnyFunction;
+  readonly decode: AnyDeserializer;
   /** The product of the parameters. */
   readonly params: AlgebraicType;
 }
 
 export interface ProcedureEntry extends ReducerEntry {
-  readonly encode: Serializer<any>;
+  readonly encode: AnySerializer;
 }
 
 export interface ViewEntry extends ReducerEntry {
   /** Writes an array of rows. */
-  readonly encodeRows: Serializer<any>;
+  readonly encodeRows: AnySerializer;
   readonly isOption: boolean;
 }
 
 type PendingSchedule = {
-  table: UntypedTableSchema;
+  table: AnyTableSchema;
   tableName?: string;
   scheduleAtCol: number;
   target: () => unknown;
@@ -42,19 +58,19 @@ type PendingSchedule = {
 type PendingRoute = { handler: unknown; method: MethodOrAny; path: string };
 
 /** The functions and tables of a module or submodule, as they are collected, and as they are called. */
-export class Registry extends ModuleContext {
-  schemaType!: UntypedSchemaDef;
+export class Registry extends DefinitionBuilder {
+  schemaType!: AnySchema;
   readonly reducers: ReducerEntry[] = [];
   readonly procedures: ProcedureEntry[] = [];
   readonly views: ViewEntry[] = [];
   readonly anonymousViews: ViewEntry[] = [];
-  readonly handlers: ((ctx: any, request: any) => unknown)[] = [];
+  readonly handlers: AnyFunction[] = [];
   readonly submodules: { namespace: string; registry: Registry }[] = [];
 
   readonly #functionNames = new Set<string>();
   /** Names of exported functions, by which schedules and routes refer to them. */
   readonly #names = new Map<unknown, string>();
-  readonly #tableNames = new Map<UntypedTableSchema, string[]>();
+  readonly #tableNames = new Map<AnyTableSchema, string[]>();
   readonly #schedules: PendingSchedule[] = [];
   readonly #routes: PendingRoute[] = [];
   #registered = false;
@@ -79,7 +95,7 @@ export class Registry extends ModuleContext {
     return this.moduleDef;
   }
 
-  defineTable(table: UntypedTableSchema, accessorName: string): void {
+  defineTable(table: AnyTableSchema, accessorName: string): void {
     const names = this.#tableNames.get(table);
     if (names) names.push(accessorName);
     else this.#tableNames.set(table, [accessorName]);
@@ -101,14 +117,13 @@ export class Registry extends ModuleContext {
   }
 
   /** Registers the named type that stands for the parameters of a function; gives the parameters themselves. */
-  defineParams(exportName: string, params: RowObj | RowBuilder<any>) {
+  defineParams(exportName: string, params: RowObj | AnyRowBuilder): ProductTypeType {
     const builder = params instanceof RowBuilder ? params : new RowBuilder(params);
     builder.typeName ??= toPascalCase(exportName);
-    const type = this.resolveType(this.registerTypesRecursively(builder) as any) as any;
-    return type.value as { elements: any[] };
+    return this.productOf(this.register(builder));
   }
 
-  schedule(table: UntypedTableSchema, exported: unknown): void {
+  schedule(table: AnyTableSchema, exported: unknown): void {
     if (table.scheduleAtCol === undefined) {
       throw new LightconeError("LC0805", "The table of `onSchedule` needs a column of type t.scheduleAt()");
     }
@@ -154,17 +169,17 @@ export class Registry extends ModuleContext {
 }
 
 /** Gives a function without a name that of its export, for traces. */
-function nameFunction(fn: (...args: any[]) => unknown, name: string): void {
+function nameFunction(fn: AnyFunction, name: string): void {
   if (fn.name === "") Object.defineProperty(fn, "name", { value: name, configurable: true });
 }
 
 /** Makes a function an export of a module. */
-export function asExport<F extends (...args: any[]) => any>(
+export function asExport<F extends AnyFunction>(
   fn: F,
   register: (registry: Registry, exportName: string, exported: F) => void,
 ): F & ModuleExport {
   // A function of its own: the same one may be exported under several names.
-  const exported = ((...args: any[]) => fn(...args)) as unknown as F & ModuleExport;
+  const exported = known<F & ModuleExport>((...args: unknown[]) => fn(...args));
   exported[registerExport] = (registry, exportName) => {
     nameFunction(fn, exportName);
     register(registry, exportName, exported);

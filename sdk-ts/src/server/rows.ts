@@ -1,6 +1,6 @@
-import type { Deserializer } from "../core/algebraic_type";
 import { BinaryReader } from "../core/binary_reader";
 import { BinaryWriter, ResizableBuffer } from "../core/binary_writer";
+import type { AnyDeserializer, AnyRow } from "../core/untyped";
 import { sys } from "./sys";
 
 const BUFFER_SIZE_BYTES = 65_536;
@@ -33,7 +33,7 @@ export function advance(iterator: number, buffer: ResizableBuffer): number {
 }
 
 /** The rows of an iterator of the host; leaving early closes it. */
-export function* scan(iterator: number, read: Deserializer<any>): Generator<any, undefined> {
+export function* scan(iterator: number, read: AnyDeserializer): Generator<AnyRow, undefined> {
   const buffer = pool.pop() ?? new ResizableBuffer(BUFFER_SIZE_BYTES);
   const reader = new BinaryReader(new Uint8Array(0));
   let open = true;

@@ -1,15 +1,17 @@
+// The schema of a module: its tables, and the ways to define its functions.
+
 import { LightconeError } from "../core/errors";
-import { CaseConversionPolicy, type RawModuleDefV10 } from "../core/module_def";
-import { type TablesToSchema, tablesToSchema, type UntypedSchemaDef } from "../core/schema";
-import type { UntypedTableSchema } from "../core/table";
+import { CaseConversionPolicy, type Lifecycle, type RawModuleDefV10 } from "../core/module_def";
+import { type AnySchema, registerTables, type SchemaOf } from "../core/schema";
+import type { AnyTableSchema } from "../core/table";
 import { RowBuilder, TypeBuilder } from "../core/type_builders";
+import type { AnyFunction, AnyTypeBuilder } from "../core/untyped";
 import { installGlobals } from "./console";
 import type { ParamsObj, Reducer } from "./ctx_types";
 import { makeHooks } from "./hooks";
 import {
   type HandlerFn,
   type HttpHandlerExport,
-  type HttpHandlerOpts,
   makeHttpHandlerExport,
   makeHttpRouterExport,
   type Router,
@@ -18,25 +20,20 @@ import {
   makeProcedureExport,
   type ProcedureExport,
   type ProcedureFn,
-  type ProcedureOpts,
-  type ProcedureOptsWithOptionalName,
+  type ProcedureOptions,
 } from "./procedures";
-import {
-  makeReducerExport,
-  type ReducerExport,
-  type ReducerOpts,
-  type ReducerOptsWithOptionalName,
-} from "./reducers";
-import { type ModuleExport, Registry, registerExport } from "./registry";
+import { makeReducerExport, type ReducerExport, type ReducerOptions } from "./reducers";
+import { type FunctionOptions, type ModuleExport, type Named, Registry, registerExport } from "./registry";
 import { moduleHooks } from "./sys";
 import {
-  type AnonymousViewFn,
+  type AnonymousViewCtx,
+  type KeyErrors,
   makeViewExport,
-  type ValidateViewPrimaryKey,
+  type ViewCtx,
   type ViewExport,
-  type ViewFn,
-  type ViewOpts,
-  type ViewReturnTypeBuilder,
+  type ViewFunction,
+  type ViewOptions,
+  type ViewResult,
 } from "./views";
 
 installGlobals();
@@ -44,17 +41,68 @@ installGlobals();
 /** What is known of a schema, for the rest of the SDK. */
 export const registryOf: unique symbol = Symbol("registryOf");
 
+/** A function that is defined by itself, or with options before it. */
+interface DefinesNamed<Options extends FunctionOptions, Fn, Export> {
+  (fn: Fn): Export;
+  (opts: Named<Options>, fn: Fn): Export;
+}
+
+type DefinesLifecycle<S extends AnySchema> = DefinesNamed<
+  ReducerOptions<{}>,
+  Reducer<S, {}>,
+  ReducerExport<S, {}>
+>;
+
+interface DefinesReducers<S extends AnySchema> extends DefinesLifecycle<S> {
+  <Params extends ParamsObj>(params: Params, fn: Reducer<S, Params>): ReducerExport<S, Params>;
+  <Params extends ParamsObj>(
+    opts: ReducerOptions<Params>,
+    params: Params,
+    fn: Reducer<S, Params>,
+  ): ReducerExport<S, Params>;
+}
+
+/** What comes after the options of a procedure: its parameters, if it has some, its result, and itself. */
+type Definition<S extends AnySchema, Params extends ParamsObj, Result extends AnyTypeBuilder> = [
+  ret: Result,
+  fn: ProcedureFn<S, Params, Result>,
+];
+
+interface DefinesProcedures<S extends AnySchema> {
+  <Result extends AnyTypeBuilder>(...definition: Definition<S, {}, Result>): ProcedureExport<S, {}, Result>;
+  <Params extends ParamsObj, Result extends AnyTypeBuilder>(
+    params: Params,
+    ...definition: Definition<S, Params, Result>
+  ): ProcedureExport<S, Params, Result>;
+  <Result extends AnyTypeBuilder>(
+    opts: Named<ProcedureOptions<{}, Result>>,
+    ...definition: Definition<S, {}, Result>
+  ): ProcedureExport<S, {}, Result>;
+  <Params extends ParamsObj, Result extends AnyTypeBuilder>(
+    opts: ProcedureOptions<Params, Result>,
+    params: Params,
+    ...definition: Definition<S, Params, Result>
+  ): ProcedureExport<S, Params, Result>;
+}
+
+type DefinesViews<Ctx> = <Ret extends ViewResult, F extends ViewFunction<Ctx, {}, Ret>>(
+  opts: ViewOptions,
+  ret: Ret,
+  fn: F,
+  ..._: KeyErrors<Ret>
+) => ViewExport<F>;
+
 /** The tables of a module, and the ways to define its functions. Must be the default export of the module. */
-export class Schema<S extends UntypedSchemaDef> {
+export class Schema<S extends AnySchema> {
   readonly [registryOf]: Registry;
 
   constructor(registry: Registry) {
     this[registryOf] = registry;
   }
 
-  /** The tables, with their types. */
-  get schemaType(): S {
-    return this[registryOf].schemaType as S;
+  /** Registers the exports of a module, and gives its definition. */
+  buildRawModuleDefV10(exports: object, opts?: { ignoreNonModuleExports?: boolean }): RawModuleDefV10 {
+    return this[registryOf].registerExports(exports, opts?.ignoreNonModuleExports);
   }
 
   get moduleDef(): RawModuleDefV10 {
@@ -65,19 +113,11 @@ export class Schema<S extends UntypedSchemaDef> {
     return this[registryOf].typespace;
   }
 
-  /** Registers the exports of a module, and gives its definition. */
-  buildRawModuleDefV10(exports: object, opts?: { ignoreNonModuleExports?: boolean }): RawModuleDefV10 {
-    return this[registryOf].registerExports(exports, opts?.ignoreNonModuleExports);
+  /** The tables, with their types. */
+  get schemaType(): S {
+    return this[registryOf].schemaType as S;
   }
 
-  reducer<Params extends ParamsObj>(params: Params, fn: Reducer<S, Params>): ReducerExport<S, Params>;
-  reducer(fn: Reducer<S, {}>): ReducerExport<S, {}>;
-  reducer<Params extends ParamsObj>(
-    opts: ReducerOptsWithOptionalName<Params>,
-    params: Params,
-    fn: Reducer<S, Params>,
-  ): ReducerExport<S, Params>;
-  reducer(opts: ReducerOpts<{}>, fn: Reducer<S, {}>): ReducerExport<S, {}>;
   /**
    * A reducer: a function that clients call, and that changes tables. All of its changes happen, or, if it throws, none.
    *
@@ -87,93 +127,39 @@ export class Schema<S extends UntypedSchemaDef> {
    * });
    * ```
    */
-  reducer(...args: any[]): any {
+  readonly reducer: DefinesReducers<S> = (...args: unknown[]) => {
     const { opts, params, fn } = functionArguments(args);
     return makeReducerExport(opts, params, fn);
-  }
+  };
 
-  init(fn: Reducer<S, {}>): ReducerExport<S, {}>;
-  init(opts: ReducerOpts<{}>, fn: Reducer<S, {}>): ReducerExport<S, {}>;
   /** Runs once, when the module is first published. */
-  init(...args: any[]): any {
-    return this.#lifecycle("Init", args);
-  }
+  readonly init: DefinesLifecycle<S> = lifecycle("Init");
 
-  clientConnected(fn: Reducer<S, {}>): ReducerExport<S, {}>;
-  clientConnected(opts: ReducerOpts<{}>, fn: Reducer<S, {}>): ReducerExport<S, {}>;
   /** Runs when a client connects; an error refuses the connection. */
-  clientConnected(...args: any[]): any {
-    return this.#lifecycle("OnConnect", args);
-  }
+  readonly clientConnected: DefinesLifecycle<S> = lifecycle("OnConnect");
 
-  clientDisconnected(fn: Reducer<S, {}>): ReducerExport<S, {}>;
-  clientDisconnected(opts: ReducerOpts<{}>, fn: Reducer<S, {}>): ReducerExport<S, {}>;
   /** Runs when a client is gone. */
-  clientDisconnected(...args: any[]): any {
-    return this.#lifecycle("OnDisconnect", args);
-  }
-
-  #lifecycle(tag: "Init" | "OnConnect" | "OnDisconnect", args: any[]): ReducerExport<any, any> {
-    const [opts, fn] = args.length === 1 ? [undefined, args[0]] : args;
-    return makeReducerExport(opts, {}, fn, { tag });
-  }
+  readonly clientDisconnected: DefinesLifecycle<S> = lifecycle("OnDisconnect");
 
   /** A view: rows that are computed from tables, for each caller. */
-  view<Ret extends ViewReturnTypeBuilder, F extends ViewFn<S, {}, Ret>>(
-    opts: ViewOpts,
-    ret: Ret,
-    fn: F,
-    ..._: ValidateViewPrimaryKey<Ret>
-  ): ViewExport<F> {
-    return makeViewExport(opts, ret, fn, false);
-  }
+  readonly view: DefinesViews<ViewCtx<S>> = viewDefiner(false);
 
   /** A view that is the same for all callers. */
-  anonymousView<Ret extends ViewReturnTypeBuilder, F extends AnonymousViewFn<S, {}, Ret>>(
-    opts: ViewOpts,
-    ret: Ret,
-    fn: F,
-    ..._: ValidateViewPrimaryKey<Ret>
-  ): ViewExport<F> {
-    return makeViewExport(opts, ret, fn, true);
-  }
+  readonly anonymousView: DefinesViews<AnonymousViewCtx<S>> = viewDefiner(true);
 
-  procedure<Params extends ParamsObj, Ret extends TypeBuilder<any, any>>(
-    params: Params,
-    ret: Ret,
-    fn: ProcedureFn<S, Params, Ret>,
-  ): ProcedureExport<S, Params, Ret>;
-  procedure<Ret extends TypeBuilder<any, any>>(
-    ret: Ret,
-    fn: ProcedureFn<S, {}, Ret>,
-  ): ProcedureExport<S, {}, Ret>;
-  procedure<Params extends ParamsObj, Ret extends TypeBuilder<any, any>>(
-    opts: ProcedureOptsWithOptionalName<Params, Ret>,
-    params: Params,
-    ret: Ret,
-    fn: ProcedureFn<S, Params, Ret>,
-  ): ProcedureExport<S, Params, Ret>;
-  procedure<Ret extends TypeBuilder<any, any>>(
-    opts: ProcedureOpts<{}, Ret>,
-    ret: Ret,
-    fn: ProcedureFn<S, {}, Ret>,
-  ): ProcedureExport<S, {}, Ret>;
   /** A procedure: a function that clients call, which returns a value, and may make requests and transactions. */
-  procedure(...args: any[]): any {
+  readonly procedure: DefinesProcedures<S> = (...args: any[]) => {
     const fn = args.pop();
-    const ret = args.pop() as TypeBuilder<any, any>;
+    const ret = args.pop();
     if (args.length === 2) return makeProcedureExport(args[0], args[1], ret, fn);
     if (args.length === 1 && isOptions(args[0])) return makeProcedureExport(args[0], {}, ret, fn);
     return makeProcedureExport(undefined, args[0] ?? {}, ret, fn);
-  }
+  };
 
-  httpHandler(fn: HandlerFn<S>): HttpHandlerExport<S>;
-  httpHandler(opts: HttpHandlerOpts, fn: HandlerFn<S>): HttpHandlerExport<S>;
   /** A function that answers HTTP requests; `httpRouter` says which. */
-  httpHandler(...args: any[]): any {
-    const [opts, fn] = args.length === 1 ? [undefined, args[0]] : args;
-    return makeHttpHandlerExport(opts, fn);
-  }
+  readonly httpHandler: DefinesNamed<FunctionOptions, HandlerFn<S>, HttpHandlerExport<S>> = (
+    ...args: any[]
+  ) => makeHttpHandlerExport(args.length === 1 ? undefined : args[0], args.at(-1));
 
   /** Which handler answers which requests. */
   httpRouter(router: Router): ModuleExport {
@@ -200,6 +186,15 @@ export class Schema<S extends UntypedSchemaDef> {
   };
 }
 
+function viewDefiner(isAnonymous: boolean): DefinesViews<any> {
+  return (opts, ret, fn, ..._) => makeViewExport(opts, ret, fn, isAnonymous);
+}
+
+/** A function that defines a reducer which the host calls. */
+function lifecycle(tag: Lifecycle["tag"]): (...args: any[]) => AnyFunction & ModuleExport {
+  return (...args) => makeReducerExport(args.length === 1 ? undefined : args[0], {}, args.at(-1), { tag });
+}
+
 // By definition and not as a method, so that the type declarations of this package do not mention the host's module.
 Object.defineProperty(Schema.prototype, moduleHooks, {
   value(this: Schema<any>, exports: object) {
@@ -209,12 +204,14 @@ Object.defineProperty(Schema.prototype, moduleHooks, {
   },
 });
 
-function isOptions(value: any): boolean {
-  return typeof value === "object" && (typeof value.name === "string" || value.onSchedule !== undefined);
+function isOptions(value: unknown): value is ReducerOptions {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, onSchedule } = value as { name?: unknown; onSchedule?: unknown };
+  return typeof name === "string" || onSchedule !== undefined;
 }
 
 /** Tells the ways apart in which a reducer can be defined: `(fn)`, `(params, fn)`, `(opts, fn)`, `(opts, params, fn)`. */
-function functionArguments(args: any[]): { opts: any; params: any; fn: any } {
+function functionArguments(args: any[]): { opts: ReducerOptions | undefined; params: any; fn: AnyFunction } {
   const fn = args.at(-1);
   if (typeof fn !== "function") {
     throw new LightconeError("LC0810", "the last argument of `reducer` must be a function");
@@ -236,30 +233,26 @@ export interface ModuleSettings {
 }
 
 /** A module inside of another one: what `import * as lib from "…"` gives. */
-type SubmoduleNamespace = {
-  default: Schema<any>;
-  [key: string]: unknown;
-};
-type SchemaEntry = UntypedTableSchema | SubmoduleNamespace;
+type Submodule<S extends AnySchema = any> = { default: Schema<S> };
 
-type ExtractTableEntries<H extends Record<string, SchemaEntry>> = {
-  [K in keyof H as H[K] extends UntypedTableSchema ? K : never]: Extract<H[K], UntypedTableSchema>;
+/** What a schema is made of, by name. */
+type Entries = Record<string, AnyTableSchema | (Submodule & Record<string, unknown>)>;
+
+type TablesIn<E extends Entries> = {
+  [Name in keyof E as E[Name] extends AnyTableSchema ? Name : never]: Extract<E[Name], AnyTableSchema>;
 };
 
-type ExtractSubmoduleSchemas<H extends Record<string, SchemaEntry>> = {
-  [K in keyof H as H[K] extends { default: Schema<any> } ? K : never]: H[K] extends {
-    default: Schema<infer S extends UntypedSchemaDef>;
-  }
+type SubmodulesIn<E extends Entries> = {
+  [Name in keyof E as E[Name] extends Submodule ? Name : never]: E[Name] extends Submodule<infer S>
     ? S
     : never;
 };
 
-type SchemaDefForEntries<H extends Record<string, SchemaEntry>> = TablesToSchema<ExtractTableEntries<H>> & {
-  namespaces: ExtractSubmoduleSchemas<H>;
-};
+/** The schema with these tables and submodules. */
+type SchemaWith<E extends Entries> = SchemaOf<TablesIn<E>> & { namespaces: SubmodulesIn<E> };
 
-function isSubmodule(entry: SchemaEntry): entry is SubmoduleNamespace {
-  return (entry as any).default instanceof Schema;
+function isSubmodule(entry: Entries[string]): entry is Submodule {
+  return (entry as Partial<Submodule>).default instanceof Schema;
 }
 
 /**
@@ -272,34 +265,35 @@ function isSubmodule(entry: SchemaEntry): entry is SubmoduleNamespace {
  * export default spacetimedb;
  * ```
  */
-export function schema<const H extends Record<string, SchemaEntry>>(
+export function schema<const H extends Entries>(
   entries: H,
   moduleSettings?: ModuleSettings,
-): Schema<SchemaDefForEntries<H>> {
+): Schema<SchemaWith<H>> {
   const registry = new Registry();
-  if (moduleSettings?.CASE_CONVERSION_POLICY) {
-    registry.setCaseConversionPolicy(moduleSettings.CASE_CONVERSION_POLICY);
-  }
-  const tables: Record<string, UntypedTableSchema> = {};
-  for (const [name, entry] of Object.entries<SchemaEntry>(entries)) {
+  const policy = moduleSettings?.CASE_CONVERSION_POLICY;
+  if (policy) registry.moduleDef.caseConversionPolicy = policy;
+  const tables: Record<string, AnyTableSchema> = {};
+  const namespaces: Record<string, AnySchema> = {};
+  for (const [name, entry] of Object.entries<Entries[string]>(entries)) {
     if (isSubmodule(entry)) {
-      const submodule = entry.default[registryOf];
-      // A submodule is a whole file, which may also export helpers.
-      const module = submodule.registerExports(entry, true);
-      registry.addSubmodule({ namespace: name, module });
-      registry.submodules.push({ namespace: name, registry: submodule });
+      namespaces[name] = addSubmodule(registry, name, entry);
     } else {
       tables[name] = entry;
       registry.defineTable(entry, name);
     }
   }
-  registry.schemaType = {
-    ...tablesToSchema(registry, tables),
-    namespaces: Object.fromEntries(
-      registry.submodules.map(({ namespace, registry: submodule }) => [namespace, submodule.schemaType]),
-    ),
-  };
+  registry.schemaType = { tables: registerTables(registry, tables), namespaces };
   return new Schema(registry);
+}
+
+/** Adds a module under a namespace; returns its schema. */
+function addSubmodule(outer: Registry, namespace: string, exports: Submodule): AnySchema {
+  const registry = exports.default[registryOf];
+  // A submodule is a whole file, which may also export helpers.
+  const module = registry.registerExports(exports, true);
+  outer.moduleDef.submodules.push({ namespace, module });
+  outer.submodules.push({ namespace, registry });
+  return registry.schemaType;
 }
 
 export { CaseConversionPolicy };

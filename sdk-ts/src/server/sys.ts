@@ -17,8 +17,8 @@ export interface FastSys extends Partial<NativeText> {
 
 /** What this host adds to the standard functions, or nothing. */
 export function fastSys(): FastSys | undefined {
-  const fast = (globalThis as any)[Symbol.for("lightcone.sys.1")];
-  return typeof fast === "object" && fast !== null ? fast : undefined;
+  const fast: unknown = Reflect.get(globalThis, Symbol.for("lightcone.sys.1"));
+  return typeof fast === "object" && fast !== null ? (fast as FastSys) : undefined;
 }
 
 const { text_read, text_write } = fastSys() ?? {};

@@ -3,6 +3,7 @@ import { canGenerateCode, deserializerOf, resolve, serializerOf } from "../core/
 import { badValue } from "../core/errors";
 import type { RawIndexDefV10, RawTableDefV10 } from "../core/module_def";
 import { Range } from "../core/range";
+import type { AnyFunction, AnyRow } from "../core/untyped";
 import { fixedSize } from "./fixed_layout";
 import { makeFixedIndex, makeFixedTable } from "./fixed_table";
 import { advance, readScratch, scan, scratch } from "./rows";
@@ -24,6 +25,14 @@ export interface TableInfo {
   readonly fast: FastSys | undefined;
 }
 
+/** What a module can do with an index; which functions there are depends on its kind. */
+export interface IndexAccessor {
+  find?: AnyFunction;
+  filter?: AnyFunction;
+  delete: AnyFunction;
+  update?: AnyFunction;
+}
+
 /** What the functions of an index need to know of it. */
 export interface IndexInfo {
   readonly indexId: number;
@@ -34,7 +43,7 @@ export interface IndexInfo {
 }
 
 /** The table under a name, as reducers see it; asks the host for the ids of the table and its indexes. */
-export function makeTableView(typespace: TypespaceType, def: RawTableDefV10, namePrefix = ""): any {
+export function makeTableView(typespace: TypespaceType, def: RawTableDefV10, namePrefix = ""): object {
   const tableId = sys.table_id_from_name(namePrefix + def.sourceName);
   const row = resolve(def.productTypeRef, typespace);
   if (row.tag !== "Product") throw badValue(`the rows of table ${def.sourceName} are not a product`);
@@ -57,7 +66,7 @@ export function makeTableView(typespace: TypespaceType, def: RawTableDefV10, nam
   const size = fixedSize(row, typespace);
   const fixed = size !== undefined && size > 0 && size <= MAX_FIXED_ROW_BYTES && canGenerateCode();
 
-  const view = fixed ? makeFixedTable(table) : makeTable(table);
+  const view: Record<string, unknown> = { ...(fixed ? makeFixedTable(table) : makeTable(table)) };
   Object.assign(view, makeScans(table));
   for (const indexDef of def.indexes) {
     const index = indexInfo(indexDef, table, namePrefix);
@@ -101,7 +110,7 @@ function makeScans({ tableId, row, typespace }: TableInfo): object {
 }
 
 /** A function that puts the values that the database counted into a row that had zero there. */
-function fillSequences({ sequences, typespace }: TableInfo): (row: any) => void {
+function fillSequences({ sequences, typespace }: TableInfo): (row: AnyRow) => void {
   const columns = sequences.map(({ name, type }) => ({ name, read: deserializerOf(type, typespace) }));
   return (row) => {
     const reader = readScratch();
@@ -112,12 +121,12 @@ function fillSequences({ sequences, typespace }: TableInfo): (row: any) => void 
   };
 }
 
-function makeTable(table: TableInfo): any {
+function makeTable(table: TableInfo): object {
   const { tableId } = table;
   const write = serializerOf(table.row, table.typespace);
   const fill = fillSequences(table);
   return {
-    insert(row: any) {
+    insert(row: AnyRow) {
       scratch.clear();
       write(scratch, row);
       sys.datastore_insert_bsatn(tableId, scratch.buffer.buffer, scratch.offset);
@@ -138,7 +147,7 @@ function keyWriter({ columns, typespace }: TableInfo, index: IndexInfo): WriteKe
   };
 }
 
-function makeIndex(table: TableInfo, index: IndexInfo): any {
+function makeIndex(table: TableInfo, index: IndexInfo): IndexAccessor {
   const writeKey = keyWriter(table, index);
   if (index.unique) return makeUniqueIndex(table, index, writeKey);
   return index.algorithm === "Hash"
@@ -147,13 +156,13 @@ function makeIndex(table: TableInfo, index: IndexInfo): any {
 }
 
 /** The values of a key: one stands for itself if the index has one column. */
-function keyOf(index: IndexInfo): (value: any) => readonly unknown[] {
+function keyOf(index: IndexInfo): (value: unknown) => readonly unknown[] {
   return index.columns.length === 1
     ? (value) => [value]
     : (value) => (Array.isArray(value) ? value : [value]);
 }
 
-function makeUniqueIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey): any {
+function makeUniqueIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey): IndexAccessor {
   const { indexId } = index;
   const { tableId, fast } = table;
   const read = deserializerOf(table.row, table.typespace);
@@ -185,26 +194,27 @@ function makeUniqueIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey)
         return filled !== 0;
       };
 
-  const accessor: any = {
+  const accessor = {
     find: (value: unknown) => (found(point(value)) ? read(readScratch()) : null),
     delete: (value: unknown) => {
       const length = point(value);
       return sys.datastore_delete_by_index_scan_point_bsatn(indexId, scratch.buffer.buffer, length) > 0;
     },
   };
-  if (index.isPrimaryKey) {
-    accessor.update = (row: any) => {
+  if (!index.isPrimaryKey) return accessor;
+  return {
+    ...accessor,
+    update: (row: AnyRow) => {
       scratch.clear();
       write(scratch, row);
       update(tableId, indexId, scratch.buffer.buffer, scratch.offset);
       fill(row);
       return row;
-    };
-  }
-  return accessor;
+    },
+  };
 }
 
-function makePointIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey): any {
+function makePointIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey): IndexAccessor {
   const { indexId } = index;
   const read = deserializerOf(table.row, table.typespace);
   const width = index.columns.length;
@@ -228,7 +238,7 @@ function makePointIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey):
 
 const BOUND_TAGS = { included: 0, excluded: 1, unbounded: 2 } as const;
 
-function makeRangedIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey): any {
+function makeRangedIndex(table: TableInfo, index: IndexInfo, writeKey: WriteKey): IndexAccessor {
   const { indexId } = index;
   const read = deserializerOf(table.row, table.typespace);
   const writers = index.columns.map((column) =>

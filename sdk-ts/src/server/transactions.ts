@@ -6,11 +6,14 @@ import { sys } from "./sys";
  * Runs `body` in a transaction of a procedure or handler, and once more if committing fails. An error in `body` rolls the
  * transaction back.
  */
-export function runWithTx<T, Ctx>(makeCtx: (timestamp: Timestamp) => Ctx, body: (ctx: Ctx) => T): T {
-  const run = (): T => {
+export function inTransaction<Ctx, Result>(
+  contextAt: (start: Timestamp) => Ctx,
+  body: (ctx: Ctx) => Result,
+): Result {
+  const run = (): Result => {
     const timestamp = new Timestamp(sys.procedure_start_mut_tx());
     try {
-      return body(makeCtx(timestamp));
+      return body(contextAt(timestamp));
     } catch (error) {
       sys.procedure_abort_mut_tx();
       throw error;

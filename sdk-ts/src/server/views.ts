@@ -1,123 +1,109 @@
-import { AlgebraicType, type AlgebraicTypeVariants } from "../core/algebraic_type";
+// Views: rows that are computed from tables.
+
+import { AlgebraicType, type ProductTypeType } from "../core/algebraic_type";
+import type { Product } from "../core/algebraic_type_variants";
 import { deserializerOf, serializerOf } from "../core/codec";
-import type { ColumnBuilder } from "../core/column_builders";
+import type { KeyColumns } from "../core/columns";
 import { badValue } from "../core/errors";
 import type { Identity } from "../core/identity";
 import type { OptionAlgebraicType } from "../core/option";
 import type { QueryBuilder, RowTypedQuery } from "../core/query";
-import type { UntypedSchemaDef } from "../core/schema";
+import type { AnySchema } from "../core/schema";
 import { ArrayBuilder, OptionBuilder, RowBuilder, type TypeBuilder } from "../core/type_builders";
-import type { Infer, InferSpacetimeTypeOfTypeBuilder, InferTypeOfRow, RowObj } from "../core/type_inference";
-import type { IsUnion } from "../core/type_util";
+import type { Infer, InferTypeOfRow } from "../core/type_inference";
+import type { AnyColumn, AnyFunction, AnyTypeBuilder } from "../core/untyped";
 import type { ParamsObj, ReadonlyDbView } from "./ctx_types";
-import { asExport, type ModuleExport, type Registry } from "./registry";
+import { asExport, type FunctionOptions, type ModuleExport, type Registry } from "./registry";
 
 /** A view, to be exported. */
 export type ViewExport<ViewFn> = ViewFn & ModuleExport;
 
-/** What a view gets that has a result for each caller. */
-export type ViewCtx<S extends UntypedSchemaDef> = Readonly<{
-  sender: Identity;
+/** What a view gets that has one result for all callers. */
+export type AnonymousViewCtx<S extends AnySchema> = Readonly<{
   db: ReadonlyDbView<S>;
   /** Starts a query, which a view may return in place of rows. */
   from: QueryBuilder<S>;
 }>;
 
-/** What a view gets that has one result for all callers. */
-export type AnonymousViewCtx<S extends UntypedSchemaDef> = Readonly<{
-  db: ReadonlyDbView<S>;
-  from: QueryBuilder<S>;
-}>;
+/** What a view gets that has a result for each caller. */
+export type ViewCtx<S extends AnySchema> = AnonymousViewCtx<S> & Readonly<{ sender: Identity }>;
 
-export type ViewOpts = {
-  name?: string;
+export interface ViewOptions extends FunctionOptions {
   public: true;
-};
-
-type FlattenedArray<T> = T extends readonly (infer E)[] ? E : never;
-
-type ViewReturnRow<Ret extends ViewReturnTypeBuilder> = Ret extends ArrayBuilder<infer Element>
-  ? Element extends RowBuilder<infer Row>
-    ? Row
-    : never
-  : Ret extends OptionBuilder<infer Value>
-    ? Value extends RowBuilder<infer Row>
-      ? Row
-      : never
-    : never;
-
-type PrimaryKeyColumnNames<Row extends RowObj> = {
-  [K in keyof Row & string]: Row[K] extends ColumnBuilder<any, any, infer M>
-    ? M extends { isPrimaryKey: true }
-      ? K
-      : never
-    : never;
-}[keyof Row & string];
-
-type HasMultiplePrimaryKeys<Row extends RowObj> = string extends PrimaryKeyColumnNames<Row>
-  ? false
-  : IsUnion<PrimaryKeyColumnNames<Row>>;
-
-type ERROR_view_return_type_can_have_at_most_one_primaryKey<Columns extends string> = {
-  _primaryKeyColumns: Columns;
-  _fix: "Remove primaryKey() from all but one column on the returned row type";
-};
-
-/** The compiler asks for one more argument where the rows of a view have two primary keys. */
-export type ValidateViewPrimaryKey<Ret extends ViewReturnTypeBuilder> = HasMultiplePrimaryKeys<
-  ViewReturnRow<Ret>
-> extends true
-  ? [error: ERROR_view_return_type_can_have_at_most_one_primaryKey<PrimaryKeyColumnNames<ViewReturnRow<Ret>>>]
-  : [];
-
-type ExtractArrayProduct<T extends TypeBuilder<any, any>> = InferSpacetimeTypeOfTypeBuilder<T> extends {
-  tag: "Array";
-  value: infer V;
 }
-  ? V extends { tag: "Product"; value: infer P }
-    ? P
-    : never
-  : never;
 
-export type ViewFn<S extends UntypedSchemaDef, Params extends ParamsObj, Ret extends ViewReturnTypeBuilder> =
-  | ((ctx: ViewCtx<S>, params: InferTypeOfRow<Params>) => Infer<Ret>)
-  | ((
-      ctx: ViewCtx<S>,
-      params: InferTypeOfRow<Params>,
-    ) => RowTypedQuery<FlattenedArray<Infer<Ret>>, ExtractArrayProduct<Ret>>);
+type Rows = TypeBuilder<readonly object[], { tag: "Array"; value: Product }>;
+type RowOrNothing = TypeBuilder<object | undefined, OptionAlgebraicType<Product>>;
 
-export type AnonymousViewFn<
-  S extends UntypedSchemaDef,
-  Params extends ParamsObj,
-  Ret extends ViewReturnTypeBuilder,
-> =
-  | ((ctx: AnonymousViewCtx<S>, params: InferTypeOfRow<Params>) => Infer<Ret>)
-  | ((
-      ctx: AnonymousViewCtx<S>,
-      params: InferTypeOfRow<Params>,
-    ) => RowTypedQuery<FlattenedArray<Infer<Ret>>, ExtractArrayProduct<Ret>>);
+/** What a view may return: an array of rows, or a row that may be missing. */
+export type ViewResult = RowOrNothing | Rows;
 
-/** An array of rows, or a row that may be missing. */
-export type ViewReturnTypeBuilder =
-  | TypeBuilder<readonly object[], { tag: "Array"; value: AlgebraicTypeVariants.Product }>
-  | TypeBuilder<object | undefined, OptionAlgebraicType<AlgebraicTypeVariants.Product>>;
+// Primary keys --------------------------------------------------------------------------------------------------------
 
-export function makeViewExport(
-  opts: ViewOpts,
-  ret: TypeBuilder<any, any>,
-  fn: (ctx: any, params: any) => unknown,
+/** The type of a property, if there is one of this name. */
+type PropertyOf<T, Name extends string> = T extends { [Key in Name]: infer Value } ? Value : never;
+
+type ColumnsOfRow<Row> = Row extends RowBuilder<infer Columns> ? Columns : {};
+
+/** The columns of the rows of a view: an array has an element, an option a value. */
+type ColumnsOfView<Result> = ColumnsOfRow<PropertyOf<Result, "element"> | PropertyOf<Result, "value">>;
+
+/** The compiler shows this where the rows of a view have two primary keys. */
+interface SecondPrimaryKey<Columns> {
+  columns: Columns;
+  reason: "The rows of a view have one primary key at most: take primaryKey() off the other columns";
+}
+
+/** Whether there are several names; of names that are not known, nothing is known. */
+type IsOneOfSeveral<Name, All = Name> = Name extends unknown ? ([All] extends [Name] ? false : true) : never;
+
+/** The compiler asks for one more argument, which nobody can give, where the rows of a view have two primary keys. */
+export type KeyErrors<
+  Result extends ViewResult,
+  Keys = KeyColumns<ColumnsOfView<Result>>,
+> = true extends IsOneOfSeveral<Keys> ? [error: SecondPrimaryKey<Keys>] : [];
+
+// Functions -----------------------------------------------------------------------------------------------------------
+
+/** The query that a view may return in place of an array of rows. */
+type QueryForRows<Result extends ViewResult> = Result extends TypeBuilder<
+  readonly (infer Row)[],
+  { tag: "Array"; value: { tag: "Product"; value: infer Type extends ProductTypeType } }
+>
+  ? RowTypedQuery<Row, Type>
+  : RowTypedQuery<never, never>;
+
+type ReturnsRows<Ctx, Params extends ParamsObj, Result extends ViewResult> = (
+  ctx: Ctx,
+  params: InferTypeOfRow<Params>,
+) => Infer<Result>;
+
+type ReturnsQuery<Ctx, Params extends ParamsObj, Result extends ViewResult> = (
+  ctx: Ctx,
+  params: InferTypeOfRow<Params>,
+) => QueryForRows<Result>;
+
+/** The function of a view with this context. */
+export type ViewFunction<Ctx, Params extends ParamsObj, Result extends ViewResult> =
+  | ReturnsQuery<Ctx, Params, Result>
+  | ReturnsRows<Ctx, Params, Result>;
+
+export function makeViewExport<F extends AnyFunction>(
+  opts: ViewOptions,
+  ret: AnyTypeBuilder,
+  fn: F,
   isAnonymous: boolean,
-): ViewExport<any> {
+): ViewExport<F> {
   return asExport(fn, (registry, exportName, exported) =>
     registerView(registry, exportName, exported, opts, ret, fn, isAnonymous),
   );
 }
 
-function primaryKeyOf(exportName: string, ret: TypeBuilder<any, any>): string | undefined {
+function primaryKeyOf(exportName: string, ret: AnyTypeBuilder): string | undefined {
   const row =
     ret instanceof ArrayBuilder ? ret.element : ret instanceof OptionBuilder ? ret.value : undefined;
   if (!(row instanceof RowBuilder)) return undefined;
-  const columns = Object.entries<ColumnBuilder<any, any, any>>(row.row)
+  const columns = Object.entries<AnyColumn>(row.row)
     .filter(([, column]) => column.columnMetadata.isPrimaryKey)
     .map(([name]) => name);
   if (columns.length > 1) {
@@ -132,15 +118,15 @@ function registerView(
   registry: Registry,
   exportName: string,
   exported: unknown,
-  opts: ViewOpts,
-  ret: TypeBuilder<any, any>,
-  fn: (ctx: any, params: any) => unknown,
+  opts: ViewOptions,
+  ret: AnyTypeBuilder,
+  fn: AnyFunction,
   isAnonymous: boolean,
 ): void {
   registry.defineFunction(exportName, exported);
   const { moduleDef, typespace } = registry;
   const primaryKey = primaryKeyOf(exportName, ret);
-  const returnType = registry.registerTypesRecursively(ret).algebraicType as AlgebraicType;
+  const returnType = registry.register(ret).algebraicType as AlgebraicType;
   const params = registry.defineParams(exportName, {});
   const entries = isAnonymous ? registry.anonymousViews : registry.views;
   moduleDef.views.push({

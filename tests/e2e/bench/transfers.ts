@@ -1,25 +1,27 @@
 // Transfers driven by the published npm client, whose own limit is one core. From this directory's parent:
 //   npx vite-node bench/transfers.ts [connections] [in flight] [seconds]
 
-import { readFileSync } from 'node:fs';
-import { cpuUsage, exit } from 'node:process';
-import { connectTransfer } from '../src/sdk';
-import { Server, wasm } from '../src/server';
+import { readFileSync } from "node:fs";
+import { cpuUsage, exit } from "node:process";
+import { connectTransfer } from "../src/sdk";
+import { Server, wasm } from "../src/server";
 
-const [connections, inFlight, seconds] = [64, 40, 5].map((standard, nth) => Number(process.argv[2 + nth] ?? standard));
+const [connections, inFlight, seconds] = [64, 40, 5].map((standard, nth) =>
+  Number(process.argv[2 + nth] ?? standard),
+);
 const accounts = 100_000;
 const warmupMs = 1000;
 
 /** User and system time of a process, in microseconds; a clock tick is 10 ms on Linux. */
 function cpuUs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
 const server = await Server.start();
-await server.publish('bank', wasm('transfer'));
-await server.cliOk('call', 'bank', 'seed', `${accounts}`, '1000000000');
-const clients = await Promise.all(Array.from({ length: connections }, () => connectTransfer(server, 'bank')));
+await server.publish("bank", wasm("transfer"));
+await server.cliOk("call", "bank", "seed", `${accounts}`, "1000000000");
+const clients = await Promise.all(Array.from({ length: connections }, () => connectTransfer(server, "bank")));
 
 let measuring = false;
 let running = true;
@@ -32,8 +34,8 @@ const drive = async ({ connection }: (typeof clients)[0]) => {
     if (measuring) latenciesMs.push(performance.now() - started);
   }
 };
-const loops = clients.flatMap(client => Array.from({ length: inFlight }, () => drive(client)));
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
+const loops = clients.flatMap((client) => Array.from({ length: inFlight }, () => drive(client)));
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 await pause(warmupMs);
 const before = { at: performance.now(), own: cpuUsage(), server: cpuUs(server.pid) };
@@ -52,7 +54,7 @@ const at = (part: number) => latenciesMs[Math.floor(part * count)].toFixed(2);
 console.log(
   `${connections} x ${inFlight}: ${Math.round((count * 1000) / elapsedMs)} transfers/s, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
     `server CPU ${(serverUs / count).toFixed(2)} us, client CPU ${((own.user + own.system) / count).toFixed(2)} us per transfer, ` +
-    `client ${Math.round((own.user + own.system) / 10 / elapsedMs)} % of a core`
+    `client ${Math.round((own.user + own.system) / 10 / elapsedMs)} % of a core`,
 );
 for (const { connection } of clients) connection.disconnect();
 await server.stop();

@@ -1,22 +1,22 @@
 // Connections of the published npm package, as promises.
 
-import type { Identity } from 'spacetimedb';
-import { setGlobalLogLevel } from 'spacetimedb';
-import { WebSocket as UndiciWebSocket } from 'undici';
-import { gunzipSync } from 'node:zlib';
-import { DbConnection as CoverageConnection } from './bindings/coverage';
-import { DbConnection as TransferConnection } from './bindings/transfer';
-import type { Server } from './server';
+import { gunzipSync } from "node:zlib";
+import type { Identity } from "spacetimedb";
+import { setGlobalLogLevel } from "spacetimedb";
+import { WebSocket as UndiciWebSocket } from "undici";
+import { DbConnection as CoverageConnection } from "./bindings/coverage";
+import { DbConnection as TransferConnection } from "./bindings/transfer";
+import type { Server } from "./server";
 
 // Node 20 has no global WebSocket; the package looks for this one.
 Object.assign(globalThis, { WebSocket: globalThis.WebSocket ?? UndiciWebSocket });
-setGlobalLogLevel('error');
+setGlobalLogLevel("error");
 
-type WebSocketFactory = Parameters<ReturnType<typeof TransferConnection.builder>['withWSFn']>[0];
+type WebSocketFactory = Parameters<ReturnType<typeof TransferConnection.builder>["withWSFn"]>[0];
 
 export interface SdkOptions {
   token?: string;
-  compression?: 'gzip' | 'none';
+  compression?: "gzip" | "none";
   confirmed?: boolean;
   light?: boolean;
   webSocket?: WebSocketFactory;
@@ -32,18 +32,23 @@ export interface Connected<C> {
 
 type Builder = ReturnType<typeof CoverageConnection.builder> | ReturnType<typeof TransferConnection.builder>;
 
-function connect<C>(builder: Builder, server: Server, database: string, options: SdkOptions): Promise<Connected<C>> {
+function connect<C>(
+  builder: Builder,
+  server: Server,
+  database: string,
+  options: SdkOptions,
+): Promise<Connected<C>> {
   return new Promise((resolve, reject) => {
     let end!: (error: Error | undefined) => void;
-    const ended = new Promise<Error | undefined>(done => (end = done));
+    const ended = new Promise<Error | undefined>((done) => (end = done));
     // The two builders have the same methods; their types differ in the rows of the callbacks only.
     let b = (builder as ReturnType<typeof CoverageConnection.builder>)
       .withUri(server.wsUrl)
       .withDatabaseName(database)
-      .withCompression(options.compression ?? 'gzip')
+      .withCompression(options.compression ?? "gzip")
       .withToken(options.token)
       .onConnect((connection, identity, token) =>
-        resolve({ connection: connection as unknown as C, identity, token, ended })
+        resolve({ connection: connection as unknown as C, identity, token, ended }),
       )
       .onConnectError((_context, error) => reject(error))
       .onDisconnect((_context, error) => end(error));
@@ -73,13 +78,13 @@ export function recordingSocket(protocols?: string[]): Socket {
   const tags: number[] = [];
   let url: URL | undefined;
   let socket: UndiciWebSocket | undefined;
-  const factory: WebSocketFactory = async args => {
+  const factory: WebSocketFactory = async (args) => {
     url = new URL(`v1/database/${args.nameOrAddress}/subscribe`, args.url);
-    url.searchParams.set('compression', args.compression === 'gzip' ? 'Gzip' : 'None');
-    if (args.confirmedReads !== undefined) url.searchParams.set('confirmed', String(args.confirmedReads));
-    if (args.authToken) url.searchParams.set('token', args.authToken);
+    url.searchParams.set("compression", args.compression === "gzip" ? "Gzip" : "None");
+    if (args.confirmedReads !== undefined) url.searchParams.set("confirmed", String(args.confirmedReads));
+    if (args.authToken) url.searchParams.set("token", args.authToken);
     const ws = new UndiciWebSocket(url, protocols ?? args.wsProtocol);
-    ws.binaryType = 'arraybuffer';
+    ws.binaryType = "arraybuffer";
     socket = ws;
     return {
       get protocol() {
@@ -97,21 +102,23 @@ export function recordingSocket(protocols?: string[]): Socket {
         ws.onerror = handler as unknown as typeof ws.onerror;
       },
       set onmessage(handler: (message: { data: Uint8Array }) => void) {
-        ws.onmessage = event => {
+        ws.onmessage = (event) => {
           const payload = Buffer.from(event.data as ArrayBuffer);
           tags.push(payload[0]);
-          handler({ data: new Uint8Array(payload[0] === 2 ? gunzipSync(payload.subarray(1)) : payload.subarray(1)) });
+          handler({
+            data: new Uint8Array(payload[0] === 2 ? gunzipSync(payload.subarray(1)) : payload.subarray(1)),
+          });
         };
       },
     };
   };
-  return { tags, factory, protocol: () => socket?.protocol ?? '', url: () => url! };
+  return { tags, factory, protocol: () => socket?.protocol ?? "", url: () => url! };
 }
 
 interface Subscribable {
   subscriptionBuilder(): {
-    onApplied(callback: () => void): ReturnType<Subscribable['subscriptionBuilder']>;
-    onError(callback: (context: { event?: Error }) => void): ReturnType<Subscribable['subscriptionBuilder']>;
+    onApplied(callback: () => void): ReturnType<Subscribable["subscriptionBuilder"]>;
+    onError(callback: (context: { event?: Error }) => void): ReturnType<Subscribable["subscriptionBuilder"]>;
     subscribe(queries: string[]): { unsubscribeThen(callback: () => void): void };
   };
 }
@@ -124,8 +131,8 @@ export function subscribe(
   return new Promise((resolve, reject) => {
     const handle = (connection as unknown as Subscribable)
       .subscriptionBuilder()
-      .onApplied(() => resolve({ unsubscribe: () => new Promise(done => handle.unsubscribeThen(done)) }))
-      .onError(context => reject(context.event ?? new Error('subscription failed')))
+      .onApplied(() => resolve({ unsubscribe: () => new Promise((done) => handle.unsubscribeThen(done)) }))
+      .onError((context) => reject(context.event ?? new Error("subscription failed")))
       .subscribe(queries);
   });
 }

@@ -26,7 +26,7 @@ export class Writer {
     return this.u32(value.length).raw(value);
   }
   string(value: string): this {
-    return this.bytes(Buffer.from(value, 'utf8'));
+    return this.bytes(Buffer.from(value, "utf8"));
   }
   done(): Buffer {
     return Buffer.concat(this.#parts);
@@ -56,14 +56,15 @@ export class Reader {
   }
   raw(length: number): Buffer {
     const from = this.#skip(length);
-    if (from + length > this.data.length) throw new Error(`${length} bytes wanted at ${from} of ${this.data.length}`);
+    if (from + length > this.data.length)
+      throw new Error(`${length} bytes wanted at ${from} of ${this.data.length}`);
     return this.data.subarray(from, from + length);
   }
   bytes(): Buffer {
     return this.raw(this.u32());
   }
   string(): string {
-    return this.bytes().toString('utf8');
+    return this.bytes().toString("utf8");
   }
   array<T>(element: () => T): T[] {
     return Array.from({ length: this.u32() }, element);
@@ -97,18 +98,18 @@ export interface QuerySetUpdate {
   tables: TableDelta[];
 }
 export type ServerMessage =
-  | { type: 'InitialConnection'; identity: string; connectionId: string; token: string }
-  | { type: 'SubscribeApplied'; requestId: number; querySet: number; tables: Rows[] }
-  | { type: 'UnsubscribeApplied'; requestId: number; querySet: number; tables: Rows[] | undefined }
-  | { type: 'SubscriptionError'; requestId: number | undefined; querySet: number; error: string }
-  | { type: 'TransactionUpdate'; querySets: QuerySetUpdate[] }
-  | { type: 'OneOffQueryResult'; requestId: number; tables?: Rows[]; error?: string }
-  | { type: 'ReducerResult'; requestId: number; timestamp: bigint; outcome: Outcome }
-  | { type: 'ProcedureResult'; requestId: number; error?: string; value?: Buffer };
+  | { type: "InitialConnection"; identity: string; connectionId: string; token: string }
+  | { type: "SubscribeApplied"; requestId: number; querySet: number; tables: Rows[] }
+  | { type: "UnsubscribeApplied"; requestId: number; querySet: number; tables: Rows[] | undefined }
+  | { type: "SubscriptionError"; requestId: number | undefined; querySet: number; error: string }
+  | { type: "TransactionUpdate"; querySets: QuerySetUpdate[] }
+  | { type: "OneOffQueryResult"; requestId: number; tables?: Rows[]; error?: string }
+  | { type: "ReducerResult"; requestId: number; timestamp: bigint; outcome: Outcome }
+  | { type: "ProcedureResult"; requestId: number; error?: string; value?: Buffer };
 export type Outcome =
-  | { kind: 'Ok'; querySets: QuerySetUpdate[] }
-  | { kind: 'Err'; error: string }
-  | { kind: 'InternalError'; error: string };
+  | { kind: "Ok"; querySets: QuerySetUpdate[] }
+  | { kind: "Err"; error: string }
+  | { kind: "InternalError"; error: string };
 
 export const message = {
   subscribe: (requestId: number, querySet: number, queries: string[]): Buffer => {
@@ -117,8 +118,14 @@ export const message = {
     return out.done();
   },
   unsubscribe: (requestId: number, querySet: number, sendDroppedRows: boolean): Buffer =>
-    new Writer().u8(1).u32(requestId).u32(querySet).u8(sendDroppedRows ? 1 : 0).done(),
-  oneOffQuery: (requestId: number, query: string): Buffer => new Writer().u8(2).u32(requestId).string(query).done(),
+    new Writer()
+      .u8(1)
+      .u32(requestId)
+      .u32(querySet)
+      .u8(sendDroppedRows ? 1 : 0)
+      .done(),
+  oneOffQuery: (requestId: number, query: string): Buffer =>
+    new Writer().u8(2).u32(requestId).string(query).done(),
   callReducer: (requestId: number, reducer: string, args: Uint8Array, flags = 0): Buffer =>
     new Writer().u8(3).u32(requestId).u8(flags).string(reducer).bytes(args).done(),
   callProcedure: (requestId: number, procedure: string, args: Uint8Array, flags = 0): Buffer =>
@@ -130,13 +137,14 @@ function rowList(r: Reader): Buffer[] {
   if (hint === 0) {
     const size = r.u16();
     const data = r.bytes();
-    if (size === 0 || data.length % size !== 0) throw new Error(`${data.length} bytes of rows of ${size} bytes`);
+    if (size === 0 || data.length % size !== 0)
+      throw new Error(`${data.length} bytes of rows of ${size} bytes`);
     return Array.from({ length: data.length / size }, (_, i) => data.subarray(i * size, (i + 1) * size));
   }
   if (hint !== 1) throw new Error(`row size hint ${hint}`);
   const offsets = r.array(() => Number(r.u64()));
   const data = r.bytes();
-  if (offsets.length > 0 && offsets[0] !== 0) throw new Error('the first row does not start at 0');
+  if (offsets.length > 0 && offsets[0] !== 0) throw new Error("the first row does not start at 0");
   return offsets.map((from, i) => data.subarray(from, offsets[i + 1] ?? data.length));
 }
 
@@ -160,41 +168,46 @@ const querySets = (r: Reader): QuerySetUpdate[] =>
     }),
   }));
 
-const reversedHex = (bytes: Buffer): string => Buffer.from(bytes).reverse().toString('hex');
+const reversedHex = (bytes: Buffer): string => Buffer.from(bytes).reverse().toString("hex");
 
 export function decodeServerMessage(r: Reader): ServerMessage {
   const tag = r.u8();
   switch (tag) {
     case 0:
       return {
-        type: 'InitialConnection',
+        type: "InitialConnection",
         identity: reversedHex(r.raw(32)),
         connectionId: reversedHex(r.raw(16)),
         token: r.string(),
       };
     case 1:
-      return { type: 'SubscribeApplied', requestId: r.u32(), querySet: r.u32(), tables: queryRows(r) };
+      return { type: "SubscribeApplied", requestId: r.u32(), querySet: r.u32(), tables: queryRows(r) };
     case 2:
       return {
-        type: 'UnsubscribeApplied',
+        type: "UnsubscribeApplied",
         requestId: r.u32(),
         querySet: r.u32(),
         tables: r.option(() => queryRows(r)),
       };
     case 3:
-      return { type: 'SubscriptionError', requestId: r.option(() => r.u32()), querySet: r.u32(), error: r.string() };
+      return {
+        type: "SubscriptionError",
+        requestId: r.option(() => r.u32()),
+        querySet: r.u32(),
+        error: r.string(),
+      };
     case 4:
-      return { type: 'TransactionUpdate', querySets: querySets(r) };
+      return { type: "TransactionUpdate", querySets: querySets(r) };
     case 5: {
       const requestId = r.u32();
       return r.u8() === 0
-        ? { type: 'OneOffQueryResult', requestId, tables: queryRows(r) }
-        : { type: 'OneOffQueryResult', requestId, error: r.string() };
+        ? { type: "OneOffQueryResult", requestId, tables: queryRows(r) }
+        : { type: "OneOffQueryResult", requestId, error: r.string() };
     }
     case 6: {
       const requestId = r.u32();
       const timestamp = r.i64();
-      return { type: 'ReducerResult', requestId, timestamp, outcome: outcome(r) };
+      return { type: "ReducerResult", requestId, timestamp, outcome: outcome(r) };
     }
     case 7: {
       const failed = r.u8() !== 0;
@@ -203,8 +216,8 @@ export function decodeServerMessage(r: Reader): ServerMessage {
       r.i64();
       const requestId = r.u32();
       return failed
-        ? { type: 'ProcedureResult', requestId, error: payload.toString('utf8') }
-        : { type: 'ProcedureResult', requestId, value: payload };
+        ? { type: "ProcedureResult", requestId, error: payload.toString("utf8") }
+        : { type: "ProcedureResult", requestId, value: payload };
     }
     default:
       throw new Error(`server message tag ${tag}`);
@@ -215,14 +228,14 @@ function outcome(r: Reader): Outcome {
   const kind = r.u8();
   switch (kind) {
     case 0:
-      if (r.bytes().length !== 0) throw new Error('a reducer returned bytes');
-      return { kind: 'Ok', querySets: querySets(r) };
+      if (r.bytes().length !== 0) throw new Error("a reducer returned bytes");
+      return { kind: "Ok", querySets: querySets(r) };
     case 1:
-      return { kind: 'Ok', querySets: [] };
+      return { kind: "Ok", querySets: [] };
     case 2:
-      return { kind: 'Err', error: new Reader(r.bytes()).string() };
+      return { kind: "Err", error: new Reader(r.bytes()).string() };
     case 3:
-      return { kind: 'InternalError', error: r.string() };
+      return { kind: "InternalError", error: r.string() };
     default:
       throw new Error(`reducer outcome ${kind}`);
   }

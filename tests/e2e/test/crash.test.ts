@@ -5,11 +5,11 @@
 // those whose answer never came: nothing else is right, to the last unit. (A killed process leaves what it handed to the
 // kernel; that nothing is acknowledged before it is synced to the disk is tested below, in the storage crates.)
 
-import { readdirSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { RawClient } from '../src/raw-client';
-import { Server, sleep, wasm } from '../src/server';
-import { message, Writer } from '../src/wire';
+import { readdirSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { RawClient } from "../src/raw-client";
+import { Server, sleep, wasm } from "../src/server";
+import { message, Writer } from "../src/wire";
 
 const KILLS = Number(process.env.LIGHTCONE_CRASH_KILLS ?? 50);
 const ACCOUNTS = 1000;
@@ -47,21 +47,21 @@ class Load {
 
   constructor(
     readonly client: RawClient,
-    readonly first: number
+    readonly first: number,
   ) {}
 
   async run(): Promise<void> {
     for (let i = 0; i < IN_FLIGHT; i++) this.#send();
     try {
       for (;;) {
-        const result = await this.client.expect('ReducerResult');
+        const result = await this.client.expect("ReducerResult");
         if (result.requestId !== this.#answered++) throw new Error(`answer ${result.requestId} out of order`);
-        if (result.outcome.kind !== 'Ok') throw new Error(`a transfer failed: ${result.outcome.error}`);
+        if (result.outcome.kind !== "Ok") throw new Error(`a transfer failed: ${result.outcome.error}`);
         this.acknowledged.push(this.waiting.shift()!);
         this.#send();
       }
     } catch (error) {
-      if ((error as Error).message !== 'the connection is closed') throw error;
+      if ((error as Error).message !== "the connection is closed") throw error;
     }
   }
 
@@ -72,7 +72,7 @@ class Load {
     const transfer = { from, to, amount: BigInt(1 + random(50)) };
     this.waiting.push(transfer);
     const args = new Writer().u32(from).u32(to).i64(transfer.amount).done();
-    this.client.send(message.callReducer(this.#nextRequest++, 'transfer', args));
+    this.client.send(message.callReducer(this.#nextRequest++, "transfer", args));
   }
 }
 
@@ -80,15 +80,17 @@ let server: Server;
 beforeAll(async () => {
   // Segments and snapshots many times smaller than usual: kills hit the change of segments, the writing of snapshots, and
   // recovery from snapshot and log.
-  server = await Server.start('[limits]\nsnapshot-log-bytes = 200000\n[commitlog]\nmax-segment-size = 131072\n');
-  await server.publish('bank', wasm('transfer'));
-  await server.cliOk('call', 'bank', 'seed', String(ACCOUNTS), String(BALANCE));
+  server = await Server.start(
+    "[limits]\nsnapshot-log-bytes = 200000\n[commitlog]\nmax-segment-size = 131072\n",
+  );
+  await server.publish("bank", wasm("transfer"));
+  await server.cliOk("call", "bank", "seed", String(ACCOUNTS), String(BALANCE));
 });
 afterAll(() => server?.stop());
 
 async function readBalances(): Promise<bigint[]> {
-  const client = await RawClient.connect(server.url, 'bank');
-  const { tables } = await client.query('SELECT * FROM accounts');
+  const client = await RawClient.connect(server.url, "bank");
+  const { tables } = await client.query("SELECT * FROM accounts");
   await client.close();
   const balances: bigint[] = [];
   for (const row of tables![0].rows) balances[row.readUInt32LE(0)] = row.readBigInt64LE(4);
@@ -101,7 +103,8 @@ function explain(load: Load, before: bigint[], after: bigint[]): number {
   const balances = [...before];
   for (const transfer of load.acknowledged) apply(balances, transfer);
   const matches = (): boolean => {
-    for (let id = load.first; id < load.first + PER_CONNECTION; id++) if (balances[id] !== after[id]) return false;
+    for (let id = load.first; id < load.first + PER_CONNECTION; id++)
+      if (balances[id] !== after[id]) return false;
     return true;
   };
   for (let taken = 0; taken <= load.waiting.length; taken++) {
@@ -110,7 +113,7 @@ function explain(load: Load, before: bigint[], after: bigint[]): number {
   }
   throw new Error(
     `accounts ${load.first}...: ${load.acknowledged.length} acknowledged transfers and any first part of ` +
-      `${load.waiting.length} unanswered ones do not give what is there`
+      `${load.waiting.length} unanswered ones do not give what is there`,
   );
 }
 
@@ -120,9 +123,11 @@ test(
     let balances: bigint[] = Array.from({ length: ACCOUNTS }, () => BALANCE);
     let [acknowledged, unanswered, kept] = [0, 0, 0];
     for (let kill = 0; kill < KILLS; kill++) {
-      const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => RawClient.connect(server.url, 'bank')));
+      const clients = await Promise.all(
+        Array.from({ length: CONNECTIONS }, () => RawClient.connect(server.url, "bank")),
+      );
       const loads = clients.map((client, i) => new Load(client, i * PER_CONNECTION));
-      const running = Promise.all(loads.map(load => load.run()));
+      const running = Promise.all(loads.map((load) => load.run()));
       await sleep(20 + random(500));
       await server.kill();
       await running;
@@ -136,7 +141,10 @@ test(
       await server.launch();
       const after = await readBalances();
       const what = `kill ${kill + 1}, LIGHTCONE_CRASH_SEED=${firstSeed}`;
-      expect(after.reduce((sum, b) => sum + b, 0n), what).toBe(BigInt(ACCOUNTS) * BALANCE);
+      expect(
+        after.reduce((sum, b) => sum + b, 0n),
+        what,
+      ).toBe(BigInt(ACCOUNTS) * BALANCE);
       for (const load of loads) {
         try {
           kept += explain(load, balances, after);
@@ -148,22 +156,25 @@ test(
       }
       balances = after;
     }
-    const files = readdirSync(server.home.path('data/replicas'), { recursive: true }).map(String);
-    if (acknowledged > 50_000) expect(files.filter(path => path.endsWith('.manifest')).length).toBeGreaterThan(0);
+    const files = readdirSync(server.home.path("data/replicas"), { recursive: true }).map(String);
+    if (acknowledged > 50_000)
+      expect(files.filter((path) => path.endsWith(".manifest")).length).toBeGreaterThan(0);
     // The first segment is gone: the log went on in others, and what snapshots hold was trimmed.
-    expect(files.filter(path => path.endsWith('.segment')).length).toBeGreaterThan(0);
-    const first = files.filter(path => path.endsWith('/00000000000000000000.segment'));
+    expect(files.filter((path) => path.endsWith(".segment")).length).toBeGreaterThan(0);
+    const first = files.filter((path) => path.endsWith("/00000000000000000000.segment"));
     if (acknowledged > 50_000) expect(first).toEqual([]);
-    console.log(`${KILLS} kills: ${acknowledged} transfers acknowledged, ${unanswered} unanswered, ${kept} of these kept`);
+    console.log(
+      `${KILLS} kills: ${acknowledged} transfers acknowledged, ${unanswered} unanswered, ${kept} of these kept`,
+    );
     expect(acknowledged).toBeGreaterThan(KILLS * 10);
     // Every connection of the runs before has left.
-    const connected = await server.sql('bank', 'SELECT * FROM st_client');
+    const connected = await server.sql("bank", "SELECT * FROM st_client");
     expect(connected.length).toBeLessThanOrEqual(1);
   },
-  KILLS * 6_000 + 60_000
+  KILLS * 6_000 + 60_000,
 );
 
-test('a polite stop keeps everything and ends with exit code 0', async () => {
+test("a polite stop keeps everything and ends with exit code 0", async () => {
   const before = await readBalances();
   expect(await server.terminate()).toBe(0);
   await server.launch();

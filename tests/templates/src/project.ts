@@ -1,20 +1,20 @@
 // A project made from a template, and what its developer would do with it.
 
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
-import { Server } from '../../e2e/src/server';
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import type { Server } from "../../e2e/src/server";
 
 const keptProcesses = new Set<ChildProcess>();
-process.on('exit', () => {
+process.on("exit", () => {
   for (const child of keptProcesses) stopGroup(child);
 });
 
 function stopGroup(child: ChildProcess): void {
   if (child.pid === undefined || child.exitCode !== null) return;
   try {
-    process.kill(-child.pid, 'SIGKILL');
+    process.kill(-child.pid, "SIGKILL");
   } catch {
     // It has just ended by itself.
   }
@@ -32,22 +32,29 @@ export class Project {
   private constructor(
     readonly server: Server,
     readonly directory: string,
-    readonly database: string
+    readonly database: string,
   ) {}
 
   /** `spacetime init` with the packages installed. */
   static async create(server: Server, template: string): Promise<Project> {
     const name = `t-${template}`;
     const sdk = process.env.LIGHTCONE_NPM_SDK;
-    await server.home.ok('server', 'add', '--url', server.url, '--default', '--no-fingerprint', 'here').catch(() => '');
+    await server.home
+      .ok("server", "add", "--url", server.url, "--default", "--no-fingerprint", "here")
+      .catch(() => "");
     await server.home.ok(
-      'init', name, '--template', template, '--non-interactive', ...(sdk ? ['--npm-sdk', sdk] : [])
+      "init",
+      name,
+      "--template",
+      template,
+      "--non-interactive",
+      ...(sdk ? ["--npm-sdk", sdk] : []),
     );
     const directory = server.home.path(`work/${name}`);
     const project = new Project(server, directory, `${name}-db`);
-    if (template.endsWith('-ts')) {
-      await project.shell('npm install --no-audit --no-fund --prefer-offline');
-      await project.shell('npm install --no-audit --no-fund --prefer-offline --prefix spacetimedb');
+    if (template.endsWith("-ts")) {
+      await project.shell("npm install --no-audit --no-fund --prefer-offline");
+      await project.shell("npm install --no-audit --no-fund --prefer-offline --prefix spacetimedb");
     }
     return project;
   }
@@ -58,7 +65,7 @@ export class Project {
 
   environment(): NodeJS.ProcessEnv {
     const settings: Record<string, string> = {};
-    for (const prefix of ['', 'VITE_']) {
+    for (const prefix of ["", "VITE_"]) {
       settings[`${prefix}SPACETIMEDB_HOST`] = this.server.url;
       settings[`${prefix}SPACETIMEDB_DB_NAME`] = this.database;
     }
@@ -67,11 +74,11 @@ export class Project {
 
   /** Runs a command in the project that must succeed. */
   async shell(command: string): Promise<string> {
-    const child = spawn('sh', ['-c', command], { cwd: this.directory, env: this.environment() });
-    let output = '';
-    child.stdout.on('data', text => (output += text));
-    child.stderr.on('data', text => (output += text));
-    const [code] = await once(child, 'close');
+    const child = spawn("sh", ["-c", command], { cwd: this.directory, env: this.environment() });
+    let output = "";
+    child.stdout.on("data", (text) => (output += text));
+    child.stderr.on("data", (text) => (output += text));
+    const [code] = await once(child, "close");
     if (code !== 0) throw new Error(`${command}: exit code ${code}\n${output}`);
     return output;
   }
@@ -79,47 +86,65 @@ export class Project {
   /** The command line, about this project's database. */
   publish(...more: string[]): Promise<string> {
     return this.server.home.ok(
-      'publish', '--no-config', '--server', this.server.url, '--yes', '--module-path', this.path('spacetimedb'),
-      ...more, this.database
+      "publish",
+      "--no-config",
+      "--server",
+      this.server.url,
+      "--yes",
+      "--module-path",
+      this.path("spacetimedb"),
+      ...more,
+      this.database,
     );
   }
 
-  generate(language: 'typescript' | 'rust'): Promise<string> {
+  generate(language: "typescript" | "rust"): Promise<string> {
     return this.server.home.ok(
-      'generate', '--no-config', '--lang', language, '--module-path', this.path('spacetimedb'), '--out-dir',
-      this.path('src/module_bindings')
+      "generate",
+      "--no-config",
+      "--lang",
+      language,
+      "--module-path",
+      this.path("spacetimedb"),
+      "--out-dir",
+      this.path("src/module_bindings"),
     );
   }
 
   sql(query: string): Promise<string> {
-    return this.server.home.ok('sql', '--no-config', '--server', this.server.url, this.database, query);
+    return this.server.home.ok("sql", "--no-config", "--server", this.server.url, this.database, query);
   }
 
   /** Starts a command that goes on running. */
   start(command: string): Running {
-    const child = spawn('sh', ['-c', command], { cwd: this.directory, env: this.environment(), detached: true });
+    const child = spawn("sh", ["-c", command], {
+      cwd: this.directory,
+      env: this.environment(),
+      detached: true,
+    });
     return running(child);
   }
 }
 
 export function running(child: ChildProcess): Running {
   keptProcesses.add(child);
-  let printed = '';
+  let printed = "";
   for (const stream of [child.stdout!, child.stderr!]) {
-    stream.setEncoding('utf8').on('data', text => (printed += text));
+    stream.setEncoding("utf8").on("data", (text) => (printed += text));
   }
   // Many tools colour their output where `CI` is set, terminal or not.
   const output = () => stripVTControlCharacters(printed);
   return {
     output,
-    type: line => void child.stdin!.write(`${line}\n`),
+    type: (line) => void child.stdin!.write(`${line}\n`),
     stop: () => stopGroup(child),
     async says(text, withinMs = 60_000) {
       const end = Date.now() + withinMs;
-      while (!(typeof text === 'string' ? output().includes(text) : text.test(output()))) {
+      while (!(typeof text === "string" ? output().includes(text) : text.test(output()))) {
         if (Date.now() > end) throw new Error(`waited for ${text} in:\n${output()}`);
-        if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode} before ${text}:\n${output()}`);
-        await new Promise(done => setTimeout(done, 20));
+        if (child.exitCode !== null)
+          throw new Error(`ended with ${child.exitCode} before ${text}:\n${output()}`);
+        await new Promise((done) => setTimeout(done, 20));
       }
     },
   };

@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Server } from '../../e2e/src/server';
-import { Project } from '../src/project';
+import { writeFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Server } from "../../e2e/src/server";
+import { Project } from "../src/project";
 
 let server: Server;
 beforeAll(async () => {
@@ -9,46 +9,46 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test('basic-ts: the client adds a person and sees it', async () => {
-  const project = await Project.create(server, 'basic-ts');
-  expect(await project.publish()).toContain('Created new database');
-  await project.generate('typescript');
-  await project.shell('npx tsc --noEmit');
-  const client = project.start('npm start -- Grace');
-  await client.says('Person: Grace');
-  await client.says('Press Ctrl-C');
+test("basic-ts: the client adds a person and sees it", async () => {
+  const project = await Project.create(server, "basic-ts");
+  expect(await project.publish()).toContain("Created new database");
+  await project.generate("typescript");
+  await project.shell("npx tsc --noEmit");
+  const client = project.start("npm start -- Grace");
+  await client.says("Person: Grace");
+  await client.says("Press Ctrl-C");
   client.stop();
-  expect(await project.sql('SELECT * FROM person')).toContain('Grace');
-  const logs = await server.home.ok('logs', '--no-config', '--server', server.url, project.database);
-  expect(logs).toContain('Hello, Grace!');
+  expect(await project.sql("SELECT * FROM person")).toContain("Grace");
+  const logs = await server.home.ok("logs", "--no-config", "--server", server.url, project.database);
+  expect(logs).toContain("Hello, Grace!");
 });
 
-test('nodejs-ts: commands come from the terminal, and the identity stays', async () => {
-  const project = await Project.create(server, 'nodejs-ts');
+test("nodejs-ts: commands come from the terminal, and the identity stays", async () => {
+  const project = await Project.create(server, "nodejs-ts");
   await project.publish();
-  await project.generate('typescript');
-  await project.shell('npx tsc --noEmit');
-  const first = project.start('npx tsx src/main.ts');
-  await first.says('Commands:');
-  first.type('add Ada Lovelace');
-  await first.says('+ Ada Lovelace');
-  first.type('nonsense');
-  await first.says('Unknown command: nonsense');
+  await project.generate("typescript");
+  await project.shell("npx tsc --noEmit");
+  const first = project.start("npx tsx src/main.ts");
+  await first.says("Commands:");
+  first.type("add Ada Lovelace");
+  await first.says("+ Ada Lovelace");
+  first.type("nonsense");
+  await first.says("Unknown command: nonsense");
   const identity = /as ([0-9a-f]{64})/.exec(first.output())![1];
   first.stop();
-  const second = project.start('npx tsx src/main.ts');
+  const second = project.start("npx tsx src/main.ts");
   await second.says(`as ${identity}`);
-  await second.says('Commands:');
-  second.type('list');
-  await second.says('  Ada Lovelace');
+  await second.says("Commands:");
+  second.type("list");
+  await second.says("  Ada Lovelace");
   second.stop();
 
   // A server that was set up anew does not know the identity: the program says so, and starts anew the next time.
-  writeFileSync(project.path('.token.local'), 'of another server');
-  const third = project.start('npx tsx src/main.ts');
-  await third.says('was removed; start again');
-  const fourth = project.start('npx tsx src/main.ts');
-  await fourth.says('Commands:');
+  writeFileSync(project.path(".token.local"), "of another server");
+  const third = project.start("npx tsx src/main.ts");
+  await third.says("was removed; start again");
+  const fourth = project.start("npx tsx src/main.ts");
+  await fourth.says("Commands:");
   expect(fourth.output()).not.toContain(identity);
   fourth.stop();
 });

@@ -1,13 +1,13 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Server } from '../../e2e/src/server';
-import { openBrowser, type Browser } from '../src/browser';
-import { Project } from '../src/project';
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Server } from "../../e2e/src/server";
+import { type Browser, openBrowser } from "../src/browser";
+import { Project } from "../src/project";
 
 let server: Server;
 let browser: Browser;
-const screenshots = process.env.LIGHTCONE_SCREENSHOTS ?? join(import.meta.dirname, '../screenshots');
+const screenshots = process.env.LIGHTCONE_SCREENSHOTS ?? join(import.meta.dirname, "../screenshots");
 beforeAll(async () => {
   server = await Server.start();
   browser = await openBrowser();
@@ -22,9 +22,9 @@ afterAll(async () => {
 /** Builds the page, serves it, and returns where. */
 async function serve(project: Project): Promise<Page> {
   await project.publish();
-  await project.generate('typescript');
-  await project.shell('npm run build');
-  const preview = project.start('npx vite preview --host 127.0.0.1 --port 0');
+  await project.generate("typescript");
+  await project.shell("npm run build");
+  const preview = project.start("npx vite preview --host 127.0.0.1 --port 0");
   await preview.says(/http:\/\/127\.0\.0\.1:\d+/);
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(preview.output())![0];
   return { url, stop: () => preview.stop() };
@@ -44,61 +44,67 @@ function pageOf(template: string): Promise<Page> {
   return page;
 }
 
-test('browser-ts: two pages show the same people', async () => {
-  const page = await pageOf('browser-ts');
+test("browser-ts: two pages show the same people", async () => {
+  const page = await pageOf("browser-ts");
   const [ann, bob] = [await browser.context.newPage(), await browser.context.newPage()];
   await Promise.all([ann.goto(page.url), bob.goto(page.url)]);
-  await ann.getByLabel('Name').fill('Ann');
-  await ann.getByRole('button', { name: 'Add' }).click();
-  for (const view of [ann, bob]) await view.getByRole('listitem').filter({ hasText: 'Ann' }).waitFor();
-  await bob.screenshot({ path: join(screenshots, 'browser-ts.png') });
+  await ann.getByLabel("Name").fill("Ann");
+  await ann.getByRole("button", { name: "Add" }).click();
+  for (const view of [ann, bob]) await view.getByRole("listitem").filter({ hasText: "Ann" }).waitFor();
+  await bob.screenshot({ path: join(screenshots, "browser-ts.png") });
   await Promise.all([ann.close(), bob.close()]);
 });
 
-test('chat-react-ts: two pages see each other, their names and messages', async () => {
-  const page = await pageOf('chat-react-ts');
+test("chat-react-ts: two pages see each other, their names and messages", async () => {
+  const page = await pageOf("chat-react-ts");
   // Two users: two browsers, because the token is kept per browser.
   const other = await openBrowser();
   const [ann, bob] = [await browser.context.newPage(), await other.context.newPage()];
   const problems: string[] = [];
   for (const view of [ann, bob]) {
-    view.on('pageerror', error => problems.push(String(error)));
-    view.on('console', message => message.type() === 'error' && problems.push(message.text()));
+    view.on("pageerror", (error) => problems.push(String(error)));
+    view.on("console", (message) => message.type() === "error" && problems.push(message.text()));
     await view.goto(page.url);
   }
-  for (const [view, name] of [[ann, 'Ann'], [bob, 'Bob']] as const) {
-    await view.getByLabel('Your name').waitFor({ timeout: 20_000 }).catch(async error => {
-      await view.screenshot({ path: join(screenshots, 'chat-failed.png') });
-      throw new Error(`${problems.join('\n')}\n${await view.content()}`, { cause: error });
-    });
-    await view.getByLabel('Your name').fill(name);
-    await view.getByRole('button', { name: 'Save' }).click();
+  for (const [view, name] of [
+    [ann, "Ann"],
+    [bob, "Bob"],
+  ] as const) {
+    await view
+      .getByLabel("Your name")
+      .waitFor({ timeout: 20_000 })
+      .catch(async (error) => {
+        await view.screenshot({ path: join(screenshots, "chat-failed.png") });
+        throw new Error(`${problems.join("\n")}\n${await view.content()}`, { cause: error });
+      });
+    await view.getByLabel("Your name").fill(name);
+    await view.getByRole("button", { name: "Save" }).click();
   }
   for (const view of [ann, bob]) {
-    await view.locator('.people .online').filter({ hasText: 'Ann' }).waitFor();
-    await view.locator('.people .online').filter({ hasText: 'Bob' }).waitFor();
+    await view.locator(".people .online").filter({ hasText: "Ann" }).waitFor();
+    await view.locator(".people .online").filter({ hasText: "Bob" }).waitFor();
   }
-  await ann.getByLabel('Message', { exact: true }).fill('Hello Bob!');
-  await ann.getByRole('button', { name: 'Send' }).click();
-  await bob.locator('.messages .theirs').filter({ hasText: 'Hello Bob!' }).waitFor();
-  await bob.getByLabel('Message', { exact: true }).fill('Hello Ann, how fast that was!');
-  await bob.getByRole('button', { name: 'Send' }).click();
-  await ann.locator('.messages .theirs').filter({ hasText: 'Hello Ann' }).waitFor();
-  await ann.screenshot({ path: join(screenshots, 'chat-ann.png') });
-  await bob.screenshot({ path: join(screenshots, 'chat-bob.png') });
+  await ann.getByLabel("Message", { exact: true }).fill("Hello Bob!");
+  await ann.getByRole("button", { name: "Send" }).click();
+  await bob.locator(".messages .theirs").filter({ hasText: "Hello Bob!" }).waitFor();
+  await bob.getByLabel("Message", { exact: true }).fill("Hello Ann, how fast that was!");
+  await bob.getByRole("button", { name: "Send" }).click();
+  await ann.locator(".messages .theirs").filter({ hasText: "Hello Ann" }).waitFor();
+  await ann.screenshot({ path: join(screenshots, "chat-ann.png") });
+  await bob.screenshot({ path: join(screenshots, "chat-bob.png") });
 
   // An empty name is refused by the module, and the page says so.
-  await ann.getByLabel('Your name').fill('   ');
-  await ann.getByRole('button', { name: 'Save' }).click();
-  await ann.getByRole('alert').filter({ hasText: 'must not be empty' }).waitFor();
+  await ann.getByLabel("Your name").fill("   ");
+  await ann.getByRole("button", { name: "Save" }).click();
+  await ann.getByRole("alert").filter({ hasText: "must not be empty" }).waitFor();
 
   // Presence: who closes the page is seen to be gone; who comes back is the same.
   await bob.close();
-  await ann.locator('.people .offline').filter({ hasText: 'Bob' }).waitFor();
+  await ann.locator(".people .offline").filter({ hasText: "Bob" }).waitFor();
   const again = await other.context.newPage();
   await again.goto(page.url);
-  await ann.locator('.people .online').filter({ hasText: 'Bob' }).waitFor();
-  await again.locator('.messages .mine').filter({ hasText: 'Hello Ann' }).waitFor();
+  await ann.locator(".people .online").filter({ hasText: "Bob" }).waitFor();
+  await again.locator(".messages .mine").filter({ hasText: "Hello Ann" }).waitFor();
   expect(problems).toEqual([]);
   await other.close();
 });
@@ -106,36 +112,38 @@ test('chat-react-ts: two pages see each other, their names and messages', async 
 /** Where the pages keep who they are. */
 const TOKENS = `Object.keys(localStorage).filter(key => key.endsWith('/token'))`;
 
-test('chat-react-ts: a lost connection takes nothing of what is being typed', async () => {
-  const page = await pageOf('chat-react-ts');
+test("chat-react-ts: a lost connection takes nothing of what is being typed", async () => {
+  const page = await pageOf("chat-react-ts");
   const view = await browser.context.newPage();
   await view.goto(page.url);
-  await view.getByLabel('Message', { exact: true }).fill('a long thought');
-  await view.getByLabel('Your name').fill('Half a na');
+  await view.getByLabel("Message", { exact: true }).fill("a long thought");
+  await view.getByLabel("Your name").fill("Half a na");
   const { port } = new URL(server.url);
   await server.kill();
-  await view.getByText('Connection lost').waitFor();
-  expect(await view.getByLabel('Message', { exact: true }).inputValue()).toBe('a long thought');
-  expect(await view.getByLabel('Your name').inputValue()).toBe('Half a na');
-  expect(await view.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
-  await server.launch('--listen-addr', `127.0.0.1:${port}`);
-  await view.getByText('Connection lost').waitFor({ state: 'detached', timeout: 60_000 });
-  await view.getByRole('button', { name: 'Send' }).click();
-  await view.locator('.messages .mine').filter({ hasText: 'a long thought' }).waitFor();
-  expect(await view.getByLabel('Your name').inputValue()).toBe('Half a na');
+  await view.getByText("Connection lost").waitFor();
+  expect(await view.getByLabel("Message", { exact: true }).inputValue()).toBe("a long thought");
+  expect(await view.getByLabel("Your name").inputValue()).toBe("Half a na");
+  expect(await view.getByRole("button", { name: "Send" }).isDisabled()).toBe(true);
+  await server.launch("--listen-addr", `127.0.0.1:${port}`);
+  await view.getByText("Connection lost").waitFor({ state: "detached", timeout: 60_000 });
+  await view.getByRole("button", { name: "Send" }).click();
+  await view.locator(".messages .mine").filter({ hasText: "a long thought" }).waitFor();
+  expect(await view.getByLabel("Your name").inputValue()).toBe("Half a na");
   await view.close();
 });
 
 test.each([
-  ['chat-react-ts', 'of another server', (token: string) => `${token.slice(0, -20)}${'x'.repeat(20)}`],
-  ['browser-ts', 'of another server', (token: string) => `${token.slice(0, -20)}${'x'.repeat(20)}`],
-  ['browser-ts', 'that is none', () => 'no token at all'],
-])('%s: a token %s is replaced', async (template, _, spoil) => {
+  ["chat-react-ts", "of another server", (token: string) => `${token.slice(0, -20)}${"x".repeat(20)}`],
+  ["browser-ts", "of another server", (token: string) => `${token.slice(0, -20)}${"x".repeat(20)}`],
+  ["browser-ts", "that is none", () => "no token at all"],
+])("%s: a token %s is replaced", async (template, _, spoil) => {
   const page = await pageOf(template);
   const context = await openBrowser();
   const view = await context.context.newPage();
   const isThere = () =>
-    template === 'browser-ts' ? view.getByText(/Connected to/).waitFor() : view.getByLabel('Your name').waitFor();
+    template === "browser-ts"
+      ? view.getByText(/Connected to/).waitFor()
+      : view.getByLabel("Your name").waitFor();
   await view.goto(page.url);
   await isThere();
   const first = await view.evaluate<string>(`localStorage.getItem(${TOKENS}[0])`);
@@ -149,25 +157,25 @@ test.each([
   const { port } = new URL(server.url);
   await server.kill();
   await view.goto(page.url);
-  await view.getByText('Cannot connect').waitFor();
-  await server.launch('--listen-addr', `127.0.0.1:${port}`);
-  if (template === 'browser-ts') await isThere();
+  await view.getByText("Cannot connect").waitFor();
+  await server.launch("--listen-addr", `127.0.0.1:${port}`);
+  if (template === "browser-ts") await isThere();
   expect(await view.evaluate(`localStorage.getItem(${TOKENS}[0])`)).toBe(second);
   await context.close();
 });
 
-test('browser-ts: a page comes back by itself, with what was typed', async () => {
-  const page = await pageOf('browser-ts');
+test("browser-ts: a page comes back by itself, with what was typed", async () => {
+  const page = await pageOf("browser-ts");
   const view = await browser.context.newPage();
   await view.goto(page.url);
   await view.getByText(/Connected to/).waitFor();
-  await view.getByLabel('Name').fill('Half a na');
+  await view.getByLabel("Name").fill("Half a na");
   const { port } = new URL(server.url);
   await server.kill();
   await view.getByText(/lost|Cannot connect/).waitFor();
-  await server.launch('--listen-addr', `127.0.0.1:${port}`);
+  await server.launch("--listen-addr", `127.0.0.1:${port}`);
   await view.getByText(/Connected to/).waitFor();
-  await view.getByRole('button', { name: 'Add' }).click();
-  await view.getByRole('listitem').filter({ hasText: 'Half a na' }).waitFor();
+  await view.getByRole("button", { name: "Add" }).click();
+  await view.getByRole("listitem").filter({ hasText: "Half a na" }).waitFor();
   await view.close();
 });

@@ -180,7 +180,7 @@ mod tests {
 
         let good = folder.join("good");
         let file = disk.open(&good, OpenMode::CreateNew).expect("made");
-        write_all_at(&*file, &[b"abc"], 0).expect("written");
+        write_all_at(&*file, &[b"abc"], FilePosition::START).expect("written");
         file.sync_data().expect("synced");
         assert_eq!(
             disk.open(&good, OpenMode::Read)
@@ -192,7 +192,7 @@ mod tests {
 
         let bad = folder.join("bad");
         let file = disk.open(&bad, OpenMode::CreateNew).expect("made");
-        let refused = write_all_at(&*file, &[b"abc"], 0);
+        let refused = write_all_at(&*file, &[b"abc"], FilePosition::START);
         assert_eq!(refused.map_err(says), Err("write".to_owned()));
         assert_eq!(file.length().expect("known"), 0);
         assert_eq!(file.sync_data().map_err(says), Err("sync".to_owned()));
