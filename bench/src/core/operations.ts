@@ -1,16 +1,28 @@
 // Operations in flight, with their timeouts (section 5.6).
 
-export interface Operation {
-  worker: number;
-  from: number;
-  to: number;
-  startedAt: number;
-  deadline: number;
-  timeoutMs: number;
+import type { KindResult, Operation, Outcome } from "../workloads/workload";
+
+/** Told how an operation ended; the outcome is undefined if it failed or timed out. */
+export interface Listener {
+  ended(operation: Operation, outcome: Outcome | undefined, error?: unknown): void;
+}
+
+/** An operation on its way. A class and no closures: the client's own work must not be what is measured. */
+export class OperationInFlight {
   /** The answer came, or the time is over: whatever comes later is ignored. */
-  isSettled: boolean;
-  previous: Operation | undefined;
-  next: Operation | undefined;
+  isSettled = false;
+  previous: OperationInFlight | undefined;
+  next: OperationInFlight | undefined;
+
+  constructor(
+    readonly worker: number,
+    readonly operation: Operation,
+    readonly kind: KindResult,
+    readonly startedAt: number,
+    readonly deadline: number,
+    readonly timeoutMs: number,
+    readonly listener: Listener,
+  ) {}
 }
 
 /**
@@ -19,11 +31,11 @@ export interface Operation {
  * is enough to know whether any has expired, and no operation needs a timer of its own.
  */
 export class OperationsInFlight {
-  #first: Operation | undefined;
-  #last: Operation | undefined;
+  #first: OperationInFlight | undefined;
+  #last: OperationInFlight | undefined;
   count = 0;
 
-  add(operation: Operation): void {
+  add(operation: OperationInFlight): void {
     operation.previous = this.#last;
     if (this.#last) this.#last.next = operation;
     else this.#first = operation;
@@ -31,7 +43,7 @@ export class OperationsInFlight {
     this.count++;
   }
 
-  remove(operation: Operation): void {
+  remove(operation: OperationInFlight): void {
     const { previous, next } = operation;
     if (previous) previous.next = next;
     else this.#first = next;
@@ -42,12 +54,12 @@ export class OperationsInFlight {
   }
 
   /** All, in the order of their start. */
-  *all(): Generator<Operation> {
+  *all(): Generator<OperationInFlight> {
     for (let operation = this.#first; operation; operation = operation.next) yield operation;
   }
 
   /** The first one if its time is over. */
-  expired(now: number): Operation | undefined {
+  expired(now: number): OperationInFlight | undefined {
     return this.#first && this.#first.deadline <= now ? this.#first : undefined;
   }
 }

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import type pg from "pg";
 import { NotRunning } from "../connectors/connector";
+import type { PrepareContext } from "../connectors/definition";
 import {
   accepts,
   connectDatabase,
@@ -12,7 +13,6 @@ import {
   settingsOf,
   startDatabase,
 } from "./postgres_database";
-import type { PrepareContext } from "./prepare";
 import type { Backing } from "./rpc_server";
 
 export interface PostgresBackingOptions {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { failureShareMost } from "../core/results";
 import { packageDirectory } from "../init/commands";
 import { formatInteger, formatLatency } from "./format";
-import type { SummaryRow } from "./summary";
+import type { SummaryRow } from "./rows";
 
 export interface PublishedFigure {
   seed: string;

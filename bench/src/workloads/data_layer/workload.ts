@@ -129,10 +129,10 @@ const createRun = (config: Config): WorkloadRun =>
     config,
     steps,
     rows: notesMax,
-    verify: async (root, run, { events: expected }) => {
+    verify: async ({ run }, { events: expected }) => {
       // The last writes are there: the notes of the group are deleted, others are not.
-      await run(root, "find_deleted", { id: groupNotes, deleted: true });
-      const events = Number((await run(root, "events")).found);
+      await run("find_deleted", { id: groupNotes, deleted: true });
+      const events = Number((await run("events")).found);
       return {
         ok: events === expected,
         message: `the log has ${events} entries${events === expected ? "" : ` instead of ${expected}`}`,

@@ -3,7 +3,7 @@
 import type { Config } from "../../config";
 import type { Connector } from "../../connectors/connector";
 import { type Done, type Step, serialRun } from "../data_layer/serial";
-import type { Outcome, RunNamed, RunOperation, Verdict, Workload } from "../workload";
+import type { Outcome, RunOperation, SystemUnderTest, Verdict, Workload } from "../workload";
 import {
   type Counts,
   type CrmStore,
@@ -171,16 +171,16 @@ const textOf = (counts: Counts) =>
     .map(([name, count]) => `${count} ${name}`)
     .join(", ");
 
-async function verify(root: Connector, run: RunNamed, { events, operations }: Done): Promise<Verdict> {
+async function verify({ run }: SystemUnderTest, { events, operations }: Done): Promise<Verdict> {
   const done = (kind: string) => operations.get(kind) ?? 0;
   for (const [what, kind, args] of refused) {
-    const isAccepted = await run(root, kind, args).then(
+    const isAccepted = await run(kind, args).then(
       () => true,
       () => false,
     );
     if (isAccepted) return { ok: false, message: `${what} was accepted` };
   }
-  await run(root, "check_activity", { kind: "call" });
+  await run("check_activity", { kind: "call" });
   const expected: Counts = {
     companies: seedSize.companies + done("create_company"),
     contacts: seedSize.contacts + done("create_contact"),
@@ -189,7 +189,7 @@ async function verify(root: Connector, run: RunNamed, { events, operations }: Do
     activities: 1,
     events: events + 1,
   };
-  const found = (await run(root, "counts")).found as Counts;
+  const found = (await run("counts")).found as Counts;
   const isRight = Object.entries(expected).every(([name, count]) => found[name as keyof Counts] === count);
   const message = isRight ? textOf(expected) : `there are ${textOf(found)} instead of ${textOf(expected)}`;
   return { ok: isRight, message };

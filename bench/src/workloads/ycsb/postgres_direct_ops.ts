@@ -36,7 +36,7 @@ const query = (
   );
 };
 
-const read: RunOperation = async (connection, { key }) => {
+const read = async (connection: Connector, { key }: Arguments): Promise<Outcome> => {
   const { rows } = await query(connection, select, [key]);
   return { ok: true, miss: rows.length === 0, found: rows[0] };
 };
