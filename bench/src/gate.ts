@@ -18,6 +18,7 @@ import { prepareScriptCommand } from "./init/commands";
 import { programsOfCommit } from "./init/other_tree";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
+import { markdownTable } from "./report/format";
 import type { TestCase } from "./tests/find";
 import { transferRun } from "./workloads/transfers/workload";
 
@@ -137,15 +138,12 @@ export async function gate(
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)} %`;
 
 export function gateTable(rows: readonly GateRow[]): string {
-  const lines = rows.map(
-    (row) =>
-      `| ${row.system} | ${row.load} | ${row.metric} | ${signed(row.slowdownPct)} | ±${row.noisePct.toFixed(1)} % | ${row.verdict} |`,
-  );
-  return [
-    "| system | load | figure | slowdown | noise | verdict |",
-    "|---|---|---|---|---|---|",
-    ...lines,
-  ].join("\n");
+  const header = ["system", "load", "figure", "slowdown", "noise", "verdict"];
+  const lines = rows.map(({ system, load, metric, slowdownPct, noisePct, verdict }) => [
+    ...[system, load, metric],
+    ...[signed(slowdownPct), `±${noisePct.toFixed(1)} %`, verdict],
+  ]);
+  return markdownTable(header, lines);
 }
 
 /** What the figures say together; that they show no slowdown says little where they are too noisy to show one. */

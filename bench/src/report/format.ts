@@ -29,3 +29,10 @@ export function transportNotes(system: string, transport: string): string[] {
     ["HTTP", "WebSocket", "WebSocket by ws"].includes(transport) && system !== "sqlite_batched_rpc";
   return isUsual ? [] : [`over ${transport}`];
 }
+
+/** A table in Markdown. */
+export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "/").replaceAll("\n", " ")).join(" | ")} |`;
+  return [header, header.map(() => "---"), ...rows].map(line).join("\n");
+}

@@ -2,7 +2,7 @@
 
 import type { Absence, RunFile, SerialExtras } from "../core/result";
 import { columnsOf } from "./columns";
-import { formatInteger, formatLatency } from "./format";
+import { formatInteger, formatLatency, markdownTable } from "./format";
 import { publishedTable } from "./published";
 import { latencyText, type SummaryRow, summaryRows } from "./rows";
 
@@ -53,14 +53,11 @@ function tablesOf(test: string, heading: string, files: readonly RunFile[]): str
 
 function summaryTable(rows: readonly SummaryRow[]): string {
   const columns = columnsOf(rows);
-  return table(
+  return markdownTable(
     columns.map(({ title }) => title),
-    rows.map((row) => columns.map(({ cell }) => cell(row).replaceAll("|", "/").replaceAll("\n", " "))),
+    rows.map((row) => columns.map(({ cell }) => cell(row))),
   );
 }
-
-export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [header, header.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
 /** What one client in flight and many have to do with each other: in a closed loop, latency is in flight by throughput. */
 function matrixTable(rows: readonly SummaryRow[]): string | undefined {
@@ -81,7 +78,7 @@ function matrixTable(rows: readonly SummaryRow[]): string | undefined {
   ]);
   const deep = `TPS ${pairs[0]!.many.inFlight}-deep`;
   const header = ["System", "alpha", "in flight", "TPS off", deep, "p50 off", "computed mean off"];
-  return `## One and many in flight\n\n${table([...header, "p50 deep", "computed mean deep"], lines)}`;
+  return `## One and many in flight\n\n${markdownTable([...header, "p50 deep", "computed mean deep"], lines)}`;
 }
 
 const extrasOf = (file: RunFile) => file.results[0].res.extras as Partial<SerialExtras>;
@@ -113,5 +110,5 @@ export function operationTable(files: readonly RunFile[]): string {
     rows === 1 ? kind : `${kind}, per row (${rows})`,
     ...columns.map(({ cell }) => cell(kind, rows)),
   ]);
-  return table(["Mean µs", ...columns.map(({ title }) => title)], lines);
+  return markdownTable(["Mean µs", ...columns.map(({ title }) => title)], lines);
 }

@@ -3,7 +3,7 @@
 
 import type { Config } from "../../config";
 import type { LoadReport, SerialExtras } from "../../core/result";
-import { formatInteger, formatLatency } from "../../report/format";
+import { formatInteger, formatLatency, markdownTable } from "../../report/format";
 import type { Engine, Operation, Outcome, SystemUnderTest, Verdict, WorkloadRun } from "../workload";
 
 const defaultIterations = 2_000;
@@ -107,9 +107,7 @@ export function serialRun({ config, steps, rows, verify }: SerialOptions): Workl
       const figures = [mean_ms, p50_ms, p95_ms, p99_ms].map((ms) => formatLatency((ms * 1000) / rows));
       return [name, ...figures, formatInteger((1000 * rows) / mean_ms), ...cells];
     });
-    return [columns, columns.map(() => "---"), ...lines]
-      .map((cells) => `| ${cells.join(" | ")} |`)
-      .join("\n");
+    return markdownTable(columns, lines);
   };
 
   return {
