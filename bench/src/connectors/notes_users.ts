@@ -1,7 +1,7 @@
 // The RPC servers of authed-load: they check a signed token at every request.
 
 import { randomBytes } from "node:crypto";
-import { postgresBacking } from "../init/postgres_backing";
+import { ownPostgres } from "../init/postgres_backing";
 import { type Backing, rpcDefinition } from "../init/rpc_server";
 import { sqliteBacking } from "../init/sqlite_backing";
 import { signToken } from "../rpc-servers/bearer";
@@ -61,16 +61,6 @@ const userDefinition = (key: string, store: "postgres" | "sqlite", back: Back) =
     create: (_config, url) => new UserConnector(key, url),
   });
 
-export const postgresUsers = userDefinition(
-  "postgres_rpc",
-  "postgres",
-  postgresBacking({
-    urlVariables: ["PG_URL"],
-    mayStart: true,
-    startCommand: "start a PostgreSQL and set PG_URL=<its address>",
-    serverVariable: "PG_URL",
-    asksForIsolation: true,
-  }),
-);
+export const postgresUsers = userDefinition("postgres_rpc", "postgres", ownPostgres());
 
 export const sqliteUsers = userDefinition("sqlite_rpc", "sqlite", sqliteBacking);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { processesListeningOn } from "../core/cpu";
 import type { Fairness, SystemClass } from "../core/result";
 import { packageDirectory } from "../init/commands";
-import { postgresBacking } from "../init/postgres_backing";
+import { ownPostgres } from "../init/postgres_backing";
 import { isLocal, messageOf } from "../init/postgres_database";
 import type { Backing } from "../init/rpc_server";
 import { sqliteBacking } from "../init/sqlite_backing";
@@ -65,13 +65,7 @@ const noBacking = async (): Promise<Backing> => ({ environment: {}, processes: [
 const backings: Record<Store, (context: PrepareContext) => Promise<Backing>> = {
   memory: noBacking,
   sqlite: sqliteBacking,
-  postgres: postgresBacking({
-    urlVariables: ["PG_URL"],
-    mayStart: true,
-    startCommand: "start a PostgreSQL and set PG_URL=<its address>",
-    serverVariable: "PG_URL",
-    asksForIsolation: true,
-  }),
+  postgres: ownPostgres(),
 };
 
 interface Description {

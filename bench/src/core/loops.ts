@@ -93,27 +93,33 @@ class Chain implements Listener {
     }
     const due = this.schedule();
     const wait = due === undefined ? 0 : due - measurement.clock.now();
-    if (wait > 0) this.#after(wait, () => this.#launch(due));
+    if (wait > 0) this.#launchAfter(wait, due);
     else this.#launch(due);
   }
 
   #launch(due: number | undefined): void {
     const { measurement, end } = this.options;
-    const operation = measurement.isOver ? undefined : this.generator.next();
+    const operation = this.generator.next();
     if (operation === undefined) end();
-    else if (operation === later) this.#after(0, () => this.#launch(due));
-    else {
-      this.#startedAt = measurement.clock.now();
-      measurement.launch(this.worker, operation, this, due);
-    }
+    else if (operation === later) this.#launchAfter(0, due);
+    else this.#startedAt = measurement.launch(this.worker, operation, this, due);
+  }
+
+  #launchAfter(milliseconds: number, due: number | undefined): void {
+    const { measurement, end } = this.options;
+    this.#after(milliseconds, () => (measurement.isOver ? end() : this.#launch(due)));
   }
 
   ended(operation: Operation, outcome: Outcome | undefined, error: unknown): void {
-    this.generator.ended?.(operation, outcome, error);
-    this.#failures = outcome ? 0 : this.#failures + 1;
-    const isAtOnce = !outcome && this.options.measurement.clock.now() - this.#startedAt < atOnceMs;
-    if (isAtOnce) this.#after(0, () => this.begin());
-    else this.begin();
+    try {
+      this.generator.ended?.(operation, outcome, error);
+      this.#failures = outcome ? 0 : this.#failures + 1;
+      const isAtOnce = !outcome && this.options.measurement.clock.now() - this.#startedAt < atOnceMs;
+      if (isAtOnce) this.#after(0, () => this.begin());
+      else this.begin();
+    } catch (broken) {
+      this.options.failed(broken);
+    }
   }
 
   #after(milliseconds: number, action: () => void): void {

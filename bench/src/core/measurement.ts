@@ -127,8 +127,8 @@ export class Measurement implements Engine {
     });
   }
 
-  /** Starts an operation; the listener is told how it ended. */
-  launch(worker: number, operation: Operation, listener: Listener, due?: number): void {
+  /** Starts an operation, and answers when; the listener is told how it ended. */
+  launch(worker: number, operation: Operation, listener: Listener, due?: number): number {
     const { ops, workers, opTimeoutMs, minOpTimeoutMs, tailSlackMs } = this.#options;
     const connector = workers[worker]!;
     const run = ops[operation.kind];
@@ -158,6 +158,7 @@ export class Measurement implements Engine {
       (outcome) => this.#answered(inFlight, outcome ?? success),
       (error: unknown) => this.#failed(inFlight, error),
     );
+    return now;
   }
 
   /** Open loop: an operation that was due before the end and was not started counts with its age. */

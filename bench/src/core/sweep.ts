@@ -8,7 +8,7 @@ import type { Sweep } from "../opts";
 import { formatInteger, formatLatency } from "../report/format";
 import { progressPrinter } from "../report/progress";
 import type { TestCase } from "../tests/find";
-import { inFlightOf, labelOf, transferRun } from "../workloads/transfers/workload";
+import { inFlightOf, labelOf, transferRun, transferWorkload } from "../workloads/transfers/workload";
 import { chooseCases, ExitCode, exitCodes } from "./bench";
 import { sessionUntilIdle } from "./idle";
 import type { RunResult } from "./result";
@@ -103,7 +103,7 @@ async function sweepOne(
   const { system } = testCase;
   const ops = await testCase.ops();
   const definition = await testCase.definition();
-  const prepared = await definition.prepare(session.context(config, "test-1"));
+  const prepared = await definition.prepare(session.context(config, transferWorkload.name));
   try {
     const points: SweepPoint[] = [];
     for (const value of kind === "contention" ? contentionPoints(range) : concurrencyPoints(range)) {

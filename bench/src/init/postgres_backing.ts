@@ -78,3 +78,13 @@ export const postgresBacking =
       stop: () => database.stop(),
     };
   };
+
+/** The database of `PG_URL`, or a private cluster. */
+export const ownPostgres = (startCommand = "start a PostgreSQL and set PG_URL=<its address>") =>
+  postgresBacking({
+    urlVariables: ["PG_URL"],
+    mayStart: true,
+    startCommand,
+    serverVariable: "PG_URL",
+    asksForIsolation: true,
+  });
