@@ -124,6 +124,8 @@ async function measure(
   let beside: Promise<void> | undefined;
   await measurement.measure(() => {
     beside = run.beside?.(measurement, system);
+    // Awaited when the run is over: until then, its failure is nobody's.
+    beside?.catch(() => undefined);
     if (run.drive) return run.drive(measurement, workers.length);
     const { rate, maxInflightPerWorker } = config;
     if (!run.pipelining) {
