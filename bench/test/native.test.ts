@@ -167,7 +167,10 @@ describe("what its report becomes", () => {
       ({
         ...generator,
         ...{ test: "test-1", alpha, concurrency: 8, tag: "", startedAt: "2026-01-02T03:04:05.678Z" },
-        fairness: { inflight: 1, pipelined: false, systemClass: "full-stack", poolMax: null },
+        fairness: {
+          ...{ inflight: 1, pipelined: false, systemClass: "full-stack", poolMax: null },
+          ...{ isolation: "serializable", durability: "synced", transport: "HTTP" },
+        },
         software: {},
         results: [{ system: "sqlite_rpc", label: "", parameters: {}, res: combined([res]) }],
       }) as unknown as RunFile;

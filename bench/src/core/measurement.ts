@@ -30,9 +30,27 @@ const distinctErrorsMax = 20;
 /** Of an operation that was answered with nothing. */
 const success: Outcome = { ok: true };
 
+/** A kind of operation while it is measured. */
+export class MeasuredKind implements KindResult {
+  count = 0;
+  ok = 0;
+  miss = 0;
+  errors = 0;
+  readonly histogram = new LatencyHistogram();
+  /** Of the interval: an operation is recorded once, and added to the rest when the interval ends. */
+  readonly pending = new LatencyHistogram();
+
+  constructor(
+    readonly name: string,
+    readonly run: RunOperation,
+  ) {}
+}
+
 export class Measurement implements Engine {
   readonly clock: Clock;
-  readonly kinds = new Map<string, KindResult>();
+  readonly kinds = new Map<string, MeasuredKind>();
+  /** That of the operation before: mostly the same. */
+  #kind: MeasuredKind | undefined;
   readonly timeSeries: SeriesPoint[] = [];
   /**
    * Latencies of what succeeded, and the ages of what had timed out or was without an answer when the window ended: else
@@ -56,7 +74,8 @@ export class Measurement implements Engine {
   lastCompletionAt = 0;
   partialPoint: SeriesPoint = { tSec: 0, tps: 0, p50_ms: 0, p95_ms: 0, p99_ms: 0, samples: 0, dtMs: 0 };
   readonly #options: MeasurementOptions;
-  readonly #inFlight = new OperationsInFlight();
+  readonly #inFlight = new OperationsInFlight<MeasuredKind>();
+  /** What was not started, and at the end of the interval what the kinds have. */
   readonly #interval = new LatencyHistogram();
   /** Successes of the interval; its histogram has more. */
   #intervalSamples = 0;
@@ -129,11 +148,9 @@ export class Measurement implements Engine {
 
   /** Starts an operation, and answers when; the listener is told how it ended. */
   launch(worker: number, operation: Operation, listener: Listener, due?: number): number {
-    const { ops, workers, opTimeoutMs, minOpTimeoutMs, tailSlackMs } = this.#options;
+    const { workers, opTimeoutMs, minOpTimeoutMs, tailSlackMs } = this.#options;
     const connector = workers[worker]!;
-    const run = ops[operation.kind];
-    if (!run) throw new Error(`${connector.name} has no operation ${operation.kind}`);
-    const kind = this.#kind(operation.kind);
+    const kind = this.#kind?.name === operation.kind ? this.#kind : this.#kindOf(operation.kind, connector);
     kind.count++;
     const now = this.clock.now();
     const timeoutMs = Math.max(minOpTimeoutMs, Math.min(opTimeoutMs, this.#endAt - now + tailSlackMs));
@@ -150,7 +167,7 @@ export class Measurement implements Engine {
     this.#inFlight.add(inFlight);
     let answer: Promise<Outcome | undefined | null>;
     try {
-      answer = run(connector, operation.args);
+      answer = kind.run(connector, operation.args);
     } catch (error) {
       answer = Promise.reject(error);
     }
@@ -167,16 +184,19 @@ export class Measurement implements Engine {
     this.#interval.record(this.#endAt - due);
   }
 
-  #kind(name: string): KindResult {
+  #kindOf(name: string, connector: Connector): MeasuredKind {
     let kind = this.kinds.get(name);
     if (!kind) {
-      kind = { count: 0, ok: 0, miss: 0, errors: 0, histogram: new LatencyHistogram() };
+      const run = this.#options.ops[name];
+      if (!run) throw new Error(`${connector.name} has no operation ${name}`);
+      kind = new MeasuredKind(name, run);
       this.kinds.set(name, kind);
     }
+    this.#kind = kind;
     return kind;
   }
 
-  #answered(inFlight: OperationInFlight, outcome: Outcome): void {
+  #answered(inFlight: OperationInFlight<MeasuredKind>, outcome: Outcome): void {
     if (inFlight.isSettled) return;
     const now = this.clock.now();
     if (now > this.#endAt) this.#close();
@@ -191,7 +211,7 @@ export class Measurement implements Engine {
     this.#settle(inFlight, outcome);
   }
 
-  #succeeded({ kind, startedAt }: OperationInFlight, outcome: Outcome, now: number): void {
+  #succeeded({ kind, startedAt }: OperationInFlight<MeasuredKind>, outcome: Outcome, now: number): void {
     this.completedTotal++;
     if (outcome.applied === false) this.noops++;
     if (now > this.#endAt) return;
@@ -203,10 +223,10 @@ export class Measurement implements Engine {
     this.samples++;
     this.#intervalSamples++;
     kind.ok++;
-    this.#recordAge(kind, now - startedAt);
+    kind.pending.record(now - startedAt);
   }
 
-  #failed(inFlight: OperationInFlight, error: unknown): void {
+  #failed(inFlight: OperationInFlight<MeasuredKind>, error: unknown): void {
     if (inFlight.isSettled) return;
     if (this.clock.now() > this.#endAt) this.#close();
     this.errors++;
@@ -223,7 +243,7 @@ export class Measurement implements Engine {
       const label = this.#options.workers[worker]!.name;
       this.timeouts++;
       kind.errors++;
-      if (now <= this.#endAt) this.#recordAge(kind, now - startedAt);
+      if (now <= this.#endAt) kind.pending.record(now - startedAt);
       this.#note(
         `[runOne] ${label} timed out after ${Math.round(timeoutMs)}ms`,
         `${label}: ${operation.kind} timed out`,
@@ -239,17 +259,12 @@ export class Measurement implements Engine {
     for (const { kind, startedAt } of this.#inFlight.all()) {
       if (startedAt >= this.#endAt) continue;
       this.unfinished++;
-      this.#recordAge(kind, this.#endAt - startedAt);
+      kind.pending.record(this.#endAt - startedAt);
     }
   }
 
-  #recordAge(kind: KindResult, milliseconds: number): void {
-    kind.histogram.record(milliseconds);
-    this.#interval.record(milliseconds);
-  }
-
   /** Frees the place of an operation that has ended, and lets whoever started it go on. */
-  #settle(inFlight: OperationInFlight, outcome: Outcome | undefined, error?: unknown): void {
+  #settle(inFlight: OperationInFlight<MeasuredKind>, outcome: Outcome | undefined, error?: unknown): void {
     inFlight.isSettled = true;
     this.#inFlight.remove(inFlight);
     inFlight.listener.ended(inFlight.operation, outcome, error);
@@ -278,6 +293,11 @@ export class Measurement implements Engine {
     const dtMs = Math.max(0, now - this.#intervalStart);
     const samples = this.#intervalSamples;
     const tSec = Math.round((now - this.startedAt) / 100) / 10;
+    for (const { histogram, pending } of this.kinds.values()) {
+      this.#interval.add(pending);
+      histogram.add(pending);
+      pending.reset();
+    }
     const point: SeriesPoint = {
       tSec,
       tps: dtMs === 0 ? 0 : (samples * 1000) / dtMs,

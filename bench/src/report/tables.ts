@@ -21,7 +21,7 @@ export function summaryMarkdown(files: readonly RunFile[], absent: readonly Abse
     // The native load generator is another experiment (section 12, claim 8): tables of its own.
     for (const generator of [undefined, "native"] as const) {
       const own = files.filter((file) => file.test === test && file.load_generator === generator);
-      parts.push(...tablesOf(test, `${test}${generator ? " by the native load generator" : ""}`, own));
+      parts.push(...tablesOf(`${test}${generator ? " by the native load generator" : ""}`, own));
     }
   }
   if (absent.length > 0) {
@@ -31,7 +31,7 @@ export function summaryMarkdown(files: readonly RunFile[], absent: readonly Abse
   return `${parts.join("\n\n")}\n`;
 }
 
-function tablesOf(test: string, heading: string, files: readonly RunFile[]): string[] {
+function tablesOf(heading: string, files: readonly RunFile[]): string[] {
   const rows = summaryRows(files);
   const parts: string[] = [];
   for (const alpha of new Set(rows.map((row) => row.alpha))) {
@@ -46,7 +46,7 @@ function tablesOf(test: string, heading: string, files: readonly RunFile[]): str
   }
   const matrix = matrixTable(rows);
   if (matrix) parts.push(matrix);
-  const published = publishedTable(test, rows);
+  const published = publishedTable(heading, rows);
   if (published) parts.push(published);
   return parts;
 }
