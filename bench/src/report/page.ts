@@ -89,15 +89,17 @@ function efficiencyOf(rows: readonly SummaryRow[]): string[] {
   return [barChart("Efficiency", [`${unitOf(rows[0]!)} per second of server CPU`], sorted)];
 }
 
+type Named = Pick<SummaryRow, "system" | "clients" | "inFlight" | "parameters">;
+
 /** A system's name, with what its rows differ in. */
-function namesOf(rows: readonly SummaryRow[]): (row: SummaryRow) => string {
-  const differences: ((row: SummaryRow) => string)[] = [
-    ({ clients }) => `${clients} clients`,
-    ({ inFlight }) => `×${inFlight}`,
-    ({ parameters }) => parameters,
+function namesOf(rows: readonly Named[]): (row: Named) => string {
+  const partsOf = ({ clients, inFlight, parameters }: Named) => [
+    ...[`${clients} clients`, `×${inFlight}`],
+    ...parameters.split(", "),
   ];
-  const varying = differences.filter((of) => new Set(rows.map(of)).size > 1);
-  return (row) => [row.system, varying.map((of) => of(row)).join(", ")].filter(Boolean).join(" · ");
+  const all = rows.map((row) => new Set(partsOf(row)));
+  const nameOf = (row: Named) => partsOf(row).filter((part) => !all.every((parts) => parts.has(part)));
+  return (row) => [row.system, nameOf(row).join(", ")].filter(Boolean).join(" · ");
 }
 
 /** What the bars and the lines on them are, by the number of runs that the rows have. */
@@ -181,11 +183,13 @@ function section(
 ): string[] {
   const { comparable, others } = byClass(rows);
   const p50 = { ...defaultChartOptions, metric: "latency", percentile: "p50" } as const;
+  const nameOf = namesOf(rows);
+  const named = lines.map((line) => ({ ...line, name: nameOf(line) }));
   const hasLines = lines.some(({ points }) => points.length >= pointsLeast);
   const charts = [
     barsOf(rows, origin).join("\n"),
     ...efficiencyOf(rows),
-    ...(hasLines ? [...chartsOf(lines, defaultChartOptions), ...chartsOf(lines, p50)] : []),
+    ...(hasLines ? [...chartsOf(named, defaultChartOptions), ...chartsOf(named, p50)] : []),
   ];
   const table = (chosen: readonly SummaryRow[]) =>
     chosen.length > 0 ? `<div class="scroll">${htmlTable(chosen)}</div>` : "";

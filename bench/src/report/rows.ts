@@ -4,7 +4,7 @@ import { LatencyHistogram } from "../core/histogram";
 import type { OperationResult, RepeatedResult, RunFile, SystemClass } from "../core/result";
 import { failureShare, failureShareMost } from "../core/results";
 import { confidence95, mean } from "../core/statistics";
-import { formatInteger, formatLatency, transportNotes } from "./format";
+import { formatLatency, formatParameters, transportNotes } from "./format";
 import { serverOf } from "./series";
 
 export interface SummaryRow {
@@ -63,11 +63,7 @@ export interface SummaryRow {
   busy: string[];
 }
 
-/** `records 1,000, operations 10,000` */
-const parametersOf = (file: RunFile): string =>
-  Object.entries(file.results[0].parameters)
-    .map(([name, value]) => `${name} ${typeof value === "number" ? formatInteger(value) : value}`)
-    .join(", ");
+const parametersOf = (file: RunFile) => formatParameters(file.results[0].parameters);
 
 /** One row per test, system and load; several runs of the same become their mean. */
 export function summaryRows(files: readonly RunFile[]): SummaryRow[] {

@@ -1,6 +1,7 @@
 // What a chart shows: a line per run, a colour per connector.
 
 import type { RunFile, SeriesPoint } from "../core/result";
+import { formatParameters } from "./format";
 
 export interface RunLine {
   name: string;
@@ -8,6 +9,8 @@ export interface RunLine {
   /** Null for every test but test-1. */
   alpha: number | null;
   inFlight: number;
+  clients: number;
+  parameters: string;
   warmupSec: number;
   points: SeriesPoint[];
 }
@@ -77,6 +80,8 @@ export function linesOf(files: readonly RunFile[]): RunLine[] {
       system: entry.system,
       alpha: file.alpha,
       inFlight: file.fairness.inflight,
+      clients: file.concurrency,
+      parameters: formatParameters(entry.parameters),
       warmupSec: file.config.warmupSec,
       points: entry.res.timeSeries.length > 0 ? entry.res.timeSeries : [entry.res.partialPoint],
     })),
