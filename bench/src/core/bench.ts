@@ -81,26 +81,29 @@ export async function bench(config: Config, test: string, session: Session): Pro
     const isWrong = [res, ...res.repetitions.each].some(({ verify }) => verify.ran && !verify.ok);
     if (isWrong) exit.add(exitCodes.notVerified);
   };
-  all: for (const { name, cases } of chosen) {
+  const blocks: Pick<BlockOptions, "config" | "workload" | "block">[] = [];
+  for (const { name, cases } of chosen) {
     const workload = await workloadOf(name);
     for (const warning of workload.warnings?.(config) ?? []) session.say(`warning: ${warning}`);
     const settings = { ...config, ...workload.settings?.(config) };
-    const failed = new Set<string>();
-    for (const block of planOf(config, cases)) {
-      const { system } = block.testCase;
-      if (failed.has(system)) continue;
-      try {
-        await runBlock({ config: settings, session, hardware, busyAtStart, workload, block }, take);
-      } catch (error) {
-        failed.add(system);
-        absent.push({ system, reason: reasonOf(error) });
-        session.say(`${system}: ${kindOf(error)}: ${reasonOf(error)}`);
-        if (error instanceof NotNative) continue;
-        const isNotRunning = error instanceof NotRunning;
-        if (!isNotRunning) exit.add(exitCodes.failed);
-        else if (config.connectors) exit.add(exitCodes.notRunning);
-        if (!isNotRunning && !config.keepGoing) break all;
-      }
+    for (const block of planOf(config, cases)) blocks.push({ config: settings, workload, block });
+  }
+  const failed = new Set<TestCase>();
+  for (const one of blocks) {
+    const { testCase } = one.block;
+    if (failed.has(testCase)) continue;
+    try {
+      await runBlock({ ...one, session, hardware, busyAtStart }, take);
+    } catch (error) {
+      failed.add(testCase);
+      const { system } = testCase;
+      absent.push({ system, reason: reasonOf(error) });
+      session.say(`${system}: ${kindOf(error)}: ${reasonOf(error)}`);
+      if (error instanceof NotNative) continue;
+      const isNotRunning = error instanceof NotRunning;
+      if (!isNotRunning) exit.add(exitCodes.failed);
+      else if (config.connectors) exit.add(exitCodes.notRunning);
+      if (!isNotRunning && !config.keepGoing) break;
     }
   }
   if (files.length > 0) writeReports(config.runsDir, files, absent, session.say);
@@ -174,7 +177,7 @@ async function runSamples(
   }
 }
 
-interface Outcome {
+interface Performed {
   /** The last one of several repetitions. */
   run: WorkloadRun;
   each: RunResult[];
@@ -186,7 +189,7 @@ function fileOf(
   { config, workload, block, hardware, busyAtStart }: BlockOptions,
   definition: ConnectorDefinition,
   prepared: Prepared,
-  { run, each, startedAt, rttMs }: Outcome,
+  { run, each, startedAt, rttMs }: Performed,
 ): RunFile {
   const { system, label } = block.testCase;
   const native = config.loadGenerator === "native" ? nativeTargetOf(config, definition, prepared) : undefined;
