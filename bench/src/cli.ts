@@ -6,7 +6,6 @@ import { bench, exitCodes } from "./core/bench";
 import { sweep } from "./core/sweep";
 import { openSession } from "./init/session";
 import { parseCommandLine } from "./opts";
-import { benchWorkload, isWorkload } from "./workloads/bench_workload";
 
 async function main(): Promise<number> {
   const commandLine = parseCommandLine("bench", process.argv.slice(2), process.env);
@@ -15,8 +14,7 @@ async function main(): Promise<number> {
   // If both are given, the contention sweep wins.
   if (contentionTests) return sweep(config, test, openSession(), "contention", contentionTests);
   if (concurrencyTests) return sweep(config, test, openSession(), "concurrency", concurrencyTests);
-  const run = isWorkload(test) ? benchWorkload : bench;
-  return run(config, test, openSession());
+  return bench(config, test, openSession());
 }
 
 main().then(

@@ -1,20 +1,20 @@
 // `pnpm run demo`: systems side by side in a minute (section 7).
 
+import type { ConnectorDefinition, Prepared } from "./connectors/definition";
 import "dotenv/config";
 import { connect } from "node:net";
 import { createInterface } from "node:readline/promises";
 import { type Config, httpUrl, UsageError } from "./config";
-import { type ConnectorDefinition, NotRunning } from "./connectors/connector";
-import { loadConnector } from "./connectors/registry";
+import { NotRunning } from "./connectors/connector";
 import { chooseCases, exitCodes } from "./core/bench";
 import { timestamp, writeJson } from "./core/results";
 import { runOnce } from "./core/runner";
-import type { Prepared } from "./init/prepare";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
 import { box, DemoDisplay, type DemoResult } from "./report/demo_display";
 import { formatInteger } from "./report/format";
-import type { FoundTestCase } from "./tests/test_cases";
+import type { TestCase } from "./tests/find";
+import { inFlightOf, transferRun } from "./workloads/transfers/workload";
 
 const test = "test-1";
 const defaultSystems = ["lightcone", "postgres_rpc", "sqlite_rpc"];
@@ -35,22 +35,22 @@ const ports: Record<string, number> = {
 const checkMilliseconds = 2000;
 
 interface ReadySystem {
-  found: FoundTestCase;
+  testCase: TestCase;
   definition: ConnectorDefinition;
   prepared: Prepared;
 }
 
 async function demo(config: Config, session: Session, display: DemoDisplay): Promise<number> {
-  const { cases } = await chooseCases(config, test);
-  const systems = cases.map(({ testCase }) => testCase.system);
-  const inFlight = config.benchPipelined ? config.maxInflightPerWorker : undefined;
+  const { cases } = chooseCases(config, test);
+  const systems = cases.map(({ system }) => system);
+  const inFlight = inFlightOf(config);
   const settings = `${config.seconds} s each, ${config.concurrency} connections × ${inFlight ?? 1} in flight, alpha ${config.alphas[0]}`;
   display.print(box(["Transfers between accounts, every one on disk", settings, systems.join(", ")]));
 
   display.step(1, "Check services");
   const definitions = new Map<string, ConnectorDefinition>();
-  for (const system of systems) {
-    definitions.set(system, await loadConnector(system));
+  for (const { system, definition } of cases) {
+    definitions.set(system, await definition());
     const port = ports[system] ?? Number(new URL(httpUrl(config.stdbUrl)).port || "80");
     const where = (await answers(port))
       ? `runs on port ${port}`
@@ -61,9 +61,9 @@ async function demo(config: Config, session: Session, display: DemoDisplay): Pro
   display.step(2, config.prep ? "Prepare: start, create, seed" : "Prepare: skipped, what runs is used");
   const ready: ReadySystem[] = [];
   try {
-    for (const found of cases) {
-      const definition = definitions.get(found.testCase.system)!;
-      ready.push({ found, definition, prepared: await prepare(config, session, display, definition) });
+    for (const testCase of cases) {
+      const definition = definitions.get(testCase.system)!;
+      ready.push({ testCase, definition, prepared: await prepare(config, session, display, definition) });
     }
     display.step(3, "Benchmark");
     const results: DemoResult[] = [];
@@ -134,18 +134,16 @@ async function measure(
   system: ReadySystem,
   inFlight: number | undefined,
 ) {
-  const { found, definition, prepared } = system;
-  const name = found.testCase.system;
+  const { testCase, definition, prepared } = system;
+  const name = testCase.system;
+  const { concurrency, alphas } = config;
   try {
+    const ops = await testCase.ops();
     const res = await display.during(name, (note) =>
       runOnce({
-        config,
-        testCase: found.testCase,
-        alpha: config.alphas[0] ?? 1.5,
-        concurrency: config.concurrency,
-        inFlight,
+        ...{ config, prepared, ops },
+        run: transferRun(config, { alpha: alphas[0]!, concurrency, inFlight }),
         connect: () => definition.create(config, prepared),
-        serverProcesses: prepared.serverProcesses,
         say: () => undefined,
         onPoint: (point) => note(`${formatInteger(point.tps)} TPS after ${Math.round(point.tSec)} s`),
       }),

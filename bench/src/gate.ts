@@ -8,17 +8,19 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import cac from "cac";
 import { type Config, UsageError } from "./config";
-import { loadConnector } from "./connectors/registry";
 import { chooseCases } from "./core/bench";
 import { type Comparison, compare, type Round, roundsLeast } from "./core/compare";
 import { sessionUntilIdle } from "./core/idle";
-import { type RunResult, timestamp, writeJson } from "./core/results";
+import type { RunResult } from "./core/result";
+import { timestamp, writeJson } from "./core/results";
 import { runOnce } from "./core/runner";
 import { prepareScriptCommand } from "./init/commands";
 import { programsOfCommit } from "./init/other_tree";
 import { openSession, type Session } from "./init/session";
 import { parseCommandLine } from "./opts";
-import type { FoundTestCase } from "./tests/test_cases";
+import { markdownTable } from "./report/format";
+import type { TestCase } from "./tests/find";
+import { transferRun } from "./workloads/transfers/workload";
 
 const test = "test-1";
 
@@ -67,11 +69,11 @@ const loadName = ({ alpha, inFlight }: Load) => `alpha ${alpha}, ${inFlight ?? 1
 async function measure(
   config: Config,
   session: Session,
-  found: FoundTestCase,
+  testCase: TestCase,
   side: Side,
   load: Load,
 ): Promise<RunResult> {
-  const definition = await loadConnector(found.testCase.system);
+  const definition = await testCase.definition();
   const quiet = () => undefined;
   const prepared = await definition.prepare({
     ...session.context(config, test),
@@ -80,13 +82,10 @@ async function measure(
   });
   try {
     const result = await runOnce({
-      config,
-      testCase: found.testCase,
-      alpha: load.alpha,
-      concurrency: config.concurrency,
-      inFlight: load.inFlight,
+      ...{ config, prepared },
+      ops: await testCase.ops(),
+      run: transferRun(config, { ...load, concurrency: config.concurrency }),
       connect: () => definition.create(config, prepared),
-      serverProcesses: prepared.serverProcesses,
       say: quiet,
     });
     if (result.invalid.length > 0)
@@ -103,19 +102,19 @@ export async function gate(
   sides: [Side, Side],
   tolerancePct: number,
 ): Promise<GateRow[]> {
-  const { cases } = await chooseCases(config, test);
+  const { cases } = chooseCases(config, test);
   const rows: GateRow[] = [];
-  for (const found of cases) {
+  for (const testCase of cases) {
     for (const load of loads) {
       const results: Record<Side["name"], RunResult>[] = [];
       for (let round = 1; round <= config.runs; round++) {
         const order = round % 2 ? sides : [...sides].reverse();
         const measured: Partial<Record<Side["name"], RunResult>> = {};
         for (const side of order) {
-          measured[side.name] = await measure(config, session, found, side, load);
+          measured[side.name] = await measure(config, session, testCase, side, load);
           const tps = Math.round(measured[side.name]!.tps).toLocaleString("en-US");
           session.say(
-            `${found.testCase.system}, ${loadName(load)}, round ${round}/${config.runs}, ${side.name}: ${tps} TPS`,
+            `${testCase.system}, ${loadName(load)}, round ${round}/${config.runs}, ${side.name}: ${tps} TPS`,
           );
         }
         results.push(measured as Record<Side["name"], RunResult>);
@@ -124,7 +123,7 @@ export async function gate(
         const rounds = results.map(({ base, head }) => ({ base: metric.of(base), head: metric.of(head) }));
         const comparison = compare(rounds, metric.higherIsBetter, tolerancePct);
         rows.push({
-          system: found.testCase.system,
+          system: testCase.system,
           load: loadName(load),
           metric: metric.name,
           rounds,
@@ -139,15 +138,12 @@ export async function gate(
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)} %`;
 
 export function gateTable(rows: readonly GateRow[]): string {
-  const lines = rows.map(
-    (row) =>
-      `| ${row.system} | ${row.load} | ${row.metric} | ${signed(row.slowdownPct)} | ±${row.noisePct.toFixed(1)} % | ${row.verdict} |`,
-  );
-  return [
-    "| system | load | figure | slowdown | noise | verdict |",
-    "|---|---|---|---|---|---|",
-    ...lines,
-  ].join("\n");
+  const header = ["system", "load", "figure", "slowdown", "noise", "verdict"];
+  const lines = rows.map(({ system, load, metric, slowdownPct, noisePct, verdict }) => [
+    ...[system, load, metric],
+    ...[signed(slowdownPct), `±${noisePct.toFixed(1)} %`, verdict],
+  ]);
+  return markdownTable(header, lines);
 }
 
 /** What the figures say together; that they show no slowdown says little where they are too noisy to show one. */

@@ -11,7 +11,7 @@ import {
   isTrueText,
   UsageError,
 } from "./config";
-import { allConnectorKeys } from "./connectors/registry";
+import { connectorKeys } from "./tests/find";
 
 /** A sweep: from, to, step or factor, and the value that stays. */
 export interface Sweep {
@@ -62,7 +62,7 @@ const values: [string, string][] = [
   ["--alpha <list>", "Zipf exponents (1.5)"],
   ["--accounts <n>", "number of accounts (100000)"],
   ["--initial-balance <n>", "balance of each at the start (1000000000)"],
-  ["--connectors <list>", `of ${allConnectorKeys.join(", ")}`],
+  ["--connectors <list>", `of ${connectorKeys.join(", ")}`],
   ["--systems <list>", "the same as --connectors"],
   ["--runs <n>", "repetitions per connector and alpha (1)"],
   ["--contention-tests <from,to,step,concurrency>", "sweep over alpha"],
@@ -242,8 +242,7 @@ class Reader {
     const order = program === "demo" ? ["systems", "connectors"] : ["connectors", "systems"];
     const keys = this.list(order[0]!) ?? this.list(order[1]!);
     for (const key of keys ?? []) {
-      if (!allConnectorKeys.includes(key))
-        throw new UsageError(`${key} is not a valid value for --connectors`);
+      if (!connectorKeys.includes(key)) throw new UsageError(`${key} is not a valid value for --connectors`);
     }
     return keys && [...new Set(keys)];
   }

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Connector } from "../src/connectors/connector";
-import { loadConnector } from "../src/connectors/registry";
 import { status } from "../src/rpc-servers/batched_frames";
 import { Batcher } from "../src/rpc-servers/batcher";
 import { openSqlite, type SqliteDatabase } from "../src/rpc-servers/sqlite";
 import { sqlitePreparedYcsb } from "../src/rpc-servers/sqlite_ycsb_prepared";
 import { ycsbRow } from "../src/rpc-servers/ycsb_methods";
+import { loadConnector } from "../src/tests/find";
 import { testContext } from "./support/preparation";
 
 const row = (key: string) => ycsbRow(key, new Array<string>(10).fill(key));
@@ -140,7 +140,7 @@ describe("one WebSocket", () => {
         `sqlite_batched_rpc: status ${status.missing}`,
         null,
       ]);
-      expect((await root.getAccount(2))!.balance).toBe(1005n);
+      expect((await root.getAccount!(2))!.balance).toBe(1005n);
     } finally {
       await worker?.close();
       await prepared.stop();

@@ -1,8 +1,8 @@
 // Reads from the cache of a subscribed client: what it keeps by the callbacks of a table, and short runs.
 
 import { describe, expect, it } from "vitest";
+import { summaryMarkdown } from "../src/report/tables";
 import { type CachedTable, RowsByKey } from "../src/workloads/cached_table";
-import { workloadMarkdown } from "../src/workloads/results";
 import { benchInTest } from "./support/workload_bench";
 
 interface Row {
@@ -75,6 +75,6 @@ describe.each([
     expect(res).toMatchObject({ samples: operations, errors: 0, misses: 0, timeouts: 0, invalid: [] });
     expect(res.verify).toMatchObject({ ran: true, ok: true });
     expect(files[0]!.fairness.systemClass).toBe("client-cache");
-    expect(workloadMarkdown(files, [])).toContain("answered from the client's cache");
+    expect(summaryMarkdown(files, [])).toContain("answered from the client's cache");
   }, 180_000);
 });

@@ -2,10 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
-import { loadConnector } from "../src/connectors/registry";
-import { RestConnector, restCase } from "../src/workloads/content/rest";
-import { routePathOf, routesContent, routesDefinition } from "../src/workloads/content/routes_case";
-import { contentRpcOps } from "../src/workloads/content/rpc_cases";
+import { routesDefinition } from "../src/connectors/content_routes";
+import { RestConnector } from "../src/connectors/rest";
+import { loadConnector } from "../src/tests/find";
+import { contentRestOps, contentRoutesOps, routePathOf } from "../src/workloads/content/rest_ops";
+import { contentRpcOps } from "../src/workloads/content/rpc_ops";
 import { ulid } from "../src/workloads/content/ulid";
 import { changeOf, contentOf, runTest } from "../src/workloads/content/workload";
 import type { Operation, Outcome } from "../src/workloads/workload";
@@ -95,8 +96,7 @@ describe.each(["node_rest_sqlite", "node_rest_postgres", "node_rest_memory"])("%
       expect((await connector.request("GET", "/elsewhere")).status).toBe(404);
       expect(connector.serverElapsed.count).toBe(9);
 
-      const { ops } = restCase(definition, "");
-      const perform = async ({ kind, args }: Operation) => ops[kind]!(connector as Connector, args);
+      const perform = ({ kind, args }: Operation) => contentRestOps[kind]!(connector as Connector, args);
       expect(await runTest(perform, 2, true)).toBe(true);
     } finally {
       await prepared.stop();
@@ -166,7 +166,7 @@ describe.each([
       expect(many[0]).toMatchObject({ status: 201, body: { author: null, status: null, data: null } });
       expect(new Set(many.map(({ body }) => (body as { id: string }).id)).size).toBe(50);
 
-      const perform = async ({ kind, args }: Operation) => routesContent.ops[kind]!(connector, args);
+      const perform = async ({ kind, args }: Operation) => contentRoutesOps[kind]!(connector, args);
       expect(await runTest(perform, 2, true)).toBe(true);
     } finally {
       await prepared.stop();
@@ -206,10 +206,9 @@ describe.each(["sqlite_rpc", "postgres_rpc", "bun"])("%s", (key) => {
 
 describe("reads", () => {
   it("fail when something else was found", async () => {
-    const { ops } = restCase(await loadConnector("rest_url"), "");
     const connector = new RestConnector("mock", "http://unused");
     connector.request = async () => ({ status: 200, body: { ...contentOf(1, false), title: "another" } });
-    const read = ops["read"]!;
+    const read = contentRestOps["read"]!;
     await expect(read(connector, { id: "1", expected: contentOf(1, false) })).rejects.toThrow("instead of");
     await expect(read(connector, { id: "1", expected: null })).rejects.toThrow("instead of null");
   });

@@ -37,7 +37,7 @@ describe("convex", () => {
     const { connector } = await ready();
     backend.requests.length = 0;
     await transfer(connector, 17, 42, 1);
-    await connector.getAccount(17);
+    await connector.getAccount!(17);
     expect(backend.requests).toEqual([
       ...ofTheChapter.map(({ path, body }) => `POST ${path} ${body}`),
       'POST /api/query?format=json {"path":"accounts:get_account","args":{"id":17}}',
@@ -46,7 +46,7 @@ describe("convex", () => {
 
   it("transfers, verifies, and is seeded anew without duplicates", async () => {
     const { prepared, connector } = await ready();
-    await expect(connector.verify()).rejects.toThrow("no balance has changed");
+    await expect(connector.verify!()).rejects.toThrow("no balance has changed");
     const worker = await connector.createWorker!({ index: 0, total: 1 });
     expect(await transfer(worker, 0, 1, 10)).toEqual({ applied: true });
     for (const [from, to, amount] of [
@@ -57,16 +57,16 @@ describe("convex", () => {
     ] as const) {
       expect(await transfer(worker, from, to, amount)).toEqual({ applied: false });
     }
-    expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 990n });
-    expect(await connector.getAccount(1)).toEqual({ id: 1, balance: 1010n });
-    expect(await connector.getAccount(4000)).toBeNull();
-    expect(await connector.verify()).toEqual({ accounts: 200n, total: 200_000n, changed: 2n });
+    expect(await connector.getAccount!(0)).toEqual({ id: 0, balance: 990n });
+    expect(await connector.getAccount!(1)).toEqual({ id: 1, balance: 1010n });
+    expect(await connector.getAccount!(4000)).toBeNull();
+    expect(await connector.verify!()).toEqual({ accounts: 200n, total: 200_000n, changed: 2n });
     expect(await connector.call("accounts:get_stats", { start: 1, count: 10, initial: 1000 })).toEqual({
       accounts: 10,
       total: 10_010,
       changed: 1,
     });
-    await prepared.reseed();
+    await prepared.reseed!();
     expect(await connector.balances!()).toEqual(new BigInt64Array(200).fill(1000n));
   });
 
@@ -85,7 +85,7 @@ describe("convex", () => {
     const args = { amount: 1, from_id: 17, to_id: 42 };
     expect(await connector.call("transfer:transfer_sharded", args)).toEqual({ applied: true });
     await withEnvironment({ CONVEX_USE_SHARDED_COUNTER: "1" }, () =>
-      expect(connector.verify()).rejects.toThrow("sharded counters cannot be read back"),
+      expect(connector.verify!()).rejects.toThrow("sharded counters cannot be read back"),
     );
   });
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { NotRunning } from "../src/connectors/connector";
 import { definition } from "../src/connectors/convex";
-import { contentRpcOps } from "../src/workloads/content/rpc_cases";
+import { contentRpcOps } from "../src/workloads/content/rpc_ops";
 import { contentOf, runTest } from "../src/workloads/content/workload";
 import { jobRpcOps } from "../src/workloads/jobs/ops";
 import type { Operation, RunOperation } from "../src/workloads/workload";

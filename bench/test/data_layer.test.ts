@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
 import { parseCommandLine } from "../src/opts";
+import { operationTable } from "../src/report/tables";
 import { crmMethods } from "../src/rpc-servers/crm/methods";
 import { sqliteDrizzleCrm } from "../src/rpc-servers/crm/sqlite_store";
 import { sqliteDrizzleNotes } from "../src/rpc-servers/notes/sqlite_store";
@@ -11,23 +12,21 @@ import { loopCost } from "../src/workloads/data_layer/serial";
 import { sqliteNotes } from "../src/workloads/data_layer/sqlite";
 import { sqliteCrm } from "../src/workloads/data_layer_crm/sqlite";
 import { crmOps, dataLayerCrmWorkload } from "../src/workloads/data_layer_crm/workload";
-import type { Measurement } from "../src/workloads/measurement";
-import { operationTable } from "../src/workloads/operation_table";
-import type { RunNamed } from "../src/workloads/workload";
+import type { SystemUnderTest } from "../src/workloads/workload";
 
 const root = { name: "root" } as Connector;
-const unused = undefined as unknown as Measurement;
+const unused = undefined as never;
 
 describe("the loop inside the server", () => {
   it("is as long as its clock needs", async () => {
     const asked: number[] = [];
-    const run: RunNamed = async (_, kind, args) => {
+    const run: SystemUnderTest["run"] = async (kind, args) => {
       expect(kind).toBe("bench_loop");
       asked.push(Number(args!["iters"]));
       // 3 microseconds each, and 500 for the call.
       return { ok: true, found: BigInt(3 * Number(args!["iters"]) + 500) };
     };
-    const cost = await loopCost(root, run, 2);
+    const cost = await loopCost({ run }, 2);
     expect(cost).toBeCloseTo(3, 1);
     expect(asked.length).toBeGreaterThan(1);
     expect(asked.at(-1)! * 3).toBeGreaterThanOrEqual(100_000);
@@ -35,7 +34,7 @@ describe("the loop inside the server", () => {
   });
 
   it("ends where the clock stands still", async () => {
-    await expect(loopCost(root, async () => ({ ok: true, found: 0n }), 0)).resolves.toBe(0);
+    await expect(loopCost({ run: async () => ({ found: 0n }) }, 0)).resolves.toBe(0);
   });
 });
 
@@ -98,14 +97,15 @@ async function loadedCrm(storeOf: typeof sqliteCrm, pragmas: string[] = []) {
   const database = new Database(":memory:");
   const store = storeOf(database);
   const ops = crmOps(() => store);
-  const run: RunNamed = (connection, kind, args = {}) => ops[kind]!(connection, args);
+  const run: SystemUnderTest["run"] = (kind, args = {}) => ops[kind]!(root, args);
+  const system = { run } as SystemUnderTest;
   const { config } = parseCommandLine("bench", ["data-layer-crm"], {})!;
   const workloadRun = dataLayerCrmWorkload.runs(config)[0]!.create();
-  await workloadRun.load(root, run);
+  await workloadRun.load(system);
   // The verification refers to the first deal.
   store.createDeal({ title: "a", stage: "open", amount: 1, companyId: 1, contactId: 1, closeAt: 0 });
   for (const pragma of pragmas) database.pragma(pragma);
-  return { run, verify: () => workloadRun.verify(root, run, unused) };
+  return { run, verify: () => workloadRun.verify(system, unused) };
 }
 
 describe.each([
@@ -132,13 +132,13 @@ describe.each([
 
   it("looks at what reads answer", async () => {
     const { run } = await loadedCrm(storeOf);
-    await expect(run(root, "find_unique_contact", { id: 1000 })).resolves.toEqual({ ok: true });
-    await expect(run(root, "find_unique_contact", { id: 1001 })).rejects.toThrow("the answer is wrong");
-    await expect(run(root, "find_many_contact", { companyId: 100, limit: 20 })).resolves.toEqual({
+    await expect(run("find_unique_contact", { id: 1000 })).resolves.toEqual({ ok: true });
+    await expect(run("find_unique_contact", { id: 1001 })).rejects.toThrow("the answer is wrong");
+    await expect(run("find_many_contact", { companyId: 100, limit: 20 })).resolves.toEqual({
       ok: true,
     });
-    await expect(run(root, "find_many_contact", { companyId: 100, limit: 9 })).rejects.toThrow("wrong");
-    await expect(run(root, "find_many_lead", { status: "qualified", limit: 2000 })).rejects.toThrow("wrong");
+    await expect(run("find_many_contact", { companyId: 100, limit: 9 })).rejects.toThrow("wrong");
+    await expect(run("find_many_lead", { status: "qualified", limit: 2000 })).rejects.toThrow("wrong");
   });
 });
 

@@ -1,11 +1,10 @@
 // The job queue: its generators, its stores, and short runs that must not lose or repeat a job.
 
 import { describe, expect, it } from "vitest";
-import type { Connector } from "../src/connectors/connector";
-import { loadConnector } from "../src/connectors/registry";
+import { loadConnector } from "../src/tests/find";
 import { jobPostgresDirectOps, jobRpcOps } from "../src/workloads/jobs/ops";
 import { jobLeaseWorkload, jobQueueWorkload } from "../src/workloads/jobs/workload";
-import type { Outcome, RunOperation } from "../src/workloads/workload";
+import type { Operation, Outcome, RunOperation, SystemUnderTest } from "../src/workloads/workload";
 import { testContext } from "./support/preparation";
 
 const config = testContext().config;
@@ -34,13 +33,13 @@ describe("the workers of job-queue", () => {
     const workers = [run.generator(0, 2), run.generator(1, 2)];
     const kinds: string[] = [];
     for (const worker of [0, 1, 0, 1, 0, 1]) {
-      const operation = workers[worker]!.next();
+      const operation = workers[worker]!.next() as Operation | undefined;
       if (!operation) continue;
       kinds.push(`${worker} ${operation.kind}`);
       workers[worker]!.ended?.(operation, await queue(operation.kind));
     }
     expect(kinds).toEqual(["0 fetch", "1 fetch", "0 ack", "1 ack"]);
-    const verdict = await run.verify({} as Connector, (_, kind) => queue(kind), undefined as never);
+    const verdict = await run.verify({ run: (kind) => queue(kind) } as SystemUnderTest, undefined as never);
     expect(verdict).toEqual({ ok: true, message: "2 jobs, each taken once" });
   });
 
@@ -48,10 +47,10 @@ describe("the workers of job-queue", () => {
     const run = runOf(jobQueueWorkload, 2);
     const queue = mockQueue(2, { handsOutTwice: true });
     for (const worker of [run.generator(0, 2), run.generator(1, 2)]) {
-      const operation = worker.next()!;
+      const operation = worker.next() as Operation;
       worker.ended?.(operation, await queue(operation.kind));
     }
-    const verdict = await run.verify({} as Connector, (_, kind) => queue(kind), undefined as never);
+    const verdict = await run.verify({ run: (kind) => queue(kind) } as SystemUnderTest, undefined as never);
     expect(verdict).toMatchObject({
       ok: false,
       message: expect.stringContaining("job 1 was handed out twice"),

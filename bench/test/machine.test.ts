@@ -4,15 +4,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { CpuReport } from "../src/core/cpu";
 import {
   deviceNumber,
   deviceWrittenBytes,
   machineCpuSeconds,
   parseSectorsWritten,
 } from "../src/core/machine";
+import type { CpuReport } from "../src/core/result";
 import { busyReason, failureShare } from "../src/core/results";
-import { readRuns } from "../src/report/plot";
+import { idleRuns } from "../src/report/plot";
 import { runFile } from "./support/run_file";
 
 describe("the block device", () => {
@@ -58,7 +58,7 @@ describe("a run beside other programs", () => {
     const write = (name: string, file: object) => writeFileSync(join(directory, name), JSON.stringify(file));
     write("a.json", runFile({}));
     write("b.json", { ...runFile({}), machineBusy: "busy" });
-    const { runs, busy } = readRuns([directory]);
+    const { runs, busy } = idleRuns([directory]);
     rmSync(directory, { recursive: true });
     expect([runs.length, busy]).toEqual([1, 1]);
   });
@@ -67,7 +67,7 @@ describe("a run beside other programs", () => {
 describe("the share of failures", () => {
   it("counts errors, timeouts and what was never sent", () => {
     expect(failureShare({ samples: 97, errors: 1, timeouts: 1, unsent: 1 })).toBeCloseTo(0.03);
-    expect(failureShare({ samples: 0, errors: 0, timeouts: 0 })).toBe(0);
-    expect(failureShare({ samples: 0, errors: 5, timeouts: 0 })).toBe(1);
+    expect(failureShare({ samples: 0, errors: 0, timeouts: 0, unsent: 0 })).toBe(0);
+    expect(failureShare({ samples: 0, errors: 5, timeouts: 0, unsent: 0 })).toBe(1);
   });
 });

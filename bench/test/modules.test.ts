@@ -7,11 +7,7 @@ import * as jobs from "../bindings/jobs-spacetimedb";
 import * as notes from "../bindings/notes-spacetimedb";
 import * as ycsb from "../bindings/ycsb-spacetimedb";
 import type { CallArguments } from "../src/connectors/connector";
-import { rustContent, spacetimedbContent } from "../src/workloads/content/sdk_cases";
-import { rustNotes, spacetimedbNotes } from "../src/workloads/data_layer/sdk_cases";
-import { rustJobs, spacetimedbJobs } from "../src/workloads/jobs/sdk_cases";
-import type { WorkloadCase } from "../src/workloads/workload";
-import { rustYcsb, spacetimedbYcsb } from "../src/workloads/ycsb/sdk_cases";
+import { loadConnector } from "../src/tests/find";
 import { testContext } from "./support/preparation";
 
 type Call = [name: string, args?: CallArguments];
@@ -30,11 +26,12 @@ function withoutTimes(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withoutTimes(part)]));
 }
 
-async function answers({ definition }: WorkloadCase, calls: Call[], bindings: Bindings): Promise<unknown[]> {
+async function answers(key: string, test: string, calls: Call[], bindings: Bindings): Promise<unknown[]> {
+  const definition = await loadConnector(key, test);
   const differences = { stdbModule: "test-1", stdbConfirmedReads: true, stdbCompression: "none" } as const;
   const context = testContext(differences);
-  const prepared = await definition!.prepare(context);
-  const connection = definition!.create(context.config, prepared);
+  const prepared = await definition.prepare(context);
+  const connection = definition.create(context.config, prepared);
   try {
     await connection.open(1);
     const all: unknown[] = [];
@@ -193,20 +190,20 @@ const customerCalls: Call[] = [
 ];
 
 it.each([
-  ["ycsb", ycsb, spacetimedbYcsb, rustYcsb, ycsbCalls],
-  ["content", content, spacetimedbContent, rustContent, contentCalls],
-  ["jobs", jobs, spacetimedbJobs, rustJobs, jobsCalls],
-  ["notes", notes, spacetimedbNotes, rustNotes, [...noteCalls, ...customerCalls]],
+  ["ycsb", "ycsb-a", ycsb, ycsbCalls],
+  ["content", "content-crud", content, contentCalls],
+  ["jobs", "job-queue", jobs, jobsCalls],
+  ["notes", "data-layer", notes, [...noteCalls, ...customerCalls]],
 ])(
   "%s",
-  async (_name, bindings: Bindings, typescript, rust, calls) => {
+  async (_name, test, bindings: Bindings, calls) => {
     const called = new Set(calls.map(([name]) => name));
     const functions = [...Object.keys(bindings.reducers), ...Object.keys(bindings.procedures)];
     expect([...called].sort()).toEqual(functions.sort());
 
-    const expected = await answers(typescript, calls, bindings);
+    const expected = await answers("spacetimedb", test, calls, bindings);
     expect(expected.some((answer) => (answer as unknown[])[1] !== "refused")).toBe(true);
-    expect(await answers(rust, calls, bindings)).toEqual(expected);
+    expect(await answers("spacetimedb_rust", test, calls, bindings)).toEqual(expected);
   },
   180_000,
 );

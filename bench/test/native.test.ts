@@ -4,13 +4,16 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { connectorKeys, loadConnector } from "../src/connectors/registry";
+import type { Prepared } from "../src/connectors/definition";
 import { argumentsOf, connectionsOf, type NativeReport, resultOf } from "../src/core/native";
-import { fileNameOf, type RunFile, type VerifyReport } from "../src/core/results";
+import type { RunFile, VerifyReport } from "../src/core/result";
+import { combined, fileNameOf } from "../src/core/results";
 import { runCommand } from "../src/init/commands";
-import type { Prepared } from "../src/init/prepare";
 import { parseCommandLine } from "../src/opts";
-import { summaryMarkdown, summaryRows } from "../src/report/summary";
+import { summaryRows } from "../src/report/rows";
+import { summaryMarkdown } from "../src/report/tables";
+import { casesOf } from "../src/tests/find";
+import { transferRun } from "../src/workloads/transfers/workload";
 
 const config = (line: string) => parseCommandLine("bench", line.split(" "), {})!.config;
 const native = "test-1 --load-generator native";
@@ -30,7 +33,7 @@ describe("the command line", () => {
 });
 
 describe("what the program is told", () => {
-  const options = (line: string, connectionsMax?: number) => ({
+  const options = (line: string, connectionsMax?: number, inFlight?: number) => ({
     config: config(line),
     target: {
       kind: "postgres" as const,
@@ -39,13 +42,11 @@ describe("what the program is told", () => {
       ...(connectionsMax !== undefined && { connectionsMax }),
     },
     system: "postgres_direct",
-    alpha: 0,
-    concurrency: 8,
-    inFlight: undefined as number | undefined,
+    run: transferRun(config(line), { alpha: 0, concurrency: 8, inFlight }),
     connect: () => {
       throw new Error("not used");
     },
-    serverProcesses: null,
+    prepared: { serverProcesses: null },
     say: () => {},
   });
 
@@ -59,7 +60,7 @@ describe("what the program is told", () => {
   });
 
   it("has as many operations in flight where there are fewer connections", () => {
-    const pipelined = { ...options(native, 3), inFlight: 40 };
+    const pipelined = options(native, 3, 40);
     expect(connectionsOf(pipelined)).toEqual({ connections: 3, inFlight: 107 });
     expect(connectionsOf({ ...pipelined, target: { kind: "rpc", url: "" } })).toEqual({
       connections: 8,
@@ -81,9 +82,9 @@ describe("what the program is told", () => {
   it("reaches every connector of test-1", async () => {
     const prepared = { url: "127.0.0.1:4000" } as Prepared;
     const kinds = await Promise.all(
-      connectorKeys.map(async (key) => {
-        const definition = await loadConnector(key);
-        return [key, definition.nativeTarget?.(config(native), prepared).kind];
+      casesOf("test-1").map(async ({ system, definition: load }) => {
+        const definition = await load();
+        return [system, definition.nativeTarget?.(config(native), prepared).kind];
       }),
     );
     expect(Object.fromEntries(kinds)).toMatchObject({
@@ -166,9 +167,12 @@ describe("what its report becomes", () => {
       ({
         ...generator,
         ...{ test: "test-1", alpha, concurrency: 8, tag: "", startedAt: "2026-01-02T03:04:05.678Z" },
-        fairness: { inflight: 1, pipelined: false, systemClass: "full-stack", poolMax: null },
+        fairness: {
+          ...{ inflight: 1, pipelined: false, systemClass: "full-stack", poolMax: null },
+          ...{ isolation: "serializable", durability: "synced", transport: "HTTP" },
+        },
         software: {},
-        results: [{ system: "sqlite_rpc", label: "", res }],
+        results: [{ system: "sqlite_rpc", label: "", parameters: {}, res: combined([res]) }],
       }) as unknown as RunFile;
     const files = [file({}, 0), file({ load_generator: "native" }, 0)];
     expect(files.map(fileNameOf)).toEqual([
@@ -176,7 +180,7 @@ describe("what its report becomes", () => {
       "native-test-1-sqlite_rpc-a0-2026-01-02T03-04-05-678Z.json",
     ]);
     expect(summaryRows(files).map((row) => row.load_generator)).toEqual([undefined, "native"]);
-    const titles = summaryMarkdown("test-1", files, []).match(/^## .*/gm);
+    const titles = summaryMarkdown(files, []).match(/^## .*/gm);
     expect(titles).toEqual([
       "## test-1, alpha 0 – full stacks: client, server and database",
       "## Published and measured",

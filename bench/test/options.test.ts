@@ -3,8 +3,10 @@
 import { availableParallelism } from "node:os";
 import { describe, expect, it } from "vitest";
 import { httpUrl, webSocketUrl } from "../src/config";
-import { loadsOf, planOf } from "../src/core/plan";
+import { planOf } from "../src/core/bench";
 import { parseCommandLine } from "../src/opts";
+import { casesOf } from "../src/tests/find";
+import { loadsOf } from "../src/workloads/transfers/workload";
 
 const parse = (words: string[], environment: Record<string, string> = {}) =>
   parseCommandLine("bench", words, environment)!;
@@ -113,17 +115,14 @@ describe("addresses", () => {
 });
 
 describe("plan", () => {
-  const cases = ["a", "b", "c"].map((system) => ({
-    testCase: { system, run: async () => undefined },
-    file: system,
-  }));
+  const cases = ["a", "b", "c"].map((system) => ({ ...casesOf("test-1")[0]!, system }));
 
   it("rotates the connectors from one repetition to the next", () => {
     const plan = planOf(config("--runs 4"), cases);
     const order = [1, 2, 3, 4].map((run) =>
       plan
         .filter((block) => block.run === run)
-        .map((block) => block.found.testCase.system)
+        .map((block) => block.testCase.system)
         .join(""),
     );
     expect(order).toEqual(["abc", "bca", "cab", "abc"]);

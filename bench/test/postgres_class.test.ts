@@ -7,7 +7,8 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Connector, type ConnectorDefinition, NotRunning } from "../src/connectors/connector";
+import { type Connector, NotRunning } from "../src/connectors/connector";
+import type { ConnectorDefinition, Prepared } from "../src/connectors/definition";
 import { definition as postgresDirect } from "../src/connectors/postgres_direct";
 import { definition as bun } from "../src/connectors/rpc/bun";
 import { definition as cockroach } from "../src/connectors/rpc/cockroach_rpc";
@@ -24,7 +25,6 @@ import { definition as supabase } from "../src/connectors/rpc/supabase_rpc";
 import { packageDirectory } from "../src/init/commands";
 import { type PostgresCluster, startCluster } from "../src/init/postgres_cluster";
 import { findPostgres } from "../src/init/postgres_programs";
-import type { Prepared } from "../src/init/prepare";
 import { type TestContext, testContext, withEnvironment } from "./support/preparation";
 
 /** Nothing of the machine's environment reaches the preparations. */
@@ -55,7 +55,7 @@ async function exercise(
   const connector = definition.create(context.config, prepared);
   await connector.open(2);
   try {
-    await expect(connector.verify()).rejects.toThrow("no balance has changed");
+    await expect(connector.verify!()).rejects.toThrow("no balance has changed");
     const worker = await connector.createWorker!({ index: 0, total: 2 });
     expect(await transfer(worker, 0, 1, 10)).toEqual({ applied: true });
     expect(await transfer(worker, 3, 3, 10)).toEqual({ applied: false });
@@ -63,13 +63,13 @@ async function exercise(
     expect(await transfer(worker, 5, 6, 1001)).toEqual({ applied: false });
     await expect(transfer(worker, 0, 5000, 1)).rejects.toThrow();
     await expect(transfer(worker, 0.5, 1, 1)).rejects.toThrow("invalid transfer args");
-    expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 990n });
-    expect(await connector.getAccount(5000)).toBeNull();
+    expect(await connector.getAccount!(0)).toEqual({ id: 0, balance: 990n });
+    expect(await connector.getAccount!(5000)).toBeNull();
 
     // Many at once on few accounts: conflicts are retried, none is lost.
     const pairs = Array.from({ length: 60 }, (_, index) => [index % 5, ((index * 3) % 5) + 5] as const);
     await Promise.all(pairs.map(([from, to]) => transfer(worker, from, to, 1)));
-    expect(await connector.verify()).toMatchObject({ accounts: 200n, total: 200_000n });
+    expect(await connector.verify!()).toMatchObject({ accounts: 200n, total: 200_000n });
     const expected = new BigInt64Array(200).fill(1000n);
     expected[0]! -= 10n;
     expected[1]! += 10n;
@@ -80,8 +80,8 @@ async function exercise(
     expect(await connector.balances!()).toEqual(expected);
     await worker.close();
 
-    await prepared.reseed();
-    await expect(connector.verify()).rejects.toThrow("no balance has changed");
+    await prepared.reseed!();
+    await expect(connector.verify!()).rejects.toThrow("no balance has changed");
   } finally {
     await connector.close();
   }
@@ -178,7 +178,7 @@ describe("postgres_rpc", () => {
       // The first call may meet a connection of the pool that has not noticed yet.
       await transfer(connector, 2, 3, 1).catch(() => undefined);
       expect(await transfer(connector, 0, 1, 1)).toEqual({ applied: true });
-      expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 992n });
+      expect(await connector.getAccount!(0)).toEqual({ id: 0, balance: 992n });
       await prepared.stop();
     } finally {
       context.end();
@@ -327,8 +327,8 @@ describe("databases that somebody else runs", () => {
       await expect(transfer(connector, 0, 1, 1)).rejects.toThrow("internal server error");
       const { rows } = await client.query<{ last_value: string }>("SELECT last_value FROM faults");
       expect(rows[0]?.last_value).toBe("10");
-      expect(await connector.getAccount(0)).toEqual({ id: 0, balance: 999n });
-      expect(await connector.getAccount(1)).toEqual({ id: 1, balance: 1001n });
+      expect(await connector.getAccount!(0)).toEqual({ id: 0, balance: 999n });
+      expect(await connector.getAccount!(1)).toEqual({ id: 1, balance: 1001n });
     } finally {
       await client.end();
       await prepared.stop();

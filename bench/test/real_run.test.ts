@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { RunFile } from "../src/core/results";
+import type { RunFile } from "../src/core/result";
 
 const packageDirectory = resolve(import.meta.dirname, "..");
 const runs = mkdtempSync(join(tmpdir(), "lightcone-bench-runs-"));

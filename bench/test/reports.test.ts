@@ -2,15 +2,16 @@
 
 import { describe, expect, it } from "vitest";
 import { LatencyHistogram } from "../src/core/histogram";
-import type { RunFile, RunResult } from "../src/core/results";
+import type { RunFile, RunResult } from "../src/core/result";
 import { fileNameOf } from "../src/core/results";
 import { averageOf, concurrencyPoints, contentionPoints } from "../src/core/sweep";
 import { barsOf, htmlPage, originOf } from "../src/report/page";
 import { publishedFigures, publishedHardware } from "../src/report/published";
+import { summaryRows } from "../src/report/rows";
 import { linearScale, logScale } from "../src/report/scale";
 import { serverOf } from "../src/report/series";
 import { statsTable } from "../src/report/stats";
-import { summaryMarkdown, summaryRows } from "../src/report/summary";
+import { summaryMarkdown } from "../src/report/tables";
 import { runFile } from "./support/run_file";
 
 describe("file names", () => {
@@ -32,7 +33,7 @@ describe("summary", () => {
       runFile({ system: "slow", tps: 10 }),
       runFile({ system: "fast", tps: 303919.6, inFlight: 40 }),
     ];
-    const lines = summaryMarkdown("test-1", files, []).split("\n");
+    const lines = summaryMarkdown(files, []).split("\n");
     expect(lines[0]).toBe("## test-1, alpha 1.5 – full stacks: client, server and database");
     expect(lines[2]).toMatch(
       /^\| System \| clients \| pipelining \| max_pool \| TPS \| TPS Stddev \| p50 lat ms \| p99 lat ms \| max lat ms \| failed \| server \| isolation \| durability \|/,
@@ -50,14 +51,14 @@ describe("summary", () => {
 
   it("marks what must not be believed", () => {
     const invalid = runFile({ system: "wrong", invalid: ["verification failed: sum"] });
-    expect(summaryMarkdown("test-1", [invalid], [])).toContain("invalid (100)");
-    expect(summaryMarkdown("test-1", [runFile({ clientBound: true })], [])).toContain("client-bound");
+    expect(summaryMarkdown([invalid], [])).toContain("invalid (100)");
+    expect(summaryMarkdown([runFile({ clientBound: true })], [])).toContain("client-bound");
     const stalled = runFile({ zeroSeconds: 6 });
     expect(rowOf([stalled]).didNotComplete).toBe(true);
-    expect(summaryMarkdown("test-1", [stalled], [])).toContain("did not complete");
-    expect(
-      summaryMarkdown("test-1", [runFile({})], [{ system: "gone", reason: "not running\nmore" }]),
-    ).toContain("- gone: not running\n");
+    expect(summaryMarkdown([stalled], [])).toContain("did not complete");
+    expect(summaryMarkdown([runFile({})], [{ system: "gone", reason: "not running\nmore" }])).toContain(
+      "- gone: not running\n",
+    );
   });
 
   it("has the percentiles of all runs together, not the mean of percentiles", () => {
@@ -80,23 +81,22 @@ describe("summary", () => {
       file.results[0]!.res.timeouts = timeouts;
       return file;
     };
-    const fine = summaryMarkdown("test-1", [failing(9)], []);
+    const fine = summaryMarkdown([failing(9)], []);
     expect(fine).toContain("| 1.00 | 3.00 | 3.00 | 0.9 % |");
-    const bad = summaryMarkdown("test-1", [failing(11)], []);
+    const bad = summaryMarkdown([failing(11)], []);
     expect(bad).toContain("| – | – | – | 1.1 % |");
     expect(bad).toContain("no measurement of latency: more than 1 % failed");
   });
 
   it("marks runs on a busy machine", () => {
     const busy = { ...runFile({}), machineBusy: "other programs used 40 % of the machine" };
-    expect(summaryMarkdown("test-1", [busy], [])).toContain(
+    expect(summaryMarkdown([busy], [])).toContain(
       "not to be published: other programs used 40 % of the machine",
     );
   });
 
   it("says whose server each row is", () => {
     const table = summaryMarkdown(
-      "test-1",
       ["spacetimedb", "sqlite_batched_rpc"].map((system) => runFile({ system })),
       [],
     );
@@ -107,7 +107,7 @@ describe("summary", () => {
 
   it("does not put other classes into the table of full stacks", () => {
     const files = [runFile({ system: "stack" }), runFile({ system: "a_map", systemClass: "not-durable" })];
-    const [first, second] = summaryMarkdown("test-1", files, []).split("## ").slice(1);
+    const [first, second] = summaryMarkdown(files, []).split("## ").slice(1);
     expect(first).toContain("stack");
     expect(first).not.toContain("a_map");
     expect(second).toMatch(/not durable[\s\S]*a_map/);
@@ -125,7 +125,7 @@ describe("summary", () => {
       over("sqlite_rpc", "HTTP", 5),
     ];
     expect(summaryRows(files).map(({ tps }) => tps)).toEqual([20, 10, 5]);
-    const [, , , , first, second, third] = summaryMarkdown("test-1", files, []).split("\n");
+    const [, , , , first, second, third] = summaryMarkdown(files, []).split("\n");
     expect(first).toMatch(/\| over WebSocket, frames of many requests \|$/);
     expect(second).toMatch(/\| over HTTP \|$/);
     expect(third).not.toContain("over");
@@ -133,7 +133,7 @@ describe("summary", () => {
 
   it("compares one and many in flight with the latency that a closed loop must have", () => {
     const files = [runFile({ tps: 1000 }), runFile({ tps: 1000, inFlight: 40 })];
-    expect(summaryMarkdown("test-1", files, [])).toMatch(
+    expect(summaryMarkdown(files, [])).toMatch(
       /One and many in flight[\s\S]*\| 2560 \| 1,000 \| 1,000 \| .* \| 64.0 \| .* \| 2560 \|/,
     );
   });
@@ -146,14 +146,14 @@ describe("published figures", () => {
       runFile({ system: "sqlite_rpc", tps: 3188, inFlight: 40 }),
       runFile({ system: "bun", tps: 2773 }),
     ];
-    const table = summaryMarkdown("test-1", files, []).split("## Published and measured")[1]!;
+    const table = summaryMarkdown(files, []).split("## Published and measured")[1]!;
     expect(table).toMatch(
       /\| lightcone \| 1.5 \| 40 \| 303,920 ± 4,712 \| 607,840 \| 2.00 \| 7.39 \| 1.00 \| Intel i9-14900K/,
     );
     expect(table).toMatch(/\| bun \| 1.5 \| 1 \| 2,773 ± 61 \| 2,773 \| 1.00 \|/);
     // Nothing was published for SQLite at this load.
     expect(table).not.toContain("sqlite_rpc");
-    expect(summaryMarkdown("test-1", [runFile({ system: "mock" })], [])).not.toContain("Published");
+    expect(summaryMarkdown([runFile({ system: "mock" })], [])).not.toContain("Published");
   });
 
   it("have all that a reader needs", () => {
@@ -244,7 +244,6 @@ describe("the page", () => {
   it("loads nothing, and keeps hostile names from becoming markup", () => {
     const file = runFile({ system: "<script>alert(1)</script>" });
     const page = htmlPage(
-      "test-1",
       [file, runFile({ system: "lightcone", inFlight: 40 })],
       [{ system: "bun", reason: "<b>" }],
     );

@@ -107,7 +107,7 @@ describe("over HTTP", () => {
     const connector = new RpcConnector({ name: "test", url: `${running.url}/`, initialBalance: 10 });
     await connector.open();
     expect(await connector.call("transfer", { amount: 1, from_id: 17, to_id: 42 })).toBeUndefined();
-    expect(await connector.getAccount(17)).toEqual({ id: 17, balance: 10n });
+    expect(await connector.getAccount!(17)).toEqual({ id: 17, balance: 10n });
     const failure = await connector.call("fail").catch((error: unknown) => error);
     expect(String(failure)).toContain("the disk is full");
     expect(isRefusal(failure)).toBe(true);

@@ -5,6 +5,7 @@ import type { Connector } from "../src/connectors/connector";
 import { runOnce } from "../src/core/runner";
 import { parseCommandLine } from "../src/opts";
 import { rpcTransfer } from "../src/scenario_recipes/rpc_single_call";
+import { transferRun } from "../src/workloads/transfers/workload";
 import { type Behaviour, MockSystem } from "./support/mock_connector";
 import { VirtualClock } from "./support/virtual_clock";
 
@@ -18,17 +19,17 @@ async function run(behaviour: Behaviour, flags = "", wrap: (connector: Connector
   const said: string[] = [];
   const running = runOnce({
     config,
-    testCase: { system: "mock", run: rpcTransfer },
-    alpha: 0,
-    concurrency: 4,
-    inFlight: config.maxInflightPerWorker,
+    ops: { transfer: rpcTransfer },
+    run: transferRun(config, { alpha: 0, concurrency: 4, inFlight: config.maxInflightPerWorker }),
     connect: () => wrap(system.connector()),
-    serverProcesses: null,
-    say: (line) => said.push(line),
-    crash: async () => {
-      // What is in flight is lost, and a later connection finds what was acknowledged.
-      behaviour.latency = () => undefined;
+    prepared: {
+      serverProcesses: null,
+      crash: async () => {
+        // What is in flight is lost, and a later connection finds what was acknowledged.
+        behaviour.latency = () => undefined;
+      },
     },
+    say: (line) => said.push(line),
     clock,
   });
   return { result: await clock.run(running), system, said };
@@ -104,7 +105,7 @@ describe("a run", () => {
 
   it("finds a lost transfer with --verify-strict although the sum is right", async () => {
     const { result } = await run({ latency: () => 10 }, "--verify-strict", (connector) => {
-      const verify = connector.verify.bind(connector);
+      const verify = connector.verify!.bind(connector);
       const balances = connector.balances!.bind(connector);
       let isOver = false;
       connector.verify = () => {

@@ -4,12 +4,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { RunFile } from "../src/core/results";
+import type { RunFile } from "../src/core/result";
+import { readRuns } from "../src/core/results";
 import type { PublishedFigure } from "../src/report/published";
 import { counterpartOf, publishedRows, targets } from "../src/report/scoreboard_compare";
-import { type MeasuredRow, measurementsOf, readRuns } from "../src/report/scoreboard_measured";
+import { type MeasuredRow, measurementsOf } from "../src/report/scoreboard_measured";
 import { loadTitle, scoreboardPage } from "../src/report/scoreboard_page";
-import type { WorkloadFile } from "../src/workloads/results";
 import { type Difference, runFile } from "./support/run_file";
 
 const run = (directory: string, difference: Difference, rest: Partial<RunFile> = {}) => ({
@@ -24,7 +24,7 @@ function workloadFile(
   concurrency: number,
   parameters: Record<string, unknown>,
   rest: { ops?: Record<string, unknown>; extras?: Record<string, unknown> } = {},
-): { directory: string; file: WorkloadFile } {
+): { directory: string; file: RunFile } {
   const file = runFile(difference);
   const entry = file.results[0]!;
   const res = {
@@ -36,7 +36,7 @@ function workloadFile(
   const results = [{ ...entry, alpha: null, concurrency, parameters, res }];
   return {
     directory: "results/one",
-    file: { ...file, test, concurrency, alpha: null, results } as unknown as WorkloadFile,
+    file: { ...file, test, concurrency, alpha: null, results } as unknown as RunFile,
   };
 }
 
@@ -65,11 +65,11 @@ describe("runs", () => {
     writeFileSync(name, JSON.stringify(runFile({})));
     writeFileSync(join(directory, "summary.json"), '{"test":"test-1","rows":[]}');
     writeFileSync(join(directory, "notes.md"), "none");
-    expect(readRuns([directory]).map((found) => found.directory)).toEqual([join(directory, "inner")]);
-    expect(readRuns([directory, name])).toHaveLength(1);
-    expect(() => readRuns([join(directory, "missing")])).toThrow("there is no");
+    expect(readRuns([directory], true).map((found) => found.directory)).toEqual([join(directory, "inner")]);
+    expect(readRuns([directory, name], true)).toHaveLength(1);
+    expect(() => readRuns([join(directory, "missing")], true)).toThrow("there is no");
     writeFileSync(join(directory, "broken.json"), "{");
-    expect(() => readRuns([directory])).toThrow("broken.json is not JSON");
+    expect(() => readRuns([directory], true)).toThrow("broken.json is not JSON");
   });
 
   it("of one load and directory are averaged, and invalid ones left out", () => {

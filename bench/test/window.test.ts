@@ -2,46 +2,61 @@
 
 import { describe, expect, it } from "vitest";
 import { type Connector, Refused } from "../src/connectors/connector";
-import { Ledger } from "../src/core/ledger";
-import { makePairs, type Pairs } from "../src/core/pairs";
-import { MeasuredWindow, type SeriesPoint, type WindowOptions } from "../src/core/window";
+import { inTurn, refilled, whenDue } from "../src/core/loops";
+import { Measurement } from "../src/core/measurement";
+import type { SeriesPoint } from "../src/core/result";
 import { rpcTransfer } from "../src/scenario_recipes/rpc_single_call";
+import { Ledger } from "../src/workloads/transfers/ledger";
+import { makePairs, type Pairs } from "../src/workloads/transfers/pairs";
+import { TransferGenerator, Transfers } from "../src/workloads/transfers/workload";
+import type { RunOperation } from "../src/workloads/workload";
 import { type Behaviour, MockSystem } from "./support/mock_connector";
 import { VirtualClock } from "./support/virtual_clock";
 
 const accounts = 100;
 const pairs = makePairs(1000, accounts, 0);
 
-async function measure(
-  behaviour: Behaviour,
-  changed: Partial<WindowOptions> & { workerCount?: number } = {},
-) {
-  const clock = new VirtualClock();
+interface Changes {
+  workerCount?: number;
+  run?: RunOperation;
+  pairs?: Pairs;
+  ledger?: Ledger;
+  inFlight?: number;
+  rate?: number;
+  seconds?: number;
+  warmupSec?: number;
+  opTimeoutMs?: number;
+  minOpTimeoutMs?: number;
+  tailSlackMs?: number;
+}
+
+async function measure(behaviour: Behaviour, changes: Changes = {}, clock = new VirtualClock()) {
+  const { workerCount = 4, inFlight, rate, seconds = 3, warmupSec = 0 } = changes;
+  const { opTimeoutMs = 15_000, minOpTimeoutMs = 250, tailSlackMs = 1000 } = changes;
   const system = new MockSystem(clock, behaviour, accounts);
   const root = system.connector();
   const workers: Connector[] = [];
-  for (let index = 0; index < (changed.workerCount ?? 4); index++) {
-    workers.push(await root.createWorker!({ index, total: 4 }));
+  for (let index = 0; index < workerCount; index++) {
+    workers.push(await root.createWorker!({ index, total: workerCount }));
   }
   const points: (SeriesPoint | undefined)[] = [];
   const start = clock.now();
-  const window = new MeasuredWindow({
-    clock,
-    workers,
-    run: rpcTransfer,
-    pairs,
-    accounts,
-    seconds: 3,
-    warmupSec: 0,
-    inFlight: undefined,
-    opTimeoutMs: 15_000,
-    minOpTimeoutMs: 250,
-    tailSlackMs: 1000,
+  const shared = new Transfers(changes.pairs ?? pairs, accounts);
+  shared.ledger = changes.ledger;
+  const result = new Measurement({
+    ...{ clock, workers, ops: { transfer: changes.run ?? rpcTransfer } },
+    ...{ seconds, warmupSec, opTimeoutMs, minOpTimeoutMs, tailSlackMs },
     onInterval: (point) => points.push(point),
-    ...changed,
   });
-  const result = await clock.run(window.measure());
-  return { result, system, clock, start, points, elapsed: clock.now() - start };
+  const generators = workers.map((_, worker) => new TransferGenerator(shared, worker, workerCount));
+  const loop = () => {
+    if (rate !== undefined) return whenDue(result, generators, rate);
+    if (inFlight !== undefined) return refilled(result, generators, inFlight);
+    const limit = { mode: "time", seconds, warmupSec } as const;
+    return inTurn(result, generators, { limit, inFlight: 1, givesUp: false });
+  };
+  await clock.run(result.measure(loop));
+  return { result, shared, system, clock, start, points, elapsed: clock.now() - start };
 }
 
 const constant = (milliseconds: number): Behaviour => ({ latency: () => milliseconds });
@@ -91,16 +106,12 @@ describe("what is without an answer when the window ends", () => {
 
   it("counts with its age if it was due and could not be started", async () => {
     const stalled = new VirtualClock();
-    const connector = new MockSystem(stalled, constant(1), accounts).connector();
     // Starting an operation takes half a second of this client's time.
     const run = async () => {
       stalled.advance(500);
+      return {};
     };
-    const options = {
-      ...{ clock: stalled, workers: [connector], run, pairs, accounts, seconds: 2, warmupSec: 0 },
-      ...{ inFlight: undefined, rate: 10, opTimeoutMs: 15_000, minOpTimeoutMs: 250, tailSlackMs: 1000 },
-    };
-    const result = await stalled.run(new MeasuredWindow(options).measure());
+    const { result } = await measure(constant(1), { run, workerCount: 1, seconds: 2, rate: 10 }, stalled);
     expect(result.unsent).toBe(16);
     expect(result.histogram.count).toBe(result.samples + result.unfinished + result.unsent);
     expect(result.histogram.percentile(100)).toBeGreaterThan(1500);
@@ -191,7 +202,7 @@ describe("operations that fail", () => {
     const { result, elapsed } = await measure(behaviour, { workerCount: 1, opTimeoutMs: 500 });
     expect(result.timeouts).toBe(1);
     expect(result.samples).toBeGreaterThanOrEqual(248);
-    expect(result.errorSamples).toEqual([{ message: "timed out", count: 1 }]);
+    expect(result.errorSamples).toEqual([{ message: "mock: transfer timed out", count: 1 }]);
     expect(elapsed).toBeLessThan(3020);
   });
 
@@ -256,13 +267,13 @@ describe("pairs of one account", () => {
   });
 
   it("are skipped, and never sent", async () => {
-    const { result, system } = await measure(constant(10), {
+    const { result, shared, system } = await measure(constant(10), {
       pairs: of([1, 2, 3], [1, 5, 4]),
       workerCount: 1,
     });
     expect(system.started.some(({ from, to }) => from === to)).toBe(false);
     expect(result.samples).toBe(300);
-    expect(result.skipped).toBe(150);
+    expect(shared.skipped).toBe(150);
   });
 
   it("do not stop the event loop, however many there are", async () => {
@@ -322,10 +333,10 @@ describe("strict check", () => {
 
 describe("collisions", () => {
   it("counts two begins per started operation, also for late and failed ones", async () => {
-    const { result, system } = await measure({
+    const { shared, system } = await measure({
       latency: () => 10,
       error: (call) => (call % 2 ? new Error("no") : undefined),
     });
-    expect(result.collisions.ops).toBe(2 * system.started.length);
+    expect(shared.collisions.ops).toBe(2 * system.started.length);
   });
 });

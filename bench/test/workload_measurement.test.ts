@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
-import { drive } from "../src/workloads/drive";
-import { Measurement } from "../src/workloads/measurement";
+import { inTurn } from "../src/core/loops";
+import { Measurement } from "../src/core/measurement";
 import type { Generator, Limit, Outcome } from "../src/workloads/workload";
 import { VirtualClock } from "./support/virtual_clock";
 
@@ -57,7 +57,7 @@ async function run({ workers = 1, inFlight = 1, limit, rate, answer, opTimeoutMs
     };
   });
   await clock.run(
-    measurement.measure(() => drive({ clock, measurement, limit, generators, inFlight, rate })),
+    measurement.measure(() => inTurn(measurement, generators, { limit, inFlight, rate, givesUp: true })),
   );
   return { measurement, startedAt, mostRunning: () => mostRunning };
 }
@@ -155,9 +155,9 @@ describe("what does not succeed", () => {
     });
     expect(measurement.kinds.get("work")).toMatchObject({ count: 8, ok: 2, miss: 2, errors: 4 });
     expect([measurement.samples, measurement.misses, measurement.errors]).toEqual([2, 2, 4]);
-    expect([...measurement.errorSamples]).toEqual([
-      ["answered with a refusal", 2],
-      ["broken", 2],
+    expect(measurement.errorSamples).toEqual([
+      { message: "answered with a refusal", count: 2 },
+      { message: "broken", count: 2 },
     ]);
   });
 
@@ -180,6 +180,6 @@ describe("what does not succeed", () => {
       },
     });
     expect([measurement.samples, measurement.timeouts]).toEqual([2, 1]);
-    expect([...measurement.errorSamples.keys()]).toEqual(["mock: work timed out"]);
+    expect(measurement.errorSamples).toEqual([{ message: "mock: work timed out", count: 1 }]);
   });
 });

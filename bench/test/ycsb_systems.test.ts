@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Connector } from "../src/connectors/connector";
-import { loadConnector } from "../src/connectors/registry";
+import { loadConnector } from "../src/tests/find";
 import type { Outcome, RunOperation } from "../src/workloads/workload";
 import { ycsbDatabaseOps } from "../src/workloads/ycsb/database_ops";
 import { ycsbPostgresDirectOps } from "../src/workloads/ycsb/postgres_direct_ops";

@@ -4,19 +4,18 @@
 import { STATUS_CODES } from "node:http";
 import { processesListeningOn } from "../core/cpu";
 import { isLocal, messageOf } from "../init/postgres_database";
-import type { PrepareContext, Prepared } from "../init/prepare";
 import { sleep } from "../init/processes";
 import {
   type Account,
   type CallArguments,
   type Connector,
-  type ConnectorDefinition,
   judgeTotals,
   NotRunning,
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
 import { callWorkload, probes, workloadQueries } from "./convex_workloads";
+import type { ConnectorDefinition, PrepareContext, Prepared } from "./definition";
 import { httpTransport, sendHttp } from "./http_client";
 
 const key = "convex";

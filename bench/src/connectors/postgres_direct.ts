@@ -12,7 +12,6 @@ import {
   settingsOf,
   startDatabase,
 } from "../init/postgres_database";
-import type { PrepareContext, Prepared } from "../init/prepare";
 import { postgresJobs } from "../rpc-servers/jobs/postgres_store";
 import type { JobStore } from "../rpc-servers/jobs/store";
 import { PostgresAccounts } from "../rpc-servers/postgres/accounts";
@@ -23,12 +22,11 @@ import {
   type Account,
   type CallArguments,
   type Connector,
-  type ConnectorDefinition,
   judgeTotals,
-  type NativeTarget,
   VerificationFailure,
   type VerifyTotals,
 } from "./connector";
+import type { ConnectorDefinition, NativeTarget, PrepareContext, Prepared } from "./definition";
 
 const key = "postgres_direct";
 

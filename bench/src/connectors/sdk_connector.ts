@@ -1,7 +1,7 @@
 // Connections by a client SDK with generated bindings: the npm package, and this repository's, which has the same interface.
 
-import type { DbConnection } from "../../module_bindings";
 import { type Config, webSocketUrl } from "../config";
+import { withTimeout } from "../core/timeout";
 import {
   type Account,
   type CallArguments,
@@ -12,22 +12,49 @@ import {
 } from "./connector";
 import { useSockets } from "./sockets";
 
-type Builder = ReturnType<typeof DbConnection.builder>;
+type Call = (args: CallArguments) => Promise<unknown>;
+
+/** What is used of the connection of either SDK; generated bindings have it with their own types. */
+interface SdkConnection {
+  reducers: object;
+  procedures: object;
+  db: object;
+  subscriptionBuilder(): SdkSubscriptionBuilder;
+  disconnect(): void;
+}
+
+interface SdkSubscriptionBuilder {
+  onApplied(callback: () => void): SdkSubscriptionBuilder;
+  onError(callback: (context: { event?: unknown }) => void): SdkSubscriptionBuilder;
+  subscribe(queries: string[]): { unsubscribeThen(callback: () => void): void };
+}
+
+interface SdkBuilder {
+  withUri(uri: string): SdkBuilder;
+  withDatabaseName(name: string): SdkBuilder;
+  withCompression(compression: "none" | "gzip"): SdkBuilder;
+  withConfirmedReads(confirmed: boolean): SdkBuilder;
+  onConnect(callback: (connection: unknown) => void): SdkBuilder;
+  onConnectError(callback: (context: unknown, error: Error) => void): SdkBuilder;
+  build(): unknown;
+}
 
 export interface SdkConnectorOptions {
   name: string;
   /** A fresh builder of the bindings. */
-  builder: () => Builder;
+  builder: () => unknown;
   address: string;
   database: string;
   config: Config;
+  /** Tables to keep in the client's cache. */
+  subscribesTo?: readonly string[] | undefined;
 }
 
-const subscribeMilliseconds = 60_000;
+const rowsMilliseconds = 60_000;
 
 export class SdkConnector implements Connector {
   readonly name: string;
-  #connection: DbConnection | undefined;
+  #connection: SdkConnection | undefined;
 
   constructor(
     private readonly options: SdkConnectorOptions,
@@ -37,19 +64,33 @@ export class SdkConnector implements Connector {
   }
 
   async open(): Promise<void> {
-    const { builder, address, database, config, name } = this.options;
+    const { builder, address, database, config, name, subscribesTo } = this.options;
     useSockets();
-    this.#connection = await new Promise<DbConnection>((resolve, reject) => {
-      builder()
+    this.#connection = await new Promise<SdkConnection>((resolve, reject) => {
+      (builder() as SdkBuilder)
         .withUri(webSocketUrl(address))
         .withDatabaseName(database)
         .withCompression(config.stdbCompression)
         .withConfirmedReads(config.stdbConfirmedReads)
-        .onConnect((connection) => resolve(connection))
+        .onConnect((connection) => resolve(connection as SdkConnection))
         .onConnectError((_context, error) =>
           reject(new Error(`${name}: no connection to ${database} at ${address}: ${error.message}`)),
         )
         .build();
+    });
+    if (subscribesTo) await this.#subscribe(subscribesTo);
+  }
+
+  /** Answers when the rows are there. */
+  #subscribe(tables: readonly string[]) {
+    return new Promise<ReturnType<SdkSubscriptionBuilder["subscribe"]>>((resolve, reject) => {
+      const handle = this.#open
+        .subscriptionBuilder()
+        .onApplied(() => resolve(handle))
+        .onError(({ event }) =>
+          reject(new Error(`${this.name}: no subscription to ${tables.join(", ")}: ${String(event)}`)),
+        )
+        .subscribe(tables.map((table) => `SELECT * FROM ${table}`));
     });
   }
 
@@ -58,38 +99,45 @@ export class SdkConnector implements Connector {
     this.#connection = undefined;
   }
 
+  /** Workers share a connection that subscribes: there is one cache, which has what its own writes have done. */
   async createWorker(): Promise<Connector> {
+    if (this.options.subscribesTo) return this;
     const worker = new SdkConnector(this.options, true);
     await worker.open();
     return worker;
   }
 
+  get #open(): SdkConnection {
+    if (!this.#connection) throw new Error(`${this.name}: not open`);
+    return this.#connection;
+  }
+
+  /** A table in the client's cache, by its name in the bindings. */
+  cached(table: string): unknown {
+    if (!this.options.subscribesTo) throw new Error(`${this.name} subscribes to nothing`);
+    return (this.#open.db as Record<string, unknown>)[table];
+  }
+
+  /** Calls a reducer or a procedure, by its name in the bindings. */
   call(name: string, args: CallArguments = {}): Promise<unknown> {
-    const { reducers } = this.#open();
-    switch (name) {
-      case "transfer":
-        return reducers.transfer(args as { from: number; to: number; amount: bigint });
-      case "seed":
-        return reducers.seed({
-          n: Number(args["accounts"]),
-          initialBalance: BigInt(args["initialBalance"] as number | bigint),
-        });
-      default:
-        return Promise.reject(new Error(`Unknown reducer: ${name}`));
-    }
+    const { reducers, procedures } = this.#open;
+    const call = ((reducers as Record<string, Call>)[name] ?? (procedures as Record<string, Call>)[name]) as
+      | Call
+      | undefined;
+    if (!call) return Promise.reject(new Error(`${this.name}: the module has no function ${name}`));
+    return call(args);
   }
 
   async getAccount(id: number): Promise<Account | null> {
-    const rows = await this.#rows(`SELECT * FROM accounts WHERE id = ${id}`);
-    return rows[0] ?? null;
+    return (await this.#accounts(`accounts WHERE id = ${id}`))[0] ?? null;
   }
 
   async verify(): Promise<VerifyTotals> {
     if (this.isWorker) throw new VerificationFailure(`${this.name}: only the root connection verifies`);
-    const initialBalance = this.options.config.initialBalance;
+    const { initialBalance } = this.options.config;
     const initial = BigInt(initialBalance);
     const totals: VerifyTotals = { accounts: 0n, total: 0n, changed: 0n };
-    for (const { balance } of await this.#rows("SELECT * FROM accounts")) {
+    for (const { balance } of await this.#accounts()) {
       totals.accounts++;
       totals.total += balance;
       if (balance !== initial) totals.changed++;
@@ -98,36 +146,22 @@ export class SdkConnector implements Connector {
   }
 
   async balances(): Promise<BigInt64Array> {
-    const rows = await this.#rows("SELECT * FROM accounts");
+    const rows = await this.#accounts();
     const balances = new BigInt64Array(rows.length);
     for (const { id, balance } of rows) balances[id] = balance;
     return balances;
   }
 
-  #open(): DbConnection {
-    if (!this.#connection) throw new Error(`${this.name}: not open`);
-    return this.#connection;
-  }
-
   /** Subscribes once, takes the rows and unsubscribes: no change is sent here while operations are measured. */
-  async #rows(query: string): Promise<Account[]> {
-    const connection = this.#open();
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      return await new Promise<Account[]>((resolve, reject) => {
-        const late = () => reject(new Error(`${this.name}: no rows within ${subscribeMilliseconds} ms`));
-        timer = setTimeout(late, subscribeMilliseconds);
-        const handle = connection
-          .subscriptionBuilder()
-          .onApplied(() => {
-            const rows = [...connection.db.accounts.iter()].map(({ id, balance }) => ({ id, balance }));
-            handle.unsubscribeThen(() => resolve(rows));
-          })
-          .onError((context) => reject(context.event ?? new Error(`${this.name}: ${query} was refused`)))
-          .subscribe(query);
-      });
-    } finally {
-      clearTimeout(timer);
-    }
+  async #accounts(what = "accounts"): Promise<Account[]> {
+    const handle = await withTimeout(
+      this.#subscribe([what]),
+      rowsMilliseconds,
+      `${this.name}: reading ${what}`,
+    );
+    const { accounts } = this.#open.db as { accounts: { iter(): Iterable<Account> } };
+    const rows = [...accounts.iter()].map(({ id, balance }) => ({ id, balance }));
+    await new Promise<void>((done) => handle.unsubscribeThen(() => done()));
+    return rows;
   }
 }

@@ -3,7 +3,7 @@
 import { type Config, httpUrl } from "../config";
 import { type CallArguments, type Connector, Refused, type VerifyTotals } from "./connector";
 import { httpSoftware, httpTransport, sendHttp } from "./http_client";
-import { npmBuilder } from "./npm_client";
+import { npmTransferBuilder } from "./sdk";
 import { SdkConnector } from "./sdk_connector";
 import { httpDurability, stdbDefinition } from "./stdb";
 
@@ -41,7 +41,7 @@ class HttpConnector implements Connector {
   async call(name: string, args: CallArguments = {}): Promise<unknown> {
     const values =
       name === "seed"
-        ? [Number(args["accounts"]), Number(args["initialBalance"])]
+        ? [Number(args["n"]), Number(args["initialBalance"])]
         : [Number(args["from"]), Number(args["to"]), Number(args["amount"])];
     const { ok, status, text } = await sendHttp(`${this.#callUrl}/${name}`, {
       method: "POST",
@@ -55,7 +55,8 @@ class HttpConnector implements Connector {
   // Reading all rows is no part of what is measured: a WebSocket does it.
   async #reading<T>(read: (reader: SdkConnector) => Promise<T>): Promise<T> {
     const { address, database, config, name } = this;
-    const reader = new SdkConnector({ name, builder: npmBuilder, address, database, config });
+    const builder = await npmTransferBuilder();
+    const reader = new SdkConnector({ name, builder, address, database, config });
     await reader.open();
     try {
       return await read(reader);

@@ -3,9 +3,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type Database from "better-sqlite3";
-import type { PrepareContext, Prepared } from "../init/prepare";
 import { describeSqlite, openSqlite } from "../rpc-servers/sqlite";
-import type { Account, Connector, ConnectorDefinition, VerifyTotals } from "./connector";
+import type { Connector } from "./connector";
+import type { ConnectorDefinition, PrepareContext, Prepared } from "./definition";
 
 /** All connections are the one database of this process. */
 export class SqliteDirectConnector implements Connector {
@@ -35,14 +35,6 @@ export class SqliteDirectConnector implements Connector {
   call(name: string): Promise<unknown> {
     return Promise.reject(new Error(`${this.name}: there are no functions, ${name} neither`));
   }
-
-  getAccount(): Promise<Account | null> {
-    return Promise.reject(new Error(`${this.name}: there are no accounts`));
-  }
-
-  verify(): Promise<VerifyTotals> {
-    return Promise.reject(new Error(`${this.name}: there are no accounts`));
-  }
 }
 
 async function prepareSqlite({ workDirectory }: PrepareContext): Promise<Prepared> {
@@ -68,7 +60,6 @@ async function prepareSqlite({ workDirectory }: PrepareContext): Promise<Prepare
     serverProcesses: null,
     dataDirectory: directory,
     software,
-    reseed: async () => {},
     stop: async () => rmSync(directory, { recursive: true, force: true }),
   };
 }

@@ -1,8 +1,7 @@
 // What the connectors of servers with the SpacetimeDB interface share: they get the server, the module and the seed.
 
-import type { DbConnection } from "../../module_bindings";
 import { type Config, webSocketUrl } from "../config";
-import type { PrepareContext, Prepared } from "../init/prepare";
+import type { Fairness } from "../core/result";
 import {
   defaultAddress,
   foundServer,
@@ -13,14 +12,8 @@ import {
   type StdbServer,
   startServer,
 } from "../init/stdb_server";
-import {
-  type Connector,
-  type ConnectorDefinition,
-  type Fairness,
-  type NativeTarget,
-  NotRunning,
-} from "./connector";
-import { SdkConnector } from "./sdk_connector";
+import { type Connector, NotRunning } from "./connector";
+import type { ConnectorDefinition, NativeTarget, PrepareContext, Prepared } from "./definition";
 
 export interface StdbConnectorOptions {
   key: string;
@@ -91,7 +84,7 @@ export function stdbDefinition(options: StdbConnectorOptions): ConnectorDefiniti
         say(`seeding ${config.accounts} accounts`);
         const root = options.connect(config, server.address, module.database);
         await root.open();
-        await root.call("seed", { accounts: config.accounts, initialBalance: config.initialBalance });
+        await root.call("seed", { n: config.accounts, initialBalance: BigInt(config.initialBalance) });
         await root.close();
       };
       try {
@@ -149,11 +142,3 @@ export const httpDurability = (server: StdbServer): string =>
   server.isOurs
     ? "synced before the answer (group commit)"
     : "unconfirmed unless the server holds HTTP answers";
-
-type Builder = ReturnType<typeof DbConnection.builder>;
-
-/** Connects with an SDK. */
-export const sdkConnect =
-  (name: string, builder: () => Builder) =>
-  (config: Config, address: string, database: string): Connector =>
-    new SdkConnector({ name, builder, address, database, config });

@@ -1,18 +1,12 @@
 // Databases that have YCSB alone, without a server in front (section 15.5): what they share as connectors.
 
 import { processesListeningOn } from "../core/cpu";
+import type { Fairness } from "../core/result";
 import type { PrivateServer } from "../init/mariadb";
 import { isLocal, messageOf } from "../init/postgres_database";
-import type { PrepareContext, Prepared } from "../init/prepare";
 import type { YcsbStore } from "../rpc-servers/ycsb_methods";
-import {
-  type Account,
-  type Connector,
-  type ConnectorDefinition,
-  type Fairness,
-  NotRunning,
-  type VerifyTotals,
-} from "./connector";
+import { type Connector, NotRunning } from "./connector";
+import type { ConnectorDefinition, PrepareContext, Prepared } from "./definition";
 
 /** A client of the database. A read-modify-write is a read and an update, as stock YCSB does it (section 15.3). */
 export interface YcsbClient extends YcsbStore {
@@ -80,14 +74,6 @@ export class YcsbDatabaseConnector implements Connector {
   call(name: string): Promise<unknown> {
     return Promise.reject(new Error(`${this.name}: unknown method: ${name}`));
   }
-
-  getAccount(): Promise<Account | null> {
-    return Promise.reject(new Error(`${this.name}: there are no accounts`));
-  }
-
-  verify(): Promise<VerifyTotals> {
-    return Promise.reject(new Error(`${this.name}: there are no accounts`));
-  }
 }
 
 async function prepare(options: YcsbDatabaseOptions, context: PrepareContext): Promise<Prepared> {
@@ -128,7 +114,6 @@ async function prepare(options: YcsbDatabaseOptions, context: PrepareContext): P
       },
       ...(started && { dataDirectory: started.dataDirectory }),
       software: { database: description.version },
-      reseed: async () => {},
       stop: async () => started?.stop(),
     };
   } catch (error) {

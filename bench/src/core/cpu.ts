@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { deviceWrittenBytes, machineCpuSeconds } from "./machine";
+import type { CpuReport, RoleUsage } from "./result";
 
 /** `sysconf(_SC_CLK_TCK)`, which is 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100;
@@ -134,31 +135,6 @@ export function directoryBytes(directory: string): number {
     }
   }
   return bytes;
-}
-
-export interface RoleUsage {
-  cpu_s: number;
-  /** 100 is one hardware thread. */
-  cpu_avg_pct: number;
-  cpu_peak_pct: number;
-  peak_rss_bytes: number;
-}
-
-export interface CpuReport {
-  /** Everything but the load generator; null for a remote system. */
-  server: RoleUsage | null;
-  client: RoleUsage;
-  /** Share of the steady window in which the event loop of the client waited. */
-  client_idle_share: number;
-  client_bound: boolean;
-  ops_per_cpu_s: number | null;
-  ops_per_cpu_pct: number | null;
-  /** Written by the block device below the server's data; null where there is none. Absent in older files. */
-  device_written_bytes?: number | null;
-  /** Share of the machine's processors that neither server nor client used, but others did. Absent in older files. */
-  others_share?: number | null;
-  data_bytes_before: number | null;
-  data_bytes_after: number | null;
 }
 
 /** Below this share of idle time the client is the limit (section 12). */

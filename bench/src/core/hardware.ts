@@ -3,25 +3,7 @@
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
-
-export interface Hardware {
-  cpu: string;
-  sockets: number | null;
-  physicalCores: number | null;
-  hardwareThreads: number;
-  maxMhz: number | null;
-  ramBytes: number;
-  kernel: string;
-  distribution: string;
-  /** E.g. "docker", "vm (hypervisor)", or "none seen". */
-  virtualization: string;
-  fileSystem: string;
-  blockDevice: string;
-  fdatasync_p50_us: number;
-  fdatasync_p99_us: number;
-  governor: string | null;
-  loadAverage1: number;
-}
+import type { Hardware } from "./result";
 
 const syncProbes = 200;
 const syncBytes = 4096;

@@ -1,17 +1,9 @@
 // Latencies (section 5.7): HDR histograms of microseconds, three significant digits, up to 10,000 seconds.
 
 import hdr, { type Histogram as HdrHistogram } from "hdr-histogram-js";
+import type { LatencySummary } from "./result";
 
 const highestMicroseconds = 10_000_000_000;
-
-export interface LatencySummary {
-  p50_ms: number;
-  p95_ms: number;
-  p99_ms: number;
-  p999_ms: number;
-  max_ms: number;
-  mean_ms: number;
-}
 
 export class LatencyHistogram {
   #hdr: HdrHistogram = hdr.build({

@@ -8,17 +8,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Config, UsageError } from "../config";
-import type { Connector, ConnectorDefinition, NativeTarget } from "../connectors/connector";
+import type { ConnectorDefinition, NativeTarget, Prepared } from "../connectors/definition";
 import { prepareScriptCommand, runCommand } from "../init/commands";
-import type { Prepared } from "../init/prepare";
 import { endGroup } from "../init/processes";
+import { verifyTransfers } from "../workloads/transfers/workload";
 import { realClock } from "./clock";
 import { CpuAccount, usageOf } from "./cpu";
 import { LatencyHistogram } from "./histogram";
-import type { RunResult, VerifyReport } from "./results";
-import { verifyRun } from "./runner";
-import { rangeStatistics } from "./statistics";
-import type { SeriesPoint } from "./window";
+import type { RunResult, SeriesPoint, VerifyReport } from "./result";
+import { runResult } from "./results";
+import { type RunOptions, systemOf, verifyRun } from "./runner";
 
 /** A connector that the native load generator cannot reach. */
 export class NotNative extends Error {
@@ -59,33 +58,22 @@ export function loadGeneratorProgram(say: (line: string) => void): Promise<strin
   return program;
 }
 
-export interface NativeRunOptions {
-  config: Config;
+export interface NativeRunOptions extends Omit<RunOptions, "ops" | "clock"> {
   system: string;
   target: NativeTarget;
-  alpha: number;
-  concurrency: number;
-  inFlight: number | undefined;
-  /** A fresh connector, not yet open: it verifies. */
-  connect: () => Connector;
-  serverProcesses: number[] | null;
-  dataDirectory?: string;
-  say: (line: string) => void;
-  onPoint?: (point: SeriesPoint) => void;
 }
 
 /** In an open loop calls start when they are due; so many per connection may wait for answers. */
 const openLoopInFlight = 40;
 
 /** Connections and operations in flight on each: as many in all as the suite's own clients have. */
-export function connectionsOf(
-  options: Pick<NativeRunOptions, "config" | "target" | "concurrency" | "inFlight">,
-): {
+export function connectionsOf(options: Pick<NativeRunOptions, "config" | "target" | "run">): {
   connections: number;
   inFlight: number;
 } {
-  const { config, target, concurrency } = options;
-  const inFlight = options.inFlight ?? (config.rate === undefined ? 1 : openLoopInFlight);
+  const { config, target, run } = options;
+  const { concurrency } = run;
+  const inFlight = run.pipelining?.inFlight ?? (config.rate === undefined ? 1 : openLoopInFlight);
   const connections = Math.min(concurrency, target.connectionsMax ?? concurrency);
   return { connections, inFlight: Math.ceil((concurrency * inFlight) / connections) };
 }
@@ -104,7 +92,7 @@ export function argumentsOf(options: NativeRunOptions): string[] {
     "warmup-seconds": config.warmupSec,
     accounts: config.accounts,
     "initial-balance": config.initialBalance,
-    alpha: options.alpha,
+    alpha: options.run.alpha ?? 0,
     pairs: config.precomputedTransferPairs,
     threads: threadsOf(config, connections),
     ...(config.rate !== undefined && { rate: config.rate }),
@@ -154,22 +142,21 @@ type NativeLine =
   | { report: NativeReport; histogram_us: [number, number][] };
 
 export async function runNative(options: NativeRunOptions): Promise<RunResult> {
-  const { config, system, concurrency, say } = options;
+  const { config, system, say, run } = options;
   if (config.seconds <= config.warmupSec) throw new UsageError("--seconds must be above --warmup-sec");
   const { connections, inFlight } = connectionsOf(options);
   const path = await loadGeneratorProgram(say);
   say(
-    `${system}: ${config.seconds} s, native load generator, ${connections} connections for ${concurrency} clients, ` +
-      `${config.rate === undefined ? `${inFlight} in flight each` : `${config.rate} operations/s`}, ` +
-      `alpha ${options.alpha}, ${config.accounts} accounts`,
+    `${system}: native load generator, ${connections} connections for ${run.concurrency} clients, ` +
+      `${config.rate === undefined ? `${inFlight} in flight each` : `${config.rate} operations/s`}`,
   );
   const root = options.connect();
   try {
     await root.open();
     const series: SeriesPoint[] = [];
-    const { run, cpu } = await drive(options, path, series);
-    const verify = await verifyRun(options, realClock, root, undefined);
-    return resultOf(config, series, run, withStrict(verify, run.report, say), cpu);
+    const { run: native, cpu } = await drive(options, path, series);
+    const verify = await verifyRun(options, () => verifyTransfers(config, systemOf(options, root)));
+    return resultOf(config, series, native, withStrict(verify, native.report, say), cpu);
   } finally {
     await root.close().catch(() => undefined);
   }
@@ -230,7 +217,13 @@ function cpuAccountOf(options: NativeRunOptions, child: ChildProcess): CpuAccoun
   const clientUsage = () => usageOf([child.pid!]);
   // What its threads did not compute, they waited.
   const idleMilliseconds = () => now() - (clientUsage().cpuSeconds * 1000) / threads;
-  return new CpuAccount(options.serverProcesses, options.dataDirectory, idleMilliseconds, now, clientUsage);
+  return new CpuAccount(
+    options.prepared.serverProcesses,
+    options.prepared.dataDirectory,
+    idleMilliseconds,
+    now,
+    clientUsage,
+  );
 }
 
 const pointOf = (
@@ -273,64 +266,44 @@ export function resultOf(
   verify: VerifyReport,
   cpu: CpuAccount | undefined,
 ): RunResult {
-  const seconds = config.seconds - config.warmupSec;
+  const elapsedSeconds = config.seconds - config.warmupSec;
   const latencies = new LatencyHistogram();
   for (const [microseconds, count] of histogram) latencies.recordCount(microseconds, count);
-  const all = latencies.summary();
   const kinds = [report.refused, report.failed, report.disconnects];
   const errorSamples = kinds.flatMap((counts) =>
     Object.entries(counts).map(([message, count]) => ({ message, count })),
   );
-  const inSeries = timeSeries.reduce((sum, point) => sum + point.samples, 0);
-  const rest = report.transfers - inSeries;
-  const restMs = Math.max(0, (seconds - timeSeries.length) * 1000);
-  const invalid: string[] = [];
-  if (verify.ran && !verify.ok) invalid.push(`verification failed: ${verify.message}`);
-  if (report.transfers === 0) invalid.push("nothing succeeded");
-  return {
-    tps: report.transfers / seconds,
+  const rest = report.transfers - timeSeries.reduce((sum, point) => sum + point.samples, 0);
+  const restMs = Math.max(0, (elapsedSeconds - timeSeries.length) * 1000);
+  const { p50_ms, p95_ms, p99_ms } = latencies.summary();
+  return runResult({
     samples: report.transfers,
-    p50_ms: all.p50_ms,
-    p95_ms: all.p95_ms,
-    p99_ms: all.p99_ms,
-    // Not counted by this program.
-    collision_ops: 0,
-    collision_count: 0,
-    collision_rate: 0,
-    timeSeries,
-    partialPoint: {
-      tSec: config.seconds,
-      tps: restMs < 1 ? 0 : (rest * 1000) / restMs,
-      p50_ms: all.p50_ms,
-      p95_ms: all.p95_ms,
-      p99_ms: all.p99_ms,
-      samples: rest,
-      dtMs: restMs,
-    },
-    steady: {
-      warmup_sec: config.warmupSec,
-      ...rangeStatistics(timeSeries),
-      hist_p50_ms: all.p50_ms,
-      hist_p95_ms: all.p95_ms,
-      hist_p99_ms: all.p99_ms,
-      hist_p999_ms: all.p999_ms,
-      hist_max_ms: all.max_ms,
-    },
+    successes: report.transfers,
     completedTotal: report.transfers,
+    elapsedSeconds,
+    misses: 0,
+    noops: report.noops,
     errors: errorSamples.reduce((sum, { count }) => sum + count, 0),
     timeouts: report.unanswered,
     unsent: report.unsent,
     unfinished: report.unfinished,
-    noops: report.noops,
-    skipped: report.skipped,
     errorSamples,
-    p999_ms: all.p999_ms,
-    max_ms: all.max_ms,
-    mean_ms: all.mean_ms,
+    timeSeries,
+    partialPoint: {
+      tSec: config.seconds,
+      tps: restMs < 1 ? 0 : (rest * 1000) / restMs,
+      ...{ p50_ms, p95_ms, p99_ms },
+      samples: rest,
+      dtMs: restMs,
+    },
+    warmupSec: config.warmupSec,
+    // The warm-up is in neither, and collisions are not counted by this program.
+    histogram: latencies,
+    steadyHistogram: latencies,
+    kinds: new Map(),
+    load: undefined,
     verify,
     cpu: cpu?.report() ?? null,
-    invalid,
-    latencyHistogram: latencies.encode(),
-    steadyLatencyHistogram: latencies.encode(),
-  };
+    figures: { skipped: report.skipped },
+  });
 }

@@ -1,16 +1,28 @@
 // Operations in flight, with their timeouts (section 5.6).
 
-export interface Operation {
-  worker: number;
-  from: number;
-  to: number;
-  startedAt: number;
-  deadline: number;
-  timeoutMs: number;
+import type { Operation, Outcome } from "../workloads/workload";
+
+/** Told how an operation ended; the outcome is undefined if it failed or timed out. */
+export interface Listener {
+  ended(operation: Operation, outcome: Outcome | undefined, error?: unknown): void;
+}
+
+/** An operation on its way; `Kind` is what the engine knows of its kind. A class and no closures: the client's own work must not be what is measured. */
+export class OperationInFlight<Kind> {
   /** The answer came, or the time is over: whatever comes later is ignored. */
-  isSettled: boolean;
-  previous: Operation | undefined;
-  next: Operation | undefined;
+  isSettled = false;
+  previous: OperationInFlight<Kind> | undefined;
+  next: OperationInFlight<Kind> | undefined;
+
+  constructor(
+    readonly worker: number,
+    readonly operation: Operation,
+    readonly kind: Kind,
+    readonly startedAt: number,
+    readonly deadline: number,
+    readonly timeoutMs: number,
+    readonly listener: Listener,
+  ) {}
 }
 
 /**
@@ -18,12 +30,12 @@ export interface Operation {
  * what the operation may take and what is left of the window, so a later start never ends earlier. One look at the first
  * is enough to know whether any has expired, and no operation needs a timer of its own.
  */
-export class OperationsInFlight {
-  #first: Operation | undefined;
-  #last: Operation | undefined;
+export class OperationsInFlight<Kind> {
+  #first: OperationInFlight<Kind> | undefined;
+  #last: OperationInFlight<Kind> | undefined;
   count = 0;
 
-  add(operation: Operation): void {
+  add(operation: OperationInFlight<Kind>): void {
     operation.previous = this.#last;
     if (this.#last) this.#last.next = operation;
     else this.#first = operation;
@@ -31,7 +43,7 @@ export class OperationsInFlight {
     this.count++;
   }
 
-  remove(operation: Operation): void {
+  remove(operation: OperationInFlight<Kind>): void {
     const { previous, next } = operation;
     if (previous) previous.next = next;
     else this.#first = next;
@@ -42,12 +54,12 @@ export class OperationsInFlight {
   }
 
   /** All, in the order of their start. */
-  *all(): Generator<Operation> {
+  *all(): Generator<OperationInFlight<Kind>> {
     for (let operation = this.#first; operation; operation = operation.next) yield operation;
   }
 
   /** The first one if its time is over. */
-  expired(now: number): Operation | undefined {
+  expired(now: number): OperationInFlight<Kind> | undefined {
     return this.#first && this.#first.deadline <= now ? this.#first : undefined;
   }
 }

@@ -1,23 +1,8 @@
 // Figures of a time series (section 6.3), the same as those of the published post-processing.
 
-import type { SeriesPoint } from "./window";
+import type { RangeStatistics, SeriesPoint } from "./result";
 
 type Point = Pick<SeriesPoint, "tSec" | "tps" | "p50_ms" | "p99_ms" | "samples">;
-
-export interface RangeStatistics {
-  samples: number;
-  duration_s: number;
-  tps_mean: number;
-  tps_min: number;
-  tps_max: number;
-  tps_median: number;
-  tps_stdev: number;
-  tps_cv_pct: number;
-  zero_seconds: number;
-  p50_ms: number;
-  p99_ms: number;
-  p99_ms_max: number;
-}
 
 export const median = (values: readonly number[]): number => {
   if (values.length === 0) return 0;

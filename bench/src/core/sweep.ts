@@ -2,17 +2,17 @@
 
 import type { Config } from "../config";
 import { NotRunning } from "../connectors/connector";
-import { loadConnector } from "../connectors/registry";
-import type { Prepared } from "../init/prepare";
 import { sleep } from "../init/processes";
 import type { Session } from "../init/session";
 import type { Sweep } from "../opts";
 import { formatInteger, formatLatency } from "../report/format";
 import { progressPrinter } from "../report/progress";
-import type { FoundTestCase } from "../tests/test_cases";
+import type { TestCase } from "../tests/find";
+import { inFlightOf, labelOf, transferRun, transferWorkload } from "../workloads/transfers/workload";
 import { chooseCases, ExitCode, exitCodes } from "./bench";
 import { sessionUntilIdle } from "./idle";
-import { type RunResult, timestamp, writeJson } from "./results";
+import type { RunResult } from "./result";
+import { timestamp, writeJson } from "./results";
 import { runOnce } from "./runner";
 import { mean } from "./statistics";
 
@@ -66,33 +66,27 @@ export async function sweep(
   kind: "contention" | "concurrency",
   range: Sweep,
 ): Promise<number> {
-  const { cases, absent } = await chooseCases(config, test);
+  const { cases, absent } = chooseCases(config, test);
   for (const { system, reason } of absent) session.say(`${system}: ${reason}`);
   await sessionUntilIdle(config, session);
   const exit = new ExitCode();
+  const { seconds, concurrency, accounts, alphas, tag } = config;
+  const settings = { seconds, concurrency, accounts, alpha: alphas[0] };
   const results: object[] = [];
-  for (const found of cases) {
+  for (const testCase of cases) {
+    const { system, label } = testCase;
     try {
-      results.push(await sweepOne(config, test, session, kind, range, found, exit));
+      const res = await sweepOne(config, session, kind, range, testCase, exit);
+      results.push({ system, label, file: `${system}.ts`, ...settings, res });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      session.say(`${found.testCase.system}: ${reason}`);
+      session.say(`${system}: ${reason}`);
       if (error instanceof NotRunning) exit.add(config.connectors ? exitCodes.notRunning : exitCodes.ok);
       else exit.add(exitCodes.failed);
       if (!(error instanceof NotRunning) && !config.keepGoing) break;
     }
   }
-  const { seconds, concurrency, accounts, alphas } = config;
-  const file = {
-    schemaVersion: 1,
-    test,
-    seconds,
-    concurrency,
-    accounts,
-    alpha: alphas[0],
-    tag: config.tag,
-    results,
-  };
+  const file = { schemaVersion: 1, test, ...settings, tag, results };
   const path = writeJson(config.runsDir, `sweep-${test}-${timestamp(new Date())}.json`, file);
   session.say(`Wrote results to ${path}`);
   return exit.value;
@@ -100,65 +94,45 @@ export async function sweep(
 
 async function sweepOne(
   config: Config,
-  test: string,
   session: Session,
   kind: "contention" | "concurrency",
   range: Sweep,
-  found: FoundTestCase,
+  testCase: TestCase,
   exit: ExitCode,
-): Promise<object> {
-  const { testCase, file } = found;
-  const definition = await loadConnector(testCase.system);
-  const prepared = await definition.prepare(session.context(config, test));
+): Promise<SweepPoint[]> {
+  const { system } = testCase;
+  const ops = await testCase.ops();
+  const definition = await testCase.definition();
+  const prepared = await definition.prepare(session.context(config, transferWorkload.name));
   try {
-    const res: SweepPoint[] = [];
+    const points: SweepPoint[] = [];
     for (const value of kind === "contention" ? contentionPoints(range) : concurrencyPoints(range)) {
-      const load = kind === "contention" ? { alpha: value } : { concurrency: value };
+      const varied = kind === "contention" ? { alpha: value } : { concurrency: value };
+      const { concurrency } = config;
+      const load = { alpha: config.alphas[0]!, concurrency, inFlight: inFlightOf(config), ...varied };
       const runs: RunResult[] = [];
       for (let run = 1; run <= runsPerPoint; run++) {
-        const result = await runPoint(config, session, found, prepared, definition.create, load);
+        const progress = progressPrinter(system, config.seconds);
+        const connect = () => definition.create(config, prepared);
+        session.say(`${system} ${labelOf(config, load)}`);
+        const result = await runOnce({
+          ...{ config, ops, connect, prepared, say: session.say, onPoint: progress.point },
+          run: transferRun(config, load),
+        }).finally(() => progress.end());
         if (result.verify.ran && !result.verify.ok) exit.add(exitCodes.notVerified);
         runs.push(result);
         await sleep(pauseMilliseconds);
       }
       const avgResult = averageOf(runs);
-      res.push({ ...load, avgResult });
-      const at = Object.entries(load).map(([name, number]) => `${name} ${number}`);
+      points.push({ ...varied, avgResult });
+      const at = Object.entries(varied).map(([name, number]) => `${name} ${number}`);
       session.say(
-        `${testCase.system}, ${at.join()}: ${formatInteger(avgResult.tps)} TPS, p50 ${formatLatency(avgResult.p50_ms)} ms`,
+        `${system}, ${at.join()}: ${formatInteger(avgResult.tps)} TPS, p50 ${formatLatency(avgResult.p50_ms)} ms`,
       );
       await sleep(pauseMilliseconds);
     }
-    const { seconds, concurrency, accounts, alphas } = config;
-    const label = testCase.label ?? file;
-    return { system: testCase.system, label, file, seconds, concurrency, accounts, alpha: alphas[0], res };
+    return points;
   } finally {
     await prepared.stop();
-  }
-}
-
-async function runPoint(
-  config: Config,
-  session: Session,
-  { testCase }: FoundTestCase,
-  prepared: Prepared,
-  create: (config: Config, prepared: Prepared) => ReturnType<Parameters<typeof runOnce>[0]["connect"]>,
-  load: { alpha?: number; concurrency?: number },
-): Promise<RunResult> {
-  const progress = progressPrinter(testCase.system, config.seconds);
-  try {
-    return await runOnce({
-      config,
-      testCase,
-      alpha: load.alpha ?? config.alphas[0] ?? 1.5,
-      concurrency: load.concurrency ?? config.concurrency,
-      inFlight: config.benchPipelined ? config.maxInflightPerWorker : undefined,
-      connect: () => create(config, prepared),
-      serverProcesses: prepared.serverProcesses,
-      say: session.say,
-      onPoint: progress.point,
-    });
-  } finally {
-    progress.end();
   }
 }

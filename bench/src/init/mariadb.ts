@@ -3,10 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { PrepareContext } from "../connectors/definition";
 import { runCommand } from "./commands";
 import { neededProgram } from "./debian_package";
 import { givenSettings } from "./postgres_database";
-import type { PrepareContext } from "./prepare";
 import { freePort, type Program } from "./processes";
 
 /** A port may be taken by somebody else between the moment it was found free and the start. */

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import type pg from "pg";
 import { NotRunning } from "../connectors/connector";
+import type { PrepareContext } from "../connectors/definition";
 import {
   accepts,
   connectDatabase,
@@ -12,7 +13,6 @@ import {
   settingsOf,
   startDatabase,
 } from "./postgres_database";
-import type { PrepareContext } from "./prepare";
 import type { Backing } from "./rpc_server";
 
 export interface PostgresBackingOptions {
@@ -78,3 +78,13 @@ export const postgresBacking =
       stop: () => database.stop(),
     };
   };
+
+/** The database of `PG_URL`, or a private cluster. */
+export const ownPostgres = (startCommand = "start a PostgreSQL and set PG_URL=<its address>") =>
+  postgresBacking({
+    urlVariables: ["PG_URL"],
+    mayStart: true,
+    startCommand,
+    serverVariable: "PG_URL",
+    asksForIsolation: true,
+  });

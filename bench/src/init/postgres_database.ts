@@ -5,11 +5,11 @@ import { connect } from "node:net";
 import type pg from "pg";
 import { type Config, UsageError } from "../config";
 import { NotRunning } from "../connectors/connector";
+import type { PrepareContext } from "../connectors/definition";
 import type { IdType } from "../rpc-servers/postgres/accounts";
 import { openPool, withSettings } from "../rpc-servers/postgres/pool";
 import { type PostgresCluster, startCluster } from "./postgres_cluster";
 import { findPostgres } from "./postgres_programs";
-import type { PrepareContext } from "./prepare";
 import { sleep } from "./processes";
 
 const connectMillisecondsMax = 30_000;

@@ -3,9 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { PrepareContext } from "../connectors/definition";
 import { neededProgram } from "./debian_package";
 import type { PrivateServer } from "./mariadb";
-import type { PrepareContext } from "./prepare";
 import { freePort, type Program } from "./processes";
 
 const startAttemptsMax = 3;

@@ -2,13 +2,13 @@
 
 import { join } from "node:path";
 import type { Config } from "../config";
-import type { ConnectorDefinition, Fairness, NativeTarget } from "../connectors/connector";
 import { NotRunning } from "../connectors/connector";
+import type { ConnectorDefinition, NativeTarget, PrepareContext, Prepared } from "../connectors/definition";
 import { httpTransport } from "../connectors/http_client";
 import { RpcConnector, type RpcConnectorOptions } from "../connectors/rpc/rpc_connector";
 import { processesListeningOn } from "../core/cpu";
+import type { Fairness } from "../core/result";
 import { packageDirectory } from "./commands";
-import type { PrepareContext, Prepared } from "./prepare";
 
 /** What a server says of itself by the RPC method `describe`, read from the database that it uses. */
 export interface RpcDescription {

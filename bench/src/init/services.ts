@@ -15,9 +15,9 @@ import {
 import { join } from "node:path";
 import type { Config } from "../config";
 import { NotRunning } from "../connectors/connector";
-import { connectorKeys, loadConnector } from "../connectors/registry";
+import type { Prepared } from "../connectors/definition";
+import { casesOf, loadConnector } from "../tests/find";
 import { packageDirectory } from "./commands";
-import type { Prepared } from "./prepare";
 import { sleep } from "./processes";
 import { openSession } from "./session";
 
@@ -52,7 +52,8 @@ export function preparedKeys(config: Config, environment: NodeJS.ProcessEnv): st
     environment[name] === "1" ? keys : [],
   );
   // A second server is somebody else's.
-  return connectorKeys.filter((key) => key !== "spacetimedb_ref" && !skipped.includes(key));
+  const keys = casesOf("test-1").map(({ system }) => system);
+  return keys.filter((key) => key !== "spacetimedb_ref" && !skipped.includes(key));
 }
 
 /** What runs in the background now; undefined if nothing does. */
@@ -98,7 +99,7 @@ export async function hostServices(config: Config, test: string): Promise<void> 
   for (const key of preparedKeys(config, process.env)) {
     session.say(`preparing ${key}`);
     try {
-      const definition = await loadConnector(key);
+      const definition = await loadConnector(key, test);
       const one = await definition.prepare({ ...session.context(config, test), asService: true });
       prepared.push(one);
       state.ready[key] = { url: one.url, processes: one.serverProcesses };

@@ -3,8 +3,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, UsageError } from "../config";
+import type { PrepareContext } from "../connectors/definition";
 import { packageDirectory } from "./commands";
-import type { PrepareContext } from "./prepare";
 import { ProcessGroup } from "./processes";
 
 export interface Session {

@@ -2,7 +2,7 @@
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { PrepareContext } from "./prepare";
+import type { PrepareContext } from "../connectors/definition";
 import type { Backing } from "./rpc_server";
 
 export async function sqliteBacking({ config, workDirectory }: PrepareContext): Promise<Backing> {

@@ -3,9 +3,9 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { httpUrl, normalizeStdbUrl } from "../config";
+import type { PrepareContext } from "../connectors/definition";
 import { processesListeningOn } from "../core/cpu";
 import { packageDirectory, prepareScriptCommand, runCommand } from "./commands";
-import type { PrepareContext } from "./prepare";
 import type { Program } from "./processes";
 
 export interface StdbServer {

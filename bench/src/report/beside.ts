@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "../config";
 import { median } from "../core/statistics";
-import { formatInteger, formatLatency } from "./format";
+import { formatInteger, formatLatency, markdownTable } from "./format";
 
 interface Report {
   transfers_per_second: number;
@@ -52,36 +52,26 @@ export function besideTable(runs: readonly Run[]): string {
     (a, b) => inFlightOf(b) - inFlightOf(a) || a.localeCompare(b),
   );
   const rows = keys.map((key) => {
-    const [load, system] = key.split("|");
+    const [load = "", system = ""] = key.split("|");
     const reports = runs.filter((run) => `${run.load}|${run.system}` === key).map(({ report }) => report);
+    const figure = (of: (report: Report) => number, format: (value: number) => string) =>
+      spread(reports.map(of), format);
     return [
       load,
       system,
       String(reports.length),
-      spread(
-        reports.map((report) => report.transfers_per_second),
-        formatInteger,
-      ),
-      spread(
-        reports.map((report) => report.latency_ms.p50),
-        formatLatency,
-      ),
-      spread(
-        reports.map((report) => report.latency_ms.p99),
-        formatLatency,
-      ),
-      spread(
-        reports.map((report) => report.server.cpu_us_per_transfer),
-        formatLatency,
-      ),
+      figure((report) => report.transfers_per_second, formatInteger),
+      figure((report) => report.latency_ms.p50, formatLatency),
+      figure((report) => report.latency_ms.p99, formatLatency),
+      figure((report) => report.server.cpu_us_per_transfer, formatLatency),
       String(reports.map(failuresOf).reduce((sum, count) => sum + count, 0)),
-    ].join(" | ");
+    ];
   });
-  return [
-    "| connections × in flight | server and module | runs | transfers/s | p50 ms | p99 ms | server CPU µs per transfer | failed |",
-    "|---|---|---|---|---|---|---|---|",
-    ...rows.map((row) => `| ${row} |`),
-  ].join("\n");
+  const header = [
+    ...["connections × in flight", "server and module", "runs", "transfers/s", "p50 ms", "p99 ms"],
+    ...["server CPU µs per transfer", "failed"],
+  ];
+  return markdownTable(header, rows);
 }
 
 /** Of a key that begins with e.g. `64 × 40`. */

@@ -1,5 +1,7 @@
 // Figures as people read them.
 
+import type { Parameters } from "../core/result";
+
 /** 303920.4 is 303,920. */
 export const formatInteger = (value: number): string => Math.round(value).toLocaleString("en-US");
 
@@ -28,4 +30,17 @@ export function transportNotes(system: string, transport: string): string[] {
   const isUsual =
     ["HTTP", "WebSocket", "WebSocket by ws"].includes(transport) && system !== "sqlite_batched_rpc";
   return isUsual ? [] : [`over ${transport}`];
+}
+
+/** `records 1,000, operations 10,000` */
+export const formatParameters = (parameters: Parameters): string =>
+  Object.entries(parameters)
+    .map(([name, value]) => `${name} ${typeof value === "number" ? formatInteger(value) : value}`)
+    .join(", ");
+
+/** A table in Markdown. */
+export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "/").replaceAll("\n", " ")).join(" | ")} |`;
+  return [header, header.map(() => "---"), ...rows].map(line).join("\n");
 }

@@ -1,6 +1,6 @@
-// The frame of every page: style, the little script, tables, and the line about the machine.
+// The frame of every page: style, the little script, and the line about the machine.
 
-import type { Hardware } from "../core/hardware";
+import type { Hardware } from "../core/result";
 import { escapeXml } from "./chart";
 import { formatBytes } from "./format";
 import { chartStyle, darkStyle } from "./theme";
@@ -54,20 +54,3 @@ export const machineOf = (hardware: Hardware) =>
   `${hardware.hardwareThreads} × ${hardware.cpu}, ${formatBytes(hardware.ramBytes)} memory, ${hardware.distribution}, ` +
   `kernel ${hardware.kernel}, ${hardware.virtualization}, ${hardware.fileSystem}; a sync of 4 KiB takes ` +
   `${hardware.fdatasync_p50_us} µs (p99 ${hardware.fdatasync_p99_us} µs); load average at start ${hardware.loadAverage1.toFixed(2)}`;
-
-/** The header is markup, the cells are text. */
-export type Column<T> = [header: string, cell: (row: T) => string, kind?: "text"];
-
-export function htmlTable<T>(
-  columns: readonly Column<T>[],
-  rows: readonly T[],
-  isInvalid: (row: T) => boolean,
-): string {
-  const kind = (column: Column<T>) => (column[2] ? ` class="${column[2]}"` : "");
-  const head = columns.map((column) => `<th${kind(column)}>${column[0]}</th>`).join("");
-  const body = rows.map((row) => {
-    const cells = columns.map((column) => `<td${kind(column)}>${escapeXml(column[1](row))}</td>`).join("");
-    return `<tr${isInvalid(row) ? ' class="invalid"' : ""}>${cells}</tr>`;
-  });
-  return `<table><thead><tr>${head}</tr></thead><tbody>${body.join("\n")}</tbody></table>`;
-}

@@ -2,49 +2,24 @@
 //
 //   --metric both|tps|latency   --percentile p50|p95|p99   --exclude <connectors>   --out <directory>   --png
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import cac from "cac";
 import { UsageError } from "../config";
-import type { RunFile } from "../core/results";
+import type { RunFile } from "../core/result";
+import { readRuns } from "../core/results";
 import { packageDirectory } from "../init/commands";
-import type { WorkloadFile } from "../workloads/results";
 import { barsOf, type ChartOptions, chartsOf, htmlPage, originOf } from "./page";
 import { findBrowser, writePng } from "./png";
+import { summaryRows } from "./rows";
 import { isOf, linesOf, loadsOf } from "./series";
-import { summaryRows } from "./summary";
 import { chartStyle } from "./theme";
-import { workloadPage } from "./workload_page";
 
-/** The runs below these files and directories, those of test-1 and those of workloads; other JSON files are passed over. */
-export function readRuns(paths: readonly string[]): {
-  runs: RunFile[];
-  workloads: WorkloadFile[];
-  /** Runs that are left out, since the machine was busy. */
-  busy: number;
-} {
-  const files = paths.flatMap((path) => {
-    if (!existsSync(path)) throw new UsageError(`${path} is not there`);
-    if (!statSync(path).isDirectory()) return [path];
-    return readdirSync(path)
-      .filter((name) => name.endsWith(".json"))
-      .map((name) => join(path, name));
-  });
-  const runs: RunFile[] = [];
-  const workloads: WorkloadFile[] = [];
-  let busy = 0;
-  for (const path of files) {
-    const file = JSON.parse(readFileSync(path, "utf8")) as Partial<RunFile> | Partial<WorkloadFile>;
-    if (file.schemaVersion !== 1 || file.results?.[0]?.res?.timeSeries === undefined) continue;
-    if (file.machineBusy !== undefined) {
-      busy++;
-      continue;
-    }
-    // Workloads have no alpha.
-    if (file.alpha === null) workloads.push(file as WorkloadFile);
-    else runs.push(file as RunFile);
-  }
-  return { runs, workloads, busy };
+/** The runs that may be shown, and how many may not, since the machine was busy. */
+export function idleRuns(paths: readonly string[]): { runs: RunFile[]; busy: number } {
+  const files = readRuns(paths, false).flatMap(({ file }) => (file.schemaVersion === 1 ? [file] : []));
+  const runs = files.filter(({ machineBusy }) => machineBusy === undefined);
+  return { runs, busy: files.length - runs.length };
 }
 
 export async function plot(
@@ -110,21 +85,18 @@ async function main(): Promise<void> {
     exclude: options["exclude"] === undefined ? [] : String(options["exclude"]).split(","),
   };
   const paths = args.length > 0 ? args.map((path) => resolve(path)) : [join(packageDirectory, "runs")];
-  const { runs, workloads, busy } = readRuns(paths);
+  const { runs, busy } = idleRuns(paths);
   if (busy > 0) console.error(`${busy} runs left out: the machine was busy`);
-  if (runs.length + workloads.length === 0) throw new UsageError(`no runs in ${paths.join(", ")}`);
+  if (runs.length === 0) throw new UsageError(`no runs in ${paths.join(", ")}`);
   const directory = resolve(
     options["out"] === undefined ? join(packageDirectory, "runs") : String(options["out"]),
   );
-  const written = runs.length > 0 ? await plot(directory, runs, chartOptions, options["png"] === true) : [];
-  mkdirSync(directory, { recursive: true });
-  const pages = {
-    "test-1.html": runs.length > 0 ? htmlPage("test-1", runs, []) : undefined,
-    "workloads.html": workloads.length > 0 ? workloadPage(workloads, []) : undefined,
-  };
-  for (const [name, text] of Object.entries(pages)) {
-    if (text === undefined) continue;
-    writeFileSync(join(directory, name), text);
+  const transfers = runs.filter(({ alpha }) => alpha !== null);
+  const others = runs.filter(({ alpha }) => alpha === null);
+  const written = await plot(directory, transfers, chartOptions, options["png"] === true);
+  for (const [name, chosen] of [["test-1.html", transfers] as const, ["workloads.html", others] as const]) {
+    if (chosen.length === 0) continue;
+    writeFileSync(join(directory, name), htmlPage(chosen, []));
     written.push(join(directory, name));
   }
   for (const path of written) console.log(path);

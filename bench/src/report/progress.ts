@@ -1,6 +1,6 @@
 // What is shown while a run goes on: a line per second, in place on a terminal.
 
-import type { SeriesPoint } from "../core/window";
+import type { SeriesPoint } from "../core/result";
 import { formatInteger, formatLatency } from "./format";
 
 export interface Progress {

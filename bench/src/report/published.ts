@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { failureShareMost } from "../core/results";
 import { packageDirectory } from "../init/commands";
-import { formatInteger, formatLatency } from "./format";
-import type { SummaryRow } from "./summary";
+import { formatInteger, formatLatency, markdownTable } from "./format";
+import type { SummaryRow } from "./rows";
 
 export interface PublishedFigure {
   seed: string;
@@ -70,20 +70,17 @@ export function publishedTable(test: string, rows: readonly SummaryRow[]): strin
         p50 ? formatLatency(p50.value) : "–",
         row.failureShare > failureShareMost ? "–" : formatLatency(row.p50_ms),
         publishedHardware[tps.hardware] ?? tps.hardware,
-      ].join(" | "),
+      ],
     ];
   });
   if (lines.length === 0) return undefined;
-  const header =
-    "System | alpha | in flight | published TPS | measured TPS | ratio | published p50 ms | measured p50 ms | published on";
-  const dashes = header.replace(/[^|]+/g, "---");
+  const header = [
+    ...["System", "alpha", "in flight", "published TPS", "measured TPS", "ratio"],
+    ...["published p50 ms", "measured p50 ms", "published on"],
+  ];
   return [
     "## Published and measured",
-    "",
     "The published figures are of other hardware (300 s, 64 clients): the ratios are only a hint.",
-    "",
-    `| ${header} |`,
-    `|${dashes}|`,
-    ...lines.map((line) => `| ${line} |`),
-  ].join("\n");
+    markdownTable(header, lines),
+  ].join("\n\n");
 }

@@ -2,29 +2,25 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Absence } from "../core/bench";
-import { type RunFile, timestamp, writeJson } from "../core/results";
+import type { Absence, RunFile } from "../core/result";
+import { timestamp, writeJson } from "../core/results";
 import { htmlPage } from "./page";
-import { summaryMarkdown, summaryRows } from "./summary";
+import { summaryRows } from "./rows";
+import { summaryMarkdown } from "./tables";
 
-export async function writeReports(
+export function writeReports(
   directory: string,
-  test: string,
   files: readonly RunFile[],
   absent: readonly Absence[],
   say: (line: string) => void,
-): Promise<void> {
+): void {
   const at = timestamp(new Date());
-  const markdown = summaryMarkdown(test, files, absent);
+  const markdown = summaryMarkdown(files, absent);
   console.log(`\n${markdown}`);
-  writeJson(directory, `summary-${at}.json`, {
-    test,
-    hardware: files[0]!.hardware,
-    rows: summaryRows(files),
-    absent,
-  });
+  const { test, hardware } = files[0]!;
+  writeJson(directory, `summary-${at}.json`, { test, hardware, rows: summaryRows(files), absent });
   writeFileSync(join(directory, `summary-${at}.md`), markdown);
   const page = join(directory, `report-${at}.html`);
-  writeFileSync(page, htmlPage(test, files, absent));
+  writeFileSync(page, htmlPage(files, absent));
   say(`Wrote the tables to ${join(directory, `summary-${at}.md`)}, and a page with charts to ${page}`);
 }

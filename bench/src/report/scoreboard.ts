@@ -6,9 +6,10 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import cac from "cac";
 import { UsageError } from "../config";
+import { readRuns } from "../core/results";
 import { packageDirectory, repositoryDirectory } from "../init/commands";
 import { publishedRows } from "./scoreboard_compare";
-import { measurementsOf, readRuns } from "./scoreboard_measured";
+import { measurementsOf } from "./scoreboard_measured";
 import { scoreboardPage } from "./scoreboard_page";
 
 function main(): void {
@@ -23,7 +24,9 @@ function main(): void {
   // Run from the root of the repository, the names are from there.
   const given = args.map((path) => (existsSync(path) ? resolve(path) : resolve(repositoryDirectory, path)));
   const measurements = measurementsOf(
-    readRuns(given.length > 0 ? given : [join(packageDirectory, "results")]),
+    readRuns(given.length > 0 ? given : [join(packageDirectory, "results")], true).filter(
+      ({ file }) => file.fairness !== undefined,
+    ),
   );
   if (measurements.rows.length === 0) throw new UsageError("there are no results of valid runs");
   const sources = measurements.directories.map((directory) => relative(repositoryDirectory, directory));

@@ -1,15 +1,10 @@
 // What the scoreboard shows as measured here: files of runs, those of the same load put together (sections 6.1 and 14.3).
 
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { UsageError } from "../config";
-import type { Hardware } from "../core/hardware";
-import { failureShare, failureShareMost, type RunFile } from "../core/results";
+import type { Hardware, OperationResult, RunFile, SerialExtras } from "../core/result";
+import { failureShare, failureShareMost, type NamedRun } from "../core/results";
 import { mean } from "../core/statistics";
-import type { SerialExtras } from "../workloads/operation_table";
-import type { OperationResult, WorkloadFile } from "../workloads/results";
 import { formatBytes, formatInteger, formatPercent, transportNotes } from "./format";
-import { summaryRows } from "./summary";
+import { summaryRows } from "./rows";
 
 /** `rate` is the throughput, in what the test counts. */
 export type Metric =
@@ -47,60 +42,28 @@ export interface Measurements {
   directories: string[];
 }
 
-export interface NamedRun {
-  directory: string;
-  file: RunFile | WorkloadFile;
-}
+type Found = Pick<NamedRun, "directory" | "file">;
 
-/** A path stands for itself or for all files below it. What is no result of a run, e.g. a summary, is passed over. */
-export function readRuns(paths: readonly string[]): NamedRun[] {
-  const names = paths.flatMap((path) => {
-    if (!statSync(path, { throwIfNoEntry: false })) throw new UsageError(`there is no ${path}`);
-    if (!statSync(path).isDirectory()) return [path];
-    const found = readdirSync(path, { recursive: true, encoding: "utf8" });
-    return found
-      .filter((name) => name.endsWith(".json"))
-      .sort()
-      .map((name) => join(path, name));
-  });
-  return [...new Set(names)].flatMap((name) => {
-    const file = parse(name) as Partial<RunFile> | null;
-    const isRun = Array.isArray(file?.results) && file.results[0]?.res !== undefined && file.fairness;
-    return isRun ? [{ directory: dirname(name), file: file as RunFile }] : [];
-  });
-}
-
-function parse(name: string): unknown {
-  try {
-    return JSON.parse(readFileSync(name, "utf8"));
-  } catch (error) {
-    throw new UsageError(`${name} is not JSON: ${(error as Error).message}`);
-  }
-}
-
-const isWorkload = (file: RunFile | WorkloadFile): file is WorkloadFile => file.alpha === null;
-
-const parametersOf = (file: RunFile | WorkloadFile): WorkloadFile["results"][0]["parameters"] =>
-  isWorkload(file) ? file.results[0]!.parameters : {};
+const parametersOf = (file: RunFile) => file.results[0].parameters;
 
 /** How long a run took is no other load. */
 const lengthParameters = ["seconds", "iterations"];
 
-function keyOf(file: RunFile | WorkloadFile): string {
+function keyOf(file: RunFile): string {
   const { test, alpha, concurrency, tag, load_generator, fairness, config } = file;
   const parameters = Object.entries(parametersOf(file)).filter(([name]) => !lengthParameters.includes(name));
   const { inflight, durability, isolation, transport } = fairness;
   const settings = [inflight, durability, isolation, transport, config.rate ?? null];
-  const system = file.results[0]!.system;
+  const system = file.results[0].system;
   return JSON.stringify([test, alpha, concurrency, tag, load_generator ?? "", system, settings, parameters]);
 }
 
 /** The runs of one load and system in one directory are averaged; of several directories the newest counts. */
-export function measurementsOf(runs: readonly NamedRun[]): Measurements {
+export function measurementsOf(runs: readonly Found[]): Measurements {
   const valid = runs.filter(
-    ({ file }) => file.results[0]!.res.invalid.length === 0 && file.machineBusy === undefined,
+    ({ file }) => file.results[0].res.invalid.length === 0 && file.machineBusy === undefined,
   );
-  const groups = new Map<string, NamedRun[]>();
+  const groups = new Map<string, Found[]>();
   for (const run of valid) {
     const key = keyOf(run.file);
     const group = groups.get(key);
@@ -135,21 +98,21 @@ function machineText(hardware: Hardware): string {
   ].join(", ");
 }
 
-function rowsOf(group: readonly NamedRun[]): MeasuredRow[] {
+function rowsOf(group: readonly Found[]): MeasuredRow[] {
   const { file } = group[0]!;
   const { fairness } = file;
   const isDurable = fairness.systemClass !== "not-durable" && fairness.durability !== "not waited for";
   const common = {
     test: testOf(file),
-    system: file.results[0]!.system,
+    system: file.results[0].system,
     runs: group.length,
     isDurable,
     day: file.startedAt.slice(0, 10),
   };
   const files = group.map((run) => run.file);
   const notes = notesOf(files, isDurable);
-  if (!isWorkload(file)) {
-    const row = summaryRows(files as RunFile[])[0]!;
+  if (file.alpha !== null) {
+    const row = summaryRows(files)[0]!;
     const perCpu = row.opsPerCpuSecond === null ? {} : { ops_per_cpu_pct: row.opsPerCpuSecond / 100 };
     const isLatency = row.failureShare <= failureShareMost;
     const latencies = isLatency ? { p50_ms: row.p50_ms, p99_ms: row.p99_ms } : {};
@@ -158,13 +121,12 @@ function rowsOf(group: readonly NamedRun[]): MeasuredRow[] {
     if (row.didNotComplete) notes.push("did not complete");
     return [{ ...common, load: transferLoad(file), values, notes }];
   }
-  const workloads = files as WorkloadFile[];
-  if (serialExtras(file).rows_per_operation) return serialRows(workloads, { ...common, notes });
-  return [{ ...common, load: workloadLoad(file), values: workloadValues(workloads), notes }];
+  if (serialExtras(file).rows_per_operation) return serialRows(files, { ...common, notes });
+  return [{ ...common, load: workloadLoad(file), values: workloadValues(files), notes }];
 }
 
 /** Runs of the native load generator are another experiment (section 12, claim 8). */
-const testOf = ({ test, load_generator }: RunFile | WorkloadFile): string =>
+const testOf = ({ test, load_generator }: RunFile): string =>
   load_generator === undefined ? test : `${test}, ${load_generator} load generator`;
 
 const publishedClients = 64;
@@ -174,7 +136,7 @@ function transferLoad({ alpha, concurrency, fairness }: RunFile): string {
   return `alpha=${alpha} inflight=${fairness.inflight}${clients}`;
 }
 
-function workloadLoad(file: WorkloadFile): string {
+function workloadLoad(file: RunFile): string {
   const { test, concurrency } = file;
   const { tests, mode, scenario } = parametersOf(file);
   if (test === "content-crud")
@@ -185,8 +147,8 @@ function workloadLoad(file: WorkloadFile): string {
   return `concurrency=${concurrency}`;
 }
 
-function workloadValues(files: readonly WorkloadFile[]): Values {
-  const results = files.map((file) => file.results[0]!.res);
+function workloadValues(files: readonly RunFile[]): Values {
+  const results = files.map((file) => file.results[0].res);
   const average = (of: (res: (typeof results)[number]) => number) => mean(results.map(of));
   const perCpu = results.flatMap((res) => res.cpu?.ops_per_cpu_pct ?? []);
   const rate = average((res) => res.repetitions.tps_mean);
@@ -201,18 +163,15 @@ function workloadValues(files: readonly WorkloadFile[]): Values {
   };
 }
 
-const serialExtras = (file: WorkloadFile) => file.results[0]!.res.extras as Partial<SerialExtras>;
+const serialExtras = (file: RunFile) => file.results[0].res.extras as Partial<SerialExtras>;
 
 /** One row per kind of operation; reads inside the server and from a client's cache are loads of their own. */
-function serialRows(
-  files: readonly WorkloadFile[],
-  common: Omit<MeasuredRow, "load" | "values">,
-): MeasuredRow[] {
+function serialRows(files: readonly RunFile[], common: Omit<MeasuredRow, "load" | "values">): MeasuredRow[] {
   const first = files[0]!;
   const isCached = first.fairness.systemClass === "client-cache";
   return Object.entries(serialExtras(first).rows_per_operation!).flatMap(([kind, rowsPerOperation]) => {
     const operations = files.flatMap((file) => {
-      const result = file.results[0]!.res.ops[kind];
+      const result = file.results[0].res.ops[kind];
       return result ? [result] : [];
     });
     const hot = files.flatMap((file) => serialExtras(file).engine_hot_us?.[kind] ?? []);
@@ -243,7 +202,7 @@ const readKinds = new Set([
   ...["find_many_lead", "find_many_contact", "find_unique_contact"],
 ]);
 
-function notesOf(files: readonly (RunFile | WorkloadFile)[], isDurable: boolean): string[] {
+function notesOf(files: readonly RunFile[], isDurable: boolean): string[] {
   const { fairness, concurrency } = files[0]!;
   const parameters = Object.entries(parametersOf(files[0]!))
     .filter(([name]) => !["mode", "scenario", "tests"].includes(name))
@@ -259,7 +218,7 @@ function notesOf(files: readonly (RunFile | WorkloadFile)[], isDurable: boolean)
     ...(files[0]!.test.startsWith("ycsb") ? [`${concurrency} clients`] : []),
     ...(classNote ? [classNote] : []),
     ...(isDurable ? [] : ["not durable"]),
-    ...transportNotes(files[0]!.results[0]!.system, fairness.transport),
-    ...(files.some((file) => file.results[0]!.res.cpu?.client_bound) ? ["client-bound"] : []),
+    ...transportNotes(files[0]!.results[0].system, fairness.transport),
+    ...(files.some((file) => file.results[0].res.cpu?.client_bound) ? ["client-bound"] : []),
   ];
 }

@@ -1,6 +1,6 @@
 // The page of the scoreboard: published figures of other hardware beside what was measured here (section 23).
 
-import { formatInteger, formatLatency } from "./format";
+import { formatInteger, formatLatency, markdownTable } from "./format";
 import { publishedHardware } from "./published";
 import { counterpartOf, type PublishedRow, suits, type Target, targets } from "./scoreboard_compare";
 import type { MeasuredRow, Measurements, Metric } from "./scoreboard_measured";
@@ -93,11 +93,6 @@ export const loadTitle = (load: string): string =>
     .replace(/^concurrency=(\d+)/, "$1 workers")
     .replace(/ ?clients=(\d+)/, (all) => `${all.startsWith(" ") ? ", " : ""}${all.split("=")[1]} clients`)
     .replace(/=/g, " ");
-
-function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = (row: readonly string[]) => `| ${row.map((cell) => cell.replaceAll("|", "/")).join(" | ")} |`;
-  return [cells(header), cells(header.map(() => "---")), ...rows.map(cells)].join("\n");
-}
 
 /** One line of a table: what was published, what was measured, or both of the same system. */
 interface Line {
@@ -201,7 +196,7 @@ function testSection(
     ];
   });
   const without = theirs.length === 0 ? `No figures were published for ${test}.\n\n` : "";
-  return `## ${heading}\n\n${without}${table(header, rows)}`;
+  return `## ${heading}\n\n${without}${markdownTable(header, rows)}`;
 }
 
 /** The rows to beat, and what was measured of each. */
@@ -221,7 +216,7 @@ function targetTable(measured: readonly MeasuredRow[], published: readonly Publi
     return [[target.title, target.unit, row.system, formatFigure(value), row.hardware, cell]];
   });
   const header = ["Workload", "figure", "row to beat", "published", "on", "measured here (÷ published)"];
-  return table(header, rows);
+  return markdownTable(header, rows);
 }
 
 const publishedOf = ({ test, load, published: name }: Target, published: readonly PublishedRow[]) =>
@@ -236,7 +231,7 @@ function legend(published: readonly PublishedRow[]): string {
   const rows = Object.entries(publishedHardware)
     .filter(([key]) => used.has(key))
     .map(([key, machine]) => [key, machine]);
-  return table(["on", "machine of the published figures"], rows);
+  return markdownTable(["on", "machine of the published figures"], rows);
 }
 
 /** All of `docs/scoreboard.md`. `sources` says which results it is of. */

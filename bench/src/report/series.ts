@@ -1,13 +1,16 @@
 // What a chart shows: a line per run, a colour per connector.
 
-import type { RunFile } from "../core/results";
-import type { SeriesPoint } from "../core/window";
+import type { RunFile, SeriesPoint } from "../core/result";
+import { formatParameters } from "./format";
 
 export interface RunLine {
   name: string;
   system: string;
-  alpha: number;
+  /** Null for every test but test-1. */
+  alpha: number | null;
   inFlight: number;
+  clients: number;
+  parameters: string;
   warmupSec: number;
   points: SeriesPoint[];
 }
@@ -77,6 +80,8 @@ export function linesOf(files: readonly RunFile[]): RunLine[] {
       system: entry.system,
       alpha: file.alpha,
       inFlight: file.fairness.inflight,
+      clients: file.concurrency,
+      parameters: formatParameters(entry.parameters),
       warmupSec: file.config.warmupSec,
       points: entry.res.timeSeries.length > 0 ? entry.res.timeSeries : [entry.res.partialPoint],
     })),
@@ -85,7 +90,7 @@ export function linesOf(files: readonly RunFile[]): RunLine[] {
 
 /** What is shown together: the same alpha and the same number of operations in flight. */
 export interface Load {
-  alpha: number;
+  alpha: number | null;
   inFlight: number;
 }
 
@@ -97,5 +102,5 @@ export const isOf =
 /** The loads that there are, by alpha and then by operations in flight. */
 export function loadsOf(all: readonly Load[]): Load[] {
   const found = new Map(all.map(({ alpha, inFlight }) => [`${alpha} ${inFlight}`, { alpha, inFlight }]));
-  return [...found.values()].sort((a, b) => a.alpha - b.alpha || a.inFlight - b.inFlight);
+  return [...found.values()].sort((a, b) => (a.alpha ?? 0) - (b.alpha ?? 0) || a.inFlight - b.inFlight);
 }

@@ -2,11 +2,12 @@
 //
 //   --warmup-sec N   where the steady state begins (30)      --tail-sec N   length of the tail (30)
 
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
 import cac from "cac";
 import { UsageError } from "../config";
-import type { RunFile } from "../core/results";
+import type { RunFile } from "../core/result";
+import { readRuns } from "../core/results";
 import { collapseAt, deathAt, rangeStatistics } from "../core/statistics";
 import { packageDirectory } from "../init/commands";
 
@@ -35,7 +36,7 @@ export function formatFloat(value: number | null | undefined): string {
 }
 
 function rowOf(name: string, file: RunFile, warmupSec: number, tailSec: number): Row {
-  const { system, res } = file.results[0]!;
+  const { system, res } = file.results[0];
   const series = res.timeSeries;
   const steady = rangeStatistics(series, warmupSec);
   const tail = rangeStatistics(series, file.seconds - tailSec);
@@ -80,8 +81,8 @@ export function statsTable(
 ): string {
   const order = [...files].sort(
     (a, b) =>
-      a.file.alpha - b.file.alpha ||
-      a.file.results[0]!.system.localeCompare(b.file.results[0]!.system) ||
+      a.file.alpha! - b.file.alpha! ||
+      a.file.results[0].system.localeCompare(b.file.results[0].system) ||
       a.name.localeCompare(b.name),
   );
   const rows = order.map(({ name, file }) => rowOf(name, file, warmupSec, tailSec));
@@ -90,14 +91,10 @@ export function statsTable(
 }
 
 /** The runs of test-1 in a directory. Also those of the published suite, which have only its keys. */
-function readRuns(directory: string): { name: string; file: RunFile }[] {
-  return readdirSync(directory)
-    .filter((name) => /^test-1-.*\.json$/.test(name))
-    .flatMap((name) => {
-      const file = JSON.parse(readFileSync(join(directory, name), "utf8")) as RunFile;
-      return Array.isArray(file.results?.[0]?.res?.timeSeries) ? [{ name, file }] : [];
-    });
-}
+const transfersOf = (directory: string): { name: string; file: RunFile }[] =>
+  readRuns([directory], false)
+    .map(({ path, file }) => ({ name: basename(path), file }))
+    .filter(({ name }) => name.startsWith("test-1-"));
 
 function main(): void {
   const cli = cac("stats");
@@ -115,7 +112,7 @@ function main(): void {
     return value;
   };
   const directory = resolve(args[0] ?? join(packageDirectory, "runs"));
-  const files = readRuns(directory);
+  const files = transfersOf(directory);
   if (files.length === 0) throw new UsageError(`no runs of test-1 in ${directory}`);
   const path = join(directory, "stats.tsv");
   writeFileSync(path, statsTable(files, number("warmupSec"), number("tailSec")));

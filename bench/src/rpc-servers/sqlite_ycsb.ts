@@ -4,22 +4,17 @@ import type Database from "better-sqlite3";
 import { asc, eq, gte, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { YcsbStore } from "./ycsb_methods";
+import { type YcsbField, type YcsbStore, ycsbFields } from "./ycsb_methods";
 
 const field = (name: string) => text(name).notNull();
+const fields = Object.fromEntries(ycsbFields.map((name) => [name, field(name)])) as Record<
+  YcsbField,
+  ReturnType<typeof field>
+>;
 
 const usertable = sqliteTable("usertable", {
   ycsb_key: text("ycsb_key").primaryKey(),
-  field0: field("field0"),
-  field1: field("field1"),
-  field2: field("field2"),
-  field3: field("field3"),
-  field4: field("field4"),
-  field5: field("field5"),
-  field6: field("field6"),
-  field7: field("field7"),
-  field8: field("field8"),
-  field9: field("field9"),
+  ...fields,
 });
 
 /** Rows of one INSERT: SQLite allows 32,766 parameters. */

@@ -1,5 +1,5 @@
-import type { Connector } from "../connectors/connector";
+import type { Outcome, RunOperation } from "../workloads/workload";
 
 /** One transfer by the reducer `transfer`. */
-export const reducerTransfer = (connector: Connector, from: number, to: number, amount: number) =>
-  connector.call("transfer", { from, to, amount: BigInt(amount) });
+export const reducerTransfer: RunOperation = (connector, { from, to, amount }) =>
+  connector.call("transfer", { from, to, amount: BigInt(amount as number) }) as Promise<Outcome>;

@@ -1,7 +1,7 @@
 // Tables in the cache of a subscribed client (section 15.5), with the indexes that its application keeps.
 
 import type { Connector } from "../connectors/connector";
-import { WorkloadSdkConnector } from "../connectors/workload_sdk_connector";
+import { SdkConnector } from "../connectors/sdk_connector";
 
 type Changed<Row> = (context: unknown, row: Row) => void;
 
@@ -15,7 +15,7 @@ export interface CachedTable<Row> {
 }
 
 export function cachedTable<Row>(connection: Connector, name: string): CachedTable<Row> {
-  if (!(connection instanceof WorkloadSdkConnector)) throw new Error(`${connection.name} has no cache`);
+  if (!(connection instanceof SdkConnector)) throw new Error(`${connection.name} has no cache`);
   return connection.cached(name) as CachedTable<Row>;
 }
 

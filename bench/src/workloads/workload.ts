@@ -1,8 +1,10 @@
-// What a test other than test-1 consists of (section 14.1): a workload, and per connector how its operations are asked for.
+// What a test consists of (section 14.1): a workload, and per connector how its operations are asked for.
 
 import type { Config } from "../config";
-import type { Connector, ConnectorDefinition } from "../connectors/connector";
-import type { Measurement } from "./measurement";
+import type { Connector } from "../connectors/connector";
+import type { Clock } from "../core/clock";
+import type { LatencyHistogram } from "../core/histogram";
+import type { LoadReport, Parameters, RunResult, VerifyReport } from "../core/result";
 
 /** One operation of a generator. */
 export interface Operation {
@@ -10,43 +12,36 @@ export interface Operation {
   args: Record<string, unknown>;
 }
 
+/** How an operation ended. Answers of a system may stand for it as they are: what is not there has its usual meaning. */
 export interface Outcome {
-  ok: boolean;
+  /** False: the system refused. */
+  ok?: boolean;
   /** What was asked for is not there: counted apart, neither success nor error. */
   miss?: boolean;
+  /** False: a success, but there was nothing to do, e.g. for lack of funds. */
+  applied?: boolean;
   /** What the operation found, for those whose next operation depends on it. */
   found?: unknown;
 }
 
-/** Asks a connection for one kind of operation. A rejection is a failed operation. */
+/**
+ * Asks a connection for one kind of operation. A rejection is a failed operation. A system's own answer, which may be
+ * nothing, counts as a success unless it says otherwise.
+ */
 export type RunOperation = (connection: Connector, args: Record<string, unknown>) => Promise<Outcome>;
 
-/** A file of `src/tests/<test>/`: one connector of a workload. */
-export interface WorkloadCase {
-  system: string;
-  label?: string;
-  ops: Record<string, RunOperation>;
-  /** Only runs when it is named. */
-  isOptional?: boolean;
-  /** How the system is prepared and connected to, where it is not as for test-1. */
-  definition?: ConnectorDefinition;
-}
+/** `next` has looked for an operation long enough: others get their turn before it is asked again. */
+export const later = "later";
 
 /** Draws the operations of one worker, the same ones in every run. */
 export interface Generator {
   /** Undefined: there is nothing more to do. */
-  next(): Operation | undefined;
-  /** Told how an operation ended, before `next` is asked again; undefined if it failed. */
-  ended?(operation: Operation, outcome: Outcome | undefined): void;
+  next(): Operation | typeof later | undefined;
+  /** Told how an operation ended, before `next` is asked again; the outcome is undefined if it failed or timed out. */
+  ended?(operation: Operation, outcome: Outcome | undefined, error?: unknown): void;
 }
 
-export interface LoadReport {
-  rows: number;
-  seconds: number;
-  rows_per_s: number;
-}
-
-export interface Verdict {
+export interface Verdict extends Partial<Omit<VerifyReport, "ok" | "message">> {
   ok: boolean;
   message: string;
 }
@@ -58,38 +53,93 @@ export type Limit =
   /** As soon as every generator has nothing more to do. */
   | { mode: "drain" };
 
-/** One run of a workload, with what its generators and checks share. */
-export interface WorkloadRun {
-  /** For the first line of output and the file, e.g. `{ records: 1000 }`. */
-  parameters: Record<string, number | string | boolean>;
-  limit: Limit;
-  concurrency: number;
-  /** Creates and loads the data, through the root connection. */
-  load(root: Connector, run: RunNamed): Promise<LoadReport | undefined>;
-  generator(worker: number, workers: number): Generator;
-  /** Replaces the loop over the generators, for work that has an order of its own. */
-  drive?(measurement: Measurement, workers: number): Promise<void>;
-  verify(root: Connector, run: RunNamed, measurement: Measurement): Promise<Verdict>;
-  /** What the throughput counts, where that is not every operation, e.g. jobs. */
-  successes?(measurement: Measurement): number;
-  /** A line to print at the end, in the shape that readers of this workload know. */
-  closingLine?(measurement: Measurement): string;
-  /** Figures of this workload alone, for the file. */
-  extras?(measurement: Measurement): Record<string, unknown>;
+/** What became of the operations of one kind. */
+export interface KindResult {
+  count: number;
+  ok: number;
+  miss: number;
+  errors: number;
+  histogram: LatencyHistogram;
 }
 
-/** Asks for an operation by its kind, without measuring it. */
-export type RunNamed = (
-  connection: Connector,
-  kind: string,
-  args?: Record<string, unknown>,
-) => Promise<Outcome>;
+/** What a workload sees of the engine that performs and measures its operations. */
+export interface Engine {
+  readonly clock: Clock;
+  /** One per worker. */
+  readonly connections: readonly Connector[];
+  readonly kinds: ReadonlyMap<string, KindResult>;
+  readonly histogram: LatencyHistogram;
+  readonly samples: number;
+  readonly errors: number;
+  readonly timeouts: number;
+  /** Seconds from the start to the last completion, or the whole window of a timed run. */
+  readonly elapsedSeconds: number;
+  /** Whether the system has a kind of operation: some have more than others. */
+  has(kind: string): boolean;
+  /**
+   * Performs one operation on the connection of a worker. Never rejects; undefined says that it failed or timed out.
+   * `due` is when it should have started, in an open loop.
+   */
+  perform(worker: number, operation: Operation, due?: number): Promise<Outcome | undefined>;
+  /** Ends a timed window now; what is in flight is still waited for. */
+  halt(): void;
+}
+
+/** The system under test, as a run prepares and checks it: through its root connection, nothing measured. */
+export interface SystemUnderTest {
+  root: Connector;
+  /** Asks the root for an operation by its kind. */
+  run(kind: string, args?: Record<string, unknown>): Promise<Outcome>;
+  /** A further connection, not yet open. */
+  connect(): Connector;
+  /** Kills the server and starts it again on its data; absent where the suite has not started it. */
+  crash?(): Promise<void>;
+  clock: Clock;
+  say(line: string): void;
+}
+
+/** One run of a workload, with what its generators and checks share. */
+export interface WorkloadRun {
+  /** For the tables and the file, e.g. `{ records: 1000 }`. */
+  parameters: Parameters;
+  limit: Limit;
+  concurrency: number;
+  /** Of test-1; others have null and 0 in the file. */
+  alpha?: number;
+  accounts?: number;
+  /**
+   * Paced as the published runner does it (sections 5.4 and 5.5), with so many in flight per worker; undefined: one, and
+   * the next when it has ended. Without it, `--max-inflight-per-worker` operations follow each other.
+   */
+  pipelining?: { inFlight: number | undefined };
+  /** Done before anything is connected: what keeps the event loop for seconds. */
+  draw?(): void;
+  /** Creates and loads the data. */
+  load(system: SystemUnderTest): Promise<LoadReport | undefined>;
+  generator(worker: number, workers: number): Generator;
+  /** Replaces the loop over the generators, for work that has an order of its own. */
+  drive?(engine: Engine, workers: number): Promise<void>;
+  /** What happens to the system while it is measured. */
+  beside?(engine: Engine, system: SystemUnderTest): Promise<void>;
+  /** It verifies although nobody asked for it. */
+  alwaysVerifies?: boolean;
+  verify(system: SystemUnderTest, engine: Engine): Promise<Verdict>;
+  /** What the throughput counts, where that is not every operation, e.g. jobs. */
+  successes?(engine: Engine): number;
+  /** A line to print at the end, in the shape that readers of this workload know. */
+  closingLine?(engine: Engine): string;
+  /** Keys of the file that have a meaning for this workload alone. */
+  figures?(engine: Engine): Partial<RunResult>;
+}
 
 export interface Workload {
   name: string;
-  samples: number;
+  /** How often it repeats itself with fresh data; undefined: it does not. */
+  samples?: number;
   /** Settings that have another default here than in test-1. */
   settings?(config: Config): Partial<Config>;
+  /** Said before the first run. */
+  warnings?(config: Config): string[];
   /** Several runs, one after another, e.g. for a list of concurrencies. */
   runs(config: Config): { label: string; create(): WorkloadRun }[];
 }

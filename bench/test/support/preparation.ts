@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../../src/config";
-import type { PrepareContext } from "../../src/init/prepare";
+import type { PrepareContext } from "../../src/connectors/definition";
 import { ProcessGroup } from "../../src/init/processes";
 
 export interface TestContext extends PrepareContext {

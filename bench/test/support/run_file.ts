@@ -1,7 +1,6 @@
 // A result as a run writes it, with what a test wants to be different.
 
-import type { SystemClass } from "../../src/connectors/connector";
-import type { RunFile } from "../../src/core/results";
+import type { RunFile, SystemClass } from "../../src/core/result";
 
 export interface Difference {
   system?: string;
@@ -78,6 +77,7 @@ export function runFile(difference: Difference): RunFile {
         concurrency: 64,
         accounts: 100_000,
         alpha: 1.5,
+        parameters: {},
         res: {
           tps,
           samples: 10 * tps,
@@ -112,6 +112,9 @@ export function runFile(difference: Difference): RunFile {
           completedTotal: 10 * tps,
           errors: 0,
           timeouts: 0,
+          unsent: 0,
+          unfinished: 0,
+          misses: 0,
           noops: 0,
           skipped: 0,
           errorSamples: [],
@@ -139,6 +142,11 @@ export function runFile(difference: Difference): RunFile {
           },
           invalid,
           latencyHistogram: "",
+          ops: {},
+          load: null,
+          elapsed_s: 10,
+          extras: {},
+          repetitions: { tps_mean: tps, tps_stdev: 0, each: [] },
         },
       },
     ],

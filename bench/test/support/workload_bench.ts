@@ -3,17 +3,17 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bench } from "../../src/core/bench";
+import type { RunFile } from "../../src/core/result";
 import type { Session } from "../../src/init/session";
 import { parseCommandLine } from "../../src/opts";
-import { benchWorkload } from "../../src/workloads/bench_workload";
-import type { WorkloadFile } from "../../src/workloads/results";
 import { testContext } from "./preparation";
 
 export interface WorkloadBench {
   code: number;
   said: string[];
   /** Results by system, in the order of their names. */
-  files: WorkloadFile[];
+  files: RunFile[];
 }
 
 export async function benchInTest(words: string): Promise<WorkloadBench> {
@@ -30,11 +30,11 @@ export async function benchInTest(words: string): Promise<WorkloadBench> {
   try {
     const argv = [...words.split(" "), "--force"];
     const { config, test } = parseCommandLine("bench", argv, { BENCH_RUNS_DIR: runsDirectory })!;
-    const code = await benchWorkload(config, test, session);
+    const code = await bench(config, test, session);
     const files = readdirSync(runsDirectory)
       .filter((name) => name.startsWith(`${test}-`))
       .sort()
-      .map((name) => JSON.parse(readFileSync(join(runsDirectory, name), "utf8")) as WorkloadFile);
+      .map((name) => JSON.parse(readFileSync(join(runsDirectory, name), "utf8")) as RunFile);
     return { code, said, files };
   } finally {
     session.end();

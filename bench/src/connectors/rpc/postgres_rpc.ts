@@ -1,25 +1,27 @@
 // Node + Drizzle + PostgreSQL behind HTTP: five round trips to the database for each transfer (section 10.3).
 
-import { postgresBacking } from "../../init/postgres_backing";
+import { ownPostgres } from "../../init/postgres_backing";
 import { type RpcDefinitionOptions, rpcDefinition } from "../../init/rpc_server";
 import { readCommitted } from "./read_committed";
 
-const startCommand = "PG_URL=<address of a PostgreSQL> pnpm tsx src/rpc-servers/postgres-rpc-server.ts";
-
-const options: Omit<RpcDefinitionOptions, "key"> = {
-  serverFile: "src/rpc-servers/postgres-rpc-server.ts",
-  urlVariable: "PG_RPC_URL",
-  defaultUrl: "http://127.0.0.1:4101",
-  portVariable: "PG_RPC_PORT",
-  startCommand,
-  back: postgresBacking({
-    urlVariables: ["PG_URL"],
-    mayStart: true,
+/** A server in Node on PostgreSQL: its file, the beginning of its variables, its usual port. */
+export function nodeOnPostgres(
+  file: string,
+  variable: string,
+  port: number,
+): Omit<RpcDefinitionOptions, "key"> {
+  const startCommand = `PG_URL=<address of a PostgreSQL> pnpm tsx ${file}`;
+  return {
+    serverFile: file,
+    urlVariable: `${variable}_URL`,
+    defaultUrl: `http://127.0.0.1:${port}`,
+    portVariable: `${variable}_PORT`,
     startCommand,
-    serverVariable: "PG_URL",
-    asksForIsolation: true,
-  }),
-};
+    back: ownPostgres(startCommand),
+  };
+}
+
+const options = nodeOnPostgres("src/rpc-servers/postgres-rpc-server.ts", "PG_RPC", 4101);
 
 export const definition = rpcDefinition({ key: "postgres_rpc", ...options });
 

@@ -123,14 +123,6 @@ class BatchedSocket implements Connector {
     if (error === undefined) waiting.resolve(result);
     else waiting.reject(new Refused(`${key}: ${error}`));
   }
-
-  async getAccount(): Promise<never> {
-    throw new Error(`${key}: only the root reads accounts`);
-  }
-
-  async verify(): Promise<never> {
-    throw new Error(`${key}: only the root verifies`);
-  }
 }
 
 class SqliteBatchedConnector extends RpcConnector {

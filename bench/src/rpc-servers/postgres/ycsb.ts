@@ -4,23 +4,18 @@ import { asc, eq, gte, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { pgTable, text, varchar } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import type { YcsbStore } from "../ycsb_methods";
+import { type YcsbField, type YcsbStore, ycsbFields } from "../ycsb_methods";
 import { type RetryCounter, withRetries } from "./retry";
 
 const field = (name: string) => text(name).notNull();
+const fields = Object.fromEntries(ycsbFields.map((name) => [name, field(name)])) as Record<
+  YcsbField,
+  ReturnType<typeof field>
+>;
 
 const usertable = pgTable("usertable", {
   ycsb_key: varchar("ycsb_key", { length: 64 }).primaryKey(),
-  field0: field("field0"),
-  field1: field("field1"),
-  field2: field("field2"),
-  field3: field("field3"),
-  field4: field("field4"),
-  field5: field("field5"),
-  field6: field("field6"),
-  field7: field("field7"),
-  field8: field("field8"),
-  field9: field("field9"),
+  ...fields,
 });
 
 // Ordered by bytes, as keys are compared everywhere else.

@@ -1,9 +1,8 @@
 // authed-load (section 19): users with an authenticated connection each read, create, change and delete notes.
 
 import type { Config } from "../../config";
-import type { Measurement } from "../measurement";
 import { fmix32, kindOf, type Mix, type Random, rng32, workerSeed } from "../random";
-import type { Generator, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
+import type { Engine, Generator, Operation, Outcome, Verdict, Workload, WorkloadRun } from "../workload";
 
 const defaultUsers = 50;
 const defaultSeconds = 60;
@@ -89,24 +88,24 @@ function createRun(config: Config, scenario: string): WorkloadRun {
     parameters: { scenario, seconds, ...(config.hotRow && { "hot row": true }) },
     limit: { mode: "time", seconds, warmupSec },
     concurrency: users,
-    load: async (root, run) => {
+    load: async ({ run }) => {
       const start = performance.now();
-      await run(root, "seed", { notes: seededNotes });
+      await run("seed", { notes: seededNotes });
       for (let user = 0; user < users; user++) {
         const own: number[] = [];
         for (let note = 0; note < notesPerUser; note++) {
-          own.push(Number((await run(root, "create", { title: `first ${note} of user ${user}` })).found));
+          own.push(Number((await run("create", { title: `first ${note} of user ${user}` })).found));
         }
         notes.own.push(own);
       }
-      eventsBefore = Number((await run(root, "events")).found);
+      eventsBefore = Number((await run("events")).found);
       const seconds = (performance.now() - start) / 1000;
       const rows = seededNotes + users * notesPerUser;
       return { rows, seconds, rows_per_s: rows / seconds };
     },
     generator: (user) => new UserGenerator(mix, notes, user, config.benchSeed, config.hotRow),
-    verify: async (root, run, measurement): Promise<Verdict> => {
-      const events = Number((await run(root, "events")).found) - eventsBefore;
+    verify: async ({ run }, measurement): Promise<Verdict> => {
+      const events = Number((await run("events")).found) - eventsBefore;
       const least = notes.acknowledgedWrites;
       const most = least + unknownWrites(measurement);
       return {
@@ -118,7 +117,7 @@ function createRun(config: Config, scenario: string): WorkloadRun {
 }
 
 /** Writes that failed: they may have happened. */
-function unknownWrites(measurement: Measurement): number {
+function unknownWrites(measurement: Engine): number {
   return (["create", "update", "delete"] as const).reduce(
     (sum, kind) => sum + (measurement.kinds.get(kind)?.errors ?? 0),
     0,

@@ -3,8 +3,7 @@
 import type { Config } from "../../config";
 import type { Connector } from "../../connectors/connector";
 import type { LatencyHistogram } from "../../core/histogram";
-import type { Measurement } from "../measurement";
-import type { Operation, Outcome, RunOperation, Verdict, Workload, WorkloadRun } from "../workload";
+import type { Engine, Operation, Outcome, RunOperation, Verdict, Workload, WorkloadRun } from "../workload";
 
 const defaultTests = 10_000;
 const defaultConcurrency = 100;
@@ -131,7 +130,7 @@ interface ServerTimed {
   serverElapsed: { count: number; sumMilliseconds: number };
 }
 
-function serverElapsed(measurement: Measurement): { count: number; avg: number } {
+function serverElapsed(measurement: Engine): { count: number; avg: number } {
   let count = 0;
   let sum = 0;
   for (const connection of measurement.connections) {
@@ -163,27 +162,27 @@ function createRun(config: Config): WorkloadRun {
   let next = 0;
   let succeeded = 0;
 
-  const one = async (measurement: Measurement, worker: number): Promise<void> => {
+  const one = async (measurement: Engine, worker: number): Promise<void> => {
     const isGood = await runTest((operation) => measurement.perform(worker, operation), next++, hasData);
     if (isGood) succeeded++;
   };
 
   /** All tests of a batch begin together, and the next batch waits for the last of them. */
-  const batches = async (measurement: Measurement, workers: number): Promise<void> => {
+  const batches = async (measurement: Engine, workers: number): Promise<void> => {
     while (next < tests) {
       const size = Math.min(workers, tests - next);
       await Promise.all(Array.from({ length: size }, (_, worker) => one(measurement, worker)));
     }
   };
 
-  const steady = async (measurement: Measurement, workers: number): Promise<void> => {
+  const steady = async (measurement: Engine, workers: number): Promise<void> => {
     const loop = async (worker: number) => {
       while (next < tests) await one(measurement, worker);
     };
     await Promise.all(Array.from({ length: workers }, (_, worker) => loop(worker)));
   };
 
-  const report = (measurement: Measurement) => {
+  const report = (measurement: Engine) => {
     const kind = (name: string) => {
       const found = measurement.kinds.get(name);
       return found ? elapsed(found.histogram) : null;
@@ -215,8 +214,8 @@ function createRun(config: Config): WorkloadRun {
     parameters: { tests, mode, ...(hasData ? {} : { data: false }) },
     limit: { mode: "drain" },
     concurrency,
-    load: async (root, run) => {
-      await run(root, "clear");
+    load: async ({ run }) => {
+      await run("clear");
       return undefined;
     },
     generator: () => ({ next: () => undefined }),
@@ -225,7 +224,7 @@ function createRun(config: Config): WorkloadRun {
       ok: succeeded === tests,
       message: `${succeeded} of ${tests} tests had the expected outcome in all of their steps`,
     }),
-    extras: (measurement) => ({ report: report(measurement) }),
+    figures: (measurement) => ({ extras: { report: report(measurement) } }),
     closingLine: (measurement) => JSON.stringify(report(measurement)),
   };
 }

@@ -2,11 +2,9 @@
 // each takes, and the cost of reads inside the server where it can be asked for.
 
 import type { Config } from "../../config";
-import type { Connector } from "../../connectors/connector";
-import { formatInteger, formatLatency } from "../../report/format";
-import type { Measurement } from "../measurement";
-import type { SerialExtras } from "../operation_table";
-import type { LoadReport, Operation, Outcome, RunNamed, Verdict, WorkloadRun } from "../workload";
+import type { LoadReport, SerialExtras } from "../../core/result";
+import { formatInteger, formatLatency, markdownTable } from "../../report/format";
+import type { Engine, Operation, Outcome, SystemUnderTest, Verdict, WorkloadRun } from "../workload";
 
 const defaultIterations = 2_000;
 const warmupIterations = 200;
@@ -33,9 +31,9 @@ const loopIterationsMax = 1_000_000;
 const loopGrowthMax = 10;
 
 /** Microseconds of one iteration, from the clock of the server's module. */
-export async function loopCost(root: Connector, run: RunNamed, op: number): Promise<number> {
+export async function loopCost({ run }: Pick<SystemUnderTest, "run">, op: number): Promise<number> {
   for (let iters = loopIterationsFirst; ; ) {
-    const elapsed = Number((await run(root, "bench_loop", { op, iters })).found);
+    const elapsed = Number((await run("bench_loop", { op, iters })).found);
     if (!(elapsed >= 0)) throw new Error(`bench_loop answers ${elapsed} microseconds`);
     if (elapsed >= loopMicroseconds || iters >= loopIterationsMax) return elapsed / iters;
     const growth = Math.min(loopGrowthMax, Math.ceil((1.2 * loopMicroseconds) / Math.max(1, elapsed)));
@@ -48,7 +46,7 @@ export interface SerialOptions {
   steps: readonly Step[];
   /** Rows that `seed` makes. */
   rows: number;
-  verify(root: Connector, run: RunNamed, done: Done): Promise<Verdict>;
+  verify(system: SystemUnderTest, done: Done): Promise<Verdict>;
 }
 
 /** What the run has written, its warm-up included. */
@@ -61,7 +59,7 @@ export interface Done {
 
 export function serialRun({ config, steps, rows, verify }: SerialOptions): WorkloadRun {
   const iterations = config.iters ?? defaultIterations;
-  let context: { root: Connector; run: RunNamed } | undefined;
+  let system!: SystemUnderTest;
   const engineHot = new Map<string, number>();
   const operations = new Map<string, number>();
   let expectedEvents = 0;
@@ -71,29 +69,29 @@ export function serialRun({ config, steps, rows, verify }: SerialOptions): Workl
     operations.set(kind, (operations.get(kind) ?? 0) + 1);
   };
 
-  const perform = async (measurement: Measurement, step: Step): Promise<void> => {
-    const { root, run } = context!;
+  const perform = async (measurement: Engine, step: Step): Promise<void> => {
+    const { run } = system;
     const divisor = step.rows === 1 ? 1 : manyRowsDivisor;
     const warmups = Math.min(iterations, Math.ceil(warmupIterations / divisor));
     const repetitions = Math.max(1, Math.floor(iterations / divisor));
     const operation = (iteration: number): Operation => ({ kind: step.kind, args: step.args(iteration) });
     for (let iteration = 0; iteration < warmups; iteration++) {
-      await run(root, step.kind, operation(iteration).args);
+      await run(step.kind, operation(iteration).args);
       done(step);
     }
     if (step.loopOperation !== undefined && measurement.has("bench_loop")) {
-      engineHot.set(step.kind, await loopCost(root, run, step.loopOperation));
+      engineHot.set(step.kind, await loopCost(system, step.loopOperation));
     }
     for (let iteration = 0; iteration < repetitions; iteration++) {
       const first = step.before?.();
-      if (first) await run(root, first.kind, first.args);
+      if (first) await run(first.kind, first.args);
       const outcome: Outcome | undefined = await measurement.perform(0, operation(iteration));
       if (outcome) done(step);
     }
   };
 
   /** Per row, in microseconds. */
-  const table = (measurement: Measurement): string => {
+  const table = (measurement: Engine): string => {
     const hasHot = engineHot.size > 0;
     const columns = ["Operation", "mean µs", "p50", "p95", "p99", "per second"];
     if (hasHot) columns.push("engine-hot µs", "engine-hot per second");
@@ -109,19 +107,17 @@ export function serialRun({ config, steps, rows, verify }: SerialOptions): Workl
       const figures = [mean_ms, p50_ms, p95_ms, p99_ms].map((ms) => formatLatency((ms * 1000) / rows));
       return [name, ...figures, formatInteger((1000 * rows) / mean_ms), ...cells];
     });
-    return [columns, columns.map(() => "---"), ...lines]
-      .map((cells) => `| ${cells.join(" | ")} |`)
-      .join("\n");
+    return markdownTable(columns, lines);
   };
 
   return {
     parameters: { iterations },
     limit: { mode: "drain" },
     concurrency: 1,
-    load: async (root, run): Promise<LoadReport> => {
-      context = { root, run };
+    load: async (loaded): Promise<LoadReport> => {
+      system = loaded;
       const start = performance.now();
-      await run(root, "seed");
+      await system.run("seed");
       const seconds = (performance.now() - start) / 1000;
       return { rows, seconds, rows_per_s: rows / seconds };
     },
@@ -130,13 +126,13 @@ export function serialRun({ config, steps, rows, verify }: SerialOptions): Workl
       for (const step of steps) await perform(measurement, step);
     },
     closingLine: table,
-    extras: () => {
+    figures: () => {
       const extras: SerialExtras = {
         rows_per_operation: Object.fromEntries(steps.map(({ kind, rows }) => [kind, rows])),
         engine_hot_us: Object.fromEntries(engineHot),
       };
-      return { ...extras };
+      return { extras: { ...extras } };
     },
-    verify: (root, run) => verify(root, run, { events: expectedEvents, operations }),
+    verify: (checked) => verify(checked, { events: expectedEvents, operations }),
   };
 }

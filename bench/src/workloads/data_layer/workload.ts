@@ -2,7 +2,8 @@
 
 import type { Config } from "../../config";
 import type { Connector } from "../../connectors/connector";
-import type { Outcome, RunOperation, Workload, WorkloadRun } from "../workload";
+import { operationsOn } from "../per_connection";
+import type { RunOperation, Workload, WorkloadRun } from "../workload";
 import { type Step, serialRun } from "./serial";
 import { type NoteStore, tagsPerNote } from "./store";
 
@@ -63,64 +64,35 @@ const steps: readonly Step[] = [
   },
 ];
 
-const expect = (isRight: boolean, what: string): Outcome => {
-  if (!isRight) throw new Error(`the answer is wrong: ${what}`);
-  return { ok: true };
-};
-
 /** Operations on a store, each of which looks at its answer. */
 export function noteOps(storeOf: (connection: Connector) => NoteStore): Record<string, RunOperation> {
-  const done = (): Outcome => ({ ok: true });
-  const findMany: RunOperation = async (connection, { limit }) => {
-    const notes = await storeOf(connection).findMany(Number(limit));
-    return expect(notes.length === limit && notes.every(({ deleted }) => !deleted), "find_many");
-  };
+  const { write, read, find } = operationsOn(storeOf);
+  const findMany = read("find_many", async (store, { limit }) => {
+    const notes = await store.findMany(Number(limit));
+    return notes.length === limit && notes.every(({ deleted }) => !deleted);
+  });
   return {
-    seed: async (connection) => {
-      await storeOf(connection).seed(notesMax, groupNotes, group);
-      return done();
-    },
-    create: async (connection, { title }) => {
-      await storeOf(connection).create(String(title));
-      return done();
-    },
-    create_bare: async (connection, { title }) => {
-      await storeOf(connection).createBare(String(title));
-      return done();
-    },
-    create_many: async (connection, { titles }) => {
-      await storeOf(connection).createMany(titles as string[]);
-      return done();
-    },
-    update_one: async (connection, { id, title }) => {
-      await storeOf(connection).update(Number(id), String(title));
-      return done();
-    },
-    delete_one: async (connection, { id }) => {
-      await storeOf(connection).delete(Number(id));
-      return done();
-    },
-    update_many: async (connection, { tag, title }) => {
-      await storeOf(connection).updateMany(String(tag), String(title));
-      return done();
-    },
-    delete_many: async (connection, { tag }) => {
-      await storeOf(connection).deleteMany(String(tag));
-      return done();
-    },
+    seed: write((store) => store.seed(notesMax, groupNotes, group)),
+    create: write((store, { title }) => store.create(String(title))),
+    create_bare: write((store, { title }) => store.createBare(String(title))),
+    create_many: write((store, { titles }) => store.createMany(titles as string[])),
+    update_one: write((store, { id, title }) => store.update(Number(id), String(title))),
+    delete_one: write((store, { id }) => store.delete(Number(id))),
+    update_many: write((store, { tag, title }) => store.updateMany(String(tag), String(title))),
+    delete_many: write((store, { tag }) => store.deleteMany(String(tag))),
     find_many: findMany,
     find_many_eventual: findMany,
-    find_unique: async (connection, { id }) =>
-      expect((await storeOf(connection).get(Number(id)))?.id === id, "find_unique"),
-    find_deleted: async (connection, { id, deleted }) =>
-      expect((await storeOf(connection).get(Number(id)))?.deleted === deleted, "find_deleted"),
-    count: async (connection) => expect((await storeOf(connection).count()) > 0, "count"),
-    find_many_include: async (connection, { limit }) => {
-      const notes = await storeOf(connection).findInclude(Number(limit));
-      const isRight = notes.length === limit && notes.every(({ tags }) => tags.length === tagsPerNote);
-      return expect(isRight, "find_many_include");
-    },
-    events: async (connection) => ({ ok: true, found: await storeOf(connection).events() }),
+    find_unique: read("find_unique", async (store, { id }) => (await store.get(Number(id)))?.id === id),
+    find_deleted: read(
+      "find_deleted",
+      async (store, { id, deleted }) => (await store.get(Number(id)))?.deleted === deleted,
+    ),
+    count: read("count", async (store) => (await store.count()) > 0),
+    find_many_include: read("find_many_include", async (store, { limit }) => {
+      const notes = await store.findInclude(Number(limit));
+      return notes.length === limit && notes.every(({ tags }) => tags.length === tagsPerNote);
+    }),
+    events: find((store) => store.events()),
   };
 }
 
@@ -129,10 +101,10 @@ const createRun = (config: Config): WorkloadRun =>
     config,
     steps,
     rows: notesMax,
-    verify: async (root, run, { events: expected }) => {
+    verify: async ({ run }, { events: expected }) => {
       // The last writes are there: the notes of the group are deleted, others are not.
-      await run(root, "find_deleted", { id: groupNotes, deleted: true });
-      const events = Number((await run(root, "events")).found);
+      await run("find_deleted", { id: groupNotes, deleted: true });
+      const events = Number((await run("events")).found);
       return {
         ok: events === expected,
         message: `the log has ${events} entries${events === expected ? "" : ` instead of ${expected}`}`,

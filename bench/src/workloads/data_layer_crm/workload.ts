@@ -3,7 +3,8 @@
 import type { Config } from "../../config";
 import type { Connector } from "../../connectors/connector";
 import { type Done, type Step, serialRun } from "../data_layer/serial";
-import type { Outcome, RunNamed, RunOperation, Verdict, Workload } from "../workload";
+import { operationsOn } from "../per_connection";
+import type { RunOperation, SystemUnderTest, Verdict, Workload } from "../workload";
 import {
   type Counts,
   type CrmStore,
@@ -93,66 +94,40 @@ const steps: readonly Step[] = [
   { kind: "mixed", rows: 1, events: 1, args: (iteration) => ({ deal: deal(iteration), ...findLeads }) },
 ];
 
-const expect = (isRight: boolean, what: string): Outcome => {
-  if (!isRight) throw new Error(`the answer is wrong: ${what}`);
-  return { ok: true };
+const hasLeads = async (store: CrmStore, args: Record<string, unknown>): Promise<boolean> => {
+  const { status, limit } = args as typeof findLeads;
+  const leads = await store.findLeads(status, limit);
+  return leads.length === limit && leads.every((found) => found.status === status);
 };
 
 /** Operations on a store, each of which looks at its answer. */
 export function crmOps(storeOf: (connection: Connector) => CrmStore): Record<string, RunOperation> {
-  const done = (): Outcome => ({ ok: true });
-  const findLeadsOf = async (connection: Connector, args: Record<string, unknown>): Promise<Outcome> => {
-    const { status, limit } = args as typeof findLeads;
-    const leads = await storeOf(connection).findLeads(status, limit);
-    return expect(leads.length === limit && leads.every((found) => found.status === status), "leads");
-  };
+  const { write, read, find } = operationsOn(storeOf);
   return {
-    seed: async (connection) => {
-      await storeOf(connection).seed(seedData(seedSize));
-      return done();
-    },
-    find_many_lead: findLeadsOf,
-    find_many_contact: async (connection, args) => {
+    seed: write((store) => store.seed(seedData(seedSize))),
+    find_many_lead: read("leads", hasLeads),
+    find_many_contact: read("contacts of a company", async (store, args) => {
       const wanted = Number(args["companyId"]);
-      const contacts = await storeOf(connection).findContacts(wanted, Number(args["limit"]));
-      const isRight = contacts.length === contactsPerCompany;
-      return expect(
-        isRight && contacts.every((found) => found.companyId === wanted),
-        "contacts of a company",
-      );
-    },
-    find_unique_contact: async (connection, { id }) => {
-      const found = await storeOf(connection).getContact(Number(id));
-      return expect(found?.id === id && found?.lastName === `Last ${Number(id) - 1}`, "a contact");
-    },
-    create_company: async (connection, args) => {
-      await storeOf(connection).createCompany(args["company"] as NewCompany);
-      return done();
-    },
-    create_contact: async (connection, args) => {
-      await storeOf(connection).createContact(args["contact"] as NewContact);
-      return done();
-    },
-    create_many_lead: async (connection, args) => {
-      await storeOf(connection).createLeads(args["leads"] as NewLead[]);
-      return done();
-    },
-    mixed: async (connection, args) => {
-      await storeOf(connection).createDeal(args["deal"] as NewDeal);
-      return findLeadsOf(connection, args);
-    },
-    counts: async (connection) => ({ ok: true, found: await storeOf(connection).counts() }),
-    check_activity: async (connection, args) => {
-      await storeOf(connection).createActivity({
-        kind: String(args["kind"]),
-        subject: "verification",
-        body: "",
-        dealId: 1,
-        contactId: 1,
-        done: false,
-      });
-      return done();
-    },
+      const contacts = await store.findContacts(wanted, Number(args["limit"]));
+      const isOfWanted = contacts.every((found) => found.companyId === wanted);
+      return contacts.length === contactsPerCompany && isOfWanted;
+    }),
+    find_unique_contact: read("a contact", async (store, { id }) => {
+      const found = await store.getContact(Number(id));
+      return found?.id === id && found?.lastName === `Last ${Number(id) - 1}`;
+    }),
+    create_company: write((store, args) => store.createCompany(args["company"] as NewCompany)),
+    create_contact: write((store, args) => store.createContact(args["contact"] as NewContact)),
+    create_many_lead: write((store, args) => store.createLeads(args["leads"] as NewLead[])),
+    mixed: read("leads", async (store, args) => {
+      await store.createDeal(args["deal"] as NewDeal);
+      return hasLeads(store, args);
+    }),
+    counts: find((store) => store.counts()),
+    check_activity: write((store, args) => {
+      const none = { subject: "verification", body: "", dealId: 1, contactId: 1, done: false };
+      return store.createActivity({ kind: String(args["kind"]), ...none });
+    }),
   };
 }
 
@@ -171,16 +146,16 @@ const textOf = (counts: Counts) =>
     .map(([name, count]) => `${count} ${name}`)
     .join(", ");
 
-async function verify(root: Connector, run: RunNamed, { events, operations }: Done): Promise<Verdict> {
+async function verify({ run }: SystemUnderTest, { events, operations }: Done): Promise<Verdict> {
   const done = (kind: string) => operations.get(kind) ?? 0;
   for (const [what, kind, args] of refused) {
-    const isAccepted = await run(root, kind, args).then(
+    const isAccepted = await run(kind, args).then(
       () => true,
       () => false,
     );
     if (isAccepted) return { ok: false, message: `${what} was accepted` };
   }
-  await run(root, "check_activity", { kind: "call" });
+  await run("check_activity", { kind: "call" });
   const expected: Counts = {
     companies: seedSize.companies + done("create_company"),
     contacts: seedSize.contacts + done("create_contact"),
@@ -189,7 +164,7 @@ async function verify(root: Connector, run: RunNamed, { events, operations }: Do
     activities: 1,
     events: events + 1,
   };
-  const found = (await run(root, "counts")).found as Counts;
+  const found = (await run("counts")).found as Counts;
   const isRight = Object.entries(expected).every(([name, count]) => found[name as keyof Counts] === count);
   const message = isRight ? textOf(expected) : `there are ${textOf(found)} instead of ${textOf(expected)}`;
   return { ok: isRight, message };

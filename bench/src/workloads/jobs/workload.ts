@@ -1,8 +1,15 @@
 // job-queue and job-lease (section 17): a filled queue is emptied by workers, and the time that takes is what counts.
 
 import type { Config } from "../../config";
-import type { Connector } from "../../connectors/connector";
-import type { Generator, Operation, Outcome, RunNamed, Verdict, Workload, WorkloadRun } from "../workload";
+import type {
+  Generator,
+  Operation,
+  Outcome,
+  SystemUnderTest,
+  Verdict,
+  Workload,
+  WorkloadRun,
+} from "../workload";
 
 const queueJobs = 2_000;
 const leaseJobs = 20_000;
@@ -97,17 +104,17 @@ export class LeaseGenerator implements Generator {
   }
 }
 
-async function verify(root: Connector, run: RunNamed, queue: Queue, doneState: number): Promise<Verdict> {
+async function verify({ run }: SystemUnderTest, queue: Queue, doneState: number): Promise<Verdict> {
   const fault = queue.faults[0];
   if (fault !== undefined) return { ok: false, message: `${fault} (${queue.faults.length} faults in all)` };
-  const counts = ((await run(root, "counts")).found as (number | bigint)[]).map(Number);
+  const counts = ((await run("counts")).found as (number | bigint)[]).map(Number);
   if (counts[doneState] !== queue.jobs) {
     return {
       ok: false,
       message: `jobs by state are ${counts.join(", ")}; all ${queue.jobs} should have state ${doneState}`,
     };
   }
-  const repeated = Number((await run(root, "repeated")).found);
+  const repeated = Number((await run("repeated")).found);
   if (repeated !== 0) return { ok: false, message: `${repeated} jobs were not taken exactly once` };
   return { ok: true, message: `${queue.jobs} jobs, each taken once` };
 }
@@ -129,13 +136,13 @@ function createRun(config: Config, shape: Shape, concurrency: number): WorkloadR
     parameters: { jobs: queue.jobs },
     limit: { mode: "drain" },
     concurrency,
-    load: async (root, run) => {
-      await run(root, "seed", { n: queue.jobs });
+    load: async ({ run }) => {
+      await run("seed", { n: queue.jobs });
       return undefined;
     },
     generator: (worker) => shape.generator(queue, worker + 1),
     successes: () => shape.finished(queue),
-    verify: (root, run) => verify(root, run, queue, shape.doneState),
+    verify: (system) => verify(system, queue, shape.doneState),
   };
 }
 

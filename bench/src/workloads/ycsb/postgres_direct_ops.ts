@@ -4,8 +4,9 @@
 import type { Connector } from "../../connectors/connector";
 import { PostgresDirectConnector } from "../../connectors/postgres_direct";
 import { createUsertable } from "../../rpc-servers/postgres/ycsb";
-import { ycsbFields } from "../../rpc-servers/ycsb_methods";
-import type { Outcome, RunOperation } from "../workload";
+import { type YcsbField, type YcsbRow, type YcsbStore, ycsbFields } from "../../rpc-servers/ycsb_methods";
+import { perConnection } from "../per_connection";
+import { storeOps } from "./database_ops";
 
 const columns = `ycsb_key, ${ycsbFields.join(", ")}`;
 const places = ["ycsb_key", ...ycsbFields].map((_, index) => `$${index + 1}`).join(", ");
@@ -15,69 +16,46 @@ const scan = {
   text: `SELECT ${columns} FROM usertable WHERE ycsb_key >= $1 ORDER BY ycsb_key LIMIT $2`,
 };
 const insert = { name: "ycsb_insert", text: `INSERT INTO usertable (${columns}) VALUES (${places})` };
-const insertMany = `INSERT INTO usertable (${columns}) SELECT * FROM unnest(${["ycsb_key", ...ycsbFields]
-  .map((_, index) => `$${index + 1}::text[]`)
-  .join(", ")})`;
+const arrays = ["ycsb_key", ...ycsbFields].map((_, index) => `$${index + 1}::text[]`).join(", ");
+const insertMany = { text: `INSERT INTO usertable (${columns}) SELECT * FROM unnest(${arrays})` };
 const update = ycsbFields.map((field) => ({
   name: `ycsb_update_${field}`,
   text: `UPDATE usertable SET ${field} = $2 WHERE ycsb_key = $1`,
 }));
 
-type Arguments = Record<string, unknown>;
+const valuesOf = (row: YcsbRow) => [row.ycsb_key, ...ycsbFields.map((field) => row[field])];
 
-const query = (
-  connection: Connector,
-  statement: string | { name: string; text: string },
-  values: unknown[],
-) => {
+function postgresStore(connection: Connector): YcsbStore {
   if (!(connection instanceof PostgresDirectConnector)) throw new Error(`${connection.name} has no pool`);
-  return connection.query(
-    typeof statement === "string" ? { text: statement, values } : { ...statement, values },
-  );
-};
+  const query = (statement: { name?: string; text: string }, values: unknown[] = []) =>
+    connection.query({ ...statement, values });
+  const read = async (key: string) => (await query(select, [key])).rows[0] as YcsbRow | undefined;
+  const change = async (key: string, field: YcsbField, value: string) =>
+    (await query(update[ycsbFields.indexOf(field)]!, [key, value])).rowCount !== 0;
+  return {
+    async clear() {
+      await query({ text: createUsertable });
+      await query({ text: "TRUNCATE usertable" });
+    },
+    async insert(rows) {
+      if (rows.length === 1) await query(insert, valuesOf(rows[0]!));
+      else
+        await query(
+          insertMany,
+          (["ycsb_key", ...ycsbFields] as const).map((name) => rows.map((row) => row[name])),
+        );
+    },
+    read,
+    scan: async (key, count) => (await query(scan, [key, count])).rows as YcsbRow[],
+    update: change,
+    async readModifyWrite(key, field, value) {
+      const before = await read(key);
+      if (before) await change(key, field, value);
+      return before;
+    },
+    count: async () =>
+      Number((await query({ text: "SELECT count(*) AS count FROM usertable" })).rows[0].count),
+  };
+}
 
-const read: RunOperation = async (connection, { key }) => {
-  const { rows } = await query(connection, select, [key]);
-  return { ok: true, miss: rows.length === 0, found: rows[0] };
-};
-
-const change = async (connection: Connector, { key, field, value }: Arguments): Promise<Outcome> => {
-  const { rowCount } = await query(connection, update[Number(field)]!, [key, value]);
-  return { ok: true, miss: rowCount === 0 };
-};
-
-export const ycsbPostgresDirectOps: Record<string, RunOperation> = {
-  read,
-  update: change,
-  rmw: async (connection, args) => {
-    const before = await read(connection, args);
-    if (!before.miss) await change(connection, args);
-    return before;
-  },
-  insert: async (connection, { key, fields }) => {
-    await query(connection, insert, [key, ...(fields as string[])]);
-    return { ok: true };
-  },
-  scan: async (connection, { key, count }) => {
-    const { rows } = await query(connection, scan, [key, count]);
-    return { ok: true, miss: rows.length === 0 };
-  },
-  clear: async (connection) => {
-    await query(connection, createUsertable, []);
-    await query(connection, "TRUNCATE usertable", []);
-    return { ok: true };
-  },
-  insert_many: async (connection, { rows }) => {
-    const records = rows as { key: string; fields: string[] }[];
-    const byColumn = [
-      records.map(({ key }) => key),
-      ...ycsbFields.map((_, field) => records.map(({ fields }) => fields[field])),
-    ];
-    await query(connection, insertMany, byColumn);
-    return { ok: true };
-  },
-  count: async (connection) => {
-    const { rows } = await query(connection, "SELECT count(*) AS count FROM usertable", []);
-    return { ok: true, found: (rows[0] as { count: string }).count };
-  },
-};
+export const ycsbPostgresDirectOps = storeOps(perConnection(postgresStore));

@@ -1,13 +1,13 @@
 // YCSB A to F (section 15): the mixes, their generators, the load phase and the verification.
 
 import { type Config, UsageError } from "../../config";
+import type { LoadReport } from "../../core/result";
 import { fmix32, kindOf, type Mix, type Random, rng32, value, workerSeed } from "../random";
 import type {
   Generator,
-  LoadReport,
   Operation,
   Outcome,
-  RunNamed,
+  SystemUnderTest,
   Verdict,
   Workload,
   WorkloadRun,
@@ -166,8 +166,8 @@ export function fieldsOf(row: unknown): string[] {
   return Array.from({ length: fieldCount }, (_, field) => String(record[`field${field}`]));
 }
 
-async function load(root: Parameters<RunNamed>[0], run: RunNamed, records: number): Promise<LoadReport> {
-  await run(root, "clear");
+async function load({ run }: SystemUnderTest, records: number): Promise<LoadReport> {
+  await run("clear");
   const start = performance.now();
   for (let first = 0; first < records; first += rowsPerLoadCall) {
     const count = Math.min(rowsPerLoadCall, records - first);
@@ -175,7 +175,7 @@ async function load(root: Parameters<RunNamed>[0], run: RunNamed, records: numbe
       const record = first + index;
       return { key: keyOf(record), fields: loadedFields(record) };
     });
-    await run(root, "insert_many", { rows });
+    await run("insert_many", { rows });
   }
   const seconds = (performance.now() - start) / 1000;
   return { rows: records, seconds, rows_per_s: records / seconds };
@@ -194,10 +194,10 @@ function wrongWith(state: YcsbState, record: number, fields: readonly string[]):
   return undefined;
 }
 
-async function verify(state: YcsbState, root: Parameters<RunNamed>[0], run: RunNamed): Promise<Verdict> {
+async function verify(state: YcsbState, { run }: SystemUnderTest): Promise<Verdict> {
   const { records } = state.parameters;
   const expected = records + state.inserts.acknowledgedInserts;
-  const { found: counted } = await run(root, "count");
+  const { found: counted } = await run("count");
   if (Number(counted) !== expected)
     return { ok: false, message: `${counted} records instead of ${expected}` };
   const random = rng32(verifySeed);
@@ -205,7 +205,7 @@ async function verify(state: YcsbState, root: Parameters<RunNamed>[0], run: RunN
   const samples = Math.min(sampledRecords, expected);
   for (let index = 0; index < samples; index++) {
     const record = written[index] ?? Math.floor(random.unit() * (state.inserts.last + 1));
-    const outcome = await run(root, "read", { key: keyOf(record) });
+    const outcome = await run("read", { key: keyOf(record) });
     if (!outcome.ok || outcome.miss) return { ok: false, message: `${keyOf(record)} is missing` };
     const wrong = wrongWith(state, record, fieldsOf(outcome.found));
     if (wrong) return { ok: false, message: wrong };
@@ -250,9 +250,9 @@ export function ycsbWorkload(letter: Letter): Workload {
           },
           limit,
           concurrency: config.concurrency,
-          load: (root, run) => load(root, run, records),
+          load: (system) => load(system, records),
           generator: (worker) => new YcsbGenerator(state, worker),
-          verify: (root, run) => verify(state, root, run),
+          verify: (system) => verify(state, system),
         };
       };
       return [{ label: `with ${records} records`, create }];

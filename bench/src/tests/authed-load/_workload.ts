@@ -1,1 +1,0 @@
-export { authedLoadWorkload as workload } from "../../workloads/authed_load/workload";

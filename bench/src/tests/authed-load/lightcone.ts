@@ -1,1 +1,0 @@
-export { lightconeNotesCase as default } from "../../workloads/authed_load/cases";

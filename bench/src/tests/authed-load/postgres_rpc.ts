@@ -1,1 +1,0 @@
-export { postgresNotesCase as default } from "../../workloads/authed_load/cases";

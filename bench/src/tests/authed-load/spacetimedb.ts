@@ -1,1 +1,0 @@
-export { spacetimedbNotesCase as default } from "../../workloads/authed_load/cases";

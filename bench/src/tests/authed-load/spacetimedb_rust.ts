@@ -1,1 +1,0 @@
-export { rustNotesCase as default } from "../../workloads/authed_load/cases";

@@ -1,1 +1,0 @@
-export { sqliteNotesCase as default } from "../../workloads/authed_load/cases";

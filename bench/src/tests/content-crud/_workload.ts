@@ -1,1 +1,0 @@
-export { contentWorkload as workload } from "../../workloads/content/workload";

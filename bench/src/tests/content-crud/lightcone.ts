@@ -1,1 +1,0 @@
-export { lightconeContent as default } from "../../workloads/content/sdk_cases";

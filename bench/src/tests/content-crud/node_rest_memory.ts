@@ -1,3 +1,0 @@
-import { nodeRestDefinition, restCase } from "../../workloads/content/rest";
-
-export default restCase(nodeRestDefinition("memory"), "Node.js, memory");

@@ -1,3 +1,0 @@
-import { nodeRestDefinition, restCase } from "../../workloads/content/rest";
-
-export default restCase(nodeRestDefinition("sqlite"), "Node.js, SQLite");

@@ -1,3 +1,0 @@
-import { restCase, restUrlDefinition } from "../../workloads/content/rest";
-
-export default restCase(restUrlDefinition, "server of --base-url");

@@ -1,1 +1,0 @@
-export { spacetimedbContent as default } from "../../workloads/content/sdk_cases";

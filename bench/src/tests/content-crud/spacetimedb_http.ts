@@ -1,1 +1,0 @@
-export { routesContent as default } from "../../workloads/content/routes_case";

@@ -1,1 +1,0 @@
-export { rustContent as default } from "../../workloads/content/sdk_cases";

@@ -1,1 +1,0 @@
-export { dataLayerCrmWorkload as workload } from "../../workloads/data_layer_crm/workload";

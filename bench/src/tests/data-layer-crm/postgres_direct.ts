@@ -1,1 +1,0 @@
-export { postgresDirectCrm as default } from "../../workloads/data_layer_crm/cases";

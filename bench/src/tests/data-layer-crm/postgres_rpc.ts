@@ -1,1 +1,0 @@
-export { postgresRpcCrm as default } from "../../workloads/data_layer_crm/rpc_cases";

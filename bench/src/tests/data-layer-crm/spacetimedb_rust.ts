@@ -1,1 +1,0 @@
-export { rustCrm as default } from "../../workloads/data_layer_crm/cases";

@@ -1,1 +1,0 @@
-export { dataLayerWorkload as workload } from "../../workloads/data_layer/workload";

@@ -1,1 +1,0 @@
-export { lightconeNotes as default } from "../../workloads/data_layer/sdk_cases";

@@ -1,1 +1,0 @@
-export { postgresDirectNotes as default } from "../../workloads/data_layer/direct";

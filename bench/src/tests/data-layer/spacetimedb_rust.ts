@@ -1,1 +1,0 @@
-export { rustNotes as default } from "../../workloads/data_layer/sdk_cases";

@@ -1,1 +1,0 @@
-export { subscribedNotesCase as default } from "../../workloads/data_layer/sub_case";

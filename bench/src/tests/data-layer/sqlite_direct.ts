@@ -1,1 +1,0 @@
-export { sqliteDirectNotes as default } from "../../workloads/data_layer/direct";

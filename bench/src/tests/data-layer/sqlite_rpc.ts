@@ -1,1 +1,0 @@
-export { sqliteRpcNotes as default } from "../../workloads/data_layer/rpc_cases";

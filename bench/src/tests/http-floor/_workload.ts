@@ -1,1 +1,0 @@
-export { httpFloorWorkload as workload } from "../../workloads/http_floor/workload";

@@ -1,1 +1,0 @@
-export { bunHttpCase as default } from "../../workloads/http_floor/workload";

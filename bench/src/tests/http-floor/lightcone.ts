@@ -1,1 +1,0 @@
-export { lightconeHttpCase as default } from "../../workloads/http_floor/workload";

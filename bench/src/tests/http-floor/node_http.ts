@@ -1,1 +1,0 @@
-export { nodeHttpCase as default } from "../../workloads/http_floor/workload";

@@ -1,1 +1,0 @@
-export { jobLeaseWorkload as workload } from "../../workloads/jobs/workload";

@@ -1,1 +1,0 @@
-export { spacetimedbJobs as default } from "../../workloads/jobs/sdk_cases";

@@ -1,1 +1,0 @@
-export { jobQueueWorkload as workload } from "../../workloads/jobs/workload";

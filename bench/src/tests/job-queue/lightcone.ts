@@ -1,1 +1,0 @@
-export { lightconeJobs as default } from "../../workloads/jobs/sdk_cases";

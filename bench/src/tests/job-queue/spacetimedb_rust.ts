@@ -1,1 +1,0 @@
-export { rustJobs as default } from "../../workloads/jobs/sdk_cases";

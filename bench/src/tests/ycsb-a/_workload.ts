@@ -1,3 +1,0 @@
-import { ycsbWorkload } from "../../workloads/ycsb/workload";
-
-export const workload = ycsbWorkload("a");

@@ -1,1 +1,0 @@
-export { rustYcsb as default } from "../../workloads/ycsb/sdk_cases";

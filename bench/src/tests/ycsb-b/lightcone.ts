@@ -1,1 +1,0 @@
-export { lightconeYcsb as default } from "../../workloads/ycsb/sdk_cases";

@@ -1,1 +1,0 @@
-export { spacetimedbYcsb as default } from "../../workloads/ycsb/sdk_cases";

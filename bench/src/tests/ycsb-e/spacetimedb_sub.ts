@@ -1,1 +1,0 @@
-export { subscribedYcsb as default } from "../../workloads/ycsb/sub_case";

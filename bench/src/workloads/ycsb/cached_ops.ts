@@ -1,0 +1,52 @@
+// YCSB with all records in the client's cache (section 15.5): reads and scans ask nobody, writes are reducers.
+
+import { setImmediate } from "node:timers/promises";
+import type { Connector } from "../../connectors/connector";
+import { cachedTable, RowsByKey } from "../cached_table";
+import { perConnection } from "../per_connection";
+import type { Outcome, RunOperation } from "../workload";
+import { ycsbSdkOps } from "./sdk_ops";
+
+interface Row {
+  ycsbKey: string;
+  [field: string]: string;
+}
+
+/** Reads that follow each other at once let nothing else happen, neither the clock of the seconds nor updates. */
+const readsInRowMax = 256;
+
+interface Cache {
+  rows: RowsByKey<Row, string>;
+  reads: number;
+}
+
+const cacheOf = perConnection((connection): Cache => {
+  const rows = new RowsByKey(cachedTable<Row>(connection, "usertable"), ({ ycsbKey }) => ycsbKey);
+  return { rows, reads: 0 };
+});
+
+async function rowsToRead(connection: Connector): Promise<Cache["rows"]> {
+  const cache = cacheOf(connection);
+  if (++cache.reads % readsInRowMax === 0) await setImmediate();
+  return cache.rows;
+}
+
+const read: RunOperation = async (connection, { key }): Promise<Outcome> => {
+  const row = (await rowsToRead(connection)).get(String(key));
+  return { ok: true, miss: row === undefined, found: row };
+};
+
+const scan: RunOperation = async (connection, { key, count }): Promise<Outcome> => {
+  const found = (await rowsToRead(connection)).from(String(key), Number(count));
+  return { ok: true, miss: found.length === 0, found };
+};
+
+/** What the server counts; the cache must have as many. */
+const count: RunOperation = async (connection) => {
+  const found = Number(await connection.call("ycsbCount"));
+  const cached = cacheOf(connection).rows.size;
+  if (cached !== found) throw new Error(`the cache has ${cached} records, the server ${found}`);
+  return { ok: true, found };
+};
+
+export const ycsbCachedOps: Record<string, RunOperation> = { ...ycsbSdkOps, read, scan, count };
