@@ -29,7 +29,7 @@ impl RowId {
     /// The row in this slot of this page, in a table whose pages have `1 << slot_bits` slots.
     #[inline]
     pub(crate) const fn new(page: PageNumber, slot: Slot, slot_bits: u32) -> RowId {
-        RowId(page.0 << slot_bits | slot.0)
+        RowId(page.0 << slot_bits | slot.0 as u32)
     }
 
     #[inline]
@@ -40,7 +40,7 @@ impl RowId {
     /// Always below `1 << slot_bits`, whatever the id.
     #[inline]
     pub(crate) const fn slot(self, slot_bits: u32) -> Slot {
-        Slot(self.0 & ((1 << slot_bits) - 1))
+        Slot((self.0 & ((1 << slot_bits) - 1)) as usize)
     }
 
     /// The one right behind.
@@ -77,18 +77,18 @@ impl PageNumber {
 /// The position of a row among those of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
-pub(crate) struct Slot(u32);
+pub(crate) struct Slot(usize);
 
 impl Slot {
     /// The slot that has `index` slots before it. Pages have at most 32,768.
     #[inline]
     pub const fn new(index: usize) -> Slot {
-        Slot(index as u32)
+        Slot(index)
     }
 
     #[inline]
     pub const fn index(self) -> usize {
-        self.0 as usize
+        self.0
     }
 }
 
