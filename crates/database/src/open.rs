@@ -10,7 +10,8 @@ use lightcone_engine::{
     CommitOutput, Datastore, ModuleRecord, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID,
 };
 use lightcone_host::{
-    ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, ReducerCall, ReducerOutcome,
+    ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, OpenTransaction, ReducerCall,
+    ReducerOutcome,
     FATAL_ERROR_TEXT,
 };
 use lightcone_log::{
@@ -254,7 +255,6 @@ fn initialize(
         program: program.bytes.to_vec(),
     };
     datastore.set_module_record(&record).map_err(other)?;
-    let mut datastore = Some(datastore);
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");
         run_init(
@@ -265,7 +265,6 @@ fn initialize(
             &mut datastore,
         )?;
     }
-    let mut datastore = datastore.expect("the module gave the datastore back");
     let mut output = CommitOutput::default();
     lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
     datastore.commit(&mut output);
@@ -277,7 +276,7 @@ fn run_init(
     program: &Program,
     init: usize,
     instance: &mut dyn ModuleInstance,
-    datastore: &mut Option<Box<Datastore>>,
+    datastore: &mut Datastore,
 ) -> Result<(), Error> {
     let name: Arc<str> = program.def.reducers[init].name.as_str().into();
     let call = ReducerCall {
@@ -288,7 +287,7 @@ fn run_init(
         timestamp: Timestamp::now(),
         args: &[],
     };
-    match instance.call_reducer(datastore, &call) {
+    match instance.call_reducer(OpenTransaction::of(datastore), &call) {
         ReducerOutcome::Ok => Ok(()),
         ReducerOutcome::UserError(text) => Err(Error::Init(text)),
         ReducerOutcome::Fatal { message } => {

@@ -1,6 +1,8 @@
 //! Calls of reducers: each is one transaction (03 §11, 06 §5.11).
 
-use lightcone_host::{ConsoleLevel, HostEnv, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT};
+use lightcone_host::{
+    ConsoleLevel, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_wire::server;
 
@@ -160,7 +162,13 @@ impl Writer {
             timestamp,
             args,
         };
-        let outcome = self.instance.call_reducer(&mut self.datastore, &call);
+        let datastore = self
+            .datastore
+            .as_mut()
+            .expect("only recovery is without tables");
+        let outcome = self
+            .instance
+            .call_reducer(OpenTransaction::of(datastore), &call);
         if self.instance.is_poisoned() {
             self.replace_instance();
         }

@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use lightcone_engine::Datastore;
+use lightcone_host::ModuleInstance;
 use lightcone_log::{SubmitError, PAYLOAD_BYTES_MAX};
 use lightcone_types::Timestamp;
 
-use super::{Writer, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
+use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::fanout::Message;
 
 impl Writer {
@@ -91,27 +93,51 @@ impl Writer {
 
     /// Commits the open transaction. Returns the changes for fan-out.
     pub(super) fn commit(&mut self) -> Range<usize> {
+        self.transactions().0.commit()
+    }
+
+    /// The tables with the round that their transactions join, and the instance that may work on them.
+    pub(super) fn transactions(&mut self) -> (RoundTransactions<'_>, &mut dyn ModuleInstance) {
+        let transactions = RoundTransactions {
+            datastore: self
+                .datastore
+                .as_mut()
+                .expect("only recovery is without tables"),
+            state: &mut self.state,
+            next_offset: &mut self.next_offset,
+        };
+        (transactions, self.instance.as_mut())
+    }
+}
+
+/// The tables, and the round that the records and changes of their transactions join.
+pub(super) struct RoundTransactions<'w> {
+    pub(super) datastore: &'w mut Datastore,
+    pub(super) state: &'w mut WriterState,
+    next_offset: &'w mut u64,
+}
+
+impl RoundTransactions<'_> {
+    /// Commits the open transaction. Returns the changes for fan-out.
+    pub(super) fn commit(&mut self) -> Range<usize> {
         let output = &mut self.state.output;
         if output.records.is_empty() {
             lightcone_engine::record::put_clock(&mut output.records, Timestamp::now().0);
         }
         let start = output.deltas.position();
-        let datastore = self
-            .datastore
-            .as_mut()
-            .expect("the module gave the datastore back");
-        if datastore.commit(output) {
-            let end = output.records.len();
-            self.count_record(end);
+        let changed = self.datastore.commit(output);
+        let changes = start..output.deltas.position();
+        if changed {
+            self.state.records += 1;
+            self.state.record_ends.push(self.state.output.records.len());
+            *self.next_offset += 1;
         }
-        start..self.state.output.deltas.position()
+        changes
     }
 
-    /// One more transaction is in the round's records.
-    pub(super) fn count_record(&mut self, end: usize) {
-        self.state.records += 1;
-        self.state.record_ends.push(end);
-        self.next_offset += 1;
+    /// Bytes of records and changes in the round.
+    pub(super) fn bytes(&self) -> usize {
+        self.state.output.records.len() + self.state.output.deltas.bytes_len()
     }
 }
 
