@@ -11,8 +11,7 @@ use lightcone_engine::{
 };
 use lightcone_host::{
     ConsoleLevel, HostConfig, HostEnv, ModuleInstance, NullConsole, OpenTransaction, ReducerCall,
-    ReducerOutcome,
-    FATAL_ERROR_TEXT,
+    ReducerOutcome, FATAL_ERROR_TEXT,
 };
 use lightcone_log::{
     CommitEvent, Committer, CommitterOptions, Frame, LocalLog, Log, LogError, LogOptions,

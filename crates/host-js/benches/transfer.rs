@@ -13,8 +13,8 @@ use std::time::Duration;
 use criterion::{criterion_group, criterion_main, Bencher, Criterion, Throughput};
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    HostConfig, HostEnv, HostLimits, LoadedModule, ModuleInstance, NullConsole,
-    OpenTransaction, ReducerCall, ReducerOutcome,
+    HostConfig, HostEnv, HostLimits, LoadedModule, ModuleInstance, NullConsole, OpenTransaction,
+    ReducerCall, ReducerOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;

@@ -61,9 +61,8 @@ impl WasmEngine {
         let engine = Engine::new(&config).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         imports::define(&mut linker).map_err(failed)?;
-        clock::start().map_err(|error| {
-            HostError::Engine(format!("can't start the clock thread: {error}"))
-        })?;
+        clock::start()
+            .map_err(|error| HostError::Engine(format!("can't start the clock thread: {error}")))?;
         count_epochs(&engine);
         let code_cache = options.code_cache.as_ref().map(CodeCache::open);
         Ok(WasmEngine {

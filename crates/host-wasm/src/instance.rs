@@ -385,22 +385,27 @@ impl ModuleInstance for WasmInstance {
         let Some(function) = self.call_http_handler.clone() else {
             return not_exported("http handler", call, CALL_HTTP_HANDLER);
         };
-        self.run_procedure(transactions, call, CALL_HTTP_HANDLER, |instance, handles| {
-            let (request, head_sink) = (handles.args, handles.sink);
-            let env = instance.env();
-            let (body, body_sink) = (env.open_source(body), env.open_sink());
-            let timestamp = call.timestamp.0;
-            let code = function.call(
-                &mut instance.store,
-                (call.id, timestamp, request, body, head_sink, body_sink),
-            )?;
-            let env = instance.env();
-            let response = HandlerResponse {
-                head: env.sink_content(head_sink).to_vec(),
-                body: env.sink_content(body_sink).to_vec(),
-            };
-            Ok((code, response))
-        })
+        self.run_procedure(
+            transactions,
+            call,
+            CALL_HTTP_HANDLER,
+            |instance, handles| {
+                let (request, head_sink) = (handles.args, handles.sink);
+                let env = instance.env();
+                let (body, body_sink) = (env.open_source(body), env.open_sink());
+                let timestamp = call.timestamp.0;
+                let code = function.call(
+                    &mut instance.store,
+                    (call.id, timestamp, request, body, head_sink, body_sink),
+                )?;
+                let env = instance.env();
+                let response = HandlerResponse {
+                    head: env.sink_content(head_sink).to_vec(),
+                    body: env.sink_content(body_sink).to_vec(),
+                };
+                Ok((code, response))
+            },
+        )
     }
 
     fn is_poisoned(&self) -> bool {

@@ -56,8 +56,8 @@ impl Access {
     #[inline]
     pub(crate) fn read(&self) -> Result<&Datastore, AbiError> {
         match &self.open {
-            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; `Open::Write` is the only
-            // reference, and `self` is borrowed like it.
+            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; nobody else has a reference, and
+            // `self` is borrowed like the result.
             Open::Read(datastore) | Open::Write(datastore) => Ok(unsafe { datastore.as_ref() }),
             Open::Nothing => Err(Errno::NOT_IN_TRANSACTION.into()),
         }

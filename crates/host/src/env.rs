@@ -344,10 +344,7 @@ mod tests {
         env.end_call();
         assert!(env.source_remaining(1).is_err());
         assert!(env.sink_exists(1).is_err());
-        assert_eq!(
-            env.begin_call(&name, &[]),
-            CallHandles { args: 0, sink: 1 }
-        );
+        assert_eq!(env.begin_call(&name, &[]), CallHandles { args: 0, sink: 1 });
         assert_eq!(env.sink_content(1), b"");
     }
 

@@ -14,16 +14,16 @@ pub enum Lent<'a> {
     Transactions(&'a mut dyn Transactions),
 }
 
-/// The tables inside of a transaction, for reading only.
-#[derive(Clone, Copy)]
-pub struct ReadView<'a>(pub(crate) &'a Datastore);
+/// The tables inside of a transaction, for reading only. The borrow is exclusive because an instance may go to another thread,
+/// and threads do not share a datastore.
+pub struct ReadView<'a>(pub(crate) &'a mut Datastore);
 
 impl<'a> ReadView<'a> {
     /// A view of what the open transaction sees.
     ///
     /// # Panics
     /// If none is open.
-    pub fn of(datastore: &'a Datastore) -> ReadView<'a> {
+    pub fn of(datastore: &'a mut Datastore) -> ReadView<'a> {
         assert!(
             datastore.in_transaction(),
             "what reads is part of a transaction"

@@ -135,9 +135,8 @@ impl Writer {
             timestamp,
             args,
         };
-        let outcome = self.run_procedure(|instance, transactions| {
-            instance.call_procedure(transactions, &call)
-        })?;
+        let outcome = self
+            .run_procedure(|instance, transactions| instance.call_procedure(transactions, &call))?;
         let result = returned(outcome).and_then(|value| {
             let definition = &self.module.def().procedures[procedure as usize];
             let mut reader = Reader::new(&value);

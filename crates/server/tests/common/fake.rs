@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use lightcone_host::{
     HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest, HttpResponse,
-    HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction,
+    ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
