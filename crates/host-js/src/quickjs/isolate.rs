@@ -119,10 +119,12 @@ impl Isolate {
             Ok(namespace) => hooks::find(&mut CallScope::new(self, program), &namespace),
             Err(Thrown) => Err(Refused::Thrown),
         };
+        let hooks = found.map(|found| {
+            self.state().error_constructor = Some(found.error_constructor);
+            found.hooks
+        });
         self.run_jobs();
-        let found = self.loaded(found, EVALUATION, program)?;
-        self.state().error_constructor = Some(found.error_constructor);
-        Ok(found.hooks)
+        self.loaded(hooks, EVALUATION, program)
     }
 
     /// The BSATN of the module's definition.
