@@ -19,6 +19,7 @@ mod answer;
 mod budget;
 mod calls;
 mod catalog;
+mod commit;
 mod compile;
 mod connection;
 mod decode;

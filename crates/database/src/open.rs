@@ -115,7 +115,7 @@ impl DatabaseHandle {
             options,
             log,
             program,
-            datastore: Box::new(datastore),
+            datastore,
             instance,
             durable: Box::new(durable),
             replayed_bytes: report.replayed_bytes,

@@ -65,8 +65,7 @@ struct QuerySet {
 pub(crate) struct Writer {
     pub shared: Arc<Shared>,
     pub inbox: mpsc::UnboundedReceiver<InboxItem>,
-    /// None only while the module runs.
-    pub datastore: Option<Box<Datastore>>,
+    pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
     pub module: Arc<Module>,
     pub committer: Arc<Committer>,
@@ -248,8 +247,6 @@ impl Writer {
     }
 
     fn datastore(&mut self) -> &mut Datastore {
-        self.datastore
-            .as_mut()
-            .expect("the module gave the datastore back")
+        &mut self.datastore
     }
 }

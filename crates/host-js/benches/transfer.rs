@@ -13,8 +13,8 @@ use std::time::Duration;
 use criterion::{criterion_group, criterion_main, Bencher, Criterion, Throughput};
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    HostConfig, HostEnv, HostLimits, LoadedModule, ModuleInstance, NullConsole, ReducerCall,
-    ReducerOutcome,
+    HostConfig, HostEnv, HostLimits, LoadedModule, ModuleInstance, NullConsole, OpenTransaction,
+    ReducerCall, ReducerOutcome,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;
@@ -25,7 +25,7 @@ const ACCOUNTS: u32 = 100_000;
 struct Module {
     loaded: Box<dyn LoadedModule>,
     instance: Box<dyn ModuleInstance>,
-    datastore: Option<Box<Datastore>>,
+    datastore: Datastore,
     name: Arc<str>,
     timestamp: i64,
 }
@@ -46,10 +46,12 @@ impl Module {
             .instantiate(HostEnv::new(config))
             .expect("an instance");
         instance.prepare();
+        let mut datastore = Datastore::new();
+        datastore.begin();
         Module {
             loaded,
             instance,
-            datastore: None,
+            datastore,
             name: "bench".into(),
             timestamp: 1_700_000_000_000_000,
         }
@@ -65,7 +67,8 @@ impl Module {
             timestamp: Timestamp(self.timestamp),
             args,
         };
-        let outcome = self.instance.call_reducer(&mut self.datastore, &call);
+        let transaction = OpenTransaction::of(&mut self.datastore);
+        let outcome = self.instance.call_reducer(transaction, &call);
         assert_eq!(outcome, ReducerOutcome::Ok);
     }
 }
@@ -147,13 +150,12 @@ fn transfer(criterion: &mut Criterion, name: &str, program: &[u8]) {
     datastore.begin();
     datastore.bootstrap();
     datastore.create_tables(&def).expect("valid tables");
-    module.datastore = Some(Box::new(datastore));
+    module.datastore = datastore;
     let seed_args = [&ACCOUNTS.to_le_bytes()[..], &1_000_000_000i64.to_le_bytes()].concat();
     module.call(seed, &seed_args);
     let commit = |module: &mut Module, output: &mut CommitOutput| {
         output.clear();
-        let datastore = module.datastore.as_mut().expect("it came back");
-        datastore.commit(output);
+        module.datastore.commit(output);
     };
     commit(&mut module, &mut output);
 
@@ -176,7 +178,7 @@ fn transfer(criterion: &mut Criterion, name: &str, program: &[u8]) {
     group.bench_function("through the module, committed", |bencher| {
         cpu(bencher, || {
             let args = transfer_args();
-            module.datastore.as_mut().expect("it came back").begin();
+            module.datastore.begin();
             module.call(transfer, &args);
             commit(&mut module, &mut output);
         })

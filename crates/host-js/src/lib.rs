@@ -5,10 +5,14 @@
 //! `lightcone-host`, for WebAssembly and JavaScript alike.
 //!
 //! Two engines exist, chosen by cargo features: `v8` (fast, the default wherever its library can be had) and `quickjs`
-//! (small, builds everywhere with a C compiler). Both share what is the same for them:
+//! (small, builds everywhere with a C compiler). An engine brings two things: a `Realm`, how its isolate is entered, left and
+//! stopped, and a `Scope`, the operations of the language. All else is the same for both:
 //!
 //! | module | what |
 //! |---|---|
+//! | `instance` | what the database calls, over a `Realm` |
+//! | `invoke` | one call of a hook: arguments, result, what it threw, over a `Scope` (§5.2, §6.2) |
+//! | `hooks` | how the hooks are found (§6.1) |
 //! | [`specifier`] | which imports resolve, and the texts when they do not (§3) |
 //! | [`texts`] | texts of argument checks, hook lookup and results (§4.1, §6) |
 //! | [`sys`] | the list of the host functions with their versions (§4.2, §10) |
@@ -20,10 +24,13 @@
 // Without an engine, for fuzz targets, what both engines share has no user.
 #![cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(dead_code))]
 
-mod call;
 #[doc(hidden)]
 pub mod fuzzing;
+mod hooks;
+mod instance;
+mod invoke;
 pub mod program;
+mod scope;
 pub mod source_map;
 pub mod specifier;
 pub mod sys;

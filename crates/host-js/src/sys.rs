@@ -80,22 +80,26 @@ pub const SYS_2_0: &[(&str, Function)] = &[
 /// What version 2.1 added.
 pub const SYS_2_1: &[(&str, Function)] = &[("datastore_clear", Function::Clear)];
 
-/// The hooks that every program must have (§6.1), in the order in which they are looked up.
-pub const HOOKS_REQUIRED: &[&str] = &[
-    "__describe_module__",
-    "__get_error_constructor__",
-    "__sender_error_class__",
-    "__call_reducer__",
-    "__call_view__",
-    "__call_view_anon__",
-    "__call_procedure__",
-];
-
+/// The hooks that every program must have (§6.1).
+pub const HOOK_DESCRIBE: &str = "__describe_module__";
+/// Makes the class of an errno's exception.
+pub const HOOK_ERROR_CONSTRUCTOR: &str = "__get_error_constructor__";
+/// The class of what is thrown for the caller; not called.
+pub const HOOK_SENDER_ERROR: &str = "__sender_error_class__";
+/// See §6.2.
+pub const HOOK_CALL_REDUCER: &str = "__call_reducer__";
+/// See §6.2.
+pub const HOOK_CALL_VIEW: &str = "__call_view__";
+/// See §6.2.
+pub const HOOK_CALL_VIEW_ANON: &str = "__call_view_anon__";
+/// See §6.2.
+pub const HOOK_CALL_PROCEDURE: &str = "__call_procedure__";
 /// The hook that older packages do not have.
-pub const HOOK_HTTP_HANDLER: &str = "__call_http_handler__";
+pub const HOOK_CALL_HTTP_HANDLER: &str = "__call_http_handler__";
 
-/// The optional hooks that get calls in a buffer (docs/js-abi.md).
+/// The optional hook that gets calls in a buffer (docs/js-abi.md).
 pub const HOOK_CALL_REDUCER_DIRECT: &str = "__lightcone_call_reducer__";
+/// The same for procedures.
 pub const HOOK_CALL_PROCEDURE_DIRECT: &str = "__lightcone_call_procedure__";
 
 /// The key in the symbol registry under which the global object holds the optional functions (docs/js-abi.md).

@@ -41,6 +41,11 @@ pub fn expected_string(got: &str) -> String {
     format!("Expected `string`, got {got}")
 }
 
+/// The hook that describes the module returned something else.
+pub fn describe_returned(got: &str) -> String {
+    format!("Expected `Uint8Array` return from `__describe_module__`, got {got}")
+}
+
 /// An HTTP handler returned something else than an array of two `Uint8Array`.
 pub fn handler_returned(got: &str) -> String {
     format!("Expected tuple return from `__call_http_handler__`, got {got}")

@@ -8,7 +8,7 @@ use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
     HostConfig, HostEnv, HostLimits, LoadedModule, ModuleEngine, ModuleInstance, NullConsole,
-    ReducerCall, ReducerOutcome,
+    OpenTransaction, ReducerCall, ReducerOutcome,
 };
 use lightcone_host_wasm::{WasmEngine, WasmEngineOptions};
 use lightcone_schema::ModuleDef;
@@ -22,7 +22,7 @@ const ACCOUNTS: u32 = 100_000;
 struct Module {
     loaded: Box<dyn LoadedModule>,
     instance: Box<dyn ModuleInstance>,
-    datastore: Option<Box<Datastore>>,
+    datastore: Datastore,
     name: Arc<str>,
 }
 
@@ -37,10 +37,12 @@ impl Module {
         let instance = loaded
             .instantiate(HostEnv::new(config))
             .expect("an instance");
+        let mut datastore = Datastore::new();
+        datastore.begin();
         Module {
             loaded,
             instance,
-            datastore: None,
+            datastore,
             name: "bench".into(),
         }
     }
@@ -54,7 +56,8 @@ impl Module {
             timestamp: Timestamp(1),
             args,
         };
-        let outcome = self.instance.call_reducer(&mut self.datastore, &call);
+        let transaction = OpenTransaction::of(&mut self.datastore);
+        let outcome = self.instance.call_reducer(transaction, &call);
         assert_eq!(outcome, ReducerOutcome::Ok);
     }
 }
@@ -115,18 +118,13 @@ fn transfers(criterion: &mut Criterion) {
     let reducer = |name| def.reducer(name).expect("the module has it").0 as u32;
     let (seed, transfer) = (reducer("seed"), reducer("transfer"));
     let mut output = CommitOutput::default();
-    let mut datastore = modules::database(&def);
-    datastore.begin();
-    module.datastore = Some(Box::new(datastore));
+    module.datastore = modules::database(&def);
+    module.datastore.begin();
     module.call(
         seed,
         &[&ACCOUNTS.to_le_bytes()[..], &1_000_000_000i64.to_le_bytes()].concat(),
     );
-    module
-        .datastore
-        .as_mut()
-        .expect("it came back")
-        .commit(&mut output);
+    module.datastore.commit(&mut output);
 
     let mut group = criterion.benchmark_group("transfer");
     // A linear congruential walk over the accounts: neither sequential nor the same few.
@@ -147,18 +145,14 @@ fn transfers(criterion: &mut Criterion) {
     group.bench_function("through the module, committed", |bencher| {
         bencher.iter(|| {
             let args = transfer_args();
-            module.datastore.as_mut().expect("it came back").begin();
+            module.datastore.begin();
             module.call(transfer, &args);
             output.clear();
-            module
-                .datastore
-                .as_mut()
-                .expect("it came back")
-                .commit(&mut output);
+            module.datastore.commit(&mut output);
         })
     });
 
-    let mut datastore = module.datastore.take().expect("it came back");
+    let mut datastore = module.datastore;
     let accounts = datastore.table_id_from_name("accounts").expect("the table");
     let schema = datastore.schema(accounts).expect("the table").clone();
     let by_id = schema

@@ -1,13 +1,15 @@
 //! The engine: how programs are compiled, and what all instances share.
 
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use lightcone_host::{HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine};
+use lightcone_host::{
+    clock, on_own_stack, HostError, HostLimits, InstanceOptions, LoadedModule, ModuleEngine,
+};
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy};
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
 use crate::instance::{State, WasmModule};
-use crate::{check, estimate, imports, ticker};
+use crate::{check, estimate, imports};
 
 /// How a [`WasmEngine`] is made.
 #[derive(Clone, Debug)]
@@ -59,9 +61,9 @@ impl WasmEngine {
         let engine = Engine::new(&config).map_err(failed)?;
         let mut linker = Linker::new(&engine);
         imports::define(&mut linker).map_err(failed)?;
-        ticker::register(&engine).map_err(|error| {
-            HostError::Engine(format!("can't start the ticker thread: {error}"))
-        })?;
+        clock::start()
+            .map_err(|error| HostError::Engine(format!("can't start the clock thread: {error}")))?;
+        count_epochs(&engine);
         let code_cache = options.code_cache.as_ref().map(CodeCache::open);
         Ok(WasmEngine {
             engine,
@@ -145,20 +147,16 @@ impl ModuleEngine for WasmEngine {
 /// Stack of a thread that compiles, in bytes.
 const COMPILER_STACK_BYTES: usize = 8 << 20;
 
-/// What compiling and the host's side of a call may need besides the guest's stack.
-const HOST_STACK_BYTES: usize = 4 << 20;
-
-/// Runs the load phase on a thread that has the stack for it, whoever asked for it.
-pub(crate) fn on_own_stack<R: Send>(
-    stack_bytes_max: usize,
-    body: impl FnOnce() -> Result<R, HostError> + Send,
-) -> Result<R, HostError> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("lc-wasm-load".into())
-            .stack_size(stack_bytes_max.saturating_add(HOST_STACK_BYTES))
-            .spawn_scoped(scope, body)
-            .map_err(|error| HostError::Engine(format!("can't start a thread: {error}")))?;
-        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
+/// Counts up the engine's epoch from now on, for as long as the engine lives. A call sets its deadline in ticks from now.
+fn count_epochs(engine: &Engine) {
+    let engine = engine.weak();
+    clock::every_tick(move |tick| match engine.upgrade() {
+        Some(engine) => {
+            for _ in 0..tick.passed {
+                engine.increment_epoch();
+            }
+            true
+        }
+        None => false,
+    });
 }

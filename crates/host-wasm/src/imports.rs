@@ -3,7 +3,7 @@
 //! A wrapper checks pointers, calls one method, writes the `out` parameters. All of them are typed at compile time, so a
 //! host call costs a few nanoseconds above the work that it does.
 
-use lightcone_host::{AbiError, Advance, Errno, HostEnv, HostTrap, ReadProgress};
+use lightcone_host::{AbiError, Advance, ConsoleLevel, Errno, HostEnv, HostTrap, ReadProgress};
 use lightcone_types::{ConnectionId, IndexId, TableId};
 use wasmtime::{Caller, Linker, WasmBacktrace};
 
@@ -426,9 +426,8 @@ fn define_console(linker: &mut Linker<State>) -> wasmtime::Result<()> {
          line: u32,
          message: u32,
          message_len: u32| {
-            const PANIC: u8 = 101;
             let trace = match level as u8 {
-                PANIC => trap::frames(&WasmBacktrace::force_capture(&caller)),
+                ConsoleLevel::PANIC_NUMBER => trap::frames(&WasmBacktrace::force_capture(&caller)),
                 _ => Vec::new(),
             };
             host_call(&mut caller, |memory, env| {
@@ -506,13 +505,7 @@ fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         "procedure_sleep_until",
         |mut caller: Caller<'_, State>, wake_us: i64| -> wasmtime::Result<i64> {
             let env = &mut caller.data_mut().env;
-            env.procedure_sleep_until(wake_us)
-                .map_err(|error| match error {
-                    AbiError::Trap(trap) => end_call(trap),
-                    AbiError::Errno(errno) => {
-                        end_call(HostTrap::Internal(errno.to_string().into()))
-                    }
-                })
+            env.procedure_sleep_until(wake_us).map_err(end_call)
         },
     )?;
     linker.func_wrap(

@@ -2,19 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use lightcone_engine::Datastore;
+use lightcone_host::clock::ticks;
 use lightcone_host::{
-    CallHandles, HandlerResponse, HostEnv, HostError, HostLimits, HostTrap, InstanceOptions,
-    LimitKind, LoadedModule, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
-    ReducerOutcome,
+    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError, HostLimits,
+    HostTrap, InstanceOptions, Lent, LimitKind, LoadedModule, ModuleInstance, OpenTransaction,
+    ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use wasmtime::{
     Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
 };
 
 use crate::check::LoadSteps;
-use crate::engine::on_own_stack;
-use crate::ticker;
 use crate::trap::{explain, Stopped};
 
 /// What belongs to one instance.
@@ -192,7 +190,7 @@ impl WasmInstance {
         );
         store.limiter(|state| &mut state.limiter);
         // One budget for everything up to the description.
-        store.set_epoch_deadline(ticker::ticks(limits.load_ms_max));
+        store.set_epoch_deadline(ticks(limits.load_ms_max));
         let instance = linked.instantiate(&mut store).map_err(|error| {
             load_error(
                 &store,
@@ -235,7 +233,7 @@ impl WasmInstance {
         // Their types were checked when the module was compiled.
         let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
         let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
-        let call_ticks = ticker::ticks(limits.call_ms_max);
+        let call_ticks = ticks(limits.call_ms_max);
         Ok((
             WasmInstance {
                 store,
@@ -253,53 +251,60 @@ impl WasmInstance {
     /// Gives the instance of the load its place in a running database.
     fn adopt(&mut self, env: HostEnv) {
         let state = self.store.data_mut();
-        self.call_ticks = ticker::ticks(env.limits().call_ms_max);
+        self.call_ticks = ticks(env.limits().call_ms_max);
         state.limiter.memory_bytes_max = env.limits().memory_bytes_max;
         state.limiter.table_elements_max = env.limits().table_elements_max;
         state.env = env;
     }
 
-    /// Runs a function that opens its own transactions. `run` gives the code that it returned, and what it wrote.
-    fn run_in_scope<R>(
+    /// Calls an export with what is lent to it; gives the code that it returned, and what it wrote.
+    #[inline]
+    fn run<R>(
         &mut self,
-        scope: &mut Option<ProcedureScope>,
+        lent: Lent<'_>,
         call: &ReducerCall<'_>,
-        export: &str,
-        run: impl FnOnce(&mut Store<State>, CallHandles) -> wasmtime::Result<(i32, R)>,
-    ) -> ProcedureOutcome<R> {
-        let failed = |message| ProcedureOutcome::Failed { message };
+        export: impl FnOnce(&mut WasmInstance, CallHandles) -> wasmtime::Result<R>,
+    ) -> Result<R, Failure> {
         if self.poisoned {
-            return failed("the instance trapped before and was not replaced".to_owned());
+            let message = "the instance trapped before and was not replaced";
+            return Err(Failure::Fatal(message.to_owned()));
         }
-        let state = self.store.data_mut();
-        state.limiter.refused_bytes = None;
-        let handles = state.env.begin_call(None, call.name, call.args);
-        state.env.begin_procedure(scope.take());
-        self.store.set_epoch_deadline(self.call_ticks);
-        let outcome = match run(&mut self.store, handles) {
+        lend(self, lent, |instance| {
+            let state = instance.store.data_mut();
+            state.limiter.refused_bytes = None;
+            let handles = state.env.begin_call(call.name, call.args);
+            instance.store.set_epoch_deadline(instance.call_ticks);
+            let result = export(instance, handles).map_err(|error| instance.stopped(error));
+            instance.env().end_call();
+            result
+        })
+    }
+
+    /// Runs a function that opens its own transactions.
+    fn run_procedure<R>(
+        &mut self,
+        transactions: &mut dyn Transactions,
+        call: &ReducerCall<'_>,
+        name: &str,
+        export: impl FnOnce(&mut WasmInstance, CallHandles) -> wasmtime::Result<(i32, R)>,
+    ) -> ProcedureOutcome<R> {
+        match self.run(Lent::Transactions(transactions), call, export) {
             Ok((0, returned)) => ProcedureOutcome::Returned(returned),
             Ok((code, _)) => {
                 self.poisoned = true;
-                failed(format!(
-                    "`{export}` returned unexpected code {code}. Procedures should return code 0 or trap."
-                ))
-            }
-            Err(error) => match self.stopped(error) {
-                ReducerOutcome::TimedOut { message } => ProcedureOutcome::TimedOut { message },
-                ReducerOutcome::Fatal { message } | ReducerOutcome::UserError(message) => {
-                    failed(message)
+                ProcedureOutcome::Failed {
+                    message: format!(
+                        "`{name}` returned unexpected code {code}. Procedures should return code 0 or trap."
+                    ),
                 }
-                ReducerOutcome::Ok => unreachable!("a call that was stopped has no result"),
-            },
-        };
-        let env = &mut self.store.data_mut().env;
-        *scope = env.end_procedure();
-        env.end_call();
-        outcome
+            }
+            Err(Failure::TimedOut(message)) => ProcedureOutcome::TimedOut { message },
+            Err(Failure::Fatal(message)) => ProcedureOutcome::Failed { message },
+        }
     }
 
     #[cold]
-    fn stopped(&mut self, error: wasmtime::Error) -> ReducerOutcome {
+    fn stopped(&mut self, error: wasmtime::Error) -> Failure {
         self.poisoned = true;
         let limits = self.store.data().env.limits();
         match explain(&error, self.stack_bytes_max) {
@@ -308,93 +313,99 @@ impl WasmInstance {
                     kind: LimitKind::CallTime,
                     limit: limits.call_ms_max,
                 };
-                ReducerOutcome::TimedOut {
-                    message: limit.to_string(),
-                }
+                Failure::TimedOut(limit.to_string())
             }
-            Stopped::Limit(limit) => ReducerOutcome::Fatal {
-                message: limit.to_string(),
-            },
-            Stopped::Trapped(message) => ReducerOutcome::Fatal {
-                message: with_refused_memory(message, self.store.data()),
-            },
+            Stopped::Limit(limit) => Failure::Fatal(limit.to_string()),
+            Stopped::Trapped(message) => {
+                Failure::Fatal(with_refused_memory(message, self.store.data()))
+            }
         }
+    }
+}
+
+/// Why an export did not return.
+enum Failure {
+    Fatal(String),
+    TimedOut(String),
+}
+
+impl HoldsEnv for WasmInstance {
+    #[inline]
+    fn env(&mut self) -> &mut HostEnv {
+        &mut self.store.data_mut().env
     }
 }
 
 impl ModuleInstance for WasmInstance {
     fn call_reducer(
         &mut self,
-        datastore: &mut Option<Box<Datastore>>,
+        transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
-        if self.poisoned {
-            return ReducerOutcome::Fatal {
-                message: "the instance trapped before and was not replaced".into(),
-            };
-        }
-        let state = self.store.data_mut();
-        state.limiter.refused_bytes = None;
-        let handles = state.env.begin_call(datastore.take(), call.name, call.args);
-        self.store.set_epoch_deadline(self.call_ticks);
-        let result = self
-            .call_reducer
-            .call(&mut self.store, params(call, handles));
-        let outcome = match result {
-            Ok(0) => ReducerOutcome::Ok,
-            Ok(1) => {
-                let text = self.store.data().env.sink_content(handles.sink);
-                ReducerOutcome::UserError(String::from_utf8_lossy(text).into_owned())
-            }
-            Ok(code) => ReducerOutcome::Fatal {
+        let result = self.run(Lent::Transaction(transaction), call, |instance, handles| {
+            let params = params(call, handles);
+            let code = instance.call_reducer.call(&mut instance.store, params)?;
+            let error = (code == 1).then(|| {
+                let text = instance.store.data().env.sink_content(handles.sink);
+                String::from_utf8_lossy(text).into_owned()
+            });
+            Ok((code, error))
+        });
+        match result {
+            Ok((0, _)) => ReducerOutcome::Ok,
+            Ok((_, Some(error))) => ReducerOutcome::UserError(error),
+            Ok((code, None)) => ReducerOutcome::Fatal {
                 message: format!("`__call_reducer__` returned the unknown code {code}"),
             },
-            Err(error) => self.stopped(error),
-        };
-        *datastore = self.store.data_mut().env.end_call();
-        outcome
+            Err(Failure::Fatal(message)) => ReducerOutcome::Fatal { message },
+            Err(Failure::TimedOut(message)) => ReducerOutcome::TimedOut { message },
+        }
     }
 
     fn call_procedure(
         &mut self,
-        scope: &mut Option<ProcedureScope>,
+        transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
         let Some(function) = self.call_procedure.clone() else {
             return not_exported("procedure", call, CALL_PROCEDURE);
         };
-        self.run_in_scope(scope, call, CALL_PROCEDURE, |store, handles| {
-            let code = function.call(&mut *store, params(call, handles))?;
-            let value = store.data().env.sink_content(handles.sink).to_vec();
-            Ok((code, value))
+        self.run_procedure(transactions, call, CALL_PROCEDURE, |instance, handles| {
+            let code = function.call(&mut instance.store, params(call, handles))?;
+            Ok((code, instance.env().sink_content(handles.sink).to_vec()))
         })
     }
 
     fn call_http_handler(
         &mut self,
-        scope: &mut Option<ProcedureScope>,
+        transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
         let Some(function) = self.call_http_handler.clone() else {
             return not_exported("http handler", call, CALL_HTTP_HANDLER);
         };
-        self.run_in_scope(scope, call, CALL_HTTP_HANDLER, |store, handles| {
-            let env = &mut store.data_mut().env;
-            let (request, head_sink) = (handles.args, handles.sink);
-            let (body, body_sink) = (env.open_source(body), env.open_sink());
-            let timestamp = call.timestamp.0;
-            let code = function.call(
-                &mut *store,
-                (call.id, timestamp, request, body, head_sink, body_sink),
-            )?;
-            let env = &store.data().env;
-            let response = HandlerResponse {
-                head: env.sink_content(head_sink).to_vec(),
-                body: env.sink_content(body_sink).to_vec(),
-            };
-            Ok((code, response))
-        })
+        self.run_procedure(
+            transactions,
+            call,
+            CALL_HTTP_HANDLER,
+            |instance, handles| {
+                let (request, head_sink) = (handles.args, handles.sink);
+                let env = instance.env();
+                let (body, body_sink) = (env.open_source(body), env.open_sink());
+                let timestamp = call.timestamp.0;
+                let code = function.call(
+                    &mut instance.store,
+                    (call.id, timestamp, request, body, head_sink, body_sink),
+                )?;
+                let env = instance.env();
+                let response = HandlerResponse {
+                    head: env.sink_content(head_sink).to_vec(),
+                    body: env.sink_content(body_sink).to_vec(),
+                };
+                Ok((code, response))
+            },
+        )
     }
 
     fn is_poisoned(&self) -> bool {

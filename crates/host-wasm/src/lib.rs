@@ -9,7 +9,7 @@
 //! |---|---|
 //! | wild pointer inside the module | guard pages around a 4 GiB reservation, so no check is paid for |
 //! | wild pointer given to the host | every (pointer, length) is checked; the call traps |
-//! | endless loop | epoch interruption: one process-wide [ticker](ticker) thread, a check per loop turn |
+//! | endless loop | epoch interruption: the process-wide [clock](lightcone_host::clock) counts, a check per loop turn |
 //! | endless recursion | `stack-bytes-max` |
 //! | endless allocation | `memory-bytes-max`: `memory.grow` answers -1 |
 //! | endless handles, console output | the limits in `HostLimits` |
@@ -30,7 +30,6 @@ mod estimate;
 mod imports;
 mod instance;
 mod memory;
-pub mod ticker;
 mod trap;
 
 pub use code_cache::{CodeCacheOptions, CODE_CACHE_BYTES_MAX};

@@ -100,7 +100,7 @@ fn start_with(limits: HostLimits) -> (Running, Ids) {
     let mut running = Running::start_with(&script::interpreter(), limits);
     let mut datastore = people();
     datastore.begin();
-    running.datastore = Some(Box::new(datastore));
+    running.datastore = datastore;
     let mut script = Script::default();
     let person = script.lookup("table_id_from_name", "person");
     let names = [
@@ -637,7 +637,7 @@ fn deletes() {
 #[test]
 fn without_an_open_transaction_the_answer_is_2() {
     let (mut running, ids) = start();
-    running.datastore.as_mut().unwrap().rollback();
+    running.datastore.rollback();
     let mut script = Script::default();
     let out = script.put(&[0; 8]);
     script.insert(ids.person, &row(5, "bob", 7));
@@ -650,7 +650,17 @@ fn without_an_open_transaction_the_answer_is_2() {
         ids.by_id,
         &1u64.to_le_bytes(),
     );
-    assert_eq!(script.run(&mut running).codes, [2, 2, 2]);
+    let now = script.put(&[0; 8]);
+    script.call("procedure_commit_mut_tx", &[]);
+    script.call("procedure_start_mut_tx", &[Script::pointer(now)]);
+    script.call("procedure_start_mut_tx", &[Script::pointer(now)]);
+    script.insert(ids.person, &row(5, "bob", 7));
+    script.call("procedure_commit_mut_tx", &[]);
+    script.insert(ids.person, &row(6, "eve", 7));
+    assert_eq!(
+        script.run_in_procedure(&mut running).codes,
+        [2, 2, 2, 18, 0, 17, 0, 0, 2]
+    );
 }
 
 #[test]
@@ -667,7 +677,7 @@ fn the_token_of_the_connection() {
     let payload = br#"{"sub":"me"}"#;
     credentials.extend((payload.len() as u32).to_le_bytes());
     credentials.extend(payload);
-    let datastore = running.datastore.as_mut().unwrap();
+    let datastore = &mut running.datastore;
     let table = lightcone_engine::ST_CONNECTION_CREDENTIALS_ID;
     datastore
         .insert(table, &credentials, &mut Vec::new())
@@ -718,8 +728,4 @@ fn iterators_have_limits() {
     let text = error.downcast_ref::<String>().unwrap();
     assert!(text.contains("iterators-max = 2 [LC0724]"), "{text}");
     assert!(running.instance.is_poisoned());
-    assert!(
-        running.datastore.is_some(),
-        "the datastore comes back, whatever happened"
-    );
 }

@@ -28,7 +28,7 @@ impl Database {
         let mut running = Running::start_binary(program, limits);
         let def = ModuleDef::from_bsatn(running.module.describe())
             .unwrap_or_else(|errors| panic!("{errors}"));
-        running.datastore = Some(Box::new(modules::database(&def)));
+        running.datastore = modules::database(&def);
         Database { running, def }
     }
 
@@ -46,13 +46,9 @@ impl Database {
             .def
             .reducer(reducer)
             .unwrap_or_else(|| panic!("no reducer {reducer}"));
-        self.running.datastore.as_mut().unwrap().begin();
+        self.running.datastore.begin();
         let outcome = self.running.call(id as u32, args);
-        let datastore = self
-            .running
-            .datastore
-            .as_mut()
-            .expect("the datastore comes back");
+        let datastore = &mut self.running.datastore;
         match outcome {
             ReducerOutcome::Ok => {
                 datastore.commit(&mut CommitOutput::default());
@@ -64,7 +60,7 @@ impl Database {
     }
 
     fn rows(&self, table: &str) -> u64 {
-        let datastore = self.running.datastore.as_ref().unwrap();
+        let datastore = &self.running.datastore;
         let id = datastore
             .table_id_from_name(table)
             .unwrap_or_else(|| panic!("no table {table}"));
@@ -127,7 +123,7 @@ fn claims_come_from_the_credentials_of_the_connection() {
     let sender = Identity::from_claims("issuer", "subject");
     // The library derives the identity from the claims and compares it with the sender.
     assert_ne!(sender, Identity::from_hex(IDENTITY_HEX).unwrap());
-    let datastore = database.running.datastore.as_mut().unwrap();
+    let datastore = &mut database.running.datastore;
     datastore.begin();
     let connection = ConnectionId::from_hex(CONNECTION_HEX).unwrap();
     let row = [
@@ -208,8 +204,6 @@ fn faults_end_their_call_only() {
     database
         .running
         .datastore
-        .as_mut()
-        .unwrap()
         .set_transaction_bytes_max(1 << 20);
     match database.call("insert_without_end", &[]) {
         ReducerOutcome::Fatal { message } => assert!(message.contains("[LC0702]"), "{message}"),

@@ -92,7 +92,7 @@ fn a_time_too_far_away_is_errno_13_and_leaves_no_row() {
         .expect("exists")
         .0;
     datastore.begin();
-    running.datastore = Some(Box::new(datastore));
+    running.datastore = datastore;
     let too_long_us = ((1_i64 << 36) - 1) * 1000;
 
     let mut script = Script::default();

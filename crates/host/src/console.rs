@@ -22,6 +22,9 @@ pub enum ConsoleLevel {
 }
 
 impl ConsoleLevel {
+    /// The number of [`ConsoleLevel::Panic`].
+    pub const PANIC_NUMBER: u8 = 101;
+
     /// The level that a module meant by this number. Only the low 8 bits count.
     pub fn from_number(number: u32) -> ConsoleLevel {
         match number as u8 {
@@ -29,7 +32,7 @@ impl ConsoleLevel {
             1 => ConsoleLevel::Warn,
             2 => ConsoleLevel::Info,
             4 => ConsoleLevel::Trace,
-            101 => ConsoleLevel::Panic,
+            ConsoleLevel::PANIC_NUMBER => ConsoleLevel::Panic,
             _ => ConsoleLevel::Debug,
         }
     }

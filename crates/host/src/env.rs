@@ -1,24 +1,20 @@
 //! The state of one module instance on the host's side, with one method per host call.
 
+mod console;
 mod procedures;
 mod reads;
+mod writes;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use lightcone_engine::{
-    Datastore, DatastoreError, RangeBounds, RowBuffer, ST_CONNECTION_CREDENTIALS_ID,
-    SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
-};
+use lightcone_engine::{DatastoreError, RangeBounds, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_types::bsatn::Reader;
-use lightcone_types::{ConnectionId, Identity, IndexId, TableId, Timestamp};
+use lightcone_types::{ConnectionId, Identity};
 
+use crate::access::Access;
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers};
 use crate::iterators::RowIterators;
-use crate::{
-    AbiError, ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, Errno, HostLimits, HostTrap,
-    ProcedureScope, ReadProgress,
-};
+use crate::{AbiError, ConsoleSink, Errno, HostLimits, HostTrap, ReadProgress};
 
 /// What an instance is made with.
 #[derive(Clone)]
@@ -55,10 +51,8 @@ pub enum PointRead {
 /// The host's side of one module instance. See the crate's page for how it is used.
 pub struct HostEnv {
     config: HostConfig,
-    /// Present only during a call; its presence is what "in a transaction" means.
-    datastore: Option<Box<Datastore>>,
-    /// Present while a procedure runs.
-    procedure: Option<ProcedureScope>,
+    /// What host calls may touch. Changed by [`crate::lend`], and by the procedure functions.
+    pub(crate) access: Access,
     function: Option<Arc<str>>,
     sources: ByteSources,
     sinks: ByteSinks,
@@ -78,8 +72,7 @@ impl HostEnv {
     pub fn new(config: HostConfig) -> HostEnv {
         HostEnv {
             config,
-            datastore: None,
-            procedure: None,
+            access: Access::NOTHING,
             function: None,
             sources: ByteSources::default(),
             sinks: ByteSinks::default(),
@@ -104,22 +97,10 @@ impl HostEnv {
 
     // ---- The frame of a call -------------------------------------------------------------------------------------
 
-    /// Starts a call: console records name `function` from now on, database calls go to `datastore`.
+    /// Starts a call: console records name `function` from now on. What it may touch is lent around it ([`crate::lend`]).
     #[inline]
-    pub fn begin_call(
-        &mut self,
-        datastore: Option<Box<Datastore>>,
-        function: &Arc<str>,
-        args: &[u8],
-    ) -> CallHandles {
-        if !self
-            .function
-            .as_ref()
-            .is_some_and(|running| Arc::ptr_eq(running, function))
-        {
-            self.function = Some(function.clone());
-        }
-        self.datastore = datastore;
+    pub fn begin_call(&mut self, function: &Arc<str>, args: &[u8]) -> CallHandles {
+        self.begin_script_call(function);
         CallHandles {
             args: self.open_source(args),
             sink: self.sinks.open(),
@@ -128,7 +109,7 @@ impl HostEnv {
 
     /// Like [`HostEnv::begin_call`] for a script, which gets its arguments without handles.
     #[inline]
-    pub fn begin_script_call(&mut self, datastore: Option<Box<Datastore>>, function: &Arc<str>) {
+    pub fn begin_script_call(&mut self, function: &Arc<str>) {
         if !self
             .function
             .as_ref()
@@ -136,16 +117,26 @@ impl HostEnv {
         {
             self.function = Some(function.clone());
         }
-        self.datastore = datastore;
+    }
+
+    /// Ends a call or a step of the load phase: all handles but console timers are gone, and so is a transaction that a
+    /// procedure left open.
+    #[inline]
+    pub fn end_call(&mut self) {
+        self.abort_dangling_transaction();
+        self.sources.clear();
+        self.sinks.clear();
+        self.iterators.clear();
+        self.console_bytes = 0;
     }
 
     /// Like [`HostEnv::end_call`] for a script, whose console timers end with the call (spec 04 §7).
     #[inline]
-    pub fn end_script_call(&mut self) -> Option<Box<Datastore>> {
+    pub fn end_script_call(&mut self) {
+        self.abort_dangling_transaction();
         self.iterators.clear();
         self.timers.clear();
         self.console_bytes = 0;
-        self.datastore.take()
     }
 
     /// One more source of a call; 0 if it would be empty.
@@ -163,122 +154,6 @@ impl HostEnv {
     /// What the module wrote into a sink.
     pub fn sink_content(&self, sink: u32) -> &[u8] {
         self.sinks.content(sink)
-    }
-
-    /// Ends a call or a step of the load phase: all handles but console timers are gone.
-    #[inline]
-    pub fn end_call(&mut self) -> Option<Box<Datastore>> {
-        self.sources.clear();
-        self.sinks.clear();
-        self.iterators.clear();
-        self.console_bytes = 0;
-        self.datastore.take()
-    }
-
-    #[inline]
-    fn datastore(&self) -> Result<&Datastore, AbiError> {
-        self.datastore
-            .as_deref()
-            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))
-    }
-
-    #[inline]
-    fn datastore_mut(&mut self) -> Result<(&mut Datastore, &mut Vec<u8>), AbiError> {
-        match &mut self.datastore {
-            Some(datastore) => Ok((datastore, &mut self.generated)),
-            None => Err(AbiError::Errno(Errno::NOT_IN_TRANSACTION)),
-        }
-    }
-
-    // ---- Writes (spec 03 §8.4 to §8.6) ----------------------------------------------------------------------------
-
-    /// The datastore for a write to this table, which must not be a system table: the catalog and the clients are the
-    /// host's to change, and a database without them cannot be opened again.
-    #[inline]
-    fn writable(&mut self, table: TableId) -> Result<(&mut Datastore, &mut Vec<u8>), AbiError> {
-        let (datastore, generated) = self.datastore_mut()?;
-        if table.0 <= SYSTEM_TABLE_ID_MAX {
-            return Err(not_writable(datastore, table));
-        }
-        Ok((datastore, generated))
-    }
-
-    /// The same for the table of an index.
-    #[inline]
-    fn writable_by(&mut self, index: IndexId) -> Result<&mut Datastore, AbiError> {
-        let (datastore, _) = self.datastore_mut()?;
-        if index.0 <= SYSTEM_INDEX_ID_MAX {
-            return Err(match datastore.table_of_index(index) {
-                Some(table) => not_writable(datastore, table),
-                None => Errno::NO_SUCH_INDEX.into(),
-            });
-        }
-        Ok(datastore)
-    }
-
-    /// `datastore_insert_bsatn`: overwrites the start of `row` with the generated column values and returns their size.
-    #[inline]
-    pub fn insert(&mut self, table: TableId, row: &mut [u8]) -> Result<usize, AbiError> {
-        self.finish_scans_of(table)?;
-        let (datastore, generated) = self.writable(table)?;
-        generated.clear();
-        datastore.insert(table, row, generated).map_err(failed)?;
-        write_back(generated, row)
-    }
-
-    /// `datastore_update_bsatn`: like [`HostEnv::insert`], replacing the row with the same key in `index`.
-    #[inline]
-    pub fn update(
-        &mut self,
-        table: TableId,
-        index: IndexId,
-        row: &mut [u8],
-    ) -> Result<usize, AbiError> {
-        self.finish_scans_of(table)?;
-        let (datastore, generated) = self.writable(table)?;
-        generated.clear();
-        datastore
-            .update(table, index, row, generated)
-            .map_err(failed)?;
-        write_back(generated, row)
-    }
-
-    /// `datastore_delete_by_index_scan_point_bsatn`
-    pub fn delete_by_index_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
-        self.finish_scans_by(index)?;
-        self.writable_by(index)?
-            .delete_by_index_point(index, point)
-            .map_err(failed)
-    }
-
-    /// `datastore_delete_by_index_scan_range_bsatn`
-    pub fn delete_by_index_range(
-        &mut self,
-        index: IndexId,
-        prefix: &[u8],
-        prefix_elems: u16,
-        rstart: &[u8],
-        rend: &[u8],
-    ) -> Result<u32, AbiError> {
-        self.finish_scans_by(index)?;
-        self.writable_by(index)?
-            .delete_by_index_range(index, range_bounds(prefix, prefix_elems, rstart, rend))
-            .map_err(failed)
-    }
-
-    /// `datastore_delete_all_by_eq_bsatn`
-    pub fn delete_all_by_eq(&mut self, table: TableId, relation: &[u8]) -> Result<u32, AbiError> {
-        self.finish_scans_of(table)?;
-        self.writable(table)?
-            .0
-            .delete_all_by_eq(table, relation)
-            .map_err(failed)
-    }
-
-    /// `datastore_clear`
-    pub fn clear(&mut self, table: TableId) -> Result<u64, AbiError> {
-        self.finish_scans_of(table)?;
-        self.writable(table)?.0.clear(table).map_err(failed)
     }
 
     // ---- Byte sources and sinks (spec 03 §7.1 to §7.3) ------------------------------------------------------------
@@ -337,10 +212,7 @@ impl HostEnv {
     }
 
     fn find_credentials(&mut self, connection: ConnectionId) -> Result<(), AbiError> {
-        let datastore = self
-            .datastore
-            .as_deref()
-            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let datastore = self.access.read()?;
         self.credentials.clear();
         let credentials = datastore.schema(ST_CONNECTION_CREDENTIALS_ID);
         let Some(index) = credentials.and_then(|table| table.indexes.first()) else {
@@ -356,93 +228,6 @@ impl HostEnv {
     /// `volatile_nonatomic_schedule_immediate`
     pub fn volatile_nonatomic_schedule_immediate(&mut self) -> Result<(), AbiError> {
         Err(HostTrap::NotSupported("volatile_nonatomic_schedule_immediate").into())
-    }
-
-    // ---- Console (spec 03 §9) -------------------------------------------------------------------------------------
-
-    /// `console_log`. `trace` gives the stack frames and is asked for Panic records only.
-    pub fn console_log(
-        &mut self,
-        level: u32,
-        target: Option<&[u8]>,
-        filename: Option<&[u8]>,
-        line_number: u32,
-        message: &[u8],
-        trace: impl FnOnce() -> Vec<ConsoleFrame>,
-    ) {
-        let level = ConsoleLevel::from_number(level);
-        let longest = self.config.limits.console_message_bytes_max;
-        let target = target.map(|text| lossy(text, longest));
-        let filename = filename.map(|text| lossy(text, longest));
-        let message = lossy(message, longest);
-        let trace = (level == ConsoleLevel::Panic).then(trace);
-        let line_number = (line_number != u32::MAX).then_some(line_number);
-        self.log(
-            level,
-            target.as_deref(),
-            filename.as_deref(),
-            line_number,
-            &message,
-            trace.as_deref(),
-        );
-    }
-
-    /// `console_timer_start`
-    pub fn console_timer_start(&mut self, name: &[u8]) -> Result<u32, AbiError> {
-        let limits = &self.config.limits;
-        let name = lossy(name, limits.console_message_bytes_max).into_owned();
-        self.timers.start(name, limits.console_timers_max)
-    }
-
-    /// `console_timer_end`: writes an Info record with the time that passed.
-    pub fn console_timer_end(&mut self, timer: u32) -> Result<(), AbiError> {
-        let (name, elapsed) = self.timers.end(timer)?;
-        let message = format!("Timing span {name:?}: {elapsed:?}");
-        self.log(ConsoleLevel::Info, None, None, None, &message, None);
-        Ok(())
-    }
-
-    fn log(
-        &mut self,
-        level: ConsoleLevel,
-        target: Option<&str>,
-        filename: Option<&str>,
-        line_number: Option<u32>,
-        message: &str,
-        trace: Option<&[ConsoleFrame]>,
-    ) {
-        let most = self.config.limits.console_call_bytes_max;
-        if self.console_bytes > most {
-            return;
-        }
-        // A record costs about so much besides its texts.
-        const RECORD_OVERHEAD_BYTES: usize = 100;
-        self.console_bytes += message.len()
-            + target.map_or(0, str::len)
-            + filename.map_or(0, str::len)
-            + RECORD_OVERHEAD_BYTES;
-        let mut record = ConsoleRecord {
-            level,
-            ts: Timestamp::now(),
-            target,
-            filename,
-            line_number,
-            function: self.function.as_deref(),
-            message,
-            trace,
-        };
-        if self.console_bytes > most {
-            let note = format!("further records of this call were dropped: console-call-bytes-max = {most} [LC0725]");
-            record = ConsoleRecord {
-                level: ConsoleLevel::Warn,
-                message: &note,
-                trace: None,
-                ..record
-            };
-            self.config.console.log(record);
-            return;
-        }
-        self.config.console.log(record);
     }
 }
 
@@ -468,45 +253,6 @@ fn range_bounds<'a>(
     }
 }
 
-/// The generated values always fit, as they are part of the row.
-#[inline]
-fn write_back(generated: &[u8], row: &mut [u8]) -> Result<usize, AbiError> {
-    match row.get_mut(..generated.len()) {
-        Some(start) => {
-            start.copy_from_slice(generated);
-            Ok(generated.len())
-        }
-        None => {
-            Err(HostTrap::Internal("generated columns are longer than their row".into()).into())
-        }
-    }
-}
-
-/// Text that a module wrote: cut to `bytes_max`, with U+FFFD for what is not UTF-8.
-fn lossy(text: &[u8], bytes_max: usize) -> Cow<'_, str> {
-    if text.len() <= bytes_max {
-        return String::from_utf8_lossy(text);
-    }
-    // A character that the cut went through is dropped, not replaced.
-    let mut end = bytes_max;
-    while end > 0 && text[end] & 0xc0 == 0x80 && bytes_max - end < 3 {
-        end -= 1;
-    }
-    Cow::Owned(format!(
-        "{}... ({} bytes)",
-        String::from_utf8_lossy(&text[..end]),
-        text.len()
-    ))
-}
-
-#[cold]
-fn not_writable(datastore: &Datastore, table: TableId) -> AbiError {
-    match datastore.schema(table) {
-        Some(schema) => HostTrap::SystemTable(schema.name.as_str().into()).into(),
-        None => Errno::NO_SUCH_TABLE.into(),
-    }
-}
-
 #[cold]
 fn failed(error: DatastoreError) -> AbiError {
     match error.errno().and_then(Errno::from_number) {
@@ -519,7 +265,10 @@ fn failed(error: DatastoreError) -> AbiError {
 mod tests {
     use std::sync::Mutex;
 
+    use lightcone_types::{IndexId, TableId};
+
     use super::*;
+    use crate::ConsoleRecord;
 
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
@@ -588,17 +337,14 @@ mod tests {
         let (mut env, _) = env(HostLimits::default());
         let name: Arc<str> = "add".into();
         assert_eq!(
-            env.begin_call(None, &name, &[1, 2]),
+            env.begin_call(&name, &[1, 2]),
             CallHandles { args: 1, sink: 1 }
         );
         env.sink_write(1, b"left").unwrap();
         env.end_call();
         assert!(env.source_remaining(1).is_err());
         assert!(env.sink_exists(1).is_err());
-        assert_eq!(
-            env.begin_call(None, &name, &[]),
-            CallHandles { args: 0, sink: 1 }
-        );
+        assert_eq!(env.begin_call(&name, &[]), CallHandles { args: 0, sink: 1 });
         assert_eq!(env.sink_content(1), b"");
     }
 
@@ -606,7 +352,7 @@ mod tests {
     fn console_records_name_the_last_function() {
         let (mut env, lines) = env(HostLimits::default());
         env.console_log(2, None, None, 0, b"early", Vec::new);
-        env.begin_call(None, &"add".into(), &[]);
+        env.begin_call(&"add".into(), &[]);
         env.console_log(1, None, None, 0, b"bad \xff utf8", Vec::new);
         env.end_call();
         let timer = env.console_timer_start(b"a\"b").unwrap();

@@ -1,27 +1,37 @@
 //! What a module may ask of its host, whatever language it is written in.
 //!
 //! The functions that a module imports ("host calls", spec 03 §6) mean the same to a WebAssembly and to a JavaScript
-//! module. This crate holds that meaning once, on plain slices: [`HostEnv`] is the state of one module instance (open
-//! transaction, row iterators, byte sources and sinks, console timers) with one method per host call. An adapter
-//! (`host-wasm`) turns guest pointers into slices, calls the method, and turns an [`AbiError`] into an errno or a trap.
+//! module. This crate holds that meaning once, on plain slices: [`HostEnv`] is the state of one module instance (row
+//! iterators, byte sources and sinks, console timers) with one method per host call. An adapter
+//! (`host-wasm`, `host-js`) turns guest pointers into slices, calls the method, and turns an [`AbiError`] into an errno or a trap.
+//!
+//! What a call may touch is [`Lent`] to the environment while it runs: nothing, a read view, an open transaction, or
+//! [`Transactions`] that it opens itself. Which host call needs what stands in one place, `access.rs`.
 //!
 //! The traits [`ModuleEngine`], [`LoadedModule`] and [`ModuleInstance`] are what the database sees of an adapter.
 //!
 //! The way of one reducer call:
 //!
 //! ```text
-//! writer thread ──▶ ModuleInstance::call_reducer(datastore, call)
-//!                      │ HostEnv::begin_call   moves the datastore in, makes the args source and the error sink
-//!                      │ guest code ──▶ host calls ──▶ HostEnv::datastore_* ──▶ Datastore
-//!                      │ HostEnv::end_call     clears every handle, moves the datastore out
-//!                      ▼
+//! writer thread ──▶ ModuleInstance::call_reducer(transaction, call)
+//!                      │ lend                     the environment may use the transaction
+//!                      │   HostEnv::begin_call    makes the args source and the error sink
+//!                      │   guest code ──▶ host calls ──▶ HostEnv ──▶ access ──▶ Datastore
+//!                      │   HostEnv::end_call      clears every handle
+//!                      ▼ the loan ends
 //!                   ReducerOutcome
 //! ```
 //!
 //! Nothing on this way allocates once an instance is warm: iterator slots, byte buffers and scratch space are reused.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+#[expect(
+    unsafe_code,
+    reason = "a borrow of a call is kept as a pointer while the call runs"
+)]
+mod access;
+pub mod clock;
 mod console;
 mod env;
 mod errno;
@@ -31,9 +41,11 @@ pub mod fuzzing;
 mod handles;
 mod http;
 mod iterators;
+mod lent;
 mod module;
-mod procedure;
+mod stack;
 
+pub use access::{lend, HoldsEnv};
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
 pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions, PointRead};
 pub use errno::Errno;
@@ -41,9 +53,10 @@ pub use error::{AbiError, HostError, HostTrap, LimitKind};
 pub use handles::ReadProgress;
 pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
+pub use lent::{Lent, OpenTransaction, ReadView, Transactions};
 pub use lightcone_limits::HostLimits;
 pub use module::{
     HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall,
     ReducerOutcome, FATAL_ERROR_TEXT,
 };
-pub use procedure::{CommittedTransaction, ProcedureScope};
+pub use stack::on_own_stack;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
-use crate::{HostEnv, HostError, InstanceOptions, ProcedureScope};
+use crate::{HostEnv, HostError, InstanceOptions, OpenTransaction, Transactions};
 
 /// What a client is told about a call that ended in a trap or a senseless result (spec 03 §11.4).
 pub const FATAL_ERROR_TEXT: &str = "The instance encountered a fatal error.";
@@ -36,19 +35,18 @@ pub trait LoadedModule: Send + Sync {
 
 /// A running module. One call at a time.
 pub trait ModuleInstance: Send {
-    /// Runs a reducer. `datastore` is `Some` with an open transaction on entry and `Some` on return, whatever the outcome;
-    /// the caller commits or rolls back.
+    /// Runs a reducer in this transaction, which stays open: the caller commits or rolls back.
     fn call_reducer(
         &mut self,
-        datastore: &mut Option<Box<Datastore>>,
+        transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome;
 
-    /// Runs a procedure, whose transactions are those of `scope`: `Some` on entry and on return, whatever the outcome. What it
-    /// committed stays committed.
+    /// Runs a procedure, which opens its own transactions, one after the other. None is open afterwards, whatever the
+    /// outcome; what it committed stays committed.
     fn call_procedure(
         &mut self,
-        scope: &mut Option<ProcedureScope>,
+        transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome;
 
@@ -56,7 +54,7 @@ pub trait ModuleInstance: Send {
     /// (spec 03 §13.1), whose body comes beside it; there is no sender and no connection.
     fn call_http_handler(
         &mut self,
-        scope: &mut Option<ProcedureScope>,
+        transactions: &mut dyn Transactions,
         call: &ReducerCall<'_>,
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse>;

@@ -2,24 +2,18 @@
 
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;
-
-use std::sync::Arc;
+#[path = "common/host.rs"]
+mod host;
 
 use common::*;
+use host::Host;
 use lightcone_host::{
-    AbiError, Advance, ConsoleRecord, ConsoleSink, HostConfig, HostEnv, HostLimits, HostTrap,
-    LimitKind,
+    AbiError, Advance, HostEnv, HostLimits, HostTrap, Lent, LimitKind, OpenTransaction,
 };
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, IndexId, TableId};
+use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, IndexId, TableId};
 
 const ROWS: u64 = 20_000;
 const ROW_BYTES: usize = 17;
-
-struct NoConsole;
-
-impl ConsoleSink for NoConsole {
-    fn log(&self, _: ConsoleRecord<'_>) {}
-}
 
 #[derive(Clone, Copy)]
 struct Ids {
@@ -33,8 +27,8 @@ fn item(id: u64, kind: u8) -> Vec<u8> {
     row(&[V::U64(id), V::U8(kind), V::U64(0)])
 }
 
-/// In a call, with `ROWS` items whose ids count up from 0 and whose kinds are 0 and 1 in turn.
-fn call_with_items(limits: HostLimits) -> (HostEnv, Ids) {
+/// Runs `body` in a call, with `ROWS` items whose ids count up from 0 and whose kinds are 0 and 1 in turn.
+fn call_with_items(limits: HostLimits, body: impl FnOnce(&mut HostEnv, Ids)) {
     let columns = [("id", T::U64), ("kind", T::U8), ("value", T::U64)];
     let mut datastore = creating(&module(vec![
         table("item", &columns)
@@ -54,14 +48,8 @@ fn call_with_items(limits: HostLimits) -> (HostEnv, Ids) {
             .insert(ids.item, &item(id, (id % 2) as u8), &mut Vec::new())
             .expect("a new row");
     }
-    let mut env = HostEnv::new(HostConfig {
-        database_identity: Identity::ZERO,
-        console: Arc::new(NoConsole),
-        limits,
-    });
-    let function: Arc<str> = "test".into();
-    env.begin_call(Some(Box::new(datastore)), &function, &[]);
-    (env, ids)
+    let transaction = OpenTransaction::of(&mut datastore);
+    Host::new(limits).call(Lent::Transaction(transaction), |env| body(env, ids));
 }
 
 /// The ids of the next rows, and whether these were the last.
@@ -91,95 +79,101 @@ fn rest(env: &mut HostEnv, iterator: u32) -> Vec<u64> {
 
 #[test]
 fn a_scan_fetches_no_more_than_is_asked_for() {
-    let (mut env, ids) = call_with_items(HostLimits::default());
-    let scans = [
-        env.table_scan(ids.item).expect("a scan"),
-        env.index_scan_range(ids.by_id, &[], 0, &[2], &[2])
-            .expect("a scan"),
-        env.index_scan_point(ids.by_kind, &[1]).expect("a scan"),
-    ];
-    for (scan, expected) in scans.into_iter().zip([ROWS, ROWS, ROWS / 2]) {
-        let (first, last) = advance(&mut env, scan);
-        assert!(!last);
-        assert!(first.len() <= 4096 / ROW_BYTES, "{} rows", first.len());
-        let (second, _) = advance(&mut env, scan);
-        assert!(second.len() > first.len(), "later parts are larger");
-        let total = first.len() + second.len() + rest(&mut env, scan).len();
-        assert_eq!(total as u64, expected);
-    }
-}
-
-#[test]
-fn writes_do_not_disturb_open_iterators() {
-    let (mut env, ids) = call_with_items(HostLimits::default());
-    let writes: [fn(&mut HostEnv, Ids); 6] = [
-        |env, ids| {
-            let deleted = env.delete_by_index_point(ids.by_kind, &[1]).unwrap();
-            assert_eq!(u64::from(deleted), ROWS / 2);
-        },
-        |env, ids| {
-            for id in ROWS..ROWS + 10_000 {
-                env.insert(ids.item, &mut item(id, 1)).unwrap();
-            }
-        },
-        |env, ids| {
-            let start = [&[0][..], &ROWS.to_le_bytes()].concat();
-            env.delete_by_index_range(ids.by_id, &[], 0, &start, &[2])
-                .unwrap();
-        },
-        |env, ids| {
-            for id in (0..ROWS).step_by(2) {
-                env.update(ids.item, ids.by_id, &mut item(id, 3)).unwrap();
-            }
-        },
-        |env, ids| {
-            let list = [&1u32.to_le_bytes()[..], &item(2, 3)].concat();
-            assert_eq!(env.delete_all_by_eq(ids.item, &list).unwrap(), 1);
-        },
-        |env, ids| assert_eq!(env.clear(ids.item).unwrap(), ROWS / 2 - 1),
-    ];
-    let mut expected: Vec<u64> = (0..ROWS).collect();
-    for (number, write) in writes.into_iter().enumerate() {
+    call_with_items(HostLimits::default(), |env, ids| {
         let scans = [
             env.table_scan(ids.item).expect("a scan"),
             env.index_scan_range(ids.by_id, &[], 0, &[2], &[2])
                 .expect("a scan"),
+            env.index_scan_point(ids.by_kind, &[1]).expect("a scan"),
         ];
-        // One of them has given out something, the other nothing.
-        let mut seen = [advance(&mut env, scans[0]).0, Vec::new()];
-        write(&mut env, ids);
-        for (scan, seen) in scans.into_iter().zip(&mut seen) {
-            seen.extend(rest(&mut env, scan));
-            seen.sort_unstable();
-            assert_eq!(*seen, expected, "write {number}");
+        for (scan, expected) in scans.into_iter().zip([ROWS, ROWS, ROWS / 2]) {
+            let (first, last) = advance(env, scan);
+            assert!(!last);
+            assert!(first.len() <= 4096 / ROW_BYTES, "{} rows", first.len());
+            let (second, _) = advance(env, scan);
+            assert!(second.len() > first.len(), "later parts are larger");
+            let total = first.len() + second.len() + rest(env, scan).len();
+            assert_eq!(total as u64, expected);
         }
-        let now = env.table_scan(ids.item).expect("a scan");
-        expected = rest(&mut env, now);
-        expected.sort_unstable();
-    }
-    assert!(expected.is_empty());
+    });
+}
+
+#[test]
+fn writes_do_not_disturb_open_iterators() {
+    call_with_items(HostLimits::default(), |env, ids| {
+        let writes: [fn(&mut HostEnv, Ids); 6] = [
+            |env, ids| {
+                let deleted = env.delete_by_index_point(ids.by_kind, &[1]).unwrap();
+                assert_eq!(u64::from(deleted), ROWS / 2);
+            },
+            |env, ids| {
+                for id in ROWS..ROWS + 10_000 {
+                    env.insert(ids.item, &mut item(id, 1)).unwrap();
+                }
+            },
+            |env, ids| {
+                let start = [&[0][..], &ROWS.to_le_bytes()].concat();
+                env.delete_by_index_range(ids.by_id, &[], 0, &start, &[2])
+                    .unwrap();
+            },
+            |env, ids| {
+                for id in (0..ROWS).step_by(2) {
+                    env.update(ids.item, ids.by_id, &mut item(id, 3)).unwrap();
+                }
+            },
+            |env, ids| {
+                let list = [&1u32.to_le_bytes()[..], &item(2, 3)].concat();
+                assert_eq!(env.delete_all_by_eq(ids.item, &list).unwrap(), 1);
+            },
+            |env, ids| assert_eq!(env.clear(ids.item).unwrap(), ROWS / 2 - 1),
+        ];
+        let mut expected: Vec<u64> = (0..ROWS).collect();
+        for (number, write) in writes.into_iter().enumerate() {
+            let scans = [
+                env.table_scan(ids.item).expect("a scan"),
+                env.index_scan_range(ids.by_id, &[], 0, &[2], &[2])
+                    .expect("a scan"),
+            ];
+            // One of them has given out something, the other nothing.
+            let mut seen = [advance(env, scans[0]).0, Vec::new()];
+            write(env, ids);
+            for (scan, seen) in scans.into_iter().zip(&mut seen) {
+                seen.extend(rest(env, scan));
+                seen.sort_unstable();
+                assert_eq!(*seen, expected, "write {number}");
+            }
+            let now = env.table_scan(ids.item).expect("a scan");
+            expected = rest(env, now);
+            expected.sort_unstable();
+        }
+        assert!(expected.is_empty());
+    });
 }
 
 #[test]
 fn only_writes_to_its_own_table_fetch_the_rest_of_a_scan() {
     // The whole table exceeds the limit; its parts do not.
-    let (mut env, ids) = call_with_items(HostLimits {
-        iterator_bytes_max: 300 << 10,
-        ..HostLimits::default()
-    });
-    let scan = env.table_scan(ids.item).expect("a scan");
-    let (first, _) = advance(&mut env, scan);
-    env.insert(ids.other, &mut item(1, 1)).expect("no trap");
-    assert_eq!((first.len() + rest(&mut env, scan).len()) as u64, ROWS);
+    call_with_items(
+        HostLimits {
+            iterator_bytes_max: 300 << 10,
+            ..HostLimits::default()
+        },
+        |env, ids| {
+            let scan = env.table_scan(ids.item).expect("a scan");
+            let (first, _) = advance(env, scan);
+            env.insert(ids.other, &mut item(1, 1)).expect("no trap");
+            assert_eq!((first.len() + rest(env, scan).len()) as u64, ROWS);
 
-    let scan = env.table_scan(ids.item).expect("a scan");
-    let error = env.insert(ids.item, &mut item(ROWS, 1)).unwrap_err();
-    let limit = LimitKind::IteratorBytes;
-    assert!(
-        matches!(error, AbiError::Trap(HostTrap::Limit { kind, .. }) if kind == limit),
-        "{error:?}"
+            let scan = env.table_scan(ids.item).expect("a scan");
+            let error = env.insert(ids.item, &mut item(ROWS, 1)).unwrap_err();
+            let limit = LimitKind::IteratorBytes;
+            assert!(
+                matches!(error, AbiError::Trap(HostTrap::Limit { kind, .. }) if kind == limit),
+                "{error:?}"
+            );
+            env.row_iter_close(scan).expect("it is still there");
+            env.insert(ids.item, &mut item(ROWS, 1))
+                .expect("nothing is left to fetch");
+        },
     );
-    env.row_iter_close(scan).expect("it is still there");
-    env.insert(ids.item, &mut item(ROWS, 1))
-        .expect("nothing is left to fetch");
 }

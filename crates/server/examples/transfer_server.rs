@@ -11,7 +11,7 @@ use std::sync::Arc;
 use lightcone_engine::{Datastore, RowBuffer};
 use lightcone_host::{
     HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
-    ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall, ReducerOutcome,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, RawConstraintData, RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10,
@@ -58,7 +58,7 @@ impl LoadedModule for TransferModule {
 impl ModuleInstance for TransferInstance {
     fn call_procedure(
         &mut self,
-        _: &mut Option<ProcedureScope>,
+        _: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
         ProcedureOutcome::Failed {
@@ -68,7 +68,7 @@ impl ModuleInstance for TransferInstance {
 
     fn call_http_handler(
         &mut self,
-        _: &mut Option<ProcedureScope>,
+        _: &mut dyn Transactions,
         call: &ReducerCall<'_>,
         _: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
@@ -79,10 +79,10 @@ impl ModuleInstance for TransferInstance {
 
     fn call_reducer(
         &mut self,
-        datastore: &mut Option<Box<Datastore>>,
+        transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
-        let datastore = datastore.as_mut().expect("a call has the datastore");
+        let datastore = transaction.into_datastore();
         let run = match &**call.name {
             "seed" => self.seed(datastore, call.args),
             _ => self.transfer(datastore, call.args),

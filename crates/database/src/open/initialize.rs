@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore, ModuleRecord};
 use lightcone_host::{
-    HostConfig, HostEnv, ModuleInstance, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+    HostConfig, HostEnv, ModuleInstance, OpenTransaction, ReducerCall, ReducerOutcome,
+    FATAL_ERROR_TEXT,
 };
 use lightcone_types::ConnectionId;
 
+use crate::commit::commit;
 use crate::error::Error;
 use crate::module::{init_task, Program};
 use crate::module_log::ModuleLog;
@@ -16,7 +18,7 @@ use crate::rules;
 
 /// A new database in memory.
 pub(super) struct Initialized {
-    pub datastore: Box<Datastore>,
+    pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
     /// The log record of the creating transaction.
     pub records: Vec<u8>,
@@ -52,7 +54,7 @@ fn creating_transaction(
     };
     let other = |error: lightcone_engine::DatastoreError| Error::Other(error.to_string());
     let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
-    let mut datastore = Box::new(Datastore::new());
+    let mut datastore = Datastore::new();
     datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
     datastore.begin();
     datastore.bootstrap();
@@ -68,16 +70,12 @@ fn creating_transaction(
     datastore
         .set_module_record(&module_record(options, program))
         .map_err(other)?;
-    let mut datastore = Some(datastore);
     if let Some(init) = program.def.init {
         say("Invoking `init` reducer");
         run_init(options, program, init, instance.as_mut(), &mut datastore)?;
     }
-    let mut datastore = datastore.expect("the module gave the datastore back");
     let mut output = CommitOutput::default();
-    let now = options.commons.environment.now();
-    lightcone_engine::record::put_clock(&mut output.records, now.0);
-    datastore.commit(&mut output);
+    commit(&mut datastore, &mut output, &*options.commons.environment);
     Ok(Initialized {
         datastore,
         instance,
@@ -100,7 +98,7 @@ fn run_init(
     program: &Program,
     init: usize,
     instance: &mut dyn ModuleInstance,
-    datastore: &mut Option<Box<Datastore>>,
+    datastore: &mut Datastore,
 ) -> Result<(), Error> {
     let name: Arc<str> = program.def.reducers[init].name.as_str().into();
     let call = ReducerCall {
@@ -111,7 +109,7 @@ fn run_init(
         timestamp: options.commons.environment.now(),
         args: &[],
     };
-    match instance.call_reducer(datastore, &call) {
+    match instance.call_reducer(OpenTransaction::of(datastore), &call) {
         ReducerOutcome::Ok => Ok(()),
         ReducerOutcome::UserError(text) => Err(Error::Init(text)),
         ReducerOutcome::Fatal { message } => {

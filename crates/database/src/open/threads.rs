@@ -32,7 +32,7 @@ pub(super) struct Opened {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
     pub program: Program,
-    pub datastore: Box<Datastore>,
+    pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
     pub durable: Box<dyn Log>,
     /// Bytes of the log that were replayed.
@@ -62,7 +62,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     start_writer(Writer {
         shared: shared.clone(),
         inbox,
-        datastore: Some(datastore),
+        datastore,
         instance,
         module,
         committer,
@@ -141,8 +141,7 @@ fn start_writer(mut writer: Writer) {
     spawn(&shared, "writer", stack_bytes, move || {
         let run = move || {
             writer.instance.prepare();
-            let datastore = writer.datastore.as_deref().expect("just put there");
-            for (identity, connection_id) in left_over_clients(datastore) {
+            for (identity, connection_id) in left_over_clients(&writer.datastore) {
                 writer.disconnect(identity, connection_id);
                 writer.end_full_round();
             }

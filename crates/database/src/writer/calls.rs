@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lightcone_host::{ConsoleLevel, HostEnv, ReducerCall, ReducerOutcome};
+use lightcone_host::{ConsoleLevel, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome};
 use lightcone_types::Timestamp;
 use lightcone_wire::server;
 
@@ -145,7 +145,10 @@ impl Writer {
             timestamp: origin.timestamp,
             args,
         };
-        let outcome = self.instance.call_reducer(&mut self.datastore, &call);
+        let datastore = &mut self.datastore;
+        let outcome = self
+            .instance
+            .call_reducer(OpenTransaction::of(datastore), &call);
         if self.instance.is_poisoned() {
             self.replace_instance();
         }

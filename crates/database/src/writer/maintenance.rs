@@ -102,7 +102,7 @@ impl Writer {
         self.shared.status.forget_log();
         let committer = sole_owner(self.committer);
         match committer.shutdown() {
-            Ok(_) if !self.state.failed => mark_planned(&self.shared, self.datastore.as_deref()),
+            Ok(_) if !self.state.failed => mark_planned(&self.shared, &self.datastore),
             Ok(_) => {}
             Err(error) => {
                 tracing::error!(database = %self.shared.options.identity, %error, "the log did not end properly")
@@ -122,9 +122,8 @@ impl Writer {
 }
 
 /// Notes for the next start of the server that nothing is planned, if so. All is durable by now.
-fn mark_planned(shared: &Shared, datastore: Option<&Datastore>) {
-    let nothing_planned = datastore.is_some_and(|datastore| datastore.schedules().is_empty());
-    if !nothing_planned {
+fn mark_planned(shared: &Shared, datastore: &Datastore) {
+    if !datastore.schedules().is_empty() {
         return;
     }
     let options = &shared.options;

@@ -4,14 +4,17 @@
 use std::sync::Arc;
 
 use lightcone_host::{
-    HandlerResponse, HttpResponse, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+    HandlerResponse, HttpResponse, ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall,
+    Transactions,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Identity, TimeDuration};
 use lightcone_wire::server;
 
+use super::rounds::RoundTransactions;
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome, HandlerReply, HandlerRequest};
+use crate::commit::Committed;
 use crate::events::Event;
 use crate::peer::ConnectionNumber;
 
@@ -119,7 +122,8 @@ impl Writer {
             timestamp: origin.timestamp,
             args,
         };
-        let outcome = self.in_scope(|instance, scope| instance.call_procedure(scope, &call))?;
+        let outcome = self
+            .run_procedure(|instance, transactions| instance.call_procedure(transactions, &call))?;
         let result = returned(outcome).and_then(|value| {
             let definition = &self.module.def().procedures[procedure as usize];
             let mut reader = Reader::new(&value);
@@ -159,7 +163,9 @@ impl Writer {
         };
         let body = &request.body;
         let result = self
-            .in_scope(|instance, scope| instance.call_http_handler(scope, &call, body))
+            .run_procedure(|instance, transactions| {
+                instance.call_http_handler(transactions, &call, body)
+            })
             .and_then(returned)
             .and_then(|HandlerResponse { head, body }| {
                 let head = HttpResponse::decode(&mut Reader::new(&head));
@@ -180,33 +186,21 @@ impl Writer {
         })
     }
 
-    /// Runs something that opens its own transactions, and tells of what it committed.
-    fn in_scope<R>(
+    /// Runs something that opens its own transactions.
+    fn run_procedure<R>(
         &mut self,
-        run: impl FnOnce(&mut dyn ModuleInstance, &mut Option<ProcedureScope>) -> R,
+        run: impl FnOnce(&mut dyn ModuleInstance, &mut dyn Transactions) -> R,
     ) -> Result<R, ProcedureFailure> {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(ProcedureFailure::ReadOnly(reason));
         }
-        let datastore = self
-            .datastore
-            .take()
-            .expect("the module gave the datastore back");
-        let output = std::mem::take(&mut self.state.output);
-        let mut scope = Some(ProcedureScope::new(datastore, output));
-        let outcome = run(self.instance.as_mut(), &mut scope);
-        let scope = scope.expect("an instance gives the scope back");
-        let (datastore, output, committed) = scope.into_parts();
-        self.datastore = Some(datastore);
-        self.state.output = output;
-        for transaction in committed {
-            if transaction.has_record {
-                self.count_record(transaction.record_end);
-            }
-            self.event(Event::Committed {
-                ops: transaction.changes,
-            });
-        }
+        let (round, instance) = self.transactions();
+        let bytes_before = round.bytes();
+        let mut transactions = ProcedureTransactions {
+            round,
+            bytes_before,
+        };
+        let outcome = run(instance, &mut transactions);
         if self.instance.is_poisoned() {
             self.replace_instance();
         }
@@ -219,6 +213,39 @@ impl Writer {
             let database = self.shared.options.identity;
             tracing::warn!(%database, kind, %function, %message, "a call failed");
         }
+    }
+}
+
+/// The transactions of one call: each joins the round as one of a reducer does, and subscribers hear of it.
+struct ProcedureTransactions<'w> {
+    round: RoundTransactions<'w>,
+    /// What the round had before the call.
+    bytes_before: usize,
+}
+
+impl Transactions for ProcedureTransactions<'_> {
+    fn begin(&mut self) -> OpenTransaction<'_> {
+        self.round.datastore.begin();
+        OpenTransaction::of(self.round.datastore)
+    }
+
+    fn commit(&mut self) {
+        let Committed {
+            changes,
+            has_record,
+        } = self.round.commit();
+        if has_record || !changes.is_empty() {
+            let events = &mut self.round.state.batch.events;
+            events.push(Event::Committed { ops: changes });
+        }
+    }
+
+    fn rollback(&mut self) {
+        self.round.datastore.rollback();
+    }
+
+    fn committed_bytes(&self) -> usize {
+        self.round.bytes().saturating_sub(self.bytes_before)
     }
 }
 

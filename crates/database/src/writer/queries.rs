@@ -303,10 +303,7 @@ impl Writer {
         if budget.is_gone() {
             return Ok(Answer::Nobody);
         }
-        let datastore = self
-            .datastore
-            .as_mut()
-            .expect("the module gave the datastore back");
+        let datastore = &mut self.datastore;
         let mut finder = Finder::new(datastore, ticket.first_try.is_none());
         let find = |plan: Arc<SelectPlan>| {
             let source = finder.find(&plan)?;
@@ -365,10 +362,7 @@ impl Writer {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
-        let datastore = self
-            .datastore
-            .as_mut()
-            .expect("the module gave the datastore back");
+        let datastore = &mut self.datastore;
         let found = plan.map(|plan| {
             let source = match &plan.projection {
                 // The number is known.

@@ -34,7 +34,7 @@ impl Writer {
         shared.snapshots.cancel();
         let _no_snapshot = shared.snapshots.hold();
         // Both states at once may be more than the memory takes.
-        self.datastore = None;
+        self.datastore = Datastore::new();
         let directory = options.directory.join("snapshots");
         let mut snapshots = SnapshotStore::open_on(options.storage.clone(), &directory)
             .map_err(|error| error.to_string())?;
@@ -45,7 +45,7 @@ impl Writer {
         for (table, count) in &self.state.watchers {
             datastore.set_watched(*table, *count > 0);
         }
-        self.datastore = Some(Box::new(datastore));
+        self.datastore = datastore;
         let taken_back = self.next_offset - durable_offset;
         self.next_offset = durable_offset;
         self.submitted_offset = durable_offset;

@@ -3,9 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use lightcone_engine::Datastore;
+use lightcone_host::ModuleInstance;
 use lightcone_log::{LogOffset, SubmitError, PAYLOAD_BYTES_MAX};
 
-use super::{Writer, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
+use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
+use crate::commit::{commit, Committed};
+use crate::environment::Environment;
 use crate::events::FanoutItem;
 
 impl Writer {
@@ -97,27 +101,44 @@ impl Writer {
 
     /// Commits the open transaction. Returns the changes for fan-out.
     pub(super) fn commit(&mut self) -> Range<usize> {
-        let output = &mut self.state.output;
-        if output.records.is_empty() {
-            let now = self.shared.environment().now();
-            lightcone_engine::record::put_clock(&mut output.records, now.0);
-        }
-        let start = output.deltas.position();
-        let datastore = self
-            .datastore
-            .as_mut()
-            .expect("the module gave the datastore back");
-        if datastore.commit(output) {
-            let end = output.records.len();
-            self.count_record(end);
-        }
-        start..self.state.output.deltas.position()
+        self.transactions().0.commit().changes
     }
 
-    /// One more transaction is in the round's records.
-    pub(super) fn count_record(&mut self, end: usize) {
-        self.state.record_ends.push(end);
-        self.next_offset += 1;
+    /// The tables with the round that their transactions join, and the instance that may work on them.
+    pub(super) fn transactions(&mut self) -> (RoundTransactions<'_>, &mut dyn ModuleInstance) {
+        let transactions = RoundTransactions {
+            datastore: &mut self.datastore,
+            state: &mut self.state,
+            next_offset: &mut self.next_offset,
+            environment: &*self.shared.options.commons.environment,
+        };
+        (transactions, self.instance.as_mut())
+    }
+}
+
+/// The tables, and the round that the records and changes of their transactions join.
+pub(super) struct RoundTransactions<'w> {
+    pub(super) datastore: &'w mut Datastore,
+    pub(super) state: &'w mut WriterState,
+    next_offset: &'w mut LogOffset,
+    environment: &'w dyn Environment,
+}
+
+impl RoundTransactions<'_> {
+    /// Commits the open transaction.
+    pub(super) fn commit(&mut self) -> Committed {
+        let state = &mut *self.state;
+        let committed = commit(self.datastore, &mut state.output, self.environment);
+        if committed.has_record {
+            state.record_ends.push(state.output.records.len());
+            *self.next_offset += 1;
+        }
+        committed
+    }
+
+    /// Bytes of records and changes in the round.
+    pub(super) fn bytes(&self) -> usize {
+        self.state.output.records.len() + self.state.output.deltas.bytes_len()
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) unsafe fn host_function(
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&call))) {
         Ok(Ok(value)) => value,
         Ok(Err(failure)) => unsafe { throw(context, failure) },
-        Err(_) => {
+        Err(panic) => {
+            unsafe { (*state).panic = Some(panic) };
             let trap = lightcone_host::HostTrap::Internal("a host function panicked".into());
             unsafe { throw(context, Failure::Abi(trap.into())) }
         }

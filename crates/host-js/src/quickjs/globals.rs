@@ -5,6 +5,8 @@ use std::ffi::{c_int, CStr};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
+use crate::scope::CALL_BUFFER_BYTES;
+
 use super::arguments::{host_function, RawFunction};
 use super::host_calls;
 use super::state::{state, Classes, Failure};
@@ -42,9 +44,10 @@ unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown
         let description = CStr::from_bytes_until_nul(MODULE_HOOKS.as_bytes()).unwrap_or_default();
         let symbol = qjs::JS_NewSymbol(context, description.as_ptr(), false);
         let module_hooks = Owned::checked(context, symbol)?;
-        let buffer = Owned::checked(context, qjs::JS_NewArrayBufferCopy(context, [].as_ptr(), 0))?;
+        let buffer = call_buffer(context)?;
         let state = state(context);
         state.classes.array_buffer = qjs::JS_GetClassID(buffer.raw());
+        state.values.arguments = Some(buffer);
         state.values.error = Some(error);
         state.values.type_error = Some(type_error);
         state.values.range_error = Some(range_error);
@@ -53,6 +56,16 @@ unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown
         state.values.view_parts = Some(view_parts);
         state.values.module_hooks = Some(module_hooks);
         Ok(())
+    }
+}
+
+/// A buffer that the host writes calls to.
+unsafe fn call_buffer(context: *mut JSContext) -> Result<Owned, Thrown> {
+    let zeros = [0; CALL_BUFFER_BYTES];
+    let size = CALL_BUFFER_BYTES as qjs::size_t;
+    unsafe {
+        let buffer = qjs::JS_NewArrayBufferCopy(context, zeros.as_ptr(), size);
+        Owned::checked(context, buffer)
     }
 }
 
@@ -323,11 +336,8 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
             let function = plain_function(context, name, function, arity)?;
             define_constant(context, &object, name, function)?;
         }
-        let zeros = [0; CALL_BUFFER_BYTES];
-        let size = CALL_BUFFER_BYTES as qjs::size_t;
-        let buffer = qjs::JS_NewArrayBufferCopy(context, zeros.as_ptr(), size);
-        let buffer = Owned::checked(context, buffer)?;
-        state(context).values.call_buffer = Some(Owned::share(context, buffer.raw()));
+        let buffer = call_buffer(context)?;
+        state(context).values.direct = Some(Owned::share(context, buffer.raw()));
         define_constant(context, &object, c"callBuffer", buffer)?;
         let symbol = qjs::JS_NewSymbol(context, EXTRAS.as_ptr(), true);
         let symbol = Owned::checked(context, symbol)?;
@@ -344,9 +354,6 @@ unsafe fn extras(context: *mut JSContext, global: &Owned) -> Result<(), Thrown> 
 
 /// [`crate::sys::EXTRAS`] for C.
 const EXTRAS: &CStr = c"lightcone.sys.1";
-/// Size of the buffer in which direct calls lie.
-pub(crate) const CALL_BUFFER_BYTES: usize = 4096;
-
 /// Defines an enumerable property that cannot be changed.
 unsafe fn define_constant(
     context: *mut JSContext,

@@ -7,16 +7,17 @@ use lightcone_host::{HostEnv, HostError, HostTrap, LimitKind};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSModuleDef, JSRuntime, JSValue};
 
+use crate::hooks::{self, Hooks, Refused};
 use crate::program::ProgramText;
 use crate::texts;
 
 use super::globals;
-use super::hooks;
 use super::modules;
 use super::room;
+use super::scope::CallScope;
 use super::stack;
 use super::state::State;
-use super::value::{forget_exception, Owned, Thrown};
+use super::value::{forget_exception, Hook, Owned, Thrown};
 
 /// A runtime with one context. Values of it live in the state; nothing of it survives it.
 pub(crate) struct Isolate {
@@ -106,34 +107,49 @@ impl Isolate {
     }
 
     /// Evaluates the program and finds its hooks (04 §6.1).
-    pub(crate) fn start(&mut self, program: &ProgramText) -> Result<(), HostError> {
+    pub(crate) fn start(&mut self, program: &ProgramText) -> Result<Hooks<Owned, Hook>, HostError> {
         self.enter();
         let module = self.evaluate(program)?;
         // SAFETY: the module was evaluated and lives as long as its context.
-        let found = unsafe {
+        let namespace = unsafe {
             let namespace = qjs::JS_GetModuleNamespace(self.context, module);
             Owned::checked(self.context, namespace)
-                .map_err(hooks::Missing::from)
-                .and_then(|namespace| hooks::find(self.context, &namespace))
         };
+        let found = match namespace {
+            Ok(namespace) => hooks::find(&mut CallScope::new(self, program), &namespace),
+            Err(Thrown) => Err(Refused::Thrown),
+        };
+        let hooks = found.map(|found| {
+            self.state().error_constructor = Some(found.error_constructor);
+            found.hooks
+        });
         self.run_jobs();
-        match found {
-            _ if self.is_doomed() => Err(self.load_error(EVALUATION, program)),
-            Ok(()) => Ok(()),
-            Err(hooks::Missing::Text(text)) => Err(HostError::Script(text.to_owned())),
-            Err(hooks::Missing::Thrown) => Err(self.load_error(EVALUATION, program)),
-        }
+        self.loaded(hooks, EVALUATION, program)
     }
 
     /// The BSATN of the module's definition.
-    pub(crate) fn describe(&mut self, program: &ProgramText) -> Result<Vec<u8>, HostError> {
+    pub(crate) fn describe(
+        &mut self,
+        hooks: &Hooks<Owned, Hook>,
+        program: &ProgramText,
+    ) -> Result<Vec<u8>, HostError> {
         self.enter();
-        // SAFETY: JavaScript runs without a borrow of the state.
-        let description = unsafe { hooks::describe(self.context) };
+        let described = hooks::describe(&mut CallScope::new(self, program), hooks);
         self.run_jobs();
-        match description {
-            Ok(description) if !self.is_doomed() => Ok(description),
-            _ => Err(self.load_error("__describe_module__", program)),
+        self.loaded(described, "__describe_module__", program)
+    }
+
+    fn loaded<T>(
+        &mut self,
+        result: Result<T, Refused>,
+        export: &str,
+        program: &ProgramText,
+    ) -> Result<T, HostError> {
+        match result {
+            _ if self.is_doomed() => Err(self.load_error(export, program)),
+            Ok(loaded) => Ok(loaded),
+            Err(Refused::Text(text)) => Err(HostError::Script(text)),
+            Err(Refused::Thrown) => Err(self.load_error(export, program)),
         }
     }
 

@@ -23,28 +23,28 @@
 mod arguments;
 mod globals;
 mod heap;
-mod hooks;
 mod host_calls;
-mod instance;
 mod isolate;
 mod modules;
 mod numbers;
+mod realm;
 mod room;
+mod scope;
 mod stack;
 mod state;
 mod text;
 mod value;
 
-use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    on_own_stack, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
 };
 
+use crate::instance::JsInstance;
 use crate::program::ProgramText;
 use crate::JsEngineOptions;
-use instance::QuickJsInstance;
+use realm::QuickJsRealm;
 
 /// The engine's name and version.
 pub fn name() -> String {
@@ -88,13 +88,13 @@ impl ModuleEngine for QuickJsEngine {
         let stack_bytes_max = self.stack_bytes_max;
         on_own_stack(stack_bytes_max, || {
             let env = HostEnv::new(options.clone());
-            let mut instance = QuickJsInstance::start(&program, env, stack_bytes_max)?;
-            let description = instance.describe()?;
+            let mut realm = QuickJsRealm::start(&program, env, stack_bytes_max)?;
+            let description = realm.describe()?;
             Ok(Box::new(QuickJsModule {
                 program: program.clone(),
                 stack_bytes_max,
                 description,
-                first: Mutex::new(Some(instance)),
+                first: Mutex::new(Some(realm)),
             }) as Box<dyn LoadedModule>)
         })
     }
@@ -105,8 +105,8 @@ struct QuickJsModule {
     program: Arc<ProgramText>,
     stack_bytes_max: usize,
     description: Vec<u8>,
-    /// The instance of the load, until someone wants it.
-    first: Mutex<Option<QuickJsInstance>>,
+    /// The isolate of the load, until someone wants it.
+    first: Mutex<Option<QuickJsRealm>>,
 }
 
 impl LoadedModule for QuickJsModule {
@@ -120,31 +120,13 @@ impl LoadedModule for QuickJsModule {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(mut instance) = first {
-            instance.adopt(env);
-            return Ok(Box::new(instance));
+        if let Some(mut realm) = first {
+            realm.adopt(env);
+            return Ok(Box::new(JsInstance::new(realm)));
         }
-        let instance = on_own_stack(self.stack_bytes_max, || {
-            QuickJsInstance::start(&self.program, env, self.stack_bytes_max)
+        let realm = on_own_stack(self.stack_bytes_max, || {
+            QuickJsRealm::start(&self.program, env, self.stack_bytes_max)
         })?;
-        Ok(Box::new(instance))
+        Ok(Box::new(JsInstance::new(realm)))
     }
-}
-
-/// What the host's side of a call may need besides the module's stack.
-const HOST_STACK_BYTES: usize = 4 << 20;
-
-/// Runs the load phase on a thread that has the stack for it, whoever asked for it.
-fn on_own_stack<R: Send>(
-    stack_bytes_max: usize,
-    body: impl FnOnce() -> Result<R, HostError> + Send,
-) -> Result<R, HostError> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("lc-js-load".into())
-            .stack_size(stack_bytes_max.saturating_add(HOST_STACK_BYTES))
-            .spawn_scoped(scope, body)
-            .map_err(|error| HostError::Engine(format!("can't start a thread: {error}")))?;
-        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
 }

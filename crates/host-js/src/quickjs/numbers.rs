@@ -1,4 +1,4 @@
-//! BigInts of more than 64 bits. The language's own arithmetic makes them; those of callers are kept.
+//! BigInts of more than 64 bits. The language's own arithmetic makes them.
 
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
@@ -24,42 +24,5 @@ pub(crate) unsafe fn from_words(context: *mut JSContext, words: [u64; 4]) -> Res
         let mut arguments: [JSValue; 4] = [0, 1, 2, 3].map(|at| words[at].raw());
         let joined = qjs::JS_Call(context, join, qjs::JS_UNDEFINED, 4, arguments.as_mut_ptr());
         Owned::checked(context, joined)
-    }
-}
-
-/// BigInts of the identities and connections that called last, as the same ones call again and again.
-pub(crate) struct Known {
-    slots: [Option<([u64; 4], Owned)>; SLOTS],
-}
-
-const SLOTS: usize = 256;
-
-impl Known {
-    pub(crate) fn new() -> Known {
-        Known {
-            slots: [const { None }; SLOTS],
-        }
-    }
-
-    /// The BigInt of these words. It stays owned by `self`.
-    ///
-    /// # Safety
-    /// As for [`from_words`]; the context is always the same.
-    pub(crate) unsafe fn get(
-        &mut self,
-        context: *mut JSContext,
-        words: [u64; 4],
-    ) -> Result<JSValue, Thrown> {
-        let mixed = (words[0] ^ words[1].rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = &mut self.slots[(mixed >> 56) as usize % SLOTS];
-        match slot {
-            Some((known, value)) if *known == words => Ok(value.raw()),
-            _ => {
-                let value = unsafe { from_words(context, words) }?;
-                let raw = value.raw();
-                *slot = Some((words, value));
-                Ok(raw)
-            }
-        }
     }
 }

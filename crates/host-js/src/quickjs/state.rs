@@ -1,5 +1,6 @@
 //! What belongs to one isolate and is reached from every host function: the context's opaque pointer leads here.
 
+use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
 use super::heap::Heap;
-use super::value::{self, Owned, Thrown};
+use super::value::{self, Hook, Owned, Thrown};
 
 /// The state of one isolate on the host's side.
 ///
@@ -25,9 +26,12 @@ pub(crate) struct State {
     /// Imports are resolved now; later, `import()` is refused.
     pub(crate) linking: bool,
     pub(crate) classes: Classes,
+    /// A panic of a host function, to go on beyond the call: it must not unwind into C.
+    pub(crate) panic: Option<Box<dyn Any + Send>>,
+    /// Makes the classes of errnos; known once the hooks are.
+    pub(crate) error_constructor: Option<Hook>,
     // Values are never released: the heap that holds them goes as a whole.
     pub(crate) values: ManuallyDrop<Values>,
-    pub(crate) hooks: ManuallyDrop<Hooks>,
 }
 
 /// Numbers of classes in this runtime.
@@ -51,26 +55,11 @@ pub(crate) struct Values {
     /// Reads `buffer`, `byteOffset` and `byteLength` of a `DataView`.
     pub(crate) view_parts: Option<Owned>,
     pub(crate) module_hooks: Option<Owned>,
-    /// Where direct calls lie (docs/js-abi.md).
-    pub(crate) call_buffer: Option<Owned>,
+    /// One for each [`crate::scope::CallBuffer`].
+    pub(crate) arguments: Option<Owned>,
+    pub(crate) direct: Option<Owned>,
     /// The label that `new TextDecoder` was last given and that was right.
     pub(crate) utf8_label: Option<Owned>,
-}
-
-/// What the module handed over (04 §6.1).
-#[derive(Default)]
-pub(crate) struct Hooks {
-    pub(crate) object: Option<Owned>,
-    pub(crate) describe_module: Option<Owned>,
-    pub(crate) get_error_constructor: Option<Owned>,
-    pub(crate) sender_error_class: Option<Owned>,
-    pub(crate) call_reducer: Option<Owned>,
-    pub(crate) call_procedure: Option<Owned>,
-    /// Older packages do not have it.
-    pub(crate) call_http_handler: Option<Owned>,
-    /// In place of `call_reducer` and `call_procedure`, if there are any (docs/js-abi.md).
-    pub(crate) call_reducer_direct: Option<Owned>,
-    pub(crate) call_procedure_direct: Option<Owned>,
 }
 
 impl State {
@@ -84,8 +73,9 @@ impl State {
             time_limit: (LimitKind::LoadTime, 0),
             linking: true,
             classes: Classes::default(),
+            panic: None,
+            error_constructor: None,
             values: ManuallyDrop::default(),
-            hooks: ManuallyDrop::default(),
         }
     }
 
@@ -243,11 +233,7 @@ unsafe fn throw_instance(context: *mut JSContext, class: JSValue, message: Owned
 /// The class comes from the module (04 §5.1); before the hooks are known it is a plain `Error`.
 unsafe fn throw_errno(context: *mut JSContext, errno: u16, text: &str) {
     unsafe {
-        let hook = state(context)
-            .hooks
-            .get_error_constructor
-            .as_ref()
-            .map(Owned::raw);
+        let hook = state(context).error_constructor.as_ref().map(Hook::raw);
         let Some(hook) = hook else {
             return throw_new(context, class(context, |values| &values.error), text);
         };

@@ -5,9 +5,7 @@ use std::ffi::CStr;
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
-/// A JavaScript exception was thrown and is pending in the context.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Thrown;
+pub(crate) use crate::scope::Thrown;
 
 /// A value that is released when it goes out of scope.
 pub(crate) struct Owned {
@@ -93,6 +91,20 @@ impl Drop for Owned {
     fn drop(&mut self) {
         // SAFETY: `raw` is owned and the context is alive, as `new` demands.
         unsafe { qjs::JS_FreeValue(self.context, self.raw) }
+    }
+}
+
+/// A function of the module that is kept. It is never released: the heap that holds it goes as a whole.
+pub(crate) struct Hook(JSValue);
+
+impl Hook {
+    pub(crate) fn new(function: Owned) -> Hook {
+        Hook(function.into_raw())
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self) -> JSValue {
+        self.0
     }
 }
 

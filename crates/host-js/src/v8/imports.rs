@@ -5,7 +5,7 @@ use ::v8::{
     Global, Local, MapFnTo, Module, Object, PinScope, PropertyAttribute, ReturnValue, StackTrace,
     Symbol,
 };
-use lightcone_host::{AbiError, Advance, Errno, HostTrap, PointRead};
+use lightcone_host::{AbiError, Advance, ConsoleLevel, Errno, HostTrap, PointRead};
 use lightcone_types::{ConnectionId, IndexId, TableId};
 
 use super::exception::{frames, FRAMES_MAX};
@@ -263,7 +263,7 @@ callbacks! {
         let level = u32_of(args.get(0))?;
         let message = string_of(scope, args.get(1))?;
         // The first frame is the console method, the second one its caller.
-        let depth = if level as u8 == PANIC_LEVEL { FRAMES_MAX } else { 2 };
+        let depth = if level as u8 == ConsoleLevel::PANIC_NUMBER { FRAMES_MAX } else { 2 };
         let stack = StackTrace::current_stack_trace(scope, depth);
         let stack = stack.map_or_else(Vec::new, |stack| frames(scope, stack));
         with_state(|state| {
@@ -344,8 +344,6 @@ callbacks! {
         Ok(())
     }
 }
-
-const PANIC_LEVEL: u8 = 101;
 
 /// Wrong buffers are reported before wrong lengths.
 fn check_buffer(value: Value<'_>, kind: BufferKind) -> Result<(), Failure> {

@@ -8,17 +8,18 @@ use std::thread::{self, ThreadId};
 
 use ::v8::{
     ArrayBuffer, BackingStore, Context, Function, Global, IsolateHandle, Local, MicrotaskQueue,
-    MicrotasksPolicy, Module, Object, OwnedIsolate, PinScope, SharedRef, UniqueRef,
-    UseCounterFeature,
+    MicrotasksPolicy, Module, OwnedIsolate, PinScope, SharedRef, UniqueRef, UseCounterFeature,
 };
+use lightcone_host::clock::ticks;
 use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind};
 
 use super::exception::FRAMES_MAX;
-use super::instance::BigIntCache;
 use super::loading::{build, describe};
 use super::memory::{as_host, BufferBudget, MemoryGuard};
-use super::watchdog::{ticks, Watch};
+use super::watchdog::Watch;
+use crate::invoke;
 use crate::program::ProgramText;
+use crate::scope::CALL_BUFFER_BYTES;
 use crate::specifier::SysVersion;
 use crate::trace::Exception;
 
@@ -35,7 +36,8 @@ pub(crate) struct State {
     pub(crate) noop: Option<Global<Function>>,
     /// The virtual modules that were imported.
     pub(crate) modules: Vec<(SysVersion, Global<Module>)>,
-    /// The module may hold what it must not have: no further call may run in the isolate.
+    /// The module may hold what it must not have, or its heap is beyond its limit and may be full of garbage that it holds:
+    /// no further call may run in the isolate.
     tainted: bool,
     isolate: IsolateHandle,
 }
@@ -74,29 +76,12 @@ unsafe extern "C" fn count_use(_isolate: &mut ::v8::Isolate, feature: UseCounter
     }
 }
 
-/// The functions of the program that the host calls.
-pub(crate) struct Hooks {
-    pub(crate) receiver: Global<Object>,
-    pub(crate) describe: Global<Function>,
-    pub(crate) sender_error: Global<Object>,
-    pub(crate) call_reducer: Global<Function>,
-    pub(crate) call_procedure: Global<Function>,
-    /// Older packages do not have it.
-    pub(crate) call_http_handler: Option<Global<Function>>,
-    /// `__lightcone_call_reducer__` and `__lightcone_call_procedure__` (docs/js-abi.md).
-    pub(crate) call_reducer_direct: Option<Global<Function>>,
-    pub(crate) call_procedure_direct: Option<Global<Function>>,
-}
-
 /// A buffer of the isolate that the host writes calls to.
 pub(crate) struct CallBuffer {
     pub(crate) object: Global<ArrayBuffer>,
     /// Keeps the memory alive, whatever the module does with the object.
     store: SharedRef<BackingStore>,
 }
-
-/// Bytes of a [`CallBuffer`].
-pub(crate) const CALL_BUFFER_BYTES: usize = 4096;
 
 impl CallBuffer {
     pub(super) fn new(scope: &mut PinScope<'_, '_>) -> CallBuffer {
@@ -107,20 +92,25 @@ impl CallBuffer {
         }
     }
 
-    /// Writes to the start of the buffer. No code of the module may run meanwhile.
+    /// Writes one part behind the other to the start of the buffer. No code of the module may run meanwhile.
     #[inline]
-    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
-        assert!(offset + bytes.len() <= CALL_BUFFER_BYTES);
+    pub(crate) fn write(&self, parts: [&[u8]; 2]) {
+        assert!(parts[0].len() + parts[1].len() <= CALL_BUFFER_BYTES);
         let data = self.store.data().expect("the buffer is not empty");
-        // SAFETY: the range lies in the buffer, whose memory lives as long as `store`, and only this thread uses it.
+        let data = data.as_ptr().cast::<u8>();
+        // SAFETY: both lie in the buffer, whose memory lives as long as `store`, and only this thread uses it.
         unsafe {
-            std::ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                data.as_ptr().cast::<u8>().add(offset),
-                bytes.len(),
-            );
+            std::ptr::copy_nonoverlapping(parts[0].as_ptr(), data, parts[0].len());
+            let rest = data.add(parts[0].len());
+            std::ptr::copy_nonoverlapping(parts[1].as_ptr(), rest, parts[1].len());
         }
     }
+}
+
+/// The buffers of an isolate, one for each [`crate::scope::CallBuffer`].
+pub(crate) struct CallBuffers {
+    pub(crate) arguments: CallBuffer,
+    pub(crate) direct: CallBuffer,
 }
 
 /// Which isolate a thread has entered for good.
@@ -185,19 +175,12 @@ mod entered {
 /// What lives in the heap of the isolate and must go before it.
 pub(crate) struct Roots {
     pub(crate) context: Global<Context>,
-    pub(crate) hooks: Hooks,
-    /// Arguments of `__call_reducer__`.
-    pub(crate) args: CallBuffer,
-    /// Calls of `__lightcone_call_reducer__` and `__lightcone_call_procedure__`.
-    pub(crate) direct: CallBuffer,
-    /// Views of `args` by length, made when first needed.
-    pub(crate) views: Vec<Option<Global<::v8::DataView>>>,
-    /// The senders of the last calls as the module gets them.
-    pub(crate) identities: BigIntCache,
+    pub(crate) buffers: CallBuffers,
+    pub(crate) kept: invoke::Roots<Global<::v8::Value>, Global<Function>>,
 }
 
 /// An isolate that evaluated its program.
-pub(crate) struct Realm {
+pub(crate) struct Isolate {
     /// Dropped by hand: it must be entered then.
     isolate: ManuallyDrop<OwnedIsolate>,
     pub(crate) state: Box<State>,
@@ -222,9 +205,9 @@ pub(crate) enum Stopped {
     Trap(HostTrap),
 }
 
-impl Realm {
+impl Isolate {
     /// Makes an isolate and evaluates the program. Runs module code.
-    pub(crate) fn new(program: &Arc<ProgramText>, env: HostEnv) -> Result<Realm, HostError> {
+    pub(crate) fn new(program: &Arc<ProgramText>, env: HostEnv) -> Result<Isolate, HostError> {
         let limits = env.limits().clone();
         let buffers = BufferBudget::new(limits.memory_bytes_max);
         let params = ::v8::CreateParams::default()
@@ -250,7 +233,7 @@ impl Realm {
         });
         // SAFETY: an isolate is entered when it is made; from here on it is only while it is used.
         unsafe { isolate.exit() };
-        let mut realm = Realm {
+        let mut host = Isolate {
             isolate: ManuallyDrop::new(isolate),
             state,
             roots: None,
@@ -264,14 +247,14 @@ impl Realm {
             number: entered::number(),
             stays: false,
         };
-        let load_ticks = ticks(realm.limits.load_ms_max);
+        let load_ticks = ticks(host.limits.load_ms_max);
         let program = program.clone();
-        let (built, stopped) = realm.run(load_ticks, |realm| {
-            build(&mut realm.isolate, &mut realm.jobs, &program)
+        let (built, stopped) = host.run(load_ticks, |host| {
+            build(&mut host.isolate, &mut host.jobs, &program)
         });
-        realm.state.env.end_script_call();
-        realm.roots = Some(realm.loaded("the module", built, stopped)?);
-        Ok(realm)
+        host.state.env.end_script_call();
+        host.roots = Some(host.loaded("the module", built, stopped)?);
+        Ok(host)
     }
 
     /// All calls will come from the current thread, which made the isolate: it stays entered from now on.
@@ -289,9 +272,9 @@ impl Realm {
     pub(crate) fn describe(&mut self) -> Result<Vec<u8>, HostError> {
         let load_ticks = ticks(self.limits.load_ms_max);
         let program = self.program.clone();
-        let (described, stopped) = self.run(load_ticks, |realm| {
-            let roots = realm.roots.as_ref().expect("the realm is built");
-            describe(&mut realm.isolate, roots, &realm.jobs, &program)
+        let (described, stopped) = self.run(load_ticks, |host| {
+            let roots = host.roots.as_ref().expect("the isolate is built");
+            describe(&mut host.isolate, roots, &host.jobs, &program)
         });
         self.state.env.end_script_call();
         self.loaded("__describe_module__", described, stopped)
@@ -307,29 +290,24 @@ impl Realm {
             None => result.map_err(|exception| HostError::Script(exception.text())),
             Some(stopped) => Err(HostError::LoadLimit {
                 export: export.to_owned(),
-                trap: match stopped {
-                    Stopped::Time => HostTrap::Limit {
-                        kind: LimitKind::LoadTime,
-                        limit: self.limits.load_ms_max,
-                    },
-                    Stopped::Memory => self.memory_limit(),
-                    Stopped::Trap(trap) => trap,
-                },
+                trap: self.trap(stopped, LimitKind::LoadTime, self.limits.load_ms_max),
             }),
         }
     }
 
-    pub(crate) fn memory_limit(&self) -> HostTrap {
-        HostTrap::Limit {
-            kind: LimitKind::Memory,
-            limit: self.limits.memory_bytes_max as u64,
-        }
+    /// What ended a call.
+    pub(crate) fn call_trap(&self, stopped: Stopped) -> HostTrap {
+        self.trap(stopped, LimitKind::CallTime, self.limits.call_ms_max)
     }
 
-    pub(crate) fn time_limit(&self) -> HostTrap {
-        HostTrap::Limit {
-            kind: LimitKind::CallTime,
-            limit: self.limits.call_ms_max,
+    fn trap(&self, stopped: Stopped, kind: LimitKind, limit: u64) -> HostTrap {
+        match stopped {
+            Stopped::Time => HostTrap::Limit { kind, limit },
+            Stopped::Memory => HostTrap::Limit {
+                kind: LimitKind::Memory,
+                limit: self.limits.memory_bytes_max as u64,
+            },
+            Stopped::Trap(trap) => trap,
         }
     }
 
@@ -339,22 +317,22 @@ impl Realm {
         &mut self,
         body: impl FnOnce(&mut OwnedIsolate, &mut Roots, &MicrotaskQueue, &ProgramText) -> R,
     ) -> (R, Option<Stopped>) {
-        self.run(self.call_ticks, |realm| {
-            let roots = realm.roots.as_mut().expect("the realm is built");
-            body(&mut realm.isolate, roots, &realm.jobs, &realm.program)
+        self.run(self.call_ticks, |host| {
+            let roots = host.roots.as_mut().expect("the isolate is built");
+            body(&mut host.isolate, roots, &host.jobs, &host.program)
         })
     }
 
-    /// Whether no further call may run in the isolate, whatever its heap is like.
+    /// Whether no further call may run in the isolate.
     #[inline]
     pub(crate) fn is_tainted(&self) -> bool {
         self.state.tainted
     }
 
     #[inline]
-    fn run<R>(&mut self, ticks: u64, body: impl FnOnce(&mut Realm) -> R) -> (R, Option<Stopped>) {
+    fn run<R>(&mut self, ticks: u64, body: impl FnOnce(&mut Isolate) -> R) -> (R, Option<Stopped>) {
         let entered = Entered::new(self, ticks);
-        let result = body(&mut *entered.realm);
+        let result = body(&mut *entered.host);
         (result, entered.end())
     }
 
@@ -364,6 +342,7 @@ impl Realm {
         self.drop_jobs();
         let doomed = self.state.doomed.take();
         if self.memory.exceeded() {
+            self.state.tainted = true;
             return Some(Stopped::Memory);
         }
         if timed_out {
@@ -375,7 +354,7 @@ impl Realm {
     /// Forgets the micro-tasks of the call that was stopped: its transaction is over, and no other may see them.
     fn drop_jobs(&mut self) {
         let Some(roots) = &self.roots else {
-            // A realm that could not be built goes as a whole.
+            // An isolate that could not be built goes as a whole.
             return;
         };
         let isolate: &mut OwnedIsolate = &mut self.isolate;
@@ -390,7 +369,7 @@ impl Realm {
 
 /// An isolate that is entered; it is left again when this goes, also by a panic.
 struct Entered<'a> {
-    realm: &'a mut Realm,
+    host: &'a mut Isolate,
     /// The state that was current before.
     previous: *mut State,
     ended: bool,
@@ -398,17 +377,17 @@ struct Entered<'a> {
 
 impl<'a> Entered<'a> {
     #[inline]
-    fn new(realm: &'a mut Realm, ticks: u64) -> Entered<'a> {
-        if realm.stays {
-            entered::stay(realm.number, &realm.isolate);
+    fn new(host: &'a mut Isolate, ticks: u64) -> Entered<'a> {
+        if host.stays {
+            entered::stay(host.number, &host.isolate);
         } else {
             // SAFETY: left again when the result is dropped.
-            unsafe { realm.isolate.enter() };
+            unsafe { host.isolate.enter() };
         }
-        let previous = CURRENT.replace(&raw mut *realm.state);
-        realm.watch.begin(ticks);
+        let previous = CURRENT.replace(&raw mut *host.state);
+        host.watch.begin(ticks);
         Entered {
-            realm,
+            host,
             previous,
             ended: false,
         }
@@ -418,14 +397,14 @@ impl<'a> Entered<'a> {
     #[inline]
     fn end(mut self) -> Option<Stopped> {
         self.ended = true;
-        let realm = &mut *self.realm;
-        let timed_out = realm.watch.end();
-        let stopped = if timed_out || realm.state.doomed.is_some() || realm.memory.exceeded() {
-            realm.stopped(timed_out)
+        let host = &mut *self.host;
+        let timed_out = host.watch.end();
+        let stopped = if timed_out || host.state.doomed.is_some() || host.memory.exceeded() {
+            host.stopped(timed_out)
         } else {
             None
         };
-        realm.memory.settle(&mut realm.isolate);
+        host.memory.settle(&mut host.isolate);
         stopped
     }
 }
@@ -435,20 +414,20 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         if !self.ended {
             // A panic of the host. Whatever the isolate is left with, nobody may use it.
-            self.realm.state.tainted = true;
-            if self.realm.watch.end() {
-                self.realm.isolate.cancel_terminate_execution();
+            self.host.state.tainted = true;
+            if self.host.watch.end() {
+                self.host.isolate.cancel_terminate_execution();
             }
         }
         CURRENT.set(self.previous);
-        if !self.realm.stays {
+        if !self.host.stays {
             // SAFETY: entered by `new`.
-            unsafe { self.realm.isolate.exit() };
+            unsafe { self.host.isolate.exit() };
         }
     }
 }
 
-impl Drop for Realm {
+impl Drop for Isolate {
     fn drop(&mut self) {
         if self.stays && !self.is_here() {
             // Another thread may have it entered, and V8 ends the process if such an isolate is disposed of.
@@ -493,7 +472,7 @@ mod tests {
           __sender_error_class__: Error, __call_reducer__: none, __call_view__: none, __call_view_anon__: none,\n\
           __call_procedure__: none }) };";
 
-    fn realm() -> Realm {
+    fn new_isolate() -> Isolate {
         crate::engine(crate::JsEngineOptions::default()).expect("the engine");
         let env = HostEnv::new(HostConfig {
             database_identity: Identity::ZERO,
@@ -501,12 +480,12 @@ mod tests {
             limits: HostLimits::default(),
         });
         let program = ProgramText::read(PROGRAM.as_bytes()).expect("a program");
-        Realm::new(&Arc::new(program), env).unwrap_or_else(|error| panic!("{error}"))
+        Isolate::new(&Arc::new(program), env).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Runs a script in a context that nothing was taken away from; gives its value as a number.
-    fn run_unrestricted(realm: &mut Realm, text: &str) -> (Option<f64>, Option<Stopped>) {
-        realm.call(|isolate, _, _, _| {
+    fn run_unrestricted(host: &mut Isolate, text: &str) -> (Option<f64>, Option<Stopped>) {
+        host.call(|isolate, _, _, _| {
             ::v8::scope!(let scope, isolate);
             let context = Context::new(scope, ::v8::ContextOptions::default());
             let scope = &mut ::v8::ContextScope::new(scope, context);
@@ -520,18 +499,18 @@ mod tests {
     /// Whatever way a module may find to a resizable buffer.
     #[test]
     fn a_resizable_buffer_ends_the_call_and_the_isolate() {
-        let mut realm = realm();
-        let (fixed, stopped) = run_unrestricted(&mut realm, "new ArrayBuffer(7).byteLength");
-        assert!(fixed == Some(7.0) && stopped.is_none() && !realm.is_tainted());
+        let mut host = new_isolate();
+        let (fixed, stopped) = run_unrestricted(&mut host, "new ArrayBuffer(7).byteLength");
+        assert!(fixed == Some(7.0) && stopped.is_none() && !host.is_tainted());
         for constructor in ["ArrayBuffer", "SharedArrayBuffer"] {
-            let mut realm = self::realm();
+            let mut host = new_isolate();
             let text = format!("{constructor}(0, {{ maxByteLength: 2 ** 30 }}); for (;;);");
-            let (_, stopped) = run_unrestricted(&mut realm, &format!("new {text}"));
+            let (_, stopped) = run_unrestricted(&mut host, &format!("new {text}"));
             assert!(
                 matches!(stopped, Some(Stopped::Trap(HostTrap::Forbidden(_)))),
                 "{constructor}"
             );
-            assert!(realm.is_tainted());
+            assert!(host.is_tainted());
         }
     }
 
@@ -539,7 +518,7 @@ mod tests {
     #[test]
     fn a_panic_leaves_the_isolate() {
         for stays in [false, true] {
-            let (mut first, mut other) = (realm(), realm());
+            let (mut first, mut other) = (new_isolate(), new_isolate());
             if stays {
                 first.stay();
                 other.stay();

@@ -4,11 +4,12 @@ use ::v8::{Context, Function, Global, Local, MicrotaskQueue, Object, OwnedIsolat
 
 use super::exception::uncaught;
 use super::imports;
-use super::instance::BigIntCache;
-use super::isolate::{CallBuffer, Hooks, Roots, State};
+use super::isolate::{CallBuffer, CallBuffers, Roots, State};
+use super::scope::CallScope;
+use crate::hooks::{self, Hooks, Refused};
 use crate::program::ProgramText;
 use crate::trace::Exception;
-use crate::{sys, texts, PRELUDE};
+use crate::{invoke, texts, PRELUDE};
 
 /// Continues with what a step gave, or ends with what it threw.
 macro_rules! step {
@@ -57,20 +58,19 @@ pub(super) fn build(
     };
     let context = Context::new(scope, options);
     let scope = &mut ::v8::ContextScope::new(scope, context);
-    let direct = CallBuffer::new(scope);
-    globals(scope, &direct, program)?;
+    let buffers = CallBuffers {
+        arguments: CallBuffer::new(scope),
+        direct: CallBuffer::new(scope),
+    };
+    globals(scope, &buffers.direct, program)?;
     let namespace = evaluate(scope, jobs, program)?;
-    let hooks = find_hooks(scope, namespace, program)?;
+    let hooks = find_hooks(scope, namespace, &buffers, program)?;
     // What it left must not run in the first call.
     jobs.perform_checkpoint(scope);
-    let args = CallBuffer::new(scope);
     Ok(Roots {
         context: Global::new(scope, context),
-        hooks,
-        args,
-        direct,
-        views: Vec::new(),
-        identities: BigIntCache::default(),
+        buffers,
+        kept: invoke::Roots::new(hooks),
     })
 }
 
@@ -168,68 +168,21 @@ fn evaluate<'s>(
 fn find_hooks(
     scope: &mut PinScope<'_, '_>,
     namespace: Local<'_, Object>,
+    buffers: &CallBuffers,
     program: &ProgramText,
-) -> Result<Hooks, Exception> {
+) -> Result<Hooks<Global<::v8::Value>, Global<Function>>, Exception> {
     ::v8::tc_scope!(let scope, scope);
-    let name = step!(scope, program, ::v8::String::new(scope, "default"));
-    let schema = step!(scope, program, namespace.get(scope, name.into()));
-    if schema.is_null_or_undefined() {
-        return Err(text(texts::NO_DEFAULT_EXPORT));
-    }
-    let Ok(schema) = schema.try_cast::<Object>() else {
-        return Err(text(texts::DEFAULT_EXPORT_NO_OBJECT));
-    };
-    let symbol = step!(scope, program, imports::module_hooks(scope));
-    let function = step!(scope, program, schema.get(scope, symbol.into()));
-    let Ok(function) = function.try_cast::<Function>() else {
-        return Err(type_error(texts::expected_hooks_function(
-            function.type_repr(),
-        )));
-    };
-    let hooks = step!(
-        scope,
-        program,
-        function.call(scope, schema.into(), &[namespace.into()])
-    );
-    let Ok(receiver) = hooks.try_cast::<Object>() else {
-        return Err(type_error(texts::expected_hooks_object(hooks.type_repr())));
-    };
-    let mut found = Vec::with_capacity(sys::HOOKS_REQUIRED.len());
-    for hook in sys::HOOKS_REQUIRED.iter().copied().chain([
-        sys::HOOK_HTTP_HANDLER,
-        sys::HOOK_CALL_REDUCER_DIRECT,
-        sys::HOOK_CALL_PROCEDURE_DIRECT,
-    ]) {
-        let key = step!(scope, program, ::v8::String::new(scope, hook));
-        let value = step!(scope, program, receiver.get(scope, key.into()));
-        let is_optional = !sys::HOOKS_REQUIRED.contains(&hook);
-        match value.try_cast::<Function>() {
-            Ok(function) => found.push(Some(Global::new(scope, function))),
-            Err(_) if is_optional && value.is_null_or_undefined() => found.push(None),
-            Err(_) => return Err(type_error(texts::expected_hook(hook, value.type_repr()))),
+    let namespace = Local::new(scope, namespace).into();
+    let found = hooks::find(&mut CallScope::new(scope, buffers, program), &namespace);
+    match found {
+        Ok(found) => {
+            // SAFETY: the state of the isolate that is being built; see `with_state`.
+            unsafe { (*State::current()).error_constructor = Some(found.error_constructor) };
+            Ok(found.hooks)
         }
+        Err(Refused::Text(message)) => Err(text(message)),
+        Err(Refused::Thrown) => Err(caught!(scope, program)),
     }
-    let mut found = found.into_iter();
-    let mut required = || found.next().flatten().ok_or_else(|| text("no hook"));
-    let describe = required()?;
-    let error_constructor = required()?;
-    let sender_error = required()?;
-    let call_reducer = required()?;
-    let _views = (required()?, required()?);
-    let call_procedure = required()?;
-    // SAFETY: the state of the isolate that is being built; see `with_state`.
-    unsafe { (*State::current()).error_constructor = Some(error_constructor) };
-    let sender_error = Local::new(scope, sender_error);
-    Ok(Hooks {
-        receiver: Global::new(scope, receiver),
-        describe,
-        sender_error: Global::new(scope, Local::<Object>::from(sender_error)),
-        call_reducer,
-        call_procedure,
-        call_http_handler: found.next().flatten(),
-        call_reducer_direct: found.next().flatten(),
-        call_procedure_direct: found.next().flatten(),
-    })
 }
 
 pub(super) fn describe(
@@ -242,14 +195,14 @@ pub(super) fn describe(
     let context = Local::new(scope, &roots.context);
     let scope = &mut ::v8::ContextScope::new(scope, context);
     ::v8::tc_scope!(let scope, scope);
-    let receiver = Local::new(scope, &roots.hooks.receiver);
-    let function = Local::new(scope, &roots.hooks.describe);
-    let description = step!(scope, program, function.call(scope, receiver.into(), &[]));
-    jobs.perform_checkpoint(scope);
-    super::values::array_bytes(description).ok_or_else(|| {
-        type_error(format!(
-            "Expected `Uint8Array` return from `__describe_module__`, got {}",
-            description.type_repr()
-        ))
-    })
+    let mut call = CallScope::new(scope, &roots.buffers, program);
+    let described = hooks::describe(&mut call, &roots.kept.hooks);
+    match described {
+        Ok(description) => {
+            jobs.perform_checkpoint(scope);
+            Ok(description)
+        }
+        Err(Refused::Text(message)) => Err(text(message)),
+        Err(Refused::Thrown) => Err(caught!(scope, program)),
+    }
 }

@@ -4,21 +4,21 @@
 //! |---|---|
 //! | [`engine`](self) | the platform, loading |
 //! | `isolate` | one isolate with its context: entered, left, stopped |
-//! | `loading` | globals, evaluation, hooks |
-//! | `instance` | what the database calls |
+//! | `loading` | globals, evaluation |
+//! | `realm`, `scope` | what calls need of an engine ([`crate::instance`], [`crate::invoke`]) |
 //! | `imports` | the host functions, in their general form |
 //! | `fast` | the same, called by optimized code without leaving it |
 //! | `values` | checks of arguments |
 //! | `exception` | what was thrown, in words and frames |
 //! | `memory` | limits on the heap and on array buffers |
-//! | `watchdog` | the clock that stops endless loops |
+//! | `watchdog` | what stops endless loops |
 //!
 //! # How a faulty module is contained
 //!
 //! | fault | what stops it |
 //! |---|---|
 //! | exception, wrong argument | an exception; the isolate stays |
-//! | endless loop | the [watchdog] ends the call; the isolate stays |
+//! | endless loop | the watchdog ends the call; the isolate stays |
 //! | endless recursion | `stack-bytes-max`: a RangeError that the module may catch |
 //! | endless allocation | `memory-bytes-max`: the call ends and the isolate is replaced; array buffers beyond it are a RangeError |
 //! | memory that no limit sees | taken away (`restrict.js`); who gets it all the same loses the call and the isolate |
@@ -33,25 +33,27 @@
 mod exception;
 mod fast;
 mod imports;
-mod instance;
 mod isolate;
 mod loading;
 mod memory;
+mod realm;
+mod scope;
 mod text;
 mod values;
-pub mod watchdog;
+mod watchdog;
 
-use std::panic::resume_unwind;
 use std::sync::{Arc, Once};
 
 use lightcone_host::{
-    HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance,
+    clock, on_own_stack, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
+    ModuleInstance,
 };
 
+use crate::instance::JsInstance;
 use crate::program::ProgramText;
 use crate::JsEngineOptions;
-use instance::V8Instance;
-use isolate::Realm;
+use isolate::Isolate;
+use realm::V8Realm;
 
 /// The engine's name and version.
 pub fn name() -> String {
@@ -83,9 +85,8 @@ impl V8Engine {
             ::v8::V8::initialize_platform(platform.make_shared());
             ::v8::V8::initialize();
         });
-        watchdog::start().map_err(|error| {
-            HostError::Engine(format!("can't start the watchdog thread: {error}"))
-        })?;
+        clock::start()
+            .map_err(|error| HostError::Engine(format!("can't start the clock thread: {error}")))?;
         Ok(V8Engine {
             stack_bytes_max: options.stack_bytes_max,
         })
@@ -113,8 +114,7 @@ impl ModuleEngine for V8Engine {
         let stack_bytes_max = self.stack_bytes_max;
         let description = on_own_stack(stack_bytes_max, || {
             let env = HostEnv::new(options.clone());
-            let mut realm = Realm::new(&program, env)?;
-            realm.describe()
+            Isolate::new(&program, env)?.describe()
         })?;
         Ok(Box::new(V8Module {
             program,
@@ -135,24 +135,7 @@ impl LoadedModule for V8Module {
     }
 
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        Ok(Box::new(V8Instance::new(self.program.clone(), env)))
+        let realm = V8Realm::new(self.program.clone(), env);
+        Ok(Box::new(JsInstance::new(realm)))
     }
-}
-
-/// What compiling and the host's side of a call may need besides the module's stack.
-const HOST_STACK_BYTES: usize = 4 << 20;
-
-/// Runs the load phase on a thread that has the stack for it, whoever asked for it.
-fn on_own_stack<R: Send>(
-    stack_bytes_max: usize,
-    body: impl FnOnce() -> Result<R, HostError> + Send,
-) -> Result<R, HostError> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("lc-v8-load".into())
-            .stack_size(stack_bytes_max.saturating_add(HOST_STACK_BYTES))
-            .spawn_scoped(scope, body)
-            .map_err(|error| HostError::Engine(format!("can't start a thread: {error}")))?;
-        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
 }

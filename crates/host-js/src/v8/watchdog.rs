@@ -1,28 +1,16 @@
-//! The clock that stops endless loops.
-//!
-//! One thread for the whole process counts ticks. A call notes the tick at which it has to end, so that neither starting
-//! nor ending a call reads a clock; the thread looks at every isolate once per tick and stops what is overdue.
+//! What stops endless loops: the [`clock`] looks at every isolate once per tick and stops the call that is overdue.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-/// Time between two ticks, in milliseconds.
-pub const TICK_MS: u64 = 10;
-
-/// After the thread was held up it catches up with at most so many ticks, so that a pause of the whole machine does not
-/// end the calls that it interrupted.
-const CATCH_UP_TICKS_MAX: u32 = 100;
+use lightcone_host::clock;
 
 /// No call runs.
 const IDLE: u64 = 0;
-/// The thread is about to stop the call.
+/// The clock is about to stop the call.
 const STOPPING: u64 = u64::MAX - 1;
-/// The thread has stopped the call.
+/// The clock has stopped the call.
 const STOPPED: u64 = u64::MAX;
-
-static TICK: AtomicU64 = AtomicU64::new(1);
-static WATCHED: OnceLock<Mutex<Vec<Weak<Watch>>>> = OnceLock::new();
 
 /// The time limit of one isolate's calls.
 pub struct Watch {
@@ -37,17 +25,21 @@ impl Watch {
             deadline: AtomicU64::new(IDLE),
             isolate,
         });
-        let list = WATCHED.get_or_init(Mutex::default);
-        list.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::downgrade(&watch));
+        let watched = Arc::downgrade(&watch);
+        clock::every_tick(move |tick| match watched.upgrade() {
+            Some(watch) => {
+                watch.check(tick.now);
+                true
+            }
+            None => false,
+        });
         watch
     }
 
     /// A call starts that may last so many ticks.
     #[inline]
     pub fn begin(&self, ticks: u64) {
-        let deadline = TICK.load(Ordering::Relaxed) + ticks;
+        let deadline = clock::now() + ticks;
         self.deadline.store(deadline, Ordering::Release);
     }
 
@@ -63,7 +55,7 @@ impl Watch {
         {
             return false;
         }
-        // The thread is between its decision and the termination; the next call must not be hit by it.
+        // The clock is between its decision and the termination; the next call must not be hit by it.
         while self.deadline.load(Ordering::Acquire) != STOPPED {
             std::hint::spin_loop();
         }
@@ -90,64 +82,5 @@ impl Watch {
             self.isolate.terminate_execution();
             self.deadline.store(STOPPED, Ordering::Release);
         }
-    }
-}
-
-/// How many ticks a call of so many milliseconds may last. The tick that is under way does not count.
-pub fn ticks(ms: u64) -> u64 {
-    const TICKS_MAX: u64 = 1 << 40;
-    (ms.div_ceil(TICK_MS) + 1).min(TICKS_MAX)
-}
-
-/// Starts the thread, once for the process.
-pub fn start() -> std::io::Result<()> {
-    static STARTED: Mutex<bool> = Mutex::new(false);
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*started {
-        std::thread::Builder::new()
-            .name("lc-v8-watchdog".into())
-            .spawn(run)?;
-        *started = true;
-    }
-    Ok(())
-}
-
-fn run() {
-    let tick = Duration::from_millis(TICK_MS);
-    let mut next = Instant::now() + tick;
-    loop {
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
-        let mut due = 0;
-        let now = Instant::now();
-        while next <= now {
-            due += 1;
-            next += tick;
-            if due == CATCH_UP_TICKS_MAX {
-                next = now + tick;
-            }
-        }
-        let tick = TICK.fetch_add(u64::from(due), Ordering::Relaxed) + u64::from(due);
-        let list = WATCHED.get_or_init(Mutex::default);
-        let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
-        list.retain(|weak| match weak.upgrade() {
-            Some(watch) => {
-                watch.check(tick);
-                true
-            }
-            None => false,
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_gets_at_least_its_time() {
-        assert_eq!(ticks(0), 1);
-        assert_eq!(ticks(1), 2);
-        assert_eq!(ticks(10_000), 1001);
-        assert_eq!(ticks(u64::MAX), 1 << 40);
     }
 }

@@ -142,7 +142,7 @@ fn transfers_keep_the_sum() {
         module.call_named("transfer", &transfer(1, 2, 1_000_000)),
         ReducerOutcome::UserError("insufficient balance".into())
     );
-    let datastore = module.datastore.as_ref().unwrap();
+    let datastore = &module.datastore;
     let accounts = datastore.table_id_from_name("accounts").unwrap();
     let mut sum = 0;
     datastore

@@ -6,13 +6,18 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    CommittedTransaction, ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv,
-    HostError, HostLimits, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome,
-    ProcedureScope, ReducerCall, ReducerOutcome, FATAL_ERROR_TEXT,
+    ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
+    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall,
+    ReducerOutcome, Transactions, FATAL_ERROR_TEXT,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_schema::ModuleDef;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
+
+#[path = "../../../host/tests/common/transactions.rs"]
+mod transactions;
+
+use transactions::Committing;
 
 /// The sender and the connection of every call.
 pub const SENDER: u64 = 0x1234;
@@ -47,12 +52,16 @@ pub fn bundle(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// What the console cannot stand.
+pub const PANICS: &str = "the console panics";
+
 /// Remembers every record as its line in the module log, without the time.
 #[derive(Default)]
 pub struct Recorder(Mutex<Vec<String>>);
 
 impl ConsoleSink for Recorder {
     fn log(&self, mut record: ConsoleRecord<'_>) {
+        assert_ne!(record.message, PANICS, "a bug of the host");
         record.ts = Timestamp(0);
         let mut line = Vec::new();
         record.write_json_line(&mut line);
@@ -138,7 +147,7 @@ pub struct Running {
     pub module: Box<dyn LoadedModule>,
     pub instance: Box<dyn ModuleInstance>,
     pub console: Arc<Recorder>,
-    pub datastore: Option<Box<Datastore>>,
+    pub datastore: Datastore,
     pub def: Option<ModuleDef>,
     pub limits: HostLimits,
 }
@@ -216,7 +225,7 @@ impl Running {
             module,
             instance,
             console,
-            datastore: None,
+            datastore: Datastore::new(),
             def: None,
             limits,
         })
@@ -229,7 +238,7 @@ impl Running {
         datastore.bootstrap();
         datastore.create_tables(&def).expect("valid tables");
         datastore.commit(&mut CommitOutput::default());
-        self.datastore = Some(Box::new(datastore));
+        self.datastore = datastore;
         self.def = Some(def);
     }
 
@@ -241,10 +250,10 @@ impl Running {
             .unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Calls a procedure; what it committed is in the second part.
-    pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome, Vec<CommittedTransaction>) {
-        self.in_scope(args, |instance, scope, call| {
-            instance.call_procedure(scope, call)
+    /// Calls a procedure; how many transactions it committed is in the second part.
+    pub fn call_procedure(&mut self, args: &[u8]) -> (ProcedureOutcome, usize) {
+        self.run_procedure(args, |instance, transactions, call| {
+            instance.call_procedure(transactions, call)
         })
     }
 
@@ -253,19 +262,17 @@ impl Running {
         &mut self,
         request: &[u8],
         body: &[u8],
-    ) -> (ProcedureOutcome<HandlerResponse>, Vec<CommittedTransaction>) {
-        self.in_scope(request, |instance, scope, call| {
-            instance.call_http_handler(scope, call, body)
+    ) -> (ProcedureOutcome<HandlerResponse>, usize) {
+        self.run_procedure(request, |instance, transactions, call| {
+            instance.call_http_handler(transactions, call, body)
         })
     }
 
-    fn in_scope<R>(
+    fn run_procedure<R>(
         &mut self,
         args: &[u8],
-        run: impl FnOnce(&mut dyn ModuleInstance, &mut Option<ProcedureScope>, &ReducerCall<'_>) -> R,
-    ) -> (R, Vec<CommittedTransaction>) {
-        let datastore = self.datastore.take().expect("there is a datastore");
-        let mut scope = Some(ProcedureScope::new(datastore, CommitOutput::default()));
+        run: impl FnOnce(&mut dyn ModuleInstance, &mut dyn Transactions, &ReducerCall<'_>) -> R,
+    ) -> (R, usize) {
         let call = ReducerCall {
             id: 0,
             name: &"test_procedure".into(),
@@ -274,19 +281,15 @@ impl Running {
             timestamp: Timestamp(1_700_000_000_000_000),
             args,
         };
-        let outcome = run(self.instance.as_mut(), &mut scope, &call);
-        let scope = scope.expect("the scope comes back");
-        let (datastore, _, committed) = scope.into_parts();
-        self.datastore = Some(datastore);
+        let mut transactions = Committing::on(&mut self.datastore);
+        let outcome = run(self.instance.as_mut(), &mut transactions, &call);
+        let committed = transactions.committed;
+        assert!(!self.datastore.in_transaction());
         (outcome, committed)
     }
 
     /// Calls a reducer in a transaction of its own, which is committed if it succeeds.
     pub fn call(&mut self, id: u32, args: &[u8]) -> ReducerOutcome {
-        if let Some(datastore) = &mut self.datastore {
-            datastore.begin();
-        }
-        let had_datastore = self.datastore.is_some();
         let call = ReducerCall {
             id,
             name: &"test_reducer".into(),
@@ -295,19 +298,14 @@ impl Running {
             timestamp: Timestamp(1_700_000_000_000_000),
             args,
         };
-        let outcome = self.instance.call_reducer(&mut self.datastore, &call);
-        assert_eq!(
-            self.datastore.is_some(),
-            had_datastore,
-            "the datastore is lost"
-        );
-        if let Some(datastore) = &mut self.datastore {
-            match outcome {
-                ReducerOutcome::Ok => {
-                    datastore.commit(&mut CommitOutput::default());
-                }
-                _ => datastore.rollback(),
+        self.datastore.begin();
+        let transaction = OpenTransaction::of(&mut self.datastore);
+        let outcome = self.instance.call_reducer(transaction, &call);
+        match outcome {
+            ReducerOutcome::Ok => {
+                self.datastore.commit(&mut CommitOutput::default());
             }
+            _ => self.datastore.rollback(),
         }
         outcome
     }

@@ -76,6 +76,16 @@ fn the_direct_hook_gets_calls_in_the_buffer() {
 }
 
 #[test]
+fn a_direct_hook_that_is_no_function_is_none() {
+    let program = script("", "log('standard', args.byteLength);").replace(
+        "__describe_module__:",
+        "__lightcone_call_reducer__: 5, __lightcone_call_procedure__: {},\n__describe_module__:",
+    );
+    let mut module = Running::load(program.as_bytes(), small_limits()).unwrap();
+    assert_eq!(module.logs(), ["standard 0"]);
+}
+
+#[test]
 fn texts_are_read_and_written_in_place() {
     let mut module = Running::script_with(
         EXTRAS,

@@ -1,8 +1,10 @@
 //! Faulty modules end with an error for their caller, and the next call works (§5.3, §8).
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
 use lightcone_host::{HostLimits, ReducerOutcome};
 
-use crate::common::{refusal, script, small_limits, Running};
+use crate::common::{refusal, script, small_limits, Running, PANICS};
 
 #[test]
 fn an_endless_loop_is_stopped_and_the_isolate_stays() {
@@ -195,6 +197,18 @@ fn a_failed_call_leaves_nothing_behind() {
     module.console.take();
     assert_eq!(module.call(1, &[]), ReducerOutcome::Ok);
     assert_eq!(module.console.messages(), ["Info: 0"]);
+}
+
+/// A bug of the host is none of the module: it goes on where the call came from, and no code of the module runs meanwhile.
+#[test]
+fn a_panic_of_a_host_function_goes_on_behind_the_call() {
+    let mut module = Running::script(&format!(
+        "try {{ log('{PANICS}'); }} catch {{ log('caught'); }} finally {{ log('finally'); }}"
+    ));
+    let panicked = catch_unwind(AssertUnwindSafe(|| module.call(0, &[]))).unwrap_err();
+    let text = panicked.downcast_ref::<String>().expect("a text");
+    assert!(text.contains("a bug of the host"), "{text}");
+    assert_eq!(module.console.take(), [""; 0]);
 }
 
 /// The database makes an instance on one thread and uses it on another.

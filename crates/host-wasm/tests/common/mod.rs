@@ -5,14 +5,19 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_engine::Datastore;
 use lightcone_host::{
     ConsoleRecord, ConsoleSink, HandlerResponse, HostConfig, HostEnv, HostError, HostLimits,
-    LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ProcedureScope, ReducerCall,
+    LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall,
     ReducerOutcome,
 };
 use lightcone_host_wasm::{CodeCacheOptions, WasmEngine, WasmEngineOptions, CODE_CACHE_BYTES_MAX};
 use lightcone_types::{ConnectionId, Identity, Timestamp};
+
+#[path = "../../../host/tests/common/transactions.rs"]
+mod transactions;
+
+use transactions::Committing;
 
 /// The example values of spec 03 §16.2.
 pub const IDENTITY_HEX: &str = "0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
@@ -115,7 +120,7 @@ pub struct Running {
     pub module: Box<dyn LoadedModule>,
     pub instance: Box<dyn ModuleInstance>,
     pub console: Arc<Recorder>,
-    pub datastore: Option<Box<Datastore>>,
+    pub datastore: Datastore,
     pub limits: HostLimits,
 }
 
@@ -141,7 +146,7 @@ impl Running {
             module,
             instance,
             console,
-            datastore: None,
+            datastore: Datastore::new(),
             limits,
         }
     }
@@ -163,18 +168,35 @@ impl Running {
             timestamp: Timestamp(1_700_000_000_000_000),
             args,
         };
-        self.instance.call_reducer(&mut self.datastore, &call)
+        if !self.datastore.in_transaction() {
+            self.datastore.begin();
+        }
+        let transaction = OpenTransaction::of(&mut self.datastore);
+        self.instance.call_reducer(transaction, &call)
     }
 
-    /// Asks HTTP handler `id`. There must be a datastore.
+    /// Calls procedure `id`. No transaction may be open.
+    pub fn call_procedure(&mut self, id: u32, args: &[u8]) -> ProcedureOutcome {
+        let call = ReducerCall {
+            id,
+            name: &"test_procedure".into(),
+            sender: Identity::ZERO,
+            connection_id: ConnectionId(0),
+            timestamp: Timestamp(1_700_000_000_000_000),
+            args,
+        };
+        let mut transactions = Committing::on(&mut self.datastore);
+        self.instance.call_procedure(&mut transactions, &call)
+    }
+
+    /// Asks HTTP handler `id`. No transaction may be open.
     pub fn ask(
         &mut self,
         id: u32,
         request: &[u8],
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
-        let datastore = self.datastore.take().unwrap_or_default();
-        let mut scope = Some(ProcedureScope::new(datastore, CommitOutput::default()));
+        let mut transactions = Committing::on(&mut self.datastore);
         let call = ReducerCall {
             id,
             name: &"test_handler".into(),
@@ -183,9 +205,8 @@ impl Running {
             timestamp: Timestamp(1_700_000_000_000_000),
             args: request,
         };
-        let outcome = self.instance.call_http_handler(&mut scope, &call, body);
-        self.datastore = Some(scope.expect("the scope comes back").into_parts().0);
-        outcome
+        self.instance
+            .call_http_handler(&mut transactions, &call, body)
     }
 
     /// The result of `__call_reducer__`, for bodies that return what they saw.

@@ -3,7 +3,7 @@
 
 #![allow(dead_code)]
 
-use lightcone_host::ReducerOutcome;
+use lightcone_host::{ProcedureOutcome, ReducerOutcome};
 
 use super::{reducer, Running};
 
@@ -94,10 +94,18 @@ pub fn interpreter() -> String {
         (drop (call $sink_write (local.get $sink) (i32.const 262144) (i32.const 8)))
         (i32.const 1)"#
     );
-    reducer(&definitions, &body).replace(
-        "(memory (export \"memory\") 1)",
-        "(memory (export \"memory\") 16)",
-    )
+    // A procedure does the same, with the result that procedures have.
+    let procedure = r#"(memory (export "memory") 16)
+        (func (export "__call_procedure__") (param i32 i64 i64 i64 i64 i64 i64 i64 i32 i32) (result i32)
+            (drop (call $run (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5)
+                (local.get 6) (local.get 7) (local.get 8) (local.get 9)))
+            (i32.const 0))"#;
+    reducer(&definitions, &body)
+        .replace("(memory (export \"memory\") 1)", procedure)
+        .replace(
+            "(func (export \"__call_reducer__\")",
+            "(func $run (export \"__call_reducer__\")",
+        )
 }
 
 /// A place in the image of a script.
@@ -246,14 +254,31 @@ impl Script {
     }
 
     pub fn run(&self, running: &mut Running) -> Report {
+        match running.call(0, &self.args()) {
+            ReducerOutcome::UserError(hex) => self.report(&hex),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The same in a procedure, which begins without a transaction.
+    pub fn run_in_procedure(&self, running: &mut Running) -> Report {
+        match running.call_procedure(0, &self.args()) {
+            ProcedureOutcome::Returned(hex) => {
+                self.report(std::str::from_utf8(&hex).expect("hexadecimal digits"))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn args(&self) -> Vec<u8> {
         let mut args = (self.image.len() as u32).to_le_bytes().to_vec();
         args.extend_from_slice(&self.image);
         args.extend_from_slice(&((self.calls.len() / (PARAMS + 1)) as u32).to_le_bytes());
         args.extend(self.calls.iter().flat_map(|word| word.to_le_bytes()));
-        let hex = match running.call(0, &args) {
-            ReducerOutcome::UserError(hex) => hex,
-            other => panic!("{other:?}"),
-        };
+        args
+    }
+
+    fn report(&self, hex: &str) -> Report {
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
         let mut image: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
         let codes = image.split_off(self.image.len());

@@ -9,21 +9,23 @@ use crate::{AbiError, Advance, Errno, HostTrap};
 impl HostEnv {
     /// `table_id_from_name`
     pub fn table_id_from_name(&self, name: &str) -> Result<TableId, AbiError> {
-        self.datastore()?
+        self.access
+            .read()?
             .table_id_from_name(name)
             .ok_or(AbiError::Errno(Errno::NO_SUCH_TABLE))
     }
 
     /// `index_id_from_name`
     pub fn index_id_from_name(&self, name: &str) -> Result<IndexId, AbiError> {
-        self.datastore()?
+        self.access
+            .read()?
             .index_id_from_name(name)
             .ok_or(AbiError::Errno(Errno::NO_SUCH_INDEX))
     }
 
     /// `datastore_table_row_count`
     pub fn table_row_count(&self, table: TableId) -> Result<u64, AbiError> {
-        self.datastore()?.row_count(table).map_err(failed)
+        self.access.read()?.row_count(table).map_err(failed)
     }
 
     /// `datastore_table_scan_bsatn`; the result is an iterator.
@@ -61,10 +63,7 @@ impl HostEnv {
         &mut self,
         begin: impl FnOnce(&Datastore, &mut Scan, usize, &mut RowBuffer) -> Result<(), DatastoreError>,
     ) -> Result<u32, AbiError> {
-        let datastore = self
-            .datastore
-            .as_deref()
-            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let datastore = self.access.read()?;
         let limits = &self.config.limits;
         self.iterators.open(
             limits.iterators_max,
@@ -88,13 +87,14 @@ impl HostEnv {
         if !self.iterators.has_unfinished() {
             return Ok(());
         }
-        let datastore = self.datastore.as_deref();
-        self.finish_scans(datastore.and_then(|datastore| datastore.table_of_index(index)))
+        let datastore = self.access.read();
+        let table = datastore.map_or(None, |datastore| datastore.table_of_index(index));
+        self.finish_scans(table)
     }
 
     #[cold]
     fn finish_scans(&mut self, table: Option<TableId>) -> Result<(), AbiError> {
-        let Some(datastore) = self.datastore.as_deref() else {
+        let Ok(datastore) = self.access.write() else {
             return Ok(());
         };
         self.iterators.finish(
@@ -116,10 +116,7 @@ impl HostEnv {
         buffer: &mut [u8],
         key_len: usize,
     ) -> Result<PointRead, AbiError> {
-        let datastore = self
-            .datastore
-            .as_deref()
-            .ok_or(AbiError::Errno(Errno::NOT_IN_TRANSACTION))?;
+        let datastore = self.access.read()?;
         let key = buffer.get(..key_len).ok_or(HostTrap::OutOfBounds)?;
         self.point_rows.clear();
         datastore
@@ -151,10 +148,7 @@ impl HostEnv {
         buffer: &mut [u8],
     ) -> Result<Advance, AbiError> {
         if self.iterators.is_used_up(iterator) {
-            let datastore = self
-                .datastore
-                .as_deref()
-                .ok_or(AbiError::Errno(Errno::NO_SUCH_ITER))?;
+            let datastore = self.access.read().map_err(|_| Errno::NO_SUCH_ITER)?;
             let bytes_max = self.config.limits.iterator_bytes_max;
             self.iterators
                 .refill(iterator, bytes_max, |scan, bytes_max, rows| {

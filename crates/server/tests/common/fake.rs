@@ -7,11 +7,10 @@
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
 use lightcone_host::{
     HandlerResponse, HostEnv, HostError, HttpHeader, HttpMethod, HttpRequest, HttpResponse,
-    HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome,
-    ProcedureScope, ReducerCall, ReducerOutcome,
+    HttpVersion, InstanceOptions, LoadedModule, ModuleEngine, ModuleInstance, OpenTransaction,
+    ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
     FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
@@ -90,7 +89,7 @@ impl LoadedModule for FakeModule {
 impl ModuleInstance for FakeInstance {
     fn call_procedure(
         &mut self,
-        _: &mut Option<ProcedureScope>,
+        _: &mut dyn Transactions,
         call: &ReducerCall<'_>,
     ) -> ProcedureOutcome {
         ProcedureOutcome::Failed {
@@ -101,7 +100,7 @@ impl ModuleInstance for FakeInstance {
     /// `show` answers with what it got, `answer` with the response that the request's body is, in lines: status, headers.
     fn call_http_handler(
         &mut self,
-        _: &mut Option<ProcedureScope>,
+        _: &mut dyn Transactions,
         call: &ReducerCall<'_>,
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse> {
@@ -151,13 +150,13 @@ impl ModuleInstance for FakeInstance {
 
     fn call_reducer(
         &mut self,
-        datastore: &mut Option<Box<Datastore>>,
+        transaction: OpenTransaction<'_>,
         call: &ReducerCall<'_>,
     ) -> ReducerOutcome {
+        let datastore = transaction.into_datastore();
         let has = |word: &str| self.words.iter().any(|each| each == word);
         match &**call.name {
             "init" if has("timer") => {
-                let datastore = datastore.as_mut().expect("a call has the datastore");
                 let table = datastore.table_id_from_name("timer").expect("table");
                 let mut row = 1_u64.to_vec();
                 // An interval of 10 ms.
@@ -169,7 +168,6 @@ impl ModuleInstance for FakeInstance {
                 }
             }
             "tick" => {
-                let datastore = datastore.as_mut().expect("a call has the datastore");
                 let table = datastore.table_id_from_name("person").expect("table");
                 let people = datastore.row_count(table).expect("table") as u32;
                 let mut row = (people + 1000).to_vec();
@@ -182,7 +180,6 @@ impl ModuleInstance for FakeInstance {
             "init" if has("fail-init") => ReducerOutcome::UserError("init does not want to".into()),
             "on_connect" if has("refuse") => ReducerOutcome::UserError("nobody may enter".into()),
             "add" => {
-                let datastore = datastore.as_mut().expect("a call has the datastore");
                 let table = datastore.table_id_from_name("person").expect("table");
                 match datastore.insert(table, call.args, &mut Vec::new()) {
                     Ok(()) => ReducerOutcome::Ok,

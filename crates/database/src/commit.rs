@@ -1,0 +1,33 @@
+//! Committing a transaction: its record, its changes, and the clock of its round.
+
+use std::ops::Range;
+
+use lightcone_engine::record::put_clock;
+use lightcone_engine::{CommitOutput, Datastore};
+
+use crate::environment::Environment;
+
+/// A transaction that was committed.
+pub(crate) struct Committed {
+    /// Its changes in [`CommitOutput::deltas`], for fan-out.
+    pub changes: Range<usize>,
+    /// It changed something, so it has a record.
+    pub has_record: bool,
+}
+
+/// Commits the open transaction. `output` collects a round: the first record of each follows a record of the time.
+pub(crate) fn commit(
+    datastore: &mut Datastore,
+    output: &mut CommitOutput,
+    environment: &dyn Environment,
+) -> Committed {
+    if output.records.is_empty() {
+        put_clock(&mut output.records, environment.now().0);
+    }
+    let start = output.deltas.position();
+    let has_record = datastore.commit(output);
+    Committed {
+        changes: start..output.deltas.position(),
+        has_record,
+    }
+}

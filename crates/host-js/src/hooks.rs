@@ -1,0 +1,151 @@
+//! The hooks that a program hands over: how they are found and what describes the module (spec 04 §6.1).
+
+use crate::scope::{Scope, Thrown};
+use crate::{sys, texts};
+
+/// The functions of a program that the host calls.
+pub(crate) struct Hooks<K, H> {
+    /// `this` of all of them.
+    pub(crate) receiver: K,
+    pub(crate) describe: H,
+    /// The class of what a reducer throws for its caller.
+    pub(crate) sender_error: K,
+    pub(crate) call_reducer: H,
+    pub(crate) call_procedure: H,
+    /// Older packages do not have it.
+    pub(crate) call_http_handler: Option<H>,
+    /// In place of `call_reducer` and `call_procedure`, if there are any (docs/js-abi.md).
+    pub(crate) call_reducer_direct: Option<H>,
+    pub(crate) call_procedure_direct: Option<H>,
+}
+
+/// The hooks of an isolate, and apart from them the one that makes exceptions of errnos.
+pub(crate) struct Found<K, H> {
+    pub(crate) hooks: Hooks<K, H>,
+    pub(crate) error_constructor: H,
+}
+
+/// Why a program is no module.
+pub(crate) enum Refused {
+    /// For this reason.
+    Text(String),
+    /// It threw.
+    Thrown,
+}
+
+impl From<Thrown> for Refused {
+    fn from(_: Thrown) -> Refused {
+        Refused::Thrown
+    }
+}
+
+fn type_error(text: String) -> Refused {
+    Refused::Text(format!("Uncaught TypeError: {text}"))
+}
+
+/// Asks the default export of an evaluated program for its hooks.
+pub(crate) fn find<S: Scope>(
+    scope: &mut S,
+    namespace: &S::Value,
+) -> Result<Found<S::Kept, S::Hook>, Refused> {
+    let schema = scope.property(namespace, "default")?;
+    if scope.is_nullish(&schema) {
+        return Err(Refused::Text(texts::NO_DEFAULT_EXPORT.to_owned()));
+    }
+    if !scope.is_object(&schema) {
+        return Err(Refused::Text(texts::DEFAULT_EXPORT_NO_OBJECT.to_owned()));
+    }
+    let function = scope.module_hooks(&schema)?;
+    let Some(function_hook) = scope.hook(&function) else {
+        let got = scope.type_name(&function);
+        return Err(type_error(texts::expected_hooks_function(&got)));
+    };
+    let object = scope.call(&function_hook, &schema, std::slice::from_ref(namespace))?;
+    if !scope.is_object(&object) {
+        let got = scope.type_name(&object);
+        return Err(type_error(texts::expected_hooks_object(&got)));
+    }
+    read(scope, &object)
+}
+
+/// Reads all hooks, in the order of the chapter. Those for views are checked; they are not called yet.
+fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
+    let describe = required(scope, object, sys::HOOK_DESCRIBE)?.1;
+    let error_constructor = required(scope, object, sys::HOOK_ERROR_CONSTRUCTOR)?.1;
+    let sender_error = required(scope, object, sys::HOOK_SENDER_ERROR)?.0;
+    let call_reducer = required(scope, object, sys::HOOK_CALL_REDUCER)?.1;
+    required(scope, object, sys::HOOK_CALL_VIEW)?;
+    required(scope, object, sys::HOOK_CALL_VIEW_ANON)?;
+    let call_procedure = required(scope, object, sys::HOOK_CALL_PROCEDURE)?.1;
+    let call_http_handler = optional(scope, object, sys::HOOK_CALL_HTTP_HANDLER)?;
+    let hooks = Hooks {
+        receiver: scope.keep(object),
+        describe,
+        sender_error: scope.keep(&sender_error),
+        call_reducer,
+        call_procedure,
+        call_http_handler,
+        call_reducer_direct: extra(scope, object, sys::HOOK_CALL_REDUCER_DIRECT)?,
+        call_procedure_direct: extra(scope, object, sys::HOOK_CALL_PROCEDURE_DIRECT)?,
+    };
+    Ok(Found {
+        hooks,
+        error_constructor,
+    })
+}
+
+fn required<S: Scope>(
+    scope: &mut S,
+    object: &S::Value,
+    name: &str,
+) -> Result<(S::Value, S::Hook), Refused> {
+    let value = scope.property(object, name)?;
+    match scope.hook(&value) {
+        Some(hook) => Ok((value, hook)),
+        None => Err(no_function(scope, &value, name)),
+    }
+}
+
+/// A hook that may be undefined or null.
+fn optional<S: Scope>(
+    scope: &mut S,
+    object: &S::Value,
+    name: &str,
+) -> Result<Option<S::Hook>, Refused> {
+    let value = scope.property(object, name)?;
+    match scope.hook(&value) {
+        None if !scope.is_nullish(&value) => Err(no_function(scope, &value, name)),
+        hook => Ok(hook),
+    }
+}
+
+/// A hook of this host alone: what is no function is none (docs/js-abi.md).
+fn extra<S: Scope>(
+    scope: &mut S,
+    object: &S::Value,
+    name: &str,
+) -> Result<Option<S::Hook>, Refused> {
+    let value = scope.property(object, name)?;
+    Ok(scope.hook(&value))
+}
+
+fn no_function<S: Scope>(scope: &mut S, value: &S::Value, name: &str) -> Refused {
+    let got = scope.type_name(value);
+    type_error(texts::expected_hook(name, &got))
+}
+
+/// The BSATN of the module's definition.
+pub(crate) fn describe<S: Scope>(
+    scope: &mut S,
+    hooks: &Hooks<S::Kept, S::Hook>,
+) -> Result<Vec<u8>, Refused> {
+    let receiver = scope.kept(&hooks.receiver);
+    let description = scope.call(&hooks.describe, &receiver, &[])?;
+    match scope.array_bytes(&description) {
+        Some(bytes) => Ok(bytes),
+        None => {
+            let got = scope.type_name(&description);
+            Err(type_error(texts::describe_returned(&got)))
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What the database calls: an instance, whichever engine runs it.
+
+use std::any::Any;
+use std::panic::resume_unwind;
+
+use lightcone_host::{
+    lend, ConsoleLevel, HandlerResponse, HoldsEnv, HostTrap, Lent, LimitKind, ModuleInstance,
+    OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+};
+
+use crate::invoke::{End, Target};
+use crate::trace::Exception;
+
+/// The isolate of an instance: how an engine enters and leaves it, and what stops it meanwhile.
+pub(crate) trait Realm: HoldsEnv + Send {
+    /// Makes sure that the current thread can call. Says why it cannot.
+    fn make_ready(&mut self) -> Result<(), String>;
+
+    /// All calls will come from the current thread.
+    fn stay(&mut self) {}
+
+    /// Calls a hook and runs what its promises wait for, under the time limit of calls. Says why it was ended, if it was: then
+    /// the call has no other end.
+    fn call(&mut self, call: &ReducerCall<'_>, target: Target<'_>) -> (End, Option<HostTrap>);
+
+    /// Whether no further call may run.
+    fn is_tainted(&self) -> bool;
+
+    /// The panic of a host function in the last call, which could not go through the engine.
+    fn take_panic(&mut self) -> Option<Box<dyn Any + Send>>;
+}
+
+/// A running module.
+pub(crate) struct JsInstance<R>(R);
+
+impl<R: Realm> JsInstance<R> {
+    pub(crate) fn new(realm: R) -> JsInstance<R> {
+        JsInstance(realm)
+    }
+
+    #[inline]
+    fn run(&mut self, lent: Lent<'_>, call: &ReducerCall<'_>, target: Target<'_>) -> Ended {
+        if self.0.is_tainted() {
+            return Ended::Fatal("the instance was stopped before and not replaced".to_owned());
+        }
+        if let Err(message) = self.0.make_ready() {
+            return Ended::Fatal(message);
+        }
+        let ended = lend(&mut self.0, lent, |realm| {
+            realm.env().begin_script_call(call.name);
+            let ended = match realm.call(call, target) {
+                (_, Some(trap)) => stopped(&trap),
+                (End::Returned(value), None) => Ended::Returned(value),
+                (End::Answered(response), None) => Ended::Answered(response),
+                (End::Refused(text), None) => Ended::Refused(text),
+                (End::Uncaught(exception), None) => uncaught(realm, &exception),
+                (End::Failed(message), None) => Ended::Fatal(message),
+            };
+            realm.env().end_script_call();
+            ended
+        });
+        if let Some(panic) = self.0.take_panic() {
+            resume_unwind(panic);
+        }
+        ended
+    }
+}
+
+#[cold]
+fn stopped(trap: &HostTrap) -> Ended {
+    let kind = LimitKind::CallTime;
+    match trap {
+        HostTrap::Limit { kind: limit, .. } if *limit == kind => Ended::TimedOut(trap.to_string()),
+        trap => Ended::Fatal(trap.to_string()),
+    }
+}
+
+/// An uncaught exception goes to the module's log (§9).
+#[cold]
+fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> Ended {
+    let location = exception.location();
+    realm.env().console_log(
+        ConsoleLevel::PANIC_NUMBER.into(),
+        None,
+        location.map(|(script, _)| script.as_bytes()),
+        location.map_or(u32::MAX, |(_, line)| line),
+        exception.message.as_bytes(),
+        || exception.console_frames(),
+    );
+    Ended::Fatal(exception.text())
+}
+
+impl<R: Realm> ModuleInstance for JsInstance<R> {
+    #[inline]
+    fn call_reducer(
+        &mut self,
+        transaction: OpenTransaction<'_>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        self.run(Lent::Transaction(transaction), call, Target::Reducer)
+            .into()
+    }
+
+    fn call_procedure(
+        &mut self,
+        transactions: &mut dyn Transactions,
+        call: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        self.run(Lent::Transactions(transactions), call, Target::Procedure)
+            .into()
+    }
+
+    fn call_http_handler(
+        &mut self,
+        transactions: &mut dyn Transactions,
+        call: &ReducerCall<'_>,
+        body: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        let target = Target::HttpHandler(body);
+        self.run(Lent::Transactions(transactions), call, target)
+            .into()
+    }
+
+    fn prepare(&mut self) {
+        match self.0.make_ready() {
+            Ok(()) => self.0.stay(),
+            // It shows again, and is reported, at the first call.
+            Err(message) => tracing::warn!(%message, "a JavaScript module was not ready"),
+        }
+    }
+
+    #[inline]
+    fn is_poisoned(&self) -> bool {
+        self.0.is_tainted()
+    }
+}
+
+/// How a call ended.
+enum Ended {
+    /// With this result, which is empty for reducers.
+    Returned(Vec<u8>),
+    /// With the response of an HTTP handler.
+    Answered(HandlerResponse),
+    /// With a `SenderError` of this text.
+    Refused(String),
+    Fatal(String),
+    TimedOut(String),
+}
+
+impl From<Ended> for ReducerOutcome {
+    #[inline]
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Returned(_) | Ended::Answered(_) => ReducerOutcome::Ok,
+            Ended::Refused(text) => ReducerOutcome::UserError(text),
+            Ended::Fatal(message) => ReducerOutcome::Fatal { message },
+            Ended::TimedOut(message) => ReducerOutcome::TimedOut { message },
+        }
+    }
+}
+
+impl Ended {
+    fn into_outcome<R>(self, returned: impl FnOnce(Ended) -> Option<R>) -> ProcedureOutcome<R> {
+        match self {
+            // Neither has an answer for refusals: they are failures with another text (§5.2).
+            Ended::Refused(message) | Ended::Fatal(message) => ProcedureOutcome::Failed { message },
+            Ended::TimedOut(message) => ProcedureOutcome::TimedOut { message },
+            ended => ProcedureOutcome::Returned(
+                returned(ended).expect("a hook ends with what its kind returns"),
+            ),
+        }
+    }
+}
+
+impl From<Ended> for ProcedureOutcome {
+    fn from(ended: Ended) -> Self {
+        ended.into_outcome(|ended| match ended {
+            Ended::Returned(value) => Some(value),
+            _ => None,
+        })
+    }
+}
+
+impl From<Ended> for ProcedureOutcome<HandlerResponse> {
+    fn from(ended: Ended) -> Self {
+        ended.into_outcome(|ended| match ended {
+            Ended::Answered(response) => Some(response),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! One call of a hook: its arguments, its result, what it threw (spec 04 §5.2, §6.2).
+
+use lightcone_host::{HandlerResponse, ReducerCall};
+
+use crate::hooks::Hooks;
+use crate::scope::{CallBuffer, Scope, Thrown, CALL_BUFFER_BYTES};
+use crate::texts;
+use crate::trace::Exception;
+
+/// Which hook is called.
+#[derive(Clone, Copy)]
+pub(crate) enum Target<'a> {
+    Reducer,
+    Procedure,
+    /// With the body of the request.
+    HttpHandler(&'a [u8]),
+}
+
+/// How a hook ended.
+pub(crate) enum End {
+    /// With this result, which is empty for reducers.
+    Returned(Vec<u8>),
+    /// With the response of an HTTP handler.
+    Answered(HandlerResponse),
+    /// With a `SenderError` of this text.
+    Refused(String),
+    /// With an exception that nobody caught, or a result of the wrong type.
+    Uncaught(Exception),
+    /// In a way that the module's log gets no record of.
+    Failed(String),
+}
+
+/// What an isolate keeps between calls.
+pub(crate) struct Roots<K, H> {
+    pub(crate) hooks: Hooks<K, H>,
+    /// Views of the arguments by length, made when first needed.
+    views: Vec<Option<K>>,
+    senders: BigInts<K, 4>,
+    connections: BigInts<K, 2>,
+}
+
+impl<K, H> Roots<K, H> {
+    pub(crate) fn new(hooks: Hooks<K, H>) -> Roots<K, H> {
+        Roots {
+            hooks,
+            views: Vec::new(),
+            senders: BigInts(Vec::new()),
+            connections: BigInts(Vec::new()),
+        }
+    }
+}
+
+/// Where the arguments start in the buffer of a direct call.
+const DIRECT_HEAD_BYTES: usize = 64;
+/// Views up to this length are kept.
+const KEPT_VIEW_BYTES_MAX: usize = 512;
+/// Big integers that are kept of each kind; a power of two.
+const BIG_INTS_KEPT: usize = 256;
+
+/// Why a hook has no result.
+enum Failure {
+    Thrown,
+    /// A TypeError of the host's, with this text.
+    Type(String),
+}
+
+impl From<Thrown> for Failure {
+    #[inline]
+    fn from(_: Thrown) -> Failure {
+        Failure::Thrown
+    }
+}
+
+/// Calls the hook.
+#[inline]
+pub(crate) fn invoke<S: Scope>(
+    scope: &mut S,
+    roots: &mut Roots<S::Kept, S::Hook>,
+    call: &ReducerCall<'_>,
+    target: Target<'_>,
+) -> End {
+    let result = call_hook(scope, roots, call, target);
+    match result.and_then(|value| returned(scope, &value, target)) {
+        Ok(end) => end,
+        Err(Failure::Thrown) => threw(scope, roots),
+        Err(Failure::Type(text)) => End::Uncaught(Exception {
+            message: format!("Uncaught TypeError: {text}"),
+            frames: Vec::new(),
+        }),
+    }
+}
+
+#[inline]
+fn call_hook<S: Scope>(
+    scope: &mut S,
+    roots: &mut Roots<S::Kept, S::Hook>,
+    call: &ReducerCall<'_>,
+    target: Target<'_>,
+) -> Result<S::Value, Failure> {
+    let this = scope.kept(&roots.hooks.receiver);
+    let (direct, standard) = match target {
+        Target::Reducer => (&roots.hooks.call_reducer_direct, &roots.hooks.call_reducer),
+        Target::Procedure => (
+            &roots.hooks.call_procedure_direct,
+            &roots.hooks.call_procedure,
+        ),
+        Target::HttpHandler(body) => {
+            let Some(hook) = &roots.hooks.call_http_handler else {
+                return Err(Failure::Type(texts::NO_HTTP_HANDLER_HOOK.to_owned()));
+            };
+            let arguments = [
+                scope.number(call.id),
+                scope.int64(call.timestamp.0),
+                scope.uint8_array(call.args)?,
+                scope.uint8_array(body)?,
+            ];
+            return Ok(scope.call(hook, &this, &arguments)?);
+        }
+    };
+    if let Some(hook) = direct {
+        if write_direct(scope, call) {
+            let arguments = [scope.number(call.id), scope.number(call.args.len() as u32)];
+            return Ok(scope.call(hook, &this, &arguments)?);
+        }
+    }
+    let arguments = [
+        scope.number(call.id),
+        roots.senders.get(scope, call.sender.to_words())?,
+        roots.connections.get(scope, words(call.connection_id.0))?,
+        scope.int64(call.timestamp.0),
+        match target {
+            Target::Reducer => arguments_view(scope, &mut roots.views, call.args)?,
+            _ => scope.uint8_array(call.args)?,
+        },
+    ];
+    Ok(scope.call(standard, &this, &arguments)?)
+}
+
+fn words(number: u128) -> [u64; 2] {
+    [number as u64, (number >> 64) as u64]
+}
+
+/// Writes a call to its buffer (docs/js-abi.md), if it fits and the buffer is whole.
+#[inline]
+fn write_direct<S: Scope>(scope: &mut S, call: &ReducerCall<'_>) -> bool {
+    if call.args.len() > CALL_BUFFER_BYTES - DIRECT_HEAD_BYTES {
+        return false;
+    }
+    let mut head = [0_u8; DIRECT_HEAD_BYTES];
+    head[..32].copy_from_slice(&call.sender.to_le_bytes());
+    head[32..48].copy_from_slice(&call.connection_id.0.to_le_bytes());
+    head[48..56].copy_from_slice(&call.timestamp.0.to_le_bytes());
+    scope.write(CallBuffer::Direct, [&head, call.args])
+}
+
+/// The arguments in the one buffer for them, or in a buffer of their own.
+#[inline]
+fn arguments_view<S: Scope>(
+    scope: &mut S,
+    views: &mut Vec<Option<S::Kept>>,
+    args: &[u8],
+) -> Result<S::Value, Thrown> {
+    let length = args.len();
+    if length > CALL_BUFFER_BYTES || !scope.write(CallBuffer::Arguments, [args, &[]]) {
+        return scope.data_view(args);
+    }
+    if length > KEPT_VIEW_BYTES_MAX {
+        return scope.arguments_view(length);
+    }
+    if let Some(Some(view)) = views.get(length) {
+        return Ok(scope.kept(view));
+    }
+    let view = scope.arguments_view(length)?;
+    if views.len() <= length {
+        views.resize_with(length + 1, || None);
+    }
+    views[length] = Some(scope.keep(&view));
+    Ok(view)
+}
+
+/// What the result of a hook means.
+#[inline]
+fn returned<S: Scope>(scope: &mut S, value: &S::Value, target: Target<'_>) -> Result<End, Failure> {
+    match target {
+        Target::Reducer if scope.is_undefined(value) => Ok(End::Returned(Vec::new())),
+        Target::Reducer => Err(Failure::Type(texts::REDUCER_RETURNED.to_owned())),
+        Target::Procedure => match scope.array_bytes(value) {
+            Some(bytes) => Ok(End::Returned(bytes)),
+            None => Err(Failure::Type(texts::PROCEDURE_RETURNED.to_owned())),
+        },
+        Target::HttpHandler(_) => match answered(scope, value)? {
+            Some(response) => Ok(End::Answered(response)),
+            None => {
+                let got = scope.type_name(value);
+                Err(Failure::Type(texts::handler_returned(&got)))
+            }
+        },
+    }
+}
+
+/// The head and the body of a response, from an array of the two.
+fn answered<S: Scope>(scope: &mut S, value: &S::Value) -> Result<Option<HandlerResponse>, Thrown> {
+    let Some([head, body]) = scope.pair(value)? else {
+        return Ok(None);
+    };
+    let parts = scope.array_bytes(&head).zip(scope.array_bytes(&body));
+    Ok(parts.map(|(head, body)| HandlerResponse { head, body }))
+}
+
+#[cold]
+fn threw<S: Scope>(scope: &mut S, roots: &Roots<S::Kept, S::Hook>) -> End {
+    let Some(exception) = scope.take_exception() else {
+        return End::Failed("the call was stopped".to_owned());
+    };
+    let value = scope.thrown_value(&exception);
+    match user_error(scope, &value, &roots.hooks.sender_error) {
+        Some(text) => End::Refused(text),
+        None => End::Uncaught(scope.uncaught(exception)),
+    }
+}
+
+/// The text of a user error, if that is what was thrown (§5.2). Runs module code, whose own failures count as a no.
+fn user_error<S: Scope>(scope: &mut S, value: &S::Value, class: &S::Kept) -> Option<String> {
+    if !scope.is_object(value) || !scope.is_instance(value, class) {
+        return None;
+    }
+    scope.text_of(value, "message")
+}
+
+/// The big integers of the last callers: making one costs more than finding it.
+struct BigInts<K, const WORDS: usize>(Vec<Option<([u64; WORDS], K)>>);
+
+impl<K, const WORDS: usize> BigInts<K, WORDS> {
+    #[inline]
+    fn get<S: Scope<Kept = K>>(
+        &mut self,
+        scope: &mut S,
+        words: [u64; WORDS],
+    ) -> Result<S::Value, Thrown> {
+        // Any bits will do: identities and connection ids are random.
+        let hash = words[0] ^ words[1];
+        let slot = (hash ^ (hash >> 32)) as usize & (BIG_INTS_KEPT - 1);
+        if let Some(Some((known, value))) = self.0.get(slot) {
+            if *known == words {
+                return Ok(scope.kept(value));
+            }
+        }
+        let value = scope.big_int(&words)?;
+        if self.0.is_empty() {
+            self.0.resize_with(BIG_INTS_KEPT, || None);
+        }
+        self.0[slot] = Some((words, scope.keep(&value)));
+        Ok(value)
+    }
+}

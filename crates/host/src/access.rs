@@ -1,0 +1,231 @@
+//! Which host call may touch what (spec 03 §6.1), and the only way to it.
+//!
+//! | host calls | asked here | load phase | reducer | view | procedure | its transaction |
+//! |---|---|---|---|---|---|---|
+//! | lookups, row count, scans, `get_jwt` | [`Access::read`] | errno 2 | yes | yes | errno 2 | yes |
+//! | insert, update, deletes, clear | [`Access::write`] | errno 2 | yes | errno 19 | errno 2 | yes |
+//! | `procedure_start_mut_tx` | [`Access::begin`] | trap | errno 17 | errno 17 | yes | errno 17 |
+//! | `procedure_commit_mut_tx`, `…_abort_mut_tx` | [`Access::commit`], [`Access::rollback`] | errno 18 | errno 18 | errno 18 | errno 18 | yes |
+//! | `procedure_http_request` | [`Access::may_request`] | trap | errno 17 | errno 17 | yes | errno 17 |
+//! | `procedure_sleep_until` | [`Access::may_sleep`] | trap | trap | trap | yes | trap |
+//!
+//! All others need nothing. A reducer in WebAssembly gets a trap for HTTP, which its adapter sees to.
+//!
+//! Engines keep the state of host calls for ever, so the borrow of a call cannot reach them as one: [`lend`] leaves a pointer,
+//! and takes it back before the borrow ends.
+
+use std::ptr::NonNull;
+
+use lightcone_engine::Datastore;
+
+use crate::lent::{Lent, Transactions};
+use crate::{AbiError, Errno, HostEnv, HostTrap, LimitKind};
+
+/// What the running call may touch.
+pub(crate) struct Access {
+    open: Open,
+    /// Where the transactions of a procedure come from. Not used while one is open.
+    transactions: Option<NonNull<dyn Transactions>>,
+    /// Address of the [`Loan`] that all this is from; 0 if nothing is lent.
+    loan: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Open {
+    Nothing,
+    Read(NonNull<Datastore>),
+    Write(NonNull<Datastore>),
+}
+
+// SAFETY: the pointers stand for the references in a `Lent`, which may all go to another thread (checked below).
+unsafe impl Send for Access {}
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Lent<'static>>();
+};
+
+impl Access {
+    pub(crate) const NOTHING: Access = Access {
+        open: Open::Nothing,
+        transactions: None,
+        loan: 0,
+    };
+
+    /// The tables, for host calls that read.
+    #[inline]
+    pub(crate) fn read(&self) -> Result<&Datastore, AbiError> {
+        match &self.open {
+            // SAFETY: what is lent is borrowed until the loan ends, which sets `open` back; nobody else has a reference, and
+            // `self` is borrowed like the result.
+            Open::Read(datastore) | Open::Write(datastore) => Ok(unsafe { datastore.as_ref() }),
+            Open::Nothing => Err(Errno::NOT_IN_TRANSACTION.into()),
+        }
+    }
+
+    /// The transaction, for host calls that write.
+    #[inline]
+    pub(crate) fn write(&mut self) -> Result<&mut Datastore, AbiError> {
+        match &mut self.open {
+            // SAFETY: as in `read`.
+            Open::Write(datastore) => Ok(unsafe { datastore.as_mut() }),
+            Open::Read(_) => Err(Errno::TRANSACTION_IS_READ_ONLY.into()),
+            Open::Nothing => Err(Errno::NOT_IN_TRANSACTION.into()),
+        }
+    }
+
+    /// Opens a transaction of a procedure that has committed less than `bytes_max`: what it commits reaches the log and
+    /// subscribers when it has ended.
+    pub(crate) fn begin(&mut self, bytes_max: usize) -> Result<(), AbiError> {
+        if !matches!(self.open, Open::Nothing) {
+            return Err(Errno::WOULD_BLOCK_TRANSACTION.into());
+        }
+        let Some(transactions) = &mut self.transactions else {
+            return Err(HostTrap::AsyncOnly("procedure_start_mut_tx").into());
+        };
+        // SAFETY: lent for longer than `self` is borrowed, and nothing that came from it is in use.
+        let transactions = unsafe { transactions.as_mut() };
+        if transactions.committed_bytes() >= bytes_max {
+            return Err(HostTrap::Limit {
+                kind: LimitKind::ProcedureBytes,
+                limit: bytes_max as u64,
+            }
+            .into());
+        }
+        self.open = Open::Write(NonNull::from(transactions.begin().0));
+        Ok(())
+    }
+
+    /// Commits what [`Access::begin`] opened. A reducer's transaction is not the module's to end.
+    pub(crate) fn commit(&mut self) -> Result<(), AbiError> {
+        self.close()?.commit();
+        Ok(())
+    }
+
+    /// Undoes what [`Access::begin`] opened.
+    #[inline]
+    pub(crate) fn rollback(&mut self) -> Result<(), AbiError> {
+        self.close()?.rollback();
+        Ok(())
+    }
+
+    #[inline]
+    fn close(&mut self) -> Result<&mut dyn Transactions, AbiError> {
+        match (&mut self.transactions, &self.open) {
+            (Some(transactions), Open::Write(_)) => {
+                self.open = Open::Nothing;
+                // SAFETY: as in `begin`; the pointer to the transaction that came from it is gone.
+                Ok(unsafe { transactions.as_mut() })
+            }
+            _ => Err(Errno::TRANSACTION_NOT_ANONYMOUS.into()),
+        }
+    }
+
+    /// Whether a procedure or HTTP handler runs.
+    pub(crate) fn is_procedure(&self) -> bool {
+        self.transactions.is_some()
+    }
+
+    /// HTTP requests are for procedures, and must not hold up a transaction (spec 03 §13).
+    pub(crate) fn may_request(&self) -> Result<(), AbiError> {
+        match (&self.open, self.is_procedure()) {
+            (Open::Nothing, true) => Ok(()),
+            (Open::Nothing, false) => Err(HostTrap::AsyncOnly("procedure_http_request").into()),
+            _ => Err(Errno::WOULD_BLOCK_TRANSACTION.into()),
+        }
+    }
+
+    /// So is sleeping, which has no errno.
+    pub(crate) fn may_sleep(&self) -> Result<(), HostTrap> {
+        match (&self.open, self.is_procedure()) {
+            (Open::Nothing, true) => Ok(()),
+            _ => Err(HostTrap::AsyncOnly("procedure_sleep_until")),
+        }
+    }
+}
+
+/// What has the environment of host calls somewhere inside, where `env` always finds it.
+pub trait HoldsEnv {
+    /// The environment.
+    fn env(&mut self) -> &mut HostEnv;
+}
+
+/// Lends what a call may touch to the environment of `host` while `body` runs: the call.
+///
+/// The process ends if the environment is another one afterwards, as what was lent would then outlive its loan.
+#[inline]
+pub fn lend<H: HoldsEnv, R>(host: &mut H, lent: Lent<'_>, body: impl FnOnce(&mut H) -> R) -> R {
+    let mut loan = Loan {
+        before: Access::NOTHING,
+        host,
+    };
+    let access = Access {
+        loan: loan.address(),
+        ..erased(lent)
+    };
+    loan.before = std::mem::replace(&mut loan.host.env().access, access);
+    body(loan.host)
+}
+
+/// Pointers to what is lent. They are used until the loan ends, which is within the lifetime that is lost here.
+#[inline]
+fn erased(lent: Lent<'_>) -> Access {
+    let (open, transactions) = match lent {
+        Lent::Nothing => (Open::Nothing, None),
+        Lent::Read(view) => (Open::Read(NonNull::from(view.0)), None),
+        Lent::Transaction(transaction) => (Open::Write(NonNull::from(transaction.0)), None),
+        Lent::Transactions(transactions) => {
+            let pointer = NonNull::from(transactions);
+            // SAFETY: the types differ in the lifetime of the trait object only.
+            let pointer = unsafe {
+                std::mem::transmute::<NonNull<dyn Transactions + '_>, NonNull<dyn Transactions>>(
+                    pointer,
+                )
+            };
+            (Open::Nothing, Some(pointer))
+        }
+    };
+    Access {
+        open,
+        transactions,
+        loan: 0,
+    }
+}
+
+/// Takes back what was lent, also when the call panics.
+struct Loan<'h, H: HoldsEnv> {
+    host: &'h mut H,
+    /// What the environment had: one call can come inside of another one (spec 03 §11.8).
+    before: Access,
+}
+
+impl<H: HoldsEnv> Loan<'_, H> {
+    /// No other loan has it while this one is there.
+    #[inline]
+    fn address(&self) -> usize {
+        (&raw const *self).addr()
+    }
+}
+
+impl<H: HoldsEnv> Drop for Loan<'_, H> {
+    #[inline]
+    fn drop(&mut self) {
+        let lost = AbortOnDrop;
+        let address = self.address();
+        let access = &mut self.host.env().access;
+        if access.loan == address {
+            std::mem::swap(access, &mut self.before);
+            std::mem::forget(lost);
+        }
+    }
+}
+
+/// A loan that is not found again would be used after its end.
+struct AbortOnDrop;
+
+impl Drop for AbortOnDrop {
+    #[cold]
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}

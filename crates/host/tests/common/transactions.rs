@@ -1,0 +1,41 @@
+//! Transactions of procedures without a database around them.
+
+use lightcone_engine::{CommitOutput, Datastore};
+use lightcone_host::{OpenTransaction, Transactions};
+
+/// Commits into an output that nobody reads.
+pub struct Committing<'d> {
+    datastore: &'d mut Datastore,
+    output: CommitOutput,
+    /// How many transactions were committed that changed something.
+    pub committed: usize,
+}
+
+impl<'d> Committing<'d> {
+    pub fn on(datastore: &'d mut Datastore) -> Committing<'d> {
+        Committing {
+            datastore,
+            output: CommitOutput::default(),
+            committed: 0,
+        }
+    }
+}
+
+impl Transactions for Committing<'_> {
+    fn begin(&mut self) -> OpenTransaction<'_> {
+        self.datastore.begin();
+        OpenTransaction::of(self.datastore)
+    }
+
+    fn commit(&mut self) {
+        self.committed += usize::from(self.datastore.commit(&mut self.output));
+    }
+
+    fn rollback(&mut self) {
+        self.datastore.rollback();
+    }
+
+    fn committed_bytes(&self) -> usize {
+        self.output.records.len() + self.output.deltas.bytes_len()
+    }
+}
