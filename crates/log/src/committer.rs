@@ -12,7 +12,6 @@ use std::mem;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lightcone_storage::LogOffset;
@@ -184,20 +183,40 @@ impl Shared {
     }
 }
 
+/// The name that the thread should have.
+pub const THREAD_NAME: &str = "log";
+
 /// The handle on the commit thread of one log. Dropping it writes what is queued and ends the thread.
 pub struct Committer {
     shared: Arc<Shared>,
     options: CommitterOptions,
-    thread: Option<JoinHandle<()>>,
+    is_stopped: bool,
 }
 
+/// What the thread of a committer does.
+pub type CommitterWork = Box<dyn FnOnce() + Send>;
+
 impl Committer {
-    /// Starts the thread, which owns `log` from now on and writes with the log's present epoch.
-    /// Submissions go on at the log's next offset. `on_event` is called from that thread and should be short.
+    /// [`Committer::start`] on a thread of the operating system.
     pub fn spawn(
         log: Box<dyn Log>,
         options: CommitterOptions,
         on_event: Box<dyn FnMut(CommitEvent) + Send>,
+    ) -> Committer {
+        Committer::start(log, options, on_event, |work| {
+            let thread = std::thread::Builder::new().name(THREAD_NAME.to_owned());
+            let started = thread.spawn(work);
+            started.expect("the operating system has a thread for the log");
+        })
+    }
+
+    /// Has `spawn` run the work of the thread, which owns `log` from now on and writes with the log's present epoch.
+    /// Submissions go on at the log's next offset. `on_event` is called from that thread and should be short.
+    pub fn start(
+        log: Box<dyn Log>,
+        options: CommitterOptions,
+        on_event: Box<dyn FnMut(CommitEvent) + Send>,
+        spawn: impl FnOnce(CommitterWork),
     ) -> Committer {
         let tail = log.tail();
         let queue = Queue {
@@ -219,14 +238,11 @@ impl Committer {
             trimmed_before: tail.oldest_offset,
             on_event,
         };
-        let thread = std::thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || worker.run())
-            .expect("the operating system has a thread for the log");
+        spawn(Box::new(move || worker.run()));
         Committer {
             shared,
             options,
-            thread: Some(thread),
+            is_stopped: false,
         }
     }
 
@@ -339,16 +355,16 @@ impl Committer {
     }
 
     fn stop(&mut self) {
-        let Some(thread) = self.thread.take() else {
+        if std::mem::replace(&mut self.is_stopped, true) {
             return;
-        };
-        {
-            let mut queue = self.shared.queue();
-            queue.closing = true;
-            self.shared.wake_thread(&mut queue);
         }
+        let mut queue = self.shared.queue();
+        queue.closing = true;
+        self.shared.wake_thread(&mut queue);
         // It catches its own panics and tells of them.
-        let _ = thread.join();
+        while !queue.ended {
+            queue = self.shared.wait(queue);
+        }
     }
 }
 
@@ -385,7 +401,7 @@ impl Drop for EndMark {
 
 impl Worker {
     fn run(mut self) {
-        let _end = EndMark(self.shared.clone());
+        let end = EndMark(self.shared.clone());
         let ended = catch_unwind(AssertUnwindSafe(|| {
             if let Err(error) = self.work() {
                 self.poison(error);
@@ -397,7 +413,10 @@ impl Worker {
             let tell = AssertUnwindSafe(|| self.poison(LogError::Panicked { text }));
             let _ = catch_unwind(tell);
         }
-        self.shared.queue().log = Some(self.log);
+        let Worker { log, on_event, .. } = self;
+        // Whoever waits for the end finds the listener gone.
+        drop(on_event);
+        end.0.queue().log = Some(log);
     }
 
     /// Writes what is submitted until the end, or until the first failure.

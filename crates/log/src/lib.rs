@@ -33,7 +33,10 @@ mod recovery;
 mod repair;
 mod segment;
 
-pub use committer::{CommitEvent, Committer, CommitterOptions, CommitterStats, SubmitError};
+pub use committer::{
+    CommitEvent, Committer, CommitterOptions, CommitterStats, CommitterWork, SubmitError,
+    THREAD_NAME,
+};
 pub use epoch::Epoch;
 pub use error::LogError;
 pub use format::PAYLOAD_BYTES_MAX;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use lightcone_engine::{Datastore, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::ModuleInstance;
-use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset};
+use lightcone_log::{CommitEvent, Committer, CommitterOptions, Log, LogOffset, THREAD_NAME};
 use lightcone_types::{ConnectionId, Identity, Reader};
 use tokio::sync::mpsc;
 
@@ -26,6 +26,7 @@ use crate::writer::{Writer, WriterState};
 /// Batches kept for reuse between the writer and fan-out.
 const SPARE_BATCHES: usize = 8;
 const FANOUT_STACK_BYTES: usize = 2 << 20;
+const LOG_STACK_BYTES: usize = 2 << 20;
 
 /// What the threads of a database start with.
 pub(super) struct Opened {
@@ -116,7 +117,9 @@ fn start_log(
         // Fan-out ends after the log.
         let _ = fanout.send(FanoutItem::Log(event));
     };
-    let committer = Arc::new(Committer::spawn(durable, options, Box::new(on_event)));
+    let start = |work| spawn(shared, THREAD_NAME, LOG_STACK_BYTES, work);
+    let committer = Committer::start(durable, options, Box::new(on_event), start);
+    let committer = Arc::new(committer);
     let reader = committer.clone();
     shared.status.set_log(Arc::new(move || reader.stats()));
     committer
