@@ -18,7 +18,9 @@ audit() {
     (cd "$root/$directory" && "$@") || failed=1
 }
 
-locks() { git ls-files "*$1" | xargs -r -n 1 dirname; }
+locks() {
+    find . -name node_modules -prune -o -name target -prune -o -name "$1" -printf '%h\n' | sed 's#^\./##' | sort
+}
 
 if cargo deny --version >/dev/null 2>&1; then
     # The workspace by all rules of deny.toml, what is outside of it for advisories only.

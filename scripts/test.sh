@@ -61,7 +61,7 @@ done
 
 say "provenance, and the licences of what has been installed"
 # By now cargo and pnpm have brought everything that is compared and looked at.
-scripts/check-provenance.py
+scripts/check-provenance.py --all
 scripts/check-dependencies.py --installed
 
 if [ "$js_engine" = v8 ]; then

@@ -154,14 +154,13 @@ export class SdkConnector implements Connector {
 
   /** Subscribes once, takes the rows and unsubscribes: no change is sent here while operations are measured. */
   async #accounts(what = "accounts"): Promise<Account[]> {
-    const handle = await withTimeout(
-      this.#subscribe([what]),
-      rowsMilliseconds,
-      `${this.name}: reading ${what}`,
-    );
-    const { accounts } = this.#open.db as { accounts: { iter(): Iterable<Account> } };
-    const rows = [...accounts.iter()].map(({ id, balance }) => ({ id, balance }));
-    await new Promise<void>((done) => handle.unsubscribeThen(() => done()));
-    return rows;
+    const read = async () => {
+      const handle = await this.#subscribe([what]);
+      const { accounts } = this.#open.db as { accounts: { iter(): Iterable<Account> } };
+      const rows = [...accounts.iter()].map(({ id, balance }) => ({ id, balance }));
+      await new Promise<void>((done) => handle.unsubscribeThen(() => done()));
+      return rows;
+    };
+    return withTimeout(read(), rowsMilliseconds, `${this.name}: reading ${what}`);
   }
 }

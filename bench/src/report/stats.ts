@@ -2,7 +2,7 @@
 //
 //   --warmup-sec N   where the steady state begins (30)      --tail-sec N   length of the tail (30)
 
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import cac from "cac";
 import { UsageError } from "../config";
@@ -92,9 +92,13 @@ export function statsTable(
 
 /** The runs of test-1 in a directory. Also those of the published suite, which have only its keys. */
 const transfersOf = (directory: string): { name: string; file: RunFile }[] =>
-  readRuns([directory], false)
-    .map(({ path, file }) => ({ name: basename(path), file }))
-    .filter(({ name }) => name.startsWith("test-1-"));
+  readRuns(
+    readdirSync(directory)
+      .filter((name) => name.startsWith("test-1-") && name.endsWith(".json"))
+      .sort()
+      .map((name) => join(directory, name)),
+    false,
+  ).map(({ path, file }) => ({ name: basename(path), file }));
 
 function main(): void {
   const cli = cac("stats");

@@ -183,7 +183,7 @@ impl ClientBudget {
     }
 
     /// About how many more bytes this client may have now.
-    pub fn room(&self) -> usize {
+    pub fn free_bytes(&self) -> usize {
         let used = self.used.load(Relaxed);
         let of_all = self.all.max.saturating_sub(self.all.used.load(Relaxed));
         // Half of what is left of all is what it may take and still leave as much (`MemoryBudget::allows`).
@@ -392,11 +392,15 @@ mod tests {
         }
         assert!(all.used() <= 1000 * STEP_BYTES);
         let next = ClientBudget::new(&all, usize::MAX);
-        assert!(next.room() >= FLOOR_BYTES);
+        assert!(next.free_bytes() >= FLOOR_BYTES);
         assert!(next.reserve(FLOOR_BYTES).is_ok(), "everybody has the floor");
         drop(charges);
         assert_eq!(all.used(), 0);
-        assert!(next.room() >= 400 * STEP_BYTES, "{}", next.room());
+        assert!(
+            next.free_bytes() >= 400 * STEP_BYTES,
+            "{}",
+            next.free_bytes()
+        );
     }
 
     #[test]

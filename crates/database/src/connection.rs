@@ -8,7 +8,7 @@ use lightcone_wire::Protocol;
 use tokio::sync::{oneshot, Semaphore};
 
 use crate::compile::CompileJob;
-use crate::decode::{Decoder, End};
+use crate::decode::{Decoder, PieceEnd};
 use crate::error::SubmitError;
 use crate::inbox::Command;
 use crate::module::Module;
@@ -101,7 +101,8 @@ impl RequestSender {
             let ticket = || spare_ticket.take().or_else(|| self.try_ticket());
             let (requests, mut end, why) = decoder.piece(&payload, start, ticket);
             if !requests.is_empty() {
-                let is_last = matches!(why, End::Payload | End::Malformed(_)) && tried.is_none();
+                let is_last =
+                    matches!(why, PieceEnd::Payload | PieceEnd::Malformed(_)) && tried.is_none();
                 let piece = Decoded {
                     version: module.version,
                     timestamp,
@@ -119,14 +120,14 @@ impl RequestSender {
                 }
             }
             match why {
-                End::Payload => return Ok(()),
-                End::Malformed(text) => return Err(SubmitError::Malformed(text)),
-                End::Full => {}
-                End::NoTicket => {
+                PieceEnd::Payload => return Ok(()),
+                PieceEnd::Malformed(text) => return Err(SubmitError::Malformed(text)),
+                PieceEnd::Full => {}
+                PieceEnd::NoTicket => {
                     let (ticket, first_try) = self.ticket().await?;
                     (spare_ticket, tried) = (Some(ticket), first_try);
                 }
-                End::Long {
+                PieceEnd::Long {
                     end: long_end,
                     ticket,
                 } => {

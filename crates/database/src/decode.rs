@@ -20,7 +20,7 @@ const PIECE_MESSAGES_MAX: usize = 256;
 pub(crate) const COMPILED_HERE_BYTES_MAX: usize = 4096;
 
 /// Why a piece of a payload ends where it does.
-pub(crate) enum End {
+pub(crate) enum PieceEnd {
     /// It was the last one.
     Payload,
     /// It is long enough.
@@ -48,7 +48,7 @@ impl Decoder<'_> {
         payload: &[u8],
         start: usize,
         mut ticket: impl FnMut() -> Option<ReadTicket>,
-    ) -> (Vec<Request>, usize, End) {
+    ) -> (Vec<Request>, usize, PieceEnd) {
         let rest = &payload[start..];
         let messages_max = self.messages_max.min(PIECE_MESSAGES_MAX);
         let mut requests = Vec::with_capacity((1 + rest.len() / 48).min(messages_max));
@@ -58,21 +58,21 @@ impl Decoder<'_> {
         loop {
             let is_last = self.peer.protocol == Protocol::V2 || rest[end - start..].is_empty();
             if requests.len() == messages_max && !is_last {
-                return (requests, end, End::Full);
+                return (requests, end, PieceEnd::Full);
             }
             let message = match messages.next() {
-                None => return (requests, end, End::Payload),
-                Some(Err(error)) => return (requests, end, End::Malformed(error.to_string())),
+                None => return (requests, end, PieceEnd::Payload),
+                Some(Err(error)) => return (requests, end, PieceEnd::Malformed(error.to_string())),
                 Some(Ok(message)) => message,
             };
             let next = start + messages.position();
             let mut ticket_of = None;
             if let Some(bytes) = query_bytes(&message, self.peer) {
                 let Some(ticket) = ticket() else {
-                    return (requests, end, End::NoTicket);
+                    return (requests, end, PieceEnd::NoTicket);
                 };
                 if bytes > COMPILED_HERE_BYTES_MAX {
-                    return (requests, end, End::Long { end: next, ticket });
+                    return (requests, end, PieceEnd::Long { end: next, ticket });
                 }
                 ticket_of = Some(ticket);
             }

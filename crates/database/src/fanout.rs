@@ -415,9 +415,9 @@ struct Updates<'f> {
 }
 
 impl Receivers for Updates<'_> {
-    fn room(&self, connection: ConnectionNumber) -> usize {
+    fn free_bytes(&self, connection: ConnectionNumber) -> usize {
         let state = self.fanout.connections.get(&connection);
-        state.map_or(0, |state| state.queue.budget().room())
+        state.map_or(0, |state| state.queue.budget().free_bytes())
     }
 
     fn send(&mut self, update: ConnectionUpdate<'_>) {

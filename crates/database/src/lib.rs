@@ -71,6 +71,6 @@ pub use module_log::ModuleLog;
 pub use options::{Commons, DatabaseOptions, Engines, HostKind, Limits, CLIENT_BYTES_CEILING};
 pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;
-pub use sql::{JsonRows, ResultRow, RowEncoder, SqlOutcome, SqlStats};
+pub use sql::{JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};
 pub use status::DatabaseStats;
 pub use update::{PreparedUpdate, UpdateOutcome, UpdatePlan};

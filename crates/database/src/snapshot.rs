@@ -54,37 +54,36 @@ impl SnapshotJob {
     pub fn run(mut self) {
         let shared = self.shared.clone();
         let _turn = shared.snapshots.hold();
-        match self.write() {
-            Ok(found_room) if !found_room => self.log_bytes = delayed(&shared, self.log_bytes),
-            Ok(_) => {}
-            Err(error) => {
-                tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
-            }
+        let mut found_room = true;
+        if let Err(error) = self.write(&mut found_room) {
+            tracing::error!(database = %shared.options.identity, %error, "no snapshot was written; the log keeps everything");
+        }
+        if !found_room {
+            self.log_bytes = delayed(&shared, self.log_bytes);
         }
     }
 
-    /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it. False if it was
-    /// given up because of the disk: how much it writes shows only then, since most pages may be in older ones.
-    fn write(&self) -> Result<bool, SnapshotFailure> {
+    /// Waits until the snapshot's transactions are durable in the log, so that the log never ends before it. Says if
+    /// there is no room on the disk: how much it writes shows only then, since most pages may be in older ones.
+    fn write(&self, found_room: &mut bool) -> Result<(), SnapshotFailure> {
         let shared = &*self.shared;
         let (options, database) = (&shared.options, shared.options.identity);
         let kept = options.limits.snapshots_kept;
         self.committer.wait_durable(self.next_offset)?;
         let directory = options.directory.join("snapshots");
         let store = SnapshotStore::open_on(options.storage.clone(), &directory)?.keeping(kept);
-        let mut found_room = true;
         let written = self.snapshot.write_while(&store, self.next_offset, || {
-            found_room = options.disk.has_room_for(0);
-            found_room && !shared.snapshots.is_cancelled()
+            *found_room = options.disk.has_room_for(0);
+            *found_room && !shared.snapshots.is_cancelled()
         })?;
         let Some(stats) = written else {
-            match found_room {
+            match *found_room {
                 false => warn_no_room(shared),
                 true => {
                     tracing::info!(%database, "a snapshot was given up, because the database stops");
                 }
             }
-            return Ok(found_room);
+            return Ok(());
         };
         if stats.mended_objects > 0 {
             tracing::error!(%database, objects = stats.mended_objects, "what an older snapshot has on the disk is damaged; the new one has written it again. Check the disk [LC0527]");
@@ -92,7 +91,7 @@ impl SnapshotJob {
         if let Some(oldest) = store.prune(kept)?.log_needed_from {
             self.committer.trim(oldest);
         }
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ use crate::inbox::{Command, FoundQuery, HttpQuery, QueryTurn};
 use crate::reads::Once;
 
 pub use self::json::JsonRows;
-pub use self::rows::{ResultRow, RowEncoder};
+pub use self::rows::{Piece, ResultRow, RowEncoder};
 
 /// Result of one statement.
 pub struct SqlOutcome {
@@ -90,7 +90,7 @@ impl DatabaseHandle {
         let held = held.map_err(|exceeded| refusal(ReadError::Exceeded(exceeded)))?;
         let columns = plan.output_type();
         let (sender, rows) = oneshot::channel();
-        let rows_of = RowsOf::new(plan, source, Box::new(encoder), &budget);
+        let rows_of = RowsOf::new(plan, source, encoder, &budget);
         let job = RowsJob::new(rows_of, shared.options.limits.read_time_max, sender);
         shared.read(&budget, Box::new(job));
         let rows = rows

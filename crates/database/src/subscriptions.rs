@@ -139,7 +139,7 @@ pub(crate) struct ConnectionUpdate<'a> {
 /// Who gets the updates of a transaction.
 pub(crate) trait Receivers {
     /// About how many bytes a connection can take now.
-    fn room(&self, connection: ConnectionNumber) -> usize;
+    fn free_bytes(&self, connection: ConnectionNumber) -> usize;
     fn send(&mut self, update: ConnectionUpdate<'_>);
     /// The connection would get more than it can take. It gets nothing, and is over.
     fn too_large(&mut self, connection: ConnectionNumber, bytes: usize);
@@ -365,7 +365,7 @@ impl Subscriptions {
             }
         }
         for (connection, bytes) in of_connections {
-            if !over.contains(&connection) && bytes > receivers.room(connection) {
+            if !over.contains(&connection) && bytes > receivers.free_bytes(connection) {
                 over.insert(connection);
                 receivers.too_large(connection, bytes);
             }
@@ -429,7 +429,7 @@ impl Subscriptions {
                 .map(|target| hits[target.hit as usize].encoded.len())
                 .sum();
             // Many sets of one connection may hold the same few rows.
-            if bytes > LOOK_AT_ROOM_BYTES && bytes > receivers.room(connection) {
+            if bytes > LOOK_AT_ROOM_BYTES && bytes > receivers.free_bytes(connection) {
                 receivers.too_large(connection, bytes);
                 continue;
             }

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{caller, create, options, OWNER, STRANGER};
+use std::path::Path;
+
+use common::requests::until;
+use common::{caller, create, open, options, Client, OWNER, STRANGER};
 use lightcone_database::{CallArgs, CallError, DatabaseHandle, JsonRows, ShutdownReason, SqlError};
 
 async fn call(database: &DatabaseHandle, function: &str, args: &str) -> Result<(), CallError> {
@@ -79,5 +82,39 @@ async fn requests_that_do_not_reach_the_module_come_and_go() {
         SqlError::ConnectRejected(text) if text == "you are banned"
     ));
     assert_eq!(events(&database).await.len(), 8);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Copies what a killed process would leave.
+fn copy(source: &Path, target: &Path) {
+    std::fs::create_dir_all(target).expect("a directory");
+    for entry in std::fs::read_dir(source).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let (from, to) = (entry.path(), target.join(entry.file_name()));
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy(&from, &to),
+            false => drop(std::fs::copy(&from, &to).expect("copied")),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_a_crash_left_are_gone_before_anybody_asks() {
+    let directory = tempfile::tempdir().unwrap();
+    let (whole, left) = (
+        directory.path().join("whole"),
+        directory.path().join("left"),
+    );
+    let database = create(options(&whole), "coverage").await;
+    let _client = Client::connect(&database, STRANGER, 1).await;
+    assert_eq!(events(&database).await, ["connected"]);
+    copy(&whole, &left);
+    let reopened = open(options(&left)).await;
+    until("the disconnect is in the log", || {
+        reopened.stats().transactions == 1
+    })
+    .await;
+    assert_eq!(events(&reopened).await, ["connected", "disconnected"]);
+    reopened.shutdown(ShutdownReason::ServerStop).await;
     database.shutdown(ShutdownReason::ServerStop).await;
 }

@@ -1,7 +1,7 @@
 //! The hooks that a program hands over: how they are found and what describes the module (spec 04 §6.1).
 
 use crate::scope::{Scope, Thrown};
-use crate::{sys, texts};
+use crate::{messages, sys};
 
 /// The functions of a program that the host calls.
 pub(crate) struct Hooks<K, H> {
@@ -50,20 +50,20 @@ pub(crate) fn find<S: Scope>(
 ) -> Result<Found<S::Kept, S::Hook>, Refused> {
     let schema = scope.property(namespace, "default")?;
     if scope.is_nullish(&schema) {
-        return Err(Refused::Text(texts::NO_DEFAULT_EXPORT.to_owned()));
+        return Err(Refused::Text(messages::NO_DEFAULT_EXPORT.to_owned()));
     }
     if !scope.is_object(&schema) {
-        return Err(Refused::Text(texts::DEFAULT_EXPORT_NO_OBJECT.to_owned()));
+        return Err(Refused::Text(messages::DEFAULT_EXPORT_NO_OBJECT.to_owned()));
     }
     let function = scope.module_hooks(&schema)?;
     let Some(function_hook) = scope.hook(&function) else {
         let got = scope.type_name(&function);
-        return Err(type_error(texts::expected_hooks_function(&got)));
+        return Err(type_error(messages::expected_hooks_function(&got)));
     };
     let object = scope.call(&function_hook, &schema, std::slice::from_ref(namespace))?;
     if !scope.is_object(&object) {
         let got = scope.type_name(&object);
-        return Err(type_error(texts::expected_hooks_object(&got)));
+        return Err(type_error(messages::expected_hooks_object(&got)));
     }
     read(scope, &object)
 }
@@ -131,7 +131,7 @@ fn extra<S: Scope>(
 
 fn no_function<S: Scope>(scope: &mut S, value: &S::Value, name: &str) -> Refused {
     let got = scope.type_name(value);
-    type_error(texts::expected_hook(name, &got))
+    type_error(messages::expected_hook(name, &got))
 }
 
 /// The BSATN of the module's definition.
@@ -145,7 +145,7 @@ pub(crate) fn describe<S: Scope>(
         Some(bytes) => Ok(bytes),
         None => {
             let got = scope.type_name(&description);
-            Err(type_error(texts::describe_returned(&got)))
+            Err(type_error(messages::describe_returned(&got)))
         }
     }
 }

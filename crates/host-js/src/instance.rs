@@ -8,7 +8,7 @@ use lightcone_host::{
     OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 
-use crate::invoke::{End, Target};
+use crate::invoke::{HookOutcome, Target};
 use crate::trace::Exception;
 
 /// The isolate of an instance: how an engine enters and leaves it, and what stops it meanwhile.
@@ -21,7 +21,11 @@ pub(crate) trait Realm: HoldsEnv + Send {
 
     /// Calls a hook and runs what its promises wait for, under the time limit of calls. Says why it was ended, if it was: then
     /// the call has no other end.
-    fn call(&mut self, call: &ReducerCall<'_>, target: Target<'_>) -> (End, Option<HostTrap>);
+    fn call(
+        &mut self,
+        call: &ReducerCall<'_>,
+        target: Target<'_>,
+    ) -> (HookOutcome, Option<HostTrap>);
 
     /// Whether no further call may run.
     fn is_tainted(&self) -> bool;
@@ -39,22 +43,24 @@ impl<R: Realm> JsInstance<R> {
     }
 
     #[inline]
-    fn run(&mut self, lent: Lent<'_>, call: &ReducerCall<'_>, target: Target<'_>) -> Ended {
+    fn run(&mut self, lent: Lent<'_>, call: &ReducerCall<'_>, target: Target<'_>) -> CallOutcome {
         if self.0.is_tainted() {
-            return Ended::Fatal("the instance was stopped before and not replaced".to_owned());
+            return CallOutcome::Fatal(
+                "the instance was stopped before and not replaced".to_owned(),
+            );
         }
         if let Err(message) = self.0.make_ready() {
-            return Ended::Fatal(message);
+            return CallOutcome::Fatal(message);
         }
         let ended = lend(&mut self.0, lent, |realm| {
             realm.env().begin_script_call(call.name);
             let ended = match realm.call(call, target) {
                 (_, Some(trap)) => stopped(&trap),
-                (End::Returned(value), None) => Ended::Returned(value),
-                (End::Answered(response), None) => Ended::Answered(response),
-                (End::Refused(text), None) => Ended::Refused(text),
-                (End::Uncaught(exception), None) => uncaught(realm, &exception),
-                (End::Failed(message), None) => Ended::Fatal(message),
+                (HookOutcome::Returned(value), None) => CallOutcome::Returned(value),
+                (HookOutcome::Answered(response), None) => CallOutcome::Answered(response),
+                (HookOutcome::Refused(text), None) => CallOutcome::Refused(text),
+                (HookOutcome::Uncaught(exception), None) => uncaught(realm, &exception),
+                (HookOutcome::Failed(message), None) => CallOutcome::Fatal(message),
             };
             realm.env().end_script_call();
             ended
@@ -67,17 +73,19 @@ impl<R: Realm> JsInstance<R> {
 }
 
 #[cold]
-fn stopped(trap: &HostTrap) -> Ended {
+fn stopped(trap: &HostTrap) -> CallOutcome {
     let kind = LimitKind::CallTime;
     match trap {
-        HostTrap::Limit { kind: limit, .. } if *limit == kind => Ended::TimedOut(trap.to_string()),
-        trap => Ended::Fatal(trap.to_string()),
+        HostTrap::Limit { kind: limit, .. } if *limit == kind => {
+            CallOutcome::TimedOut(trap.to_string())
+        }
+        trap => CallOutcome::Fatal(trap.to_string()),
     }
 }
 
 /// An uncaught exception goes to the module's log (§9).
 #[cold]
-fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> Ended {
+fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> CallOutcome {
     let location = exception.location();
     realm.env().console_log(
         ConsoleLevel::PANIC_NUMBER.into(),
@@ -87,7 +95,7 @@ fn uncaught<R: Realm>(realm: &mut R, exception: &Exception) -> Ended {
         exception.message.as_bytes(),
         || exception.console_frames(),
     );
-    Ended::Fatal(exception.text())
+    CallOutcome::Fatal(exception.text())
 }
 
 impl<R: Realm> ModuleInstance for JsInstance<R> {
@@ -136,7 +144,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
 }
 
 /// How a call ended.
-enum Ended {
+enum CallOutcome {
     /// With this result, which is empty for reducers.
     Returned(Vec<u8>),
     /// With the response of an HTTP handler.
@@ -147,24 +155,29 @@ enum Ended {
     TimedOut(String),
 }
 
-impl From<Ended> for ReducerOutcome {
+impl From<CallOutcome> for ReducerOutcome {
     #[inline]
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Returned(_) | Ended::Answered(_) => ReducerOutcome::Ok,
-            Ended::Refused(text) => ReducerOutcome::UserError(text),
-            Ended::Fatal(message) => ReducerOutcome::Fatal { message },
-            Ended::TimedOut(message) => ReducerOutcome::TimedOut { message },
+    fn from(outcome: CallOutcome) -> Self {
+        match outcome {
+            CallOutcome::Returned(_) | CallOutcome::Answered(_) => ReducerOutcome::Ok,
+            CallOutcome::Refused(text) => ReducerOutcome::UserError(text),
+            CallOutcome::Fatal(message) => ReducerOutcome::Fatal { message },
+            CallOutcome::TimedOut(message) => ReducerOutcome::TimedOut { message },
         }
     }
 }
 
-impl Ended {
-    fn into_outcome<R>(self, returned: impl FnOnce(Ended) -> Option<R>) -> ProcedureOutcome<R> {
+impl CallOutcome {
+    fn into_outcome<R>(
+        self,
+        returned: impl FnOnce(CallOutcome) -> Option<R>,
+    ) -> ProcedureOutcome<R> {
         match self {
             // Neither has an answer for refusals: they are failures with another text (§5.2).
-            Ended::Refused(message) | Ended::Fatal(message) => ProcedureOutcome::Failed { message },
-            Ended::TimedOut(message) => ProcedureOutcome::TimedOut { message },
+            CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
+                ProcedureOutcome::Failed { message }
+            }
+            CallOutcome::TimedOut(message) => ProcedureOutcome::TimedOut { message },
             ended => ProcedureOutcome::Returned(
                 returned(ended).expect("a hook ends with what its kind returns"),
             ),
@@ -172,19 +185,19 @@ impl Ended {
     }
 }
 
-impl From<Ended> for ProcedureOutcome {
-    fn from(ended: Ended) -> Self {
-        ended.into_outcome(|ended| match ended {
-            Ended::Returned(value) => Some(value),
+impl From<CallOutcome> for ProcedureOutcome {
+    fn from(outcome: CallOutcome) -> Self {
+        outcome.into_outcome(|outcome| match outcome {
+            CallOutcome::Returned(value) => Some(value),
             _ => None,
         })
     }
 }
 
-impl From<Ended> for ProcedureOutcome<HandlerResponse> {
-    fn from(ended: Ended) -> Self {
-        ended.into_outcome(|ended| match ended {
-            Ended::Answered(response) => Some(response),
+impl From<CallOutcome> for ProcedureOutcome<HandlerResponse> {
+    fn from(outcome: CallOutcome) -> Self {
+        outcome.into_outcome(|outcome| match outcome {
+            CallOutcome::Answered(response) => Some(response),
             _ => None,
         })
     }

@@ -3,8 +3,8 @@
 use lightcone_host::{HandlerResponse, ReducerCall};
 
 use crate::hooks::Hooks;
+use crate::messages;
 use crate::scope::{CallBuffer, Scope, Thrown, CALL_BUFFER_BYTES};
-use crate::texts;
 use crate::trace::Exception;
 
 /// Which hook is called.
@@ -17,7 +17,7 @@ pub(crate) enum Target<'a> {
 }
 
 /// How a hook ended.
-pub(crate) enum End {
+pub(crate) enum HookOutcome {
     /// With this result, which is empty for reducers.
     Returned(Vec<u8>),
     /// With the response of an HTTP handler.
@@ -78,12 +78,12 @@ pub(crate) fn invoke<S: Scope>(
     roots: &mut Roots<S::Kept, S::Hook>,
     call: &ReducerCall<'_>,
     target: Target<'_>,
-) -> End {
+) -> HookOutcome {
     let result = call_hook(scope, roots, call, target);
     match result.and_then(|value| returned(scope, &value, target)) {
         Ok(end) => end,
         Err(Failure::Thrown) => threw(scope, roots),
-        Err(Failure::Type(text)) => End::Uncaught(Exception {
+        Err(Failure::Type(text)) => HookOutcome::Uncaught(Exception {
             message: format!("Uncaught TypeError: {text}"),
             frames: Vec::new(),
         }),
@@ -106,7 +106,7 @@ fn call_hook<S: Scope>(
         ),
         Target::HttpHandler(body) => {
             let Some(hook) = &roots.hooks.call_http_handler else {
-                return Err(Failure::Type(texts::NO_HTTP_HANDLER_HOOK.to_owned()));
+                return Err(Failure::Type(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
             };
             let arguments = [
                 scope.number(call.id),
@@ -180,19 +180,23 @@ fn arguments_view<S: Scope>(
 
 /// What the result of a hook means.
 #[inline]
-fn returned<S: Scope>(scope: &mut S, value: &S::Value, target: Target<'_>) -> Result<End, Failure> {
+fn returned<S: Scope>(
+    scope: &mut S,
+    value: &S::Value,
+    target: Target<'_>,
+) -> Result<HookOutcome, Failure> {
     match target {
-        Target::Reducer if scope.is_undefined(value) => Ok(End::Returned(Vec::new())),
-        Target::Reducer => Err(Failure::Type(texts::REDUCER_RETURNED.to_owned())),
+        Target::Reducer if scope.is_undefined(value) => Ok(HookOutcome::Returned(Vec::new())),
+        Target::Reducer => Err(Failure::Type(messages::REDUCER_RETURNED.to_owned())),
         Target::Procedure => match scope.array_bytes(value) {
-            Some(bytes) => Ok(End::Returned(bytes)),
-            None => Err(Failure::Type(texts::PROCEDURE_RETURNED.to_owned())),
+            Some(bytes) => Ok(HookOutcome::Returned(bytes)),
+            None => Err(Failure::Type(messages::PROCEDURE_RETURNED.to_owned())),
         },
         Target::HttpHandler(_) => match answered(scope, value)? {
-            Some(response) => Ok(End::Answered(response)),
+            Some(response) => Ok(HookOutcome::Answered(response)),
             None => {
                 let got = scope.type_name(value);
-                Err(Failure::Type(texts::handler_returned(&got)))
+                Err(Failure::Type(messages::handler_returned(&got)))
             }
         },
     }
@@ -208,14 +212,14 @@ fn answered<S: Scope>(scope: &mut S, value: &S::Value) -> Result<Option<HandlerR
 }
 
 #[cold]
-fn threw<S: Scope>(scope: &mut S, roots: &Roots<S::Kept, S::Hook>) -> End {
+fn threw<S: Scope>(scope: &mut S, roots: &Roots<S::Kept, S::Hook>) -> HookOutcome {
     let Some(exception) = scope.take_exception() else {
-        return End::Failed("the call was stopped".to_owned());
+        return HookOutcome::Failed("the call was stopped".to_owned());
     };
     let value = scope.thrown_value(&exception);
     match user_error(scope, &value, &roots.hooks.sender_error) {
-        Some(text) => End::Refused(text),
-        None => End::Uncaught(scope.uncaught(exception)),
+        Some(text) => HookOutcome::Refused(text),
+        None => HookOutcome::Uncaught(scope.uncaught(exception)),
     }
 }
 

@@ -14,7 +14,7 @@
 //! | `invoke` | one call of a hook: arguments, result, what it threw, over a `Scope` (§5.2, §6.2) |
 //! | `hooks` | how the hooks are found (§6.1) |
 //! | [`specifier`] | which imports resolve, and the texts when they do not (§3) |
-//! | [`texts`] | texts of argument checks, hook lookup and results (§4.1, §6) |
+//! | [`messages`] | texts of argument checks, hook lookup and results (§4.1, §6) |
 //! | [`sys`] | the list of the host functions with their versions (§4.2, §10) |
 //! | [`trace`] | stack frames, the text of an exception (§9) |
 //! | [`source_map`] | from positions in the bundle to those in the sources (§9) |
@@ -29,12 +29,12 @@ pub mod fuzzing;
 mod hooks;
 mod instance;
 mod invoke;
+pub mod messages;
 pub mod program;
 mod scope;
 pub mod source_map;
 pub mod specifier;
 pub mod sys;
-pub mod texts;
 pub mod trace;
 
 #[cfg(feature = "quickjs")]

@@ -118,7 +118,7 @@ impl SourceMap {
 }
 
 fn is_of_program(frame: &Frame) -> bool {
-    frame.script.as_deref() == Some(crate::texts::RESOURCE_NAME) && frame.line > 0
+    frame.script.as_deref() == Some(crate::messages::RESOURCE_NAME) && frame.line > 0
 }
 
 /// What is behind `;base64,` in a data URL of JSON.
@@ -381,7 +381,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     let (program, map) = SourceMap::split(&text);
     assert!(text.starts_with(program));
     let mut frames = [Frame {
-        script: Some(crate::texts::RESOURCE_NAME.to_owned()),
+        script: Some(crate::messages::RESOURCE_NAME.to_owned()),
         line: 1,
         column: 1,
         ..Frame::default()
@@ -402,7 +402,7 @@ mod tests {
 
     fn frame(line: u32, column: u32) -> Frame {
         Frame {
-            script: Some(crate::texts::RESOURCE_NAME.to_owned()),
+            script: Some(crate::messages::RESOURCE_NAME.to_owned()),
             line,
             column,
             ..Frame::default()
@@ -474,7 +474,11 @@ mod tests {
                 let token = oracle.lookup_token(line, column);
                 let token = token.filter(|token| token.get_dst_line() == line);
                 let expected = match token.and_then(|token| Some((token, token.get_source()?))) {
-                    None => (crate::texts::RESOURCE_NAME.to_owned(), line + 1, column + 1),
+                    None => (
+                        crate::messages::RESOURCE_NAME.to_owned(),
+                        line + 1,
+                        column + 1,
+                    ),
                     Some((token, source)) => {
                         let (line, column) = token.get_src();
                         (source.to_owned(), line + 1, column + 1)
@@ -487,7 +491,7 @@ mod tests {
 
     #[test]
     fn what_is_no_map_maps_nothing() {
-        let unchanged = (crate::texts::RESOURCE_NAME.to_owned(), 1, 1);
+        let unchanged = (crate::messages::RESOURCE_NAME.to_owned(), 1, 1);
         for json in [
             &b""[..],
             b"{}",
@@ -536,7 +540,7 @@ mod tests {
 
     #[test]
     fn large_maps_are_not_read() {
-        let unchanged = (crate::texts::RESOURCE_NAME.to_owned(), 1, 1);
+        let unchanged = (crate::messages::RESOURCE_NAME.to_owned(), 1, 1);
         let lines = ";".repeat(ENTRIES_MAX);
         let map =
             map_of(format!("{{\"mappings\":\"AAAA{lines}\",\"sources\":[\"x\"]}}").as_bytes());

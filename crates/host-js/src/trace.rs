@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use lightcone_host::ConsoleFrame;
 
+use crate::messages::END_SHORT_BACKTRACE;
 use crate::source_map::SourceMap;
-use crate::texts::END_SHORT_BACKTRACE;
 
 /// One stack frame, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,7 @@ mod tests {
     fn frame(function: &str, line: u32, column: u32) -> Frame {
         Frame {
             function: Some(function.to_owned()),
-            script: Some(crate::texts::RESOURCE_NAME.to_owned()),
+            script: Some(crate::messages::RESOURCE_NAME.to_owned()),
             line,
             column,
             kind: FrameKind::Function,

@@ -13,7 +13,7 @@ use wasmtime::{
 };
 
 use crate::check::LoadSteps;
-use crate::trap::{explain, Stopped};
+use crate::trap::{explain, GuestFailure};
 
 /// What belongs to one instance.
 pub(crate) struct State {
@@ -308,15 +308,15 @@ impl WasmInstance {
         self.poisoned = true;
         let limits = self.store.data().env.limits();
         match explain(&error, self.stack_bytes_max) {
-            Stopped::TimedOut => {
+            GuestFailure::TimedOut => {
                 let limit = HostTrap::Limit {
                     kind: LimitKind::CallTime,
                     limit: limits.call_ms_max,
                 };
                 Failure::TimedOut(limit.to_string())
             }
-            Stopped::Limit(limit) => Failure::Fatal(limit.to_string()),
-            Stopped::Trapped(message) => {
+            GuestFailure::Limit(limit) => Failure::Fatal(limit.to_string()),
+            GuestFailure::Trapped(message) => {
                 Failure::Fatal(with_refused_memory(message, self.store.data()))
             }
         }
@@ -510,15 +510,15 @@ fn load_error(
 ) -> HostError {
     let export = export.to_owned();
     match explain(&error, stack_bytes_max) {
-        Stopped::TimedOut => HostError::LoadLimit {
+        GuestFailure::TimedOut => HostError::LoadLimit {
             export,
             trap: HostTrap::Limit {
                 kind: LimitKind::LoadTime,
                 limit: limits.load_ms_max,
             },
         },
-        Stopped::Limit(trap) => HostError::LoadLimit { export, trap },
-        Stopped::Trapped(message) => {
+        GuestFailure::Limit(trap) => HostError::LoadLimit { export, trap },
+        GuestFailure::Trapped(message) => {
             let message = with_refused_memory(message, store.data());
             match store.data().memory {
                 // Before the memory is known there is no telling a failed instantiation from a failed start function.

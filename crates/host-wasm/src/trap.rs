@@ -6,7 +6,7 @@ use lightcone_host::{ConsoleFrame, HostTrap, LimitKind};
 use wasmtime::{Trap, WasmBacktrace};
 
 /// How guest code ended when it did not return.
-pub(crate) enum Stopped {
+pub(crate) enum GuestFailure {
     /// The deadline passed.
     TimedOut,
     /// A limit other than time.
@@ -18,19 +18,19 @@ pub(crate) enum Stopped {
 /// Most frames of a backtrace that are put into words.
 const FRAMES_MAX: usize = 32;
 
-pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> Stopped {
+pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> GuestFailure {
     let mut text = match (
         error.downcast_ref::<Trap>(),
         error.downcast_ref::<HostTrap>(),
     ) {
-        (Some(Trap::Interrupt), _) => return Stopped::TimedOut,
+        (Some(Trap::Interrupt), _) => return GuestFailure::TimedOut,
         (Some(Trap::StackOverflow), _) => {
-            return Stopped::Limit(HostTrap::Limit {
+            return GuestFailure::Limit(HostTrap::Limit {
                 kind: LimitKind::Stack,
                 limit: stack_bytes_max as u64,
             })
         }
-        (_, Some(limit @ HostTrap::Limit { .. })) => return Stopped::Limit(limit.clone()),
+        (_, Some(limit @ HostTrap::Limit { .. })) => return GuestFailure::Limit(limit.clone()),
         (Some(trap), _) => trap.to_string(),
         (_, Some(trap)) => trap.to_string(),
         (None, None) => error.root_cause().to_string(),
@@ -41,7 +41,7 @@ pub(crate) fn explain(error: &wasmtime::Error, stack_bytes_max: usize) -> Stoppe
             write!(text, "\n    at {name}").expect("writing to a string never fails");
         }
     }
-    Stopped::Trapped(text)
+    GuestFailure::Trapped(text)
 }
 
 /// The frames of a backtrace, innermost first, demangled.

@@ -237,6 +237,7 @@ impl Committer {
             durable_offset: tail.durable_offset,
             trimmed_before: tail.oldest_offset,
             on_event,
+            end: EndMark(shared.clone()),
         };
         spawn(Box::new(move || worker.run()));
         Committer {
@@ -371,6 +372,9 @@ impl Committer {
 impl Drop for Committer {
     fn drop(&mut self) {
         self.stop();
+        // Its files and their lock are free when this returns, although the thread may still be on its way out.
+        let log = self.shared.queue().log.take();
+        drop(log);
     }
 }
 
@@ -385,6 +389,8 @@ struct Worker {
     /// The log was asked to trim what lies before.
     trimmed_before: LogOffset,
     on_event: Box<dyn FnMut(CommitEvent) + Send>,
+    /// Also where the work is dropped without having run.
+    end: EndMark,
 }
 
 /// Tells everybody that the thread has ended, however that came about.
@@ -401,7 +407,6 @@ impl Drop for EndMark {
 
 impl Worker {
     fn run(mut self) {
-        let end = EndMark(self.shared.clone());
         let ended = catch_unwind(AssertUnwindSafe(|| {
             if let Err(error) = self.work() {
                 self.poison(error);
@@ -413,7 +418,9 @@ impl Worker {
             let tell = AssertUnwindSafe(|| self.poison(LogError::Panicked { text }));
             let _ = catch_unwind(tell);
         }
-        let Worker { log, on_event, .. } = self;
+        let Worker {
+            log, on_event, end, ..
+        } = self;
         // Whoever waits for the end finds the listener gone.
         drop(on_event);
         end.0.queue().log = Some(log);

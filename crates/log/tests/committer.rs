@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{at, open, read_all, segments, EPOCH};
 use lightcone_log::{
-    CommitEvent, Committer, CommitterOptions, Epoch, Frame, FrameReader, Log, LogError, LogOffset,
-    LogOptions, MemoryLog, SubmitError, Tail,
+    CommitEvent, Committer, CommitterOptions, Epoch, Frame, FrameReader, LocalLog, Log, LogError,
+    LogOffset, LogOptions, MemoryLog, SubmitError, Tail,
 };
 use lightcone_storage::sim::{Faults, SimStorage};
 
@@ -429,4 +429,31 @@ fn only_what_is_given_back_passes() {
         current: Epoch::new(2),
     };
     assert!(!fenced.is_passing() && !fenced.is_bug());
+}
+
+#[test]
+fn work_that_never_runs_is_an_end() {
+    let (_, on_event) = events();
+    let options = CommitterOptions::default();
+    let committer = Committer::start(Box::new(MemoryLog::new()), options, on_event, drop);
+    assert!(matches!(
+        committer.wait_durable(at(1)),
+        Err(SubmitError::Closed)
+    ));
+    assert!(matches!(committer.shutdown(), Err(SubmitError::Closed)));
+}
+
+#[test]
+fn a_dropped_committer_has_given_its_files_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for _ in 0..300 {
+        let (log, _) = LocalLog::open(directory.path(), LogOptions::default(), EPOCH)
+            .expect("nobody else has its lock");
+        let (_, on_event) = events();
+        drop(Committer::spawn(
+            Box::new(log),
+            CommitterOptions::default(),
+            on_event,
+        ));
+    }
 }

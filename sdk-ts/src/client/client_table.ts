@@ -4,6 +4,7 @@ import type {
   AccessorsOf,
   AnySchema,
   AnyTableDef,
+  KeyColumns,
   Prettify,
   ReadonlyIndexes,
   RowType,
@@ -39,15 +40,24 @@ interface TellsDeletes<Module extends AnyModule, Row> {
 }
 
 interface TellsUpdates<Module extends AnyModule, Row> {
-  /** Calls `callback` when a row is replaced by one with the same primary key; never for a table without one. */
+  /** Calls `callback` when a row is replaced by one with the same primary key. */
   onUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
   removeOnUpdate(callback: RowCallback<Module, [oldRow: Row, newRow: Row]>): void;
 }
 
+/** Rows without a primary key only come and go. Of tables that are not known, nothing is ruled out. */
+type UpdateCallbacks<Module extends AnyModule, TableDef extends AnyTableDef> = [
+  KeyColumns<TableDef["columns"]>,
+] extends [never]
+  ? string extends keyof TableDef["columns"]
+    ? TellsUpdates<Module, RowType<TableDef>>
+    : unknown
+  : TellsUpdates<Module, RowType<TableDef>>;
+
 /** The callbacks of a table besides `onInsert`: rows of an event table only come. */
 type MoreCallbacks<Module extends AnyModule, TableDef extends AnyTableDef> = TableDef["isEvent"] extends true
   ? unknown
-  : TellsDeletes<Module, RowType<TableDef>> & TellsUpdates<Module, RowType<TableDef>>;
+  : TellsDeletes<Module, RowType<TableDef>> & UpdateCallbacks<Module, TableDef>;
 
 type ClientTableOf<Module extends AnyModule, TableDef extends AnyTableDef> = Prettify<
   ReadonlyIndexes<TableDef> &

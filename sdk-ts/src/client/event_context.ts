@@ -66,48 +66,28 @@ export interface ErrorContextInterface<RemoteModule extends AnyModule> extends D
   event?: Error;
 }
 
-/** An event. Its id is put together when somebody asks for it, which hardly anybody does. */
-class NumberedEvent<Tag extends string> {
-  readonly #connection: string;
-  readonly #number: number;
-
-  constructor(
-    readonly tag: Tag,
-    connection: string,
-    number: number,
-  ) {
-    this.#connection = connection;
-    this.#number = number;
-  }
-
-  get id(): string {
-    return `${this.#connection}-${this.#number}`;
-  }
-}
-
-/** An event that tells more than that it was. */
-class ValuedEvent<Tag extends string, Value> extends NumberedEvent<Tag> {
-  constructor(
-    tag: Tag,
-    readonly value: Value,
-    connection: string,
-    number: number,
-  ) {
-    super(tag, connection, number);
-  }
-}
-
 type ContextEvent = Event<ReducerEventInfo> | Error | undefined;
+
+/** What all contexts of a connection have in common: applications take these two out of a context and call them by themselves. */
+interface ConnectionParts {
+  connection: AnyConnection;
+  subscriptionBuilder: AnyConnection["subscriptionBuilder"];
+  disconnect: () => void;
+}
 
 /** The context of every callback. */
 export class EventContext {
   readonly #connection: AnyConnection;
+  readonly subscriptionBuilder: AnyConnection["subscriptionBuilder"];
+  readonly disconnect: () => void;
 
   constructor(
-    connection: AnyConnection,
+    { connection, subscriptionBuilder, disconnect }: ConnectionParts,
     readonly event: ContextEvent,
   ) {
     this.#connection = connection;
+    this.subscriptionBuilder = subscriptionBuilder;
+    this.disconnect = disconnect;
   }
 
   get db(): AnyConnection["db"] {
@@ -133,49 +113,42 @@ export class EventContext {
   get isActive(): boolean {
     return this.#connection.isActive;
   }
-
-  // Applications take these two out of the context and call them by themselves.
-
-  get subscriptionBuilder(): AnyConnection["subscriptionBuilder"] {
-    return this.#connection.subscriptionBuilder;
-  }
-
-  get disconnect(): () => void {
-    return () => this.#connection.disconnect();
-  }
 }
 
-/** Makes the contexts of a connection, each with an event of its own. */
+/** Makes the contexts of a connection, each with an event of its own. Events are plain objects: applications keep and copy them. */
 export class Contexts {
-  readonly #connection: AnyConnection;
+  readonly #parts: ConnectionParts;
   #nextNumber = 0;
   /** The connection id whose beginning is in `#prefix`. */
   #prefixOf: ConnectionId | undefined;
   #prefix = "";
 
   constructor(connection: AnyConnection) {
-    this.#connection = connection;
+    this.#parts = {
+      connection,
+      subscriptionBuilder: () => connection.subscriptionBuilder(),
+      disconnect: () => connection.disconnect(),
+    };
   }
 
   of(tag: "SubscribeApplied" | "UnsubscribeApplied" | "Transaction"): EventContext {
-    return new EventContext(this.#connection, new NumberedEvent(tag, this.#idPrefix(), this.#nextNumber++));
+    return new EventContext(this.#parts, { id: this.#nextId(), tag });
   }
 
   ofReducer(value: ReducerEvent<ReducerEventInfo>): EventContext {
-    const event = new ValuedEvent("Reducer", value, this.#idPrefix(), this.#nextNumber++);
-    return new EventContext(this.#connection, event);
+    return new EventContext(this.#parts, { id: this.#nextId(), tag: "Reducer", value });
   }
 
   ofError(error: Error | undefined): EventContext {
-    return new EventContext(this.#connection, error);
+    return new EventContext(this.#parts, error);
   }
 
-  #idPrefix(): string {
-    const { connectionId } = this.#connection;
+  #nextId(): string {
+    const { connectionId } = this.#parts.connection;
     if (this.#prefixOf !== connectionId) {
       this.#prefixOf = connectionId;
-      this.#prefix = connectionId.toHexString().slice(0, 8);
+      this.#prefix = `${connectionId.toHexString().slice(0, 8)}-`;
     }
-    return this.#prefix;
+    return this.#prefix + this.#nextNumber++;
   }
 }

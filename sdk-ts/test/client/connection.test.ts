@@ -306,6 +306,28 @@ describe("subscriptions", () => {
     connection.disconnect();
   });
 
+  test("events are plain, and what a context offers can be taken out of it", async () => {
+    const connection = await connected();
+    const contexts: Parameters<Parameters<typeof connection.db.person.onInsert>[0]>[0][] = [];
+    connection.db.person.onInsert((context) => contexts.push(context));
+    connection.subscriptionBuilder().subscribe("SELECT * FROM person");
+    await settle();
+    server.socket.deliver(serverMessage.subscribeApplied(0, 0, "person", [row(1, "A"), row(2, "B")]));
+    const delta = { querySetId: 0, table: "person", inserts: [row(3, "C")], deletes: [] };
+    server.socket.deliver(serverMessage.transactionUpdate([delta]));
+    const [first, second, third] = contexts.map(({ event }) => event);
+    expect(first!.id).toBe(second!.id);
+    expect(JSON.parse(JSON.stringify(first))).toEqual({ id: first!.id, tag: "SubscribeApplied" });
+    expect({ ...third }).toEqual({ id: third!.id, tag: "Transaction" });
+    expect(third!.id).not.toBe(first!.id);
+    expect(new Proxy(third!, {}).id).toBe(third!.id);
+    const { subscriptionBuilder, disconnect } = { ...contexts[2]! };
+    expect(subscriptionBuilder()).toBeDefined();
+    disconnect();
+    await settle();
+    expect(connection.isActive).toBe(false);
+  });
+
   test("a callback that throws does not keep others from being called", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     const connection = await connected();

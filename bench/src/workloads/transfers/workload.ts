@@ -100,7 +100,7 @@ export class TransferGenerator implements Generator {
     if (!ledger) return;
     if (!outcome) {
       if (!isRefusal(error)) ledger.outcomeUnknown(from, to);
-    } else if (outcome.applied !== false) {
+    } else if (outcome.ok !== false && outcome.applied !== false) {
       ledger.acknowledged(from, to, amount);
     }
   }

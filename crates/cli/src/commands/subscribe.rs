@@ -91,15 +91,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
         Some(seconds) => {
             match tokio::time::timeout(Duration::from_secs(seconds.into()), watching).await {
                 Ok(end) => end,
-                Err(_) => Ok(End::Timeout(seconds)),
+                Err(_) => Ok(WatchEnd::Timeout(seconds)),
             }
         }
     }?;
     // The server notices a closed socket too; politeness must not delay the end.
     let _ = tokio::time::timeout(Duration::from_millis(500), socket.close(None)).await;
     match (end, args.num_updates) {
-        (End::Enough, _) => Ok(()),
-        (End::Closed | End::Timeout(_), None) if !watch.is_applied => Err(Error::coded(
+        (WatchEnd::Enough, _) => Ok(()),
+        (WatchEnd::Closed | WatchEnd::Timeout(_), None) if !watch.is_applied => Err(Error::coded(
             "LC0865",
             format!(
                 "the server at {} ended the connection, or let the time pass, before it had answered the subscription. \
@@ -107,16 +107,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
                 client.base()
             ),
         )),
-        (End::Timeout(_), None) => Ok(()),
-        (End::Closed, None) => {
+        (WatchEnd::Timeout(_), None) => Ok(()),
+        (WatchEnd::Closed, None) => {
             eprintln!("disconnected by server");
             Ok(())
         }
-        (End::Timeout(seconds), Some(wanted)) => Err(Error::plain(format!(
+        (WatchEnd::Timeout(seconds), Some(wanted)) => Err(Error::plain(format!(
             "subscription timed out after {seconds}s after receiving {}/{wanted} updates",
             watch.received
         ))),
-        (End::Closed, Some(wanted)) => Err(Error::plain(format!(
+        (WatchEnd::Closed, Some(wanted)) => Err(Error::plain(format!(
             "subscription closed after receiving {}/{wanted} updates",
             watch.received
         ))),
@@ -193,7 +193,7 @@ async fn subscribe(socket: &mut Socket, queries: &[String]) -> Result<()> {
 
 /// Why watching ended without an error.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum WatchEnd {
     Enough,
     Closed,
     Timeout(u32),
@@ -209,7 +209,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(&mut self, socket: &mut Socket) -> Result<End> {
+    async fn run(&mut self, socket: &mut Socket) -> Result<WatchEnd> {
         while let Some(message) = socket.next().await {
             let payload = match message {
                 Ok(Message::Binary(payload)) => payload,
@@ -220,11 +220,11 @@ impl Watch {
             };
             for message in messages(&payload)? {
                 if self.take(message)? {
-                    return Ok(End::Enough);
+                    return Ok(WatchEnd::Enough);
                 }
             }
         }
-        Ok(End::Closed)
+        Ok(WatchEnd::Closed)
     }
 
     /// Handles one message; true if no more are wanted.

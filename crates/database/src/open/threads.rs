@@ -148,6 +148,7 @@ fn start_writer(mut writer: Writer) {
                 writer.disconnect(identity, connection_id);
                 writer.end_full_round();
             }
+            writer.end_round();
             writer.run();
         };
         // A bug must not take the other databases with it: this one stops, and opens again from its log.

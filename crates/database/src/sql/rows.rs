@@ -33,31 +33,75 @@ impl<'r> ResultRow<'r> {
     }
 }
 
+/// What an encoder writes into: text or bytes.
+pub trait Piece: Default + Send {
+    fn bytes_len(&self) -> usize;
+
+    /// Makes room for so many bytes, if there is none yet.
+    fn prepare(&mut self, bytes: usize);
+
+    fn into_bytes(self) -> Vec<u8>;
+}
+
+impl Piece for String {
+    fn bytes_len(&self) -> usize {
+        self.len()
+    }
+
+    fn prepare(&mut self, bytes: usize) {
+        if self.capacity() == 0 {
+            self.reserve(bytes);
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        String::into_bytes(self)
+    }
+}
+
+impl Piece for Vec<u8> {
+    fn bytes_len(&self) -> usize {
+        self.len()
+    }
+
+    fn prepare(&mut self, bytes: usize) {
+        if self.capacity() == 0 {
+            self.reserve(bytes);
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self
+    }
+}
+
 /// Writes rows in the form of one front door. Runs on the threads for reads; what it writes is cut into pieces between rows.
 pub trait RowEncoder: Send {
-    /// What stands before the rows.
-    fn begin(&mut self, out: &mut Vec<u8>);
+    type Out: Piece;
 
-    fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>);
+    /// What stands before the rows.
+    fn begin(&mut self, out: &mut Self::Out);
+
+    fn row(&mut self, row: &ResultRow<'_>, out: &mut Self::Out);
 
     /// What stands behind the rows.
-    fn end(&mut self, out: &mut Vec<u8>);
+    fn end(&mut self, out: &mut Self::Out);
 
     /// The most memory that writing a row takes which has so many bytes of BSATN.
     fn bytes_max(&self, row_bytes: usize) -> usize;
 }
 
 /// The rows of a statement on their way to the encoder.
-pub(super) struct RowsOf {
+pub(super) struct RowsOf<E: RowEncoder> {
     plan: Arc<SelectPlan>,
     source: Source,
     layout: RowLayout,
     columns: Vec<usize>,
     page: usize,
     count: u64,
-    encoder: Box<dyn RowEncoder>,
+    encoder: E,
     /// The piece under construction.
-    out: Vec<u8>,
+    out: E::Out,
     pieces: Vec<HeldBytes>,
     /// Reserved for a long row in `out`.
     charge: Charge,
@@ -65,13 +109,13 @@ pub(super) struct RowsOf {
     exceeded: Option<Exceeded>,
 }
 
-impl RowsOf {
+impl<E: RowEncoder> RowsOf<E> {
     pub fn new(
         plan: Arc<SelectPlan>,
         source: Source,
-        mut encoder: Box<dyn RowEncoder>,
+        mut encoder: E,
         budget: &Arc<ClientBudget>,
-    ) -> RowsOf {
+    ) -> RowsOf<E> {
         let of_table = || plan.table.columns.iter().map(|column| column.ty.clone());
         let (types, columns): (Vec<_>, Vec<_>) = match &plan.projection {
             Projection::Columns(listed) => {
@@ -84,7 +128,7 @@ impl RowsOf {
             ),
             Projection::Count(_) => (vec![AlgebraicType::U64], vec![0]),
         };
-        let mut out = Vec::new();
+        let mut out = E::Out::default();
         encoder.begin(&mut out);
         RowsOf {
             layout: RowLayout::new(&types),
@@ -138,12 +182,10 @@ impl RowsOf {
     }
 
     fn row(&mut self, bytes: &[u8]) -> Result<(), Exceeded> {
-        if self.out.len() + bytes.len() >= PIECE_BYTES {
+        if self.out.bytes_len() + bytes.len() >= PIECE_BYTES {
             self.end_piece()?;
         }
-        if self.out.capacity() == 0 {
-            self.out.reserve(PIECE_BYTES);
-        }
+        self.out.prepare(PIECE_BYTES);
         if bytes.len() > PIECE_BYTES {
             let bytes_max = self.encoder.bytes_max(bytes.len());
             self.charge = self.budget.reserve(bytes_max)?;
@@ -159,11 +201,11 @@ impl RowsOf {
 
     /// Puts what there is into a piece of its own.
     fn end_piece(&mut self) -> Result<(), Exceeded> {
-        if self.out.is_empty() {
+        if self.out.bytes_len() == 0 {
             return Ok(());
         }
         self.charge = Charge::default();
-        let piece = HeldBytes::new(std::mem::take(&mut self.out), &self.budget)?;
+        let piece = HeldBytes::new(std::mem::take(&mut self.out).into_bytes(), &self.budget)?;
         self.pieces.push(piece);
         Ok(())
     }
@@ -187,16 +229,16 @@ impl RowsOf {
 type Reply = oneshot::Sender<Result<Vec<HeldBytes>, ReadError>>;
 
 /// The rows of a statement, made beside the writer.
-pub(super) struct RowsJob {
-    rows: RowsOf,
+pub(super) struct RowsJob<E: RowEncoder> {
+    rows: RowsOf<E>,
     /// None when the rows were sent.
     reply: Option<Reply>,
     time_max: Duration,
     spent: Duration,
 }
 
-impl RowsJob {
-    pub fn new(rows: RowsOf, time_max: Duration, reply: Reply) -> RowsJob {
+impl<E: RowEncoder> RowsJob<E> {
+    pub fn new(rows: RowsOf<E>, time_max: Duration, reply: Reply) -> RowsJob<E> {
         RowsJob {
             rows,
             reply: Some(reply),
@@ -206,7 +248,7 @@ impl RowsJob {
     }
 }
 
-impl Job for RowsJob {
+impl<E: RowEncoder> Job for RowsJob<E> {
     fn run(&mut self, slice: &Slice<'_>) -> Progress {
         let is_awaited = self.reply.as_ref().is_some_and(|reply| !reply.is_closed());
         if !is_awaited || self.rows.budget.is_gone() {

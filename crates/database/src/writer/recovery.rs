@@ -13,6 +13,8 @@ impl Writer {
             return;
         }
         state.is_reverted = true;
+        // What is in an open round waits for a log that takes nothing any more.
+        self.end_round();
         if let Err(error) = self.revert() {
             tracing::error!(database = %self.shared.options.identity, error, "the durable state cannot be read; the database stops");
             self.state.failed = true;

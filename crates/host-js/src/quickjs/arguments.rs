@@ -5,7 +5,7 @@ use rquickjs_sys::{JSContext, JSValue};
 
 use lightcone_host::HostEnv;
 
-use crate::texts;
+use crate::messages;
 
 use super::state::{state, terminate, throw, Failure, State};
 use super::value::{self, array_bytes, buffer_bytes, kind};
@@ -117,7 +117,7 @@ impl Call {
     #[cold]
     fn wrong_number(&self, position: usize, name: &str) -> Failure {
         let kind = self.kind(position);
-        Failure::Type(texts::expected_number(name, &kind))
+        Failure::Type(messages::expected_number(name, &kind))
     }
 
     #[inline]
@@ -129,7 +129,7 @@ impl Call {
     #[inline]
     pub(crate) fn u16(&self, position: usize) -> Result<u16, Failure> {
         let number = self.integer(position, u32::MAX, "u16")?;
-        u16::try_from(number).map_err(|_| Failure::Type(texts::overflowed("u16")))
+        u16::try_from(number).map_err(|_| Failure::Type(messages::overflowed("u16")))
     }
 
     /// A BigInt that is no more than 128 bits and not negative.
@@ -138,11 +138,11 @@ impl Call {
         // SAFETY: the argument is live. The decimal form of a BigInt cannot be changed by the module.
         if !unsafe { qjs::JS_IsBigInt(value) } {
             let kind = self.kind(position);
-            return Err(Failure::Type(texts::expected_bigint("u128", &kind)));
+            return Err(Failure::Type(messages::expected_bigint("u128", &kind)));
         }
         let parsed =
             unsafe { value::with_utf8(self.context, value, |digits| digits.parse().ok()) }?;
-        parsed.ok_or_else(|| Failure::Type(texts::overflowed("u128")))
+        parsed.ok_or_else(|| Failure::Type(messages::overflowed("u128")))
     }
 
     /// All bytes of an `ArrayBuffer`. Valid until JavaScript runs; ask for each buffer once.
@@ -163,8 +163,8 @@ impl Call {
     fn wrong_buffer(&self, position: usize, word: BufferWord) -> Failure {
         let kind = self.kind(position);
         Failure::Type(match word {
-            BufferWord::Buffer => texts::expected_buffer(&kind),
-            BufferWord::ArrayBuffer => texts::expected_array_buffer(&kind),
+            BufferWord::Buffer => messages::expected_buffer(&kind),
+            BufferWord::ArrayBuffer => messages::expected_array_buffer(&kind),
         })
     }
 
@@ -189,7 +189,7 @@ impl Call {
         unsafe {
             if !qjs::JS_IsString(value) {
                 let kind = self.kind(position);
-                return Err(Failure::Type(texts::expected_string(&kind)));
+                return Err(Failure::Type(messages::expected_string(&kind)));
             }
             Ok(value::with_utf8(self.context, value, body)?)
         }
@@ -201,5 +201,5 @@ impl Call {
 pub(crate) fn prefix(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
     buffer
         .get_mut(..length as usize)
-        .ok_or_else(|| Failure::Range(texts::LENGTH_OUT_OF_BOUNDS.to_owned()))
+        .ok_or_else(|| Failure::Range(messages::LENGTH_OUT_OF_BOUNDS.to_owned()))
 }

@@ -10,7 +10,7 @@ use crate::scope::CALL_BUFFER_BYTES;
 use super::arguments::{host_function, RawFunction};
 use super::host_calls;
 use super::state::{state, Classes, Failure};
-use super::text;
+use super::strings;
 use super::value::{self, undefined, Owned, Thrown};
 
 /// Sets up the globals of a new context, and the values that the host keeps for itself.
@@ -21,7 +21,7 @@ pub(crate) unsafe fn define(context: *mut JSContext) -> Result<(), Thrown> {
     unsafe {
         let global = Owned::new(context, qjs::JS_GetGlobalObject(context));
         remember(context, &global)?;
-        text::define(context)?;
+        strings::define(context)?;
         math_random(context, &global)?;
         console(context, &global)?;
         finalization_registry(context)?;
@@ -40,7 +40,7 @@ unsafe fn remember(context: *mut JSContext, global: &Owned) -> Result<(), Thrown
         let range_error = global.get(c"RangeError")?;
         let data_view = global.get(c"DataView")?;
         let join_words = script(context, super::numbers::JOIN_WORDS)?;
-        let view_parts = script(context, text::VIEW_PARTS)?;
+        let view_parts = script(context, strings::VIEW_PARTS)?;
         let description = CStr::from_bytes_until_nul(MODULE_HOOKS.as_bytes()).unwrap_or_default();
         let symbol = qjs::JS_NewSymbol(context, description.as_ptr(), false);
         let module_hooks = Owned::checked(context, symbol)?;
@@ -396,7 +396,7 @@ unsafe extern "C" fn registry_new(
 ) -> JSValue {
     // SAFETY: called by QuickJS.
     unsafe {
-        let [cleanup] = text::filled(count, values);
+        let [cleanup] = strings::filled(count, values);
         host_function(context, values, |call| {
             if !qjs::JS_IsFunction(context, cleanup) {
                 return Err(Failure::Type(
@@ -404,7 +404,7 @@ unsafe extern "C" fn registry_new(
                 ));
             }
             let class = call.state().classes.finalization_registry;
-            Ok(text::instance(context, new_target, class)?.into_raw())
+            Ok(strings::instance(context, new_target, class)?.into_raw())
         })
     }
 }

@@ -10,7 +10,7 @@ use rquickjs_sys::{JSContext, JSValue};
 use crate::sys::Function;
 
 use super::arguments::{host_function, prefix, BufferWord, Call, RawFunction};
-use super::stack;
+use super::stack_trace;
 use super::state::Failure;
 use super::value::{self, number, undefined};
 
@@ -154,7 +154,7 @@ host_functions! {
 
     console_log(call) {
         let level = call.u32(0)?;
-        let frames = call.string(1, |_| ()).map(|()| stack::current(call.context))?;
+        let frames = call.string(1, |_| ()).map(|()| stack_trace::current(call.context))?;
         // The library's own method is between the host and who called it.
         let caller = frames.get(1);
         let filename = caller.and_then(|frame| frame.script.as_deref());
@@ -260,7 +260,7 @@ impl Range<'_> {
 
     /// Prefix, start and end. An end without length is the start; a prefix without elements does not count.
     fn parts(&self) -> Result<[&[u8]; 3], Failure> {
-        let out_of_bounds = || Failure::Range(crate::texts::LENGTH_OUT_OF_BOUNDS.to_owned());
+        let out_of_bounds = || Failure::Range(crate::messages::LENGTH_OUT_OF_BOUNDS.to_owned());
         // Three lengths of 32 bits do not overflow.
         let rstart_at = self.prefix_len;
         let rend_at = rstart_at + self.rstart_len;

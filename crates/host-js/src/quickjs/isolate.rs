@@ -8,14 +8,14 @@ use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSModuleDef, JSRuntime, JSValue};
 
 use crate::hooks::{self, Hooks, Refused};
+use crate::messages;
 use crate::program::ProgramText;
-use crate::texts;
 
 use super::globals;
 use super::modules;
-use super::room;
 use super::scope::CallScope;
-use super::stack;
+use super::stack_size;
+use super::stack_trace;
 use super::state::State;
 use super::value::{forget_exception, Hook, Owned, Thrown};
 
@@ -193,7 +193,7 @@ impl Isolate {
                 }
                 qjs::JSPromiseStateEnum_JS_PROMISE_PENDING => Err(HostError::Script(format!(
                     "Uncaught TypeError: {}",
-                    texts::PENDING
+                    messages::PENDING
                 ))),
                 _ => Ok(module),
             }
@@ -203,7 +203,7 @@ impl Isolate {
     /// Must come before JavaScript runs: the thread may be another one than before.
     #[inline]
     pub(crate) fn enter(&mut self) {
-        let stack_bytes = room::stack_bytes(self.stack_bytes_max);
+        let stack_bytes = stack_size::stack_bytes(self.stack_bytes_max);
         // SAFETY: the runtime is alive.
         unsafe {
             qjs::JS_SetMaxStackSize(self.runtime, stack_bytes as qjs::size_t);
@@ -259,8 +259,9 @@ impl Isolate {
         let exception = self.take_exception();
         if !self.is_doomed() {
             // SAFETY: the state is not borrowed.
-            let exception =
-                unsafe { stack::uncaught(self.context, &exception, program.source_map.as_ref()) };
+            let exception = unsafe {
+                stack_trace::uncaught(self.context, &exception, program.source_map.as_ref())
+            };
             if !self.is_doomed() {
                 let heap = &self.state().heap;
                 if heap.refused_bytes().is_some() {

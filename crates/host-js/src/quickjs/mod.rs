@@ -28,11 +28,11 @@ mod isolate;
 mod modules;
 mod numbers;
 mod realm;
-mod room;
 mod scope;
-mod stack;
+mod stack_size;
+mod stack_trace;
 mod state;
-mod text;
+mod strings;
 mod value;
 
 use std::sync::{Arc, Mutex, PoisonError};

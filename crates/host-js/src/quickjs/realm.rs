@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lightcone_host::{HoldsEnv, HostEnv, HostError, HostTrap, LimitKind, ReducerCall};
 
 use crate::instance::Realm;
-use crate::invoke::{invoke, End, Roots, Target};
+use crate::invoke::{invoke, HookOutcome, Roots, Target};
 use crate::program::ProgramText;
 
 use super::isolate::Isolate;
@@ -76,7 +76,11 @@ impl Realm for QuickJsRealm {
         Ok(())
     }
 
-    fn call(&mut self, call: &ReducerCall<'_>, target: Target<'_>) -> (End, Option<HostTrap>) {
+    fn call(
+        &mut self,
+        call: &ReducerCall<'_>,
+        target: Target<'_>,
+    ) -> (HookOutcome, Option<HostTrap>) {
         let state = self.isolate.state();
         let call_ms_max = state.env.limits().call_ms_max;
         state.start_clock(LimitKind::CallTime, call_ms_max);
@@ -89,10 +93,10 @@ impl Realm for QuickJsRealm {
         let trap = state.doomed.clone();
         let refused_bytes = state.heap.refused_bytes();
         let end = match (end, refused_bytes) {
-            (End::Uncaught(exception), Some(bytes)) => {
+            (HookOutcome::Uncaught(exception), Some(bytes)) => {
                 // The limit explains it better than the engine's words; as with terminations there is no record.
                 let (limit, text) = (state::memory_limit(&state.heap), exception.text());
-                End::Failed(format!("{limit} (it asked for {bytes}); then: {text}"))
+                HookOutcome::Failed(format!("{limit} (it asked for {bytes}); then: {text}"))
             }
             (end, _) => end,
         };

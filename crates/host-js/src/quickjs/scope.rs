@@ -9,7 +9,7 @@ use crate::trace::Exception;
 
 use super::isolate::Isolate;
 use super::numbers;
-use super::stack;
+use super::stack_trace;
 use super::value::{
     self, buffer_bytes, bytes, forget_exception, kind, to_text, undefined, Hook, Owned, Thrown,
 };
@@ -237,6 +237,6 @@ impl Scope for CallScope<'_> {
     fn uncaught(&mut self, exception: Owned) -> Exception {
         let source_map = self.program.source_map.as_ref();
         // SAFETY: see the type.
-        unsafe { stack::uncaught(self.isolate.context, &exception, source_map) }
+        unsafe { stack_trace::uncaught(self.isolate.context, &exception, source_map) }
     }
 }

@@ -253,7 +253,7 @@ unsafe fn throw_size(context: *mut JSContext, size: u32) {
         if qjs::JS_IsException(object) {
             return;
         }
-        // `texts::BUFFER_TOO_SMALL` for C.
+        // `messages::BUFFER_TOO_SMALL` for C.
         let name = c"__buffer_too_small__";
         qjs::JS_SetPropertyStr(context, object, name.as_ptr(), value::number(size));
         qjs::JS_Throw(context, object);

@@ -14,10 +14,10 @@ use super::values::{
     buffer_of, bytes_of, range, start, string_of, u128_of, u16_of, u32_of, uint8_array, with_state,
     BufferKind, Failure, Value,
 };
-use super::{fast, text};
+use super::{fast, strings};
 use crate::specifier::{self, SysVersion};
 use crate::sys::{self, Function as Sys};
-use crate::{texts, trace};
+use crate::{messages, trace};
 
 // ---- What the functions do, for general and for compiled calls -----------------------------------------------------
 
@@ -123,7 +123,7 @@ pub(super) fn point_read(index: u32, buffer: Value<'_>, key_len: u32) -> Result<
     // SAFETY: as above.
     let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
     if key_len as usize > buffer.len() {
-        return Err(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS));
+        return Err(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS));
     }
     with_state(|state| {
         let read = state
@@ -331,16 +331,16 @@ callbacks! {
     }
     call_decode |scope, args, rv| {
         let fatal = args.get(1).is_true();
-        rv.set(text::decode(scope, args.get(0), fatal)?);
+        rv.set(strings::decode(scope, args.get(0), fatal)?);
         Ok(())
     }
     call_text_read |scope, args, rv| {
         let (start, end) = (u32_of(args.get(1))?, u32_of(args.get(2))?);
-        rv.set(text::read(scope, args.get(0), start, end)?);
+        rv.set(strings::read(scope, args.get(0), start, end)?);
         Ok(())
     }
     call_text_write |scope, args, rv| {
-        rv.set_int32(text::write(scope, args.get(0), args.get(1), u32_of(args.get(2))?)?);
+        rv.set_int32(strings::write(scope, args.get(0), args.get(1), u32_of(args.get(2))?)?);
         Ok(())
     }
 }
@@ -394,7 +394,7 @@ fn errno_exception<'s>(scope: &mut PinScope<'s, '_>, errno: Errno) -> Option<Val
 
 fn too_small<'s>(scope: &mut PinScope<'s, '_>, bytes: usize) -> Option<Value<'s>> {
     let object = Object::new(scope);
-    let key = ::v8::String::new(scope, texts::BUFFER_TOO_SMALL)?;
+    let key = ::v8::String::new(scope, messages::BUFFER_TOO_SMALL)?;
     let value = ::v8::Number::new(scope, bytes as f64);
     object.create_data_property(scope, key.into(), value.into())?;
     Some(object.into())

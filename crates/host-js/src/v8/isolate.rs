@@ -199,7 +199,7 @@ pub(crate) struct Isolate {
 }
 
 /// How a call into the isolate was ended from outside.
-pub(crate) enum Stopped {
+pub(crate) enum Interruption {
     Time,
     Memory,
     Trap(HostTrap),
@@ -284,7 +284,7 @@ impl Isolate {
         &mut self,
         export: &str,
         result: Result<T, Exception>,
-        stopped: Option<Stopped>,
+        stopped: Option<Interruption>,
     ) -> Result<T, HostError> {
         match stopped {
             None => result.map_err(|exception| HostError::Script(exception.text())),
@@ -296,18 +296,18 @@ impl Isolate {
     }
 
     /// What ended a call.
-    pub(crate) fn call_trap(&self, stopped: Stopped) -> HostTrap {
+    pub(crate) fn call_trap(&self, stopped: Interruption) -> HostTrap {
         self.trap(stopped, LimitKind::CallTime, self.limits.call_ms_max)
     }
 
-    fn trap(&self, stopped: Stopped, kind: LimitKind, limit: u64) -> HostTrap {
+    fn trap(&self, stopped: Interruption, kind: LimitKind, limit: u64) -> HostTrap {
         match stopped {
-            Stopped::Time => HostTrap::Limit { kind, limit },
-            Stopped::Memory => HostTrap::Limit {
+            Interruption::Time => HostTrap::Limit { kind, limit },
+            Interruption::Memory => HostTrap::Limit {
                 kind: LimitKind::Memory,
                 limit: self.limits.memory_bytes_max as u64,
             },
-            Stopped::Trap(trap) => trap,
+            Interruption::Trap(trap) => trap,
         }
     }
 
@@ -316,7 +316,7 @@ impl Isolate {
     pub(crate) fn call<R>(
         &mut self,
         body: impl FnOnce(&mut OwnedIsolate, &mut Roots, &MicrotaskQueue, &ProgramText) -> R,
-    ) -> (R, Option<Stopped>) {
+    ) -> (R, Option<Interruption>) {
         self.run(self.call_ticks, |host| {
             let roots = host.roots.as_mut().expect("the isolate is built");
             body(&mut host.isolate, roots, &host.jobs, &host.program)
@@ -330,25 +330,29 @@ impl Isolate {
     }
 
     #[inline]
-    fn run<R>(&mut self, ticks: u64, body: impl FnOnce(&mut Isolate) -> R) -> (R, Option<Stopped>) {
+    fn run<R>(
+        &mut self,
+        ticks: u64,
+        body: impl FnOnce(&mut Isolate) -> R,
+    ) -> (R, Option<Interruption>) {
         let entered = Entered::new(self, ticks);
         let result = body(&mut *entered.host);
         (result, entered.end())
     }
 
     #[cold]
-    fn stopped(&mut self, timed_out: bool) -> Option<Stopped> {
+    fn stopped(&mut self, timed_out: bool) -> Option<Interruption> {
         self.isolate.cancel_terminate_execution();
         self.drop_jobs();
         let doomed = self.state.doomed.take();
         if self.memory.exceeded() {
             self.state.tainted = true;
-            return Some(Stopped::Memory);
+            return Some(Interruption::Memory);
         }
         if timed_out {
-            return Some(Stopped::Time);
+            return Some(Interruption::Time);
         }
-        doomed.map(Stopped::Trap)
+        doomed.map(Interruption::Trap)
     }
 
     /// Forgets the micro-tasks of the call that was stopped: its transaction is over, and no other may see them.
@@ -395,7 +399,7 @@ impl<'a> Entered<'a> {
 
     /// The call is over. Says how it was stopped, if it was.
     #[inline]
-    fn end(mut self) -> Option<Stopped> {
+    fn end(mut self) -> Option<Interruption> {
         self.ended = true;
         let host = &mut *self.host;
         let timed_out = host.watch.end();
@@ -484,7 +488,7 @@ mod tests {
     }
 
     /// Runs a script in a context that nothing was taken away from; gives its value as a number.
-    fn run_unrestricted(host: &mut Isolate, text: &str) -> (Option<f64>, Option<Stopped>) {
+    fn run_unrestricted(host: &mut Isolate, text: &str) -> (Option<f64>, Option<Interruption>) {
         host.call(|isolate, _, _, _| {
             ::v8::scope!(let scope, isolate);
             let context = Context::new(scope, ::v8::ContextOptions::default());
@@ -507,7 +511,7 @@ mod tests {
             let text = format!("{constructor}(0, {{ maxByteLength: 2 ** 30 }}); for (;;);");
             let (_, stopped) = run_unrestricted(&mut host, &format!("new {text}"));
             assert!(
-                matches!(stopped, Some(Stopped::Trap(HostTrap::Forbidden(_)))),
+                matches!(stopped, Some(Interruption::Trap(HostTrap::Forbidden(_)))),
                 "{constructor}"
             );
             assert!(host.is_tainted());

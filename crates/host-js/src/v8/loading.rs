@@ -9,7 +9,7 @@ use super::scope::CallScope;
 use crate::hooks::{self, Hooks, Refused};
 use crate::program::ProgramText;
 use crate::trace::Exception;
-use crate::{invoke, texts, PRELUDE};
+use crate::{invoke, messages, PRELUDE};
 
 /// Continues with what a step gave, or ends with what it threw.
 macro_rules! step {
@@ -117,7 +117,7 @@ fn evaluate<'s>(
     let name = step!(
         scope,
         program,
-        ::v8::String::new(scope, texts::RESOURCE_NAME)
+        ::v8::String::new(scope, messages::RESOURCE_NAME)
     );
     let text_local = step!(scope, program, ::v8::String::new(scope, &program.text));
     let origin = ::v8::ScriptOrigin::new(
@@ -153,7 +153,7 @@ fn evaluate<'s>(
     if let Ok(promise) = result.try_cast::<::v8::Promise>() {
         match promise.state() {
             ::v8::PromiseState::Fulfilled => {}
-            ::v8::PromiseState::Pending => return Err(type_error(texts::PENDING.to_owned())),
+            ::v8::PromiseState::Pending => return Err(type_error(messages::PENDING.to_owned())),
             ::v8::PromiseState::Rejected => {
                 let reason = promise.result(scope);
                 return Err(uncaught(scope, reason, None, program));

@@ -38,7 +38,7 @@ mod loading;
 mod memory;
 mod realm;
 mod scope;
-mod text;
+mod strings;
 mod values;
 mod watchdog;
 

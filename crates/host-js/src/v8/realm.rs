@@ -9,7 +9,7 @@ use lightcone_host::{HoldsEnv, HostConfig, HostEnv, HostTrap, ReducerCall};
 use super::isolate::Isolate;
 use super::scope::CallScope;
 use crate::instance::Realm;
-use crate::invoke::{invoke, End, Target};
+use crate::invoke::{invoke, HookOutcome, Target};
 use crate::program::ProgramText;
 
 /// An isolate of the thread that calls.
@@ -75,7 +75,11 @@ impl Realm for V8Realm {
     }
 
     #[inline]
-    fn call(&mut self, call: &ReducerCall<'_>, target: Target<'_>) -> (End, Option<HostTrap>) {
+    fn call(
+        &mut self,
+        call: &ReducerCall<'_>,
+        target: Target<'_>,
+    ) -> (HookOutcome, Option<HostTrap>) {
         let isolate = self.isolate();
         let (end, stopped) = isolate.call(|isolate, roots, jobs, program| {
             ::v8::scope!(let scope, isolate);
@@ -85,7 +89,7 @@ impl Realm for V8Realm {
             let mut call_scope = CallScope::new(scope, &roots.buffers, program);
             let end = invoke(&mut call_scope, &mut roots.kept, call, target);
             // What a call that was stopped has left is dropped.
-            if !matches!(end, End::Failed(_)) {
+            if !matches!(end, HookOutcome::Failed(_)) {
                 jobs.perform_checkpoint(scope);
             }
             end

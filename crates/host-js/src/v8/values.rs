@@ -4,7 +4,7 @@ use lightcone_host::AbiError;
 
 use super::isolate::State;
 use super::memory::as_host;
-use crate::texts;
+use crate::messages;
 
 /// Why a host function does not return.
 pub(crate) enum Failure {
@@ -38,7 +38,7 @@ fn integer(value: Value<'_>, abi_type: &str) -> Result<u32, Failure> {
         let number = unsafe { ::v8::Local::<::v8::Number>::cast_unchecked(value) };
         return Ok(number.value() as u32);
     }
-    Err(Failure::Type(texts::expected_number(
+    Err(Failure::Type(messages::expected_number(
         abi_type,
         value.type_repr(),
     )))
@@ -46,7 +46,7 @@ fn integer(value: Value<'_>, abi_type: &str) -> Result<u32, Failure> {
 
 pub(crate) fn u16_of(value: Value<'_>) -> Result<u16, Failure> {
     let number = integer(value, "u16")?;
-    u16::try_from(number).map_err(|_| Failure::Type(texts::overflowed("u16")))
+    u16::try_from(number).map_err(|_| Failure::Type(messages::overflowed("u16")))
 }
 
 /// A number that compiled code passed without a check.
@@ -56,21 +56,23 @@ pub(crate) fn u32_of_f64(number: f64) -> Result<u32, Failure> {
     if f64::from(integer) == number {
         return Ok(integer);
     }
-    Err(Failure::Type(texts::expected_number("u32", "Number")))
+    Err(Failure::Type(messages::expected_number("u32", "Number")))
 }
 
 /// See [`u32_of_f64`].
 #[inline]
 pub(crate) fn u16_of_f64(number: f64) -> Result<u16, Failure> {
     match u32_of_f64(number) {
-        Ok(integer) => u16::try_from(integer).map_err(|_| Failure::Type(texts::overflowed("u16"))),
-        Err(_) => Err(Failure::Type(texts::expected_number("u16", "Number"))),
+        Ok(integer) => {
+            u16::try_from(integer).map_err(|_| Failure::Type(messages::overflowed("u16")))
+        }
+        Err(_) => Err(Failure::Type(messages::expected_number("u16", "Number"))),
     }
 }
 
 pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     let Ok(number) = value.try_cast::<::v8::BigInt>() else {
-        return Err(Failure::Type(texts::expected_bigint(
+        return Err(Failure::Type(messages::expected_bigint(
             "u128",
             value.type_repr(),
         )));
@@ -79,7 +81,7 @@ pub(crate) fn u128_of(value: Value<'_>) -> Result<u128, Failure> {
     let needed = number.word_count();
     let (negative, _) = number.to_words_array(&mut words);
     if needed > 2 || negative {
-        return Err(Failure::Type(texts::overflowed("u128")));
+        return Err(Failure::Type(messages::overflowed("u128")));
     }
     Ok(u128::from(words[0]) | u128::from(words[1]) << 64)
 }
@@ -105,8 +107,8 @@ pub(crate) unsafe fn buffer_of<'a>(
     if !value.is_array_buffer() {
         let got = value.type_repr();
         return Err(Failure::Type(match kind {
-            BufferKind::Row => texts::expected_buffer(got),
-            BufferKind::Scan => texts::expected_array_buffer(got),
+            BufferKind::Row => messages::expected_buffer(got),
+            BufferKind::Scan => messages::expected_array_buffer(got),
         }));
     }
     // SAFETY: it was just checked to be one.
@@ -125,7 +127,7 @@ pub(crate) unsafe fn buffer_of<'a>(
 pub(crate) fn start(buffer: &mut [u8], length: u32) -> Result<&mut [u8], Failure> {
     buffer
         .get_mut(..length as usize)
-        .ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))
+        .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
 }
 
 /// Prefix, start and end of a range.
@@ -147,7 +149,7 @@ pub(crate) fn range(
         };
         Some((prefix, rstart, rend))
     };
-    bounds().ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))
+    bounds().ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))
 }
 
 /// A string as UTF-8; lone surrogates become U+FFFD.
@@ -157,7 +159,7 @@ pub(crate) fn string_of(
 ) -> Result<String, Failure> {
     match value.try_cast::<::v8::String>() {
         Ok(text) => Ok(text.to_rust_string_lossy(scope)),
-        Err(_) => Err(Failure::Type(texts::expected_string(value.type_repr()))),
+        Err(_) => Err(Failure::Type(messages::expected_string(value.type_repr()))),
     }
 }
 

@@ -3,7 +3,7 @@
 mod claims;
 mod issuer;
 mod keys;
-mod known;
+mod known_tokens;
 mod oidc;
 mod strangers;
 mod token;
@@ -55,7 +55,7 @@ pub struct Authority {
     oidc: OidcClient,
     /// One of these must be in a foreign token, unless there are none.
     audiences: Vec<String>,
-    known: known::KnownTokens,
+    known: known_tokens::KnownTokens,
 }
 
 impl Authority {
@@ -64,7 +64,7 @@ impl Authority {
             keys,
             oidc: OidcClient::new(&accepted.foreign_issuers)?,
             audiences: accepted.audiences.clone(),
-            known: known::KnownTokens::default(),
+            known: known_tokens::KnownTokens::default(),
         })
     }
 
@@ -162,7 +162,7 @@ mod tests {
         assert!(authority.validate(&short_lived.token, CLIENT).await.is_ok());
         assert!(authority.known.get(&short_lived.token).is_none());
 
-        for _ in 0..known::KNOWN_TOKENS_MAX {
+        for _ in 0..known_tokens::KNOWN_TOKENS_MAX {
             let caller = authority.mint_anonymous().expect("a token");
             authority.known.keep(&caller);
         }

@@ -138,7 +138,7 @@ impl OidcClient {
         }
         let _room = match &self.inner.strangers {
             Some(strangers) if !issuer.is_known_good() => {
-                let room = lock(strangers).room(issuer.host(), client);
+                let room = lock(strangers).fetch_permit(issuer.host(), client);
                 Some(room.ok_or_else(|| TokenError::IssuersBusy(name.to_owned()))?)
             }
             _ => None,

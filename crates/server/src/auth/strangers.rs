@@ -44,7 +44,7 @@ struct Fetches {
 }
 
 /// Leave to ask an issuer, as long as it lives.
-pub(super) struct Room {
+pub(super) struct FetchPermit {
     fetches: Arc<Mutex<Fetches>>,
     client: IpAddr,
     host: String,
@@ -101,8 +101,8 @@ impl Strangers {
         }
     }
 
-    /// Room for a request to a host that a token of `client` names; `None` when there is none.
-    pub(super) fn room(&self, host: &str, client: IpAddr) -> Option<Room> {
+    /// FetchPermit for a request to a host that a token of `client` names; `None` when there is none.
+    pub(super) fn fetch_permit(&self, host: &str, client: IpAddr) -> Option<FetchPermit> {
         let client = bounded_as(client);
         let mut fetches = lock(&self.fetches);
         let has_room = fetches.all < PARALLEL_FETCHES_MAX
@@ -114,7 +114,7 @@ impl Strangers {
         fetches.all += 1;
         *fetches.of_client.entry(client).or_default() += 1;
         *fetches.to_host.entry(host.to_owned()).or_default() += 1;
-        Some(Room {
+        Some(FetchPermit {
             fetches: self.fetches.clone(),
             client,
             host: host.to_owned(),
@@ -122,7 +122,7 @@ impl Strangers {
     }
 }
 
-impl Drop for Room {
+impl Drop for FetchPermit {
     fn drop(&mut self) {
         let mut fetches = lock(&self.fetches);
         fetches.all -= 1;
@@ -197,23 +197,23 @@ mod tests {
         for number in 0..CLIENT_FETCHES_MAX {
             held.push(
                 strangers
-                    .room(&format!("{number}.example"), client(0))
+                    .fetch_permit(&format!("{number}.example"), client(0))
                     .expect("room"),
             );
         }
         assert!(
-            strangers.room("other.example", client(0)).is_none(),
+            strangers.fetch_permit("other.example", client(0)).is_none(),
             "per client"
         );
         for number in 0..HOST_FETCHES_MAX {
             held.push(
                 strangers
-                    .room("one.example", client(1 + number))
+                    .fetch_permit("one.example", client(1 + number))
                     .expect("room"),
             );
         }
         assert!(
-            strangers.room("one.example", client(99)).is_none(),
+            strangers.fetch_permit("one.example", client(99)).is_none(),
             "per host"
         );
         let mut number = 100;
@@ -221,18 +221,20 @@ mod tests {
             number += 1;
             held.push(
                 strangers
-                    .room(&format!("{number}.example"), client(number))
+                    .fetch_permit(&format!("{number}.example"), client(number))
                     .expect("room"),
             );
         }
         assert!(
-            strangers.room("last.example", client(999)).is_none(),
+            strangers
+                .fetch_permit("last.example", client(999))
+                .is_none(),
             "together"
         );
         let good = strangers.find("https://good.example").expect("known");
         assert!(good.is_known_good(), "it needs no room");
         held.clear();
-        assert!(strangers.room("one.example", client(0)).is_some());
+        assert!(strangers.fetch_permit("one.example", client(0)).is_some());
         let fetches = lock(&strangers.fetches);
         assert_eq!(
             (fetches.all, fetches.of_client.len(), fetches.to_host.len()),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::signals::{End, Signals};
+use super::signals::{ConnectionEnd, Signals};
 use crate::pace::{Pace, Patience};
 
 /// Sends Pings and ends the connection of a silent client (05 §3.5), and of one that does not end a message.
@@ -12,7 +12,7 @@ pub(super) async fn watch_clock(
     ping_interval: Duration,
     idle_timeout: Duration,
     pace: Pace,
-) -> End {
+) -> ConnectionEnd {
     let mut pings = tokio::time::interval(ping_interval);
     // The resolution of the idle time; cheaper than a clock read for every receive.
     let mut looks = tokio::time::interval((idle_timeout / 8).max(Duration::from_millis(1)));
@@ -29,10 +29,10 @@ pub(super) async fn watch_clock(
                 if signals.active.swap(false, Relaxed) || signals.submitting.load(Relaxed) {
                     last_active = Instant::now();
                 } else if last_active.elapsed() >= idle_timeout {
-                    return End::Idle;
+                    return ConnectionEnd::Idle;
                 }
                 if upload.is_over(signals) {
-                    return End::Idle;
+                    return ConnectionEnd::Idle;
                 }
             }
         }

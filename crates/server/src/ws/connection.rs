@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::clock::watch_clock;
 use super::frame::{self, ClosePayload, FrameReader};
 use super::reader::Reader;
-use super::signals::{End, Signals};
+use super::signals::{ConnectionEnd, Signals};
 use super::writer::Writer;
 use crate::auth::Caller;
 use crate::budget::Charge;
@@ -146,7 +146,7 @@ async fn run(
     reader: Reader<'_>,
     writer: Writer<'_>,
     stopped: impl Future<Output = ()>,
-) -> End {
+) -> ConnectionEnd {
     let settings = &config.websocket;
     let (ping, idle) = (settings.ping_interval, settings.idle_timeout);
     let (reader, writer) = (reader.run(), writer.run());
@@ -157,30 +157,34 @@ async fn run(
         end = &mut writer => end,
         end = &mut reader => end,
         end = &mut clock => end,
-        () = &mut stopped => End::Dropped,
+        () = &mut stopped => ConnectionEnd::Dropped,
     };
-    if end != End::CloseSent {
+    if end != ConnectionEnd::CloseSent {
         return end;
     }
     if signals.closed_by_client.load(Relaxed) {
-        return End::CloseReceived;
+        return ConnectionEnd::CloseReceived;
     }
     // The client's Close is awaited for a while.
     match tokio::time::timeout(settings.close_handshake_timeout, &mut reader).await {
-        Ok(End::CloseReceived) | Err(_) => End::CloseSent,
+        Ok(ConnectionEnd::CloseReceived) | Err(_) => ConnectionEnd::CloseSent,
         Ok(other) => other,
     }
 }
 
-fn count_end(counters: &DatabaseCounters, end: End) {
+fn count_end(counters: &DatabaseCounters, end: ConnectionEnd) {
     let (ended, cause) = match end {
-        End::CloseReceived => (&counters.clients_closed, &counters.disconnects_client_close),
-        End::CloseSent => (&counters.clients_closed, &counters.disconnects_server_close),
-        End::Idle => (
+        ConnectionEnd::CloseReceived => {
+            (&counters.clients_closed, &counters.disconnects_client_close)
+        }
+        ConnectionEnd::CloseSent => (&counters.clients_closed, &counters.disconnects_server_close),
+        ConnectionEnd::Idle => (
             &counters.clients_idle_timed_out,
             &counters.disconnects_error,
         ),
-        End::Gone | End::Dropped => (&counters.clients_aborted, &counters.disconnects_error),
+        ConnectionEnd::Gone | ConnectionEnd::Dropped => {
+            (&counters.clients_aborted, &counters.disconnects_error)
+        }
     };
     add(ended, 1);
     add(cause, 1);

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::ReadHalf;
 
 use super::frame::{ClosePayload, Event, FrameReader};
-use super::signals::{End, Signals};
+use super::signals::{ConnectionEnd, Signals};
 use crate::budget::Charge;
 use crate::database::{RequestSender, SubmitError};
 use crate::metrics::{add, DatabaseCounters};
@@ -40,7 +40,7 @@ struct Progress {
 }
 
 impl Reader<'_> {
-    pub async fn run(mut self) -> End {
+    pub async fn run(mut self) -> ConnectionEnd {
         let mut progress = Progress {
             is_closing: false,
             message_number: 1,
@@ -59,7 +59,7 @@ impl Reader<'_> {
     }
 
     /// Handles all that is in the receive buffer.
-    async fn handle_events(&mut self, progress: &mut Progress) -> Option<End> {
+    async fn handle_events(&mut self, progress: &mut Progress) -> Option<ConnectionEnd> {
         let (mut messages, mut bytes) = (0, 0);
         loop {
             match self.frames.next_event() {
@@ -82,7 +82,7 @@ impl Reader<'_> {
                 Ok(Some(Event::Close(payload))) => {
                     self.signals.closed_by_client.store(true, Relaxed);
                     if progress.is_closing {
-                        return Some(End::CloseReceived);
+                        return Some(ConnectionEnd::CloseReceived);
                     }
                     // The writer finishes its message, echoes the Close and ends the connection.
                     self.signals.close(ClosePayload::Echo(payload));
@@ -91,7 +91,7 @@ impl Reader<'_> {
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(%error, "client breaks the WebSocket protocol");
-                    return Some(End::Gone);
+                    return Some(ConnectionEnd::Gone);
                 }
             }
         }
@@ -121,14 +121,14 @@ impl Reader<'_> {
     }
 
     /// Reads what the socket has, and waits for it.
-    async fn receive(&mut self, progress: &mut Progress) -> Option<End> {
+    async fn receive(&mut self, progress: &mut Progress) -> Option<ConnectionEnd> {
         let buffer = self.frames.buffer();
         if buffer.capacity() - buffer.len() < progress.read_bytes / 2 {
             buffer.reserve(progress.read_bytes);
         }
         let room = buffer.capacity() - buffer.len();
         let count = match self.stream.read_buf(buffer).await {
-            Ok(0) | Err(_) => return Some(End::Gone),
+            Ok(0) | Err(_) => return Some(ConnectionEnd::Gone),
             Ok(count) => count,
         };
         self.signals.active.store(true, Relaxed);

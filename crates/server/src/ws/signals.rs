@@ -10,7 +10,7 @@ use super::frame::ClosePayload;
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ConnectionEnd {
     /// A Close was written.
     CloseSent,
     /// The client's Close has come, and ours was sent before.

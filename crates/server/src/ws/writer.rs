@@ -9,7 +9,7 @@ use tokio::net::tcp::WriteHalf;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::frame::{self, ClosePayload};
-use super::signals::{End, Signals};
+use super::signals::{ConnectionEnd, Signals};
 use crate::database::{MessageBatch, Outgoing, OutgoingReceiver};
 use crate::metrics::{add, DatabaseCounters};
 
@@ -44,7 +44,7 @@ enum Then {
 }
 
 impl Writer<'_> {
-    pub async fn run(mut self) -> End {
+    pub async fn run(mut self) -> ConnectionEnd {
         loop {
             let first = tokio::select! {
                 biased;
@@ -74,11 +74,11 @@ impl Writer<'_> {
                 return end;
             }
             if closed {
-                return End::CloseSent;
+                return ConnectionEnd::CloseSent;
             }
             match then {
                 Then::Continue => {}
-                Then::Drop => return End::Dropped,
+                Then::Drop => return ConnectionEnd::Dropped,
                 Then::Close(payload) => self.signals.close(payload),
             }
         }
@@ -86,7 +86,7 @@ impl Writer<'_> {
 
     /// Frames and writes a batch. Small payloads gather in the write buffer; large ones are written in fragments
     /// from where they are.
-    async fn send_batch(&mut self, batch: &MessageBatch) -> Result<(), End> {
+    async fn send_batch(&mut self, batch: &MessageBatch) -> Result<(), ConnectionEnd> {
         for range in body_ranges(self.protocol, &batch.ends) {
             let body = &batch.bytes[range];
             let compression = self.policy.choose(self.asked, body.len());
@@ -103,7 +103,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    async fn send_payload(&mut self, tag: &[u8], body: &[u8]) -> Result<(), End> {
+    async fn send_payload(&mut self, tag: &[u8], body: &[u8]) -> Result<(), ConnectionEnd> {
         if tag.len() + body.len() <= FRAGMENT_BYTES {
             frame::put_header(&mut self.out, true, frame::BINARY, tag.len() + body.len());
             self.out.extend_from_slice(tag);
@@ -151,7 +151,7 @@ impl Writer<'_> {
         }
     }
 
-    async fn flush(&mut self) -> Result<(), End> {
+    async fn flush(&mut self) -> Result<(), ConnectionEnd> {
         if self.out.is_empty() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Writer<'_> {
     }
 
     /// Writes everything. A client that takes nothing for the idle time is given up.
-    async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+    async fn write(&mut self, mut bytes: &[u8]) -> Result<(), ConnectionEnd> {
         add(&self.counters.sent_bytes, bytes.len() as u64);
         while !bytes.is_empty() {
             match self.stream.try_write(bytes) {
@@ -174,11 +174,11 @@ impl Writer<'_> {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     match tokio::time::timeout(self.stall_timeout, self.stream.writable()).await {
                         Ok(Ok(())) => {}
-                        Ok(Err(_)) => return Err(End::Gone),
-                        Err(_) => return Err(End::Idle),
+                        Ok(Err(_)) => return Err(ConnectionEnd::Gone),
+                        Err(_) => return Err(ConnectionEnd::Idle),
                     }
                 }
-                Err(_) => return Err(End::Gone),
+                Err(_) => return Err(ConnectionEnd::Gone),
             }
         }
         Ok(())

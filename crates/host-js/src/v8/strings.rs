@@ -3,7 +3,7 @@
 use ::v8::{PinScope, ValueView, ValueViewData};
 
 use super::values::{buffer_of, BufferKind, Failure, Value};
-use crate::texts;
+use crate::messages;
 
 /// `text_read`: the string in a part of a buffer (docs/js-abi.md).
 pub(super) fn read<'s>(
@@ -16,7 +16,7 @@ pub(super) fn read<'s>(
     let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
     let bytes = buffer
         .get(start as usize..end as usize)
-        .ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))?;
+        .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))?;
     string(scope, bytes)
 }
 
@@ -28,13 +28,13 @@ pub(super) fn write(
     start: u32,
 ) -> Result<i32, Failure> {
     let Ok(text) = text.try_cast::<::v8::String>() else {
-        return Err(Failure::Type(texts::expected_string(text.type_repr())));
+        return Err(Failure::Type(messages::expected_string(text.type_repr())));
     };
     // SAFETY: reading a string runs no code of the module, and the caller's handle keeps the buffer.
     let buffer = unsafe { buffer_of(buffer, BufferKind::Scan) }?;
     let room = buffer
         .get_mut(start as usize..)
-        .ok_or(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS))?;
+        .ok_or(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS))?;
     {
         let view = ValueView::new(scope, text);
         if let ValueViewData::OneByte(bytes) = view.data() {
@@ -48,7 +48,7 @@ pub(super) fn write(
 
 fn put(bytes: &[u8], room: &mut [u8]) -> Result<i32, Failure> {
     let Ok(size) = i32::try_from(bytes.len()) else {
-        return Err(Failure::Range(texts::LENGTH_OUT_OF_BOUNDS));
+        return Err(Failure::Range(messages::LENGTH_OUT_OF_BOUNDS));
     };
     let Some(place) = room.get_mut(..bytes.len()) else {
         return Ok(-size);
