@@ -4,13 +4,13 @@ import type {
   AccessorsOf,
   AnySchema,
   AnyTableDef,
-  KeyColumns,
   Prettify,
   ReadonlyIndexes,
   RowType,
   TableOf,
   TableReads,
 } from "../core";
+import type { KeyColumns } from "../core/columns";
 import type { EventContextInterface } from "./event_context";
 import type { AnyModule } from "./remote_module";
 
