@@ -81,24 +81,23 @@ impl DatabaseHandle {
         kind: HostKind,
     ) -> Result<PreparedUpdate, UpdateError> {
         let shared = self.shared.clone();
-        let loaded = tokio::task::spawn_blocking(move || {
-            Program::load(
-                &shared.options,
-                &shared.host_config(),
-                program,
-                kind,
-                Purpose::Publish,
-            )
-        });
+        let (reply, loaded) = oneshot::channel();
+        let load = move || {
+            let (options, config) = (&shared.options, shared.host_config());
+            let loaded = Program::load(options, &config, program, kind, Purpose::Publish);
+            // Whoever publishes may be gone by now.
+            let _ = reply.send(loaded);
+        };
+        self.shared.environment().spawn_blocking(Box::new(load));
         match loaded.await {
             Ok(Ok(program)) => Ok(PreparedUpdate(Box::new(program))),
             Ok(Err(Error::Load(error))) if error.is_busy() => {
                 Err(UpdateError::Busy(error.to_string()))
             }
             Ok(Err(error)) => Err(UpdateError::Module(error.to_string())),
-            Err(error) => Err(UpdateError::Database(format!(
-                "loading the module failed: {error}"
-            ))),
+            Err(_) => Err(UpdateError::Database(
+                "loading the module failed [LC0308]".to_owned(),
+            )),
         }
     }
 

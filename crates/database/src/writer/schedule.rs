@@ -1,6 +1,6 @@
 //! Scheduled reducers and procedures: rows that call functions (03 §11.5a).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
@@ -63,10 +63,12 @@ impl Writer {
         let now = self.now();
         self.plan_changes(now);
         self.notice_clock(now);
-        let started = Instant::now();
+        let started = self.shared.environment().instant();
         // Compared with one reading of the clock: each row runs once in a round at most.
         let mut calls = 0;
-        while calls < CALLS_PER_ROUND_MAX && started.elapsed() < ROUND_MAX {
+        while calls < CALLS_PER_ROUND_MAX
+            && self.shared.environment().instant() - started < ROUND_MAX
+        {
             let Some((key, intended)) = self.state.schedules.queue.pop_due(now) else {
                 break;
             };
