@@ -98,7 +98,7 @@ impl DatabaseHandle {
             tracing::warn!(database = %options.identity, %problem, "an older snapshot was used, and the log since then");
         }
         tracing::info!(database = %options.identity, snapshot = ?report.snapshot_offset, replayed = report.replayed, elapsed_ms = (environment.instant() - started).as_millis() as u64, "recovered");
-        datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+        options.configure(&mut datastore);
         mark_planned(&options, &datastore)?;
         let record = datastore
             .module_record()

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use lightcone_engine::Datastore;
 use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
@@ -102,6 +103,13 @@ pub struct DatabaseOptions {
 }
 
 impl DatabaseOptions {
+    /// Gives a datastore its limit and its clock. To do before its first transaction that is not replayed.
+    pub(crate) fn configure(&self, datastore: &mut Datastore) {
+        datastore.set_transaction_bytes_max(self.limits.transaction_bytes_max);
+        let environment = self.commons.environment.clone();
+        datastore.set_clock(Arc::new(move || environment.now()));
+    }
+
     pub(crate) fn host_config(&self, console: Arc<dyn ConsoleSink>) -> HostConfig {
         HostConfig {
             database_identity: self.identity,

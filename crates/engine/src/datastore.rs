@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, Table};
-use lightcone_types::{IndexId, TableId};
+use lightcone_types::{IndexId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::error::DatastoreError;
@@ -91,7 +91,11 @@ pub struct Datastore {
     pub(crate) sequences_unsaved: bool,
     /// Some table has a schedule, or had one.
     pub(crate) has_schedules: bool,
+    pub(crate) clock: Clock,
 }
+
+/// The time of day.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 impl Default for Datastore {
     fn default() -> Self {
@@ -113,6 +117,7 @@ impl Datastore {
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
             sequences_unsaved: false,
             has_schedules: false,
+            clock: Arc::new(Timestamp::now),
         };
         for schema in system::system_tables() {
             datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));
@@ -124,6 +129,11 @@ impl Datastore {
     /// 16 MiB below that.
     pub fn set_transaction_bytes_max(&mut self, bytes_max: usize) {
         self.transaction_bytes_max = bytes_max.min(TRANSACTION_BYTES_MAX);
+    }
+
+    /// Sets where the time comes from that schedules are compared with. Without it, from the machine.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
     }
 
     /// Whether rows of some table call functions at their times, or did when that table was there.

@@ -24,7 +24,7 @@ mod write;
 
 pub use catalog::ModuleRecord;
 pub use commit::CommitOutput;
-pub use datastore::Datastore;
+pub use datastore::{Clock, Datastore};
 pub use delta::{DeltaBatch, DeltaKind, DeltaOp};
 pub use error::{DatastoreError, RecoveryError};
 pub use lightcone_table::RangeBounds;

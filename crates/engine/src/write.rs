@@ -2,10 +2,10 @@
 
 use lightcone_table::{InsertError, Inserted, RangeBounds, RowId, Table};
 use lightcone_types::bsatn::Reader;
-use lightcone_types::{IndexId, TableId, Timestamp};
+use lightcone_types::{IndexId, TableId};
 use rustc_hash::FxHashMap;
 
-use crate::datastore::{Datastore, TableSlot, TableState};
+use crate::datastore::{Clock, Datastore, TableSlot, TableState};
 use crate::error::DatastoreError;
 
 /// What happened to a row, in order.
@@ -175,6 +175,7 @@ impl Datastore {
             tables,
             transaction,
             sequences_unsaved,
+            clock,
             ..
         } = self;
         let state = tables[slot.index()]
@@ -187,7 +188,7 @@ impl Datastore {
         let result = insert_row(state, row);
         let outcome = match result {
             // Nothing knows of the row yet, so it goes as it came.
-            Ok(Inserted::New(id)) if comes_too_late(state, row) => {
+            Ok(Inserted::New(id)) if comes_too_late(state, row, clock) => {
                 state.table.delete(id);
                 generated.truncate(first_generated);
                 Err(DatastoreError::ScheduleDelayTooLong)
@@ -233,6 +234,7 @@ impl Datastore {
             tables,
             transaction,
             sequences_unsaved,
+            clock,
             ..
         } = self;
         let state = tables[slot.index()]
@@ -242,7 +244,7 @@ impl Datastore {
         let first_generated = generated.len();
         let row = fill_sequences(state, &row[..length], &mut scratch, generated);
         *sequences_unsaved |= generated.len() > first_generated;
-        let outcome = replace_by_key(state, slot, position, row, transaction);
+        let outcome = replace_by_key(state, slot, position, row, transaction, clock);
         transaction.row = scratch;
         if outcome.is_err() {
             generated.truncate(first_generated);
@@ -402,9 +404,9 @@ fn fill_sequences<'r>(
 
 /// Whether a row of a schedule table names a time that is too far away (03 §8.4).
 #[inline]
-fn comes_too_late(state: &TableState, row: &[u8]) -> bool {
+fn comes_too_late(state: &TableState, row: &[u8], clock: &Clock) -> bool {
     let schedule = state.schedule.as_ref();
-    schedule.is_some_and(|schedule| schedule.at(&state.table, row).is_too_late(Timestamp::now()))
+    schedule.is_some_and(|schedule| schedule.at(&state.table, row).is_too_late(clock()))
 }
 
 fn insert_row(state: &mut TableState, row: &[u8]) -> Result<Inserted, DatastoreError> {
@@ -427,6 +429,7 @@ fn replace_by_key(
     position: usize,
     row: &[u8],
     transaction: &mut Transaction,
+    clock: &Clock,
 ) -> Result<(), DatastoreError> {
     let table = &state.table;
     let index = &table.indexes()[position];
@@ -439,7 +442,7 @@ fn replace_by_key(
     if let Some(other) = table.conflict(row, id, position) {
         return Err(not_unique(table, other));
     }
-    if comes_too_late(state, row) {
+    if comes_too_late(state, row, clock) {
         return Err(DatastoreError::ScheduleDelayTooLong);
     }
     let table = &mut state.table;

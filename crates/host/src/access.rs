@@ -17,6 +17,7 @@
 use std::ptr::NonNull;
 
 use lightcone_engine::Datastore;
+use lightcone_types::Timestamp;
 
 use crate::lent::{Lent, Transactions};
 use crate::{AbiError, Errno, HostEnv, HostTrap, LimitKind};
@@ -75,8 +76,8 @@ impl Access {
     }
 
     /// Opens a transaction of a procedure that has committed less than `bytes_max`: what it commits reaches the log and
-    /// subscribers when it has ended.
-    pub(crate) fn begin(&mut self, bytes_max: usize) -> Result<(), AbiError> {
+    /// subscribers when it has ended. Gives its time.
+    pub(crate) fn begin(&mut self, bytes_max: usize) -> Result<Timestamp, AbiError> {
         if !matches!(self.open, Open::Nothing) {
             return Err(Errno::WOULD_BLOCK_TRANSACTION.into());
         }
@@ -92,8 +93,9 @@ impl Access {
             }
             .into());
         }
+        let now = transactions.now();
         self.open = Open::Write(NonNull::from(transactions.begin().0));
-        Ok(())
+        Ok(now)
     }
 
     /// Commits what [`Access::begin`] opened. A reducer's transaction is not the module's to end.
@@ -135,10 +137,11 @@ impl Access {
         }
     }
 
-    /// So is sleeping, which has no errno.
-    pub(crate) fn may_sleep(&self) -> Result<(), HostTrap> {
-        match (&self.open, self.is_procedure()) {
-            (Open::Nothing, true) => Ok(()),
+    /// So is sleeping, which has no errno. Gives the time.
+    pub(crate) fn may_sleep(&self) -> Result<Timestamp, HostTrap> {
+        match (&self.open, &self.transactions) {
+            // SAFETY: lent for longer than `self` is borrowed, and no transaction that came from it is open.
+            (Open::Nothing, Some(transactions)) => Ok(unsafe { transactions.as_ref() }.now()),
             _ => Err(HostTrap::AsyncOnly("procedure_sleep_until")),
         }
     }

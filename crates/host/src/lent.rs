@@ -1,6 +1,7 @@
 //! What a call may touch: nothing, a read view, an open transaction, or transactions that it opens itself.
 
 use lightcone_engine::Datastore;
+use lightcone_types::Timestamp;
 
 /// What is lent to an instance for the time of one call (see [`crate::lend`]).
 pub enum Lent<'a> {
@@ -67,6 +68,9 @@ pub trait Transactions: Send {
 
     /// Takes back all that the open transaction did.
     fn rollback(&mut self);
+
+    /// The time of day.
+    fn now(&self) -> Timestamp;
 
     /// Bytes of changes that this call has committed so far.
     fn committed_bytes(&self) -> usize;

@@ -55,7 +55,7 @@ fn creating_transaction(
     let other = |error: lightcone_engine::DatastoreError| Error::Other(error.to_string());
     let mut instance = program.loaded.instantiate(HostEnv::new(config.clone()))?;
     let mut datastore = Datastore::new();
-    datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+    options.configure(&mut datastore);
     datastore.begin();
     datastore.bootstrap();
     for table in &program.def.tables {

@@ -8,7 +8,7 @@ use lightcone_host::{
     Transactions,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
-use lightcone_types::{ConnectionId, Identity, TimeDuration};
+use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
 use lightcone_wire::server;
 
 use super::rounds::RoundTransactions;
@@ -242,6 +242,10 @@ impl Transactions for ProcedureTransactions<'_> {
 
     fn rollback(&mut self) {
         self.round.datastore.rollback();
+    }
+
+    fn now(&self) -> Timestamp {
+        self.round.environment.now()
     }
 
     fn committed_bytes(&self) -> usize {

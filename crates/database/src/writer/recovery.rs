@@ -43,7 +43,7 @@ impl Writer {
         let (mut datastore, _) =
             Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)
                 .map_err(|error| error.to_string())?;
-        datastore.set_transaction_bytes_max(options.limits.transaction_bytes_max);
+        options.configure(&mut datastore);
         for (table, count) in &self.state.watchers {
             datastore.set_watched(*table, *count > 0);
         }

@@ -121,7 +121,7 @@ pub(super) struct RoundTransactions<'w> {
     pub(super) datastore: &'w mut Datastore,
     pub(super) state: &'w mut WriterState,
     next_offset: &'w mut LogOffset,
-    environment: &'w dyn Environment,
+    pub(super) environment: &'w dyn Environment,
 }
 
 impl RoundTransactions<'_> {

@@ -1,7 +1,5 @@
 //! The host calls of procedures (spec 03 §10), which open and end their transactions themselves.
 
-use lightcone_types::Timestamp;
-
 use super::HostEnv;
 use crate::{AbiError, ConsoleLevel, HostTrap};
 
@@ -13,8 +11,8 @@ impl HostEnv {
 
     /// `procedure_start_mut_tx`: opens a transaction and says when, in microseconds since the epoch.
     pub fn procedure_start_mut_tx(&mut self) -> Result<i64, AbiError> {
-        self.access.begin(self.config.limits.procedure_bytes_max)?;
-        Ok(Timestamp::now().0)
+        let bytes_max = self.config.limits.procedure_bytes_max;
+        Ok(self.access.begin(bytes_max)?.0)
     }
 
     /// `procedure_commit_mut_tx`
@@ -49,8 +47,7 @@ impl HostEnv {
 
     /// `procedure_sleep_until`: a wait would keep everybody waiting, so only a time in the past will do.
     pub fn procedure_sleep_until(&mut self, wake_us: i64) -> Result<i64, HostTrap> {
-        self.access.may_sleep()?;
-        let now = Timestamp::now().0;
+        let now = self.access.may_sleep()?.0;
         if wake_us > now {
             return Err(HostTrap::NotSupported("procedure_sleep_until"));
         }

@@ -2,6 +2,7 @@
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{OpenTransaction, Transactions};
+use lightcone_types::Timestamp;
 
 /// Commits into an output that nobody reads.
 pub struct Committing<'d> {
@@ -33,6 +34,10 @@ impl Transactions for Committing<'_> {
 
     fn rollback(&mut self) {
         self.datastore.rollback();
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
     }
 
     fn committed_bytes(&self) -> usize {

@@ -1,0 +1,98 @@
+//! A database lives in the time of its environment, whatever the machine's clock says.
+
+mod common;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::{caller, create, options, OWNER};
+use lightcone_database::{
+    Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine, Work,
+};
+use lightcone_types::Timestamp;
+use serde_json::{json, Value};
+
+/// The year 2000 in microseconds, and the end of it.
+const BEGIN_US: i64 = 946_684_800_000_000;
+const END_US: i64 = BEGIN_US + 366 * 86_400_000_000;
+
+/// The machine, on which it is the year 2000.
+#[derive(Debug)]
+struct YearTwoThousand {
+    machine: Arc<Machine>,
+    since: Instant,
+}
+
+impl Environment for YearTwoThousand {
+    fn now(&self) -> Timestamp {
+        Timestamp(BEGIN_US + self.since.elapsed().as_micros() as i64)
+    }
+
+    fn instant(&self) -> Instant {
+        self.machine.instant()
+    }
+
+    fn random(&self) -> u128 {
+        self.machine.random()
+    }
+
+    fn spawn_thread(&self, name: &str, stack_bytes: usize, work: Work) -> io::Result<()> {
+        self.machine.spawn_thread(name, stack_bytes, work)
+    }
+
+    fn spawn_blocking(&self, work: Work) {
+        self.machine.spawn_blocking(work);
+    }
+
+    fn alarm(&self, delay: Duration, work: Work) -> Alarm {
+        self.machine.alarm(delay, work)
+    }
+}
+
+async fn call(database: &DatabaseHandle, function: &str, args: Value) -> Result<(), CallError> {
+    let args = CallArgs::Json(args.to_string());
+    let called = database.call(caller(OWNER), function, args).await;
+    called.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_of_calls_and_schedules_are_those_of_the_environment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(directory.path());
+    let environment = YearTwoThousand {
+        machine: Machine::current(),
+        since: Instant::now(),
+    };
+    options.commons = Commons::new(Arc::new(environment), 1 << 30, 2);
+    let database = create(options, "schedules").await;
+
+    let today = json!({ "__timestamp_micros_since_unix_epoch__": Timestamp::now().0 });
+    let refused = call(&database, "set_timer", json!(["today", { "Time": today }])).await;
+    // The module does not expect it, and panics.
+    assert!(
+        matches!(refused, Err(CallError::Fatal { .. })),
+        "today is more than two years away: {refused:?}"
+    );
+
+    // A procedure plans a call at the time of its transaction, and that call notes its own.
+    let planned = call(&database, "set_in_transactions", json!([])).await;
+    planned.expect("the time of a transaction is near");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let runs = loop {
+        let query = "SELECT timestamp FROM runs WHERE what = 'kept'".to_owned();
+        let rows = database.sql(caller(OWNER), query, true, JsonRows::default());
+        let rows: Vec<((i64,),)> =
+            serde_json::from_str(&rows.await.expect("a table of the module").text())
+                .expect("rows of one time");
+        if !rows.is_empty() {
+            break rows;
+        }
+        assert!(Instant::now() < deadline, "the planned call never ran");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    };
+    let [((run_us,),)] = runs[..] else {
+        panic!("it ran once: {runs:?}");
+    };
+    assert!((BEGIN_US..END_US).contains(&run_us), "{run_us}");
+}
