@@ -11,7 +11,7 @@ use lightcone_wire::{server, RowListSize, SizedRowList};
 use tokio::sync::oneshot;
 
 use crate::budget::{Charge, ClientBudget, Exceeded};
-use crate::evaluate::Source;
+use crate::evaluate::{Cursor, Source};
 use crate::outgoing::{MessageBatch, ReadTicket};
 use crate::reads::{Job, Progress, Slice};
 
@@ -96,11 +96,11 @@ impl Reply {
 /// Bytes in front of the entries of any of these messages, at most.
 const HEAD_BYTES: usize = 32;
 
-/// A place in the pages of several sources.
-#[derive(Default)]
+/// A place in several sources.
+#[derive(Clone, Copy, Default)]
 struct Place {
     source: usize,
-    page: usize,
+    cursor: Cursor,
 }
 
 /// An answer under construction.
@@ -161,45 +161,49 @@ impl Answering {
 
     /// Counts the next page. False if there is none. `room` is what the client may have at most.
     fn measure(&mut self, room: usize) -> Result<bool, ReadError> {
-        let Place { source, page } = self.place;
+        let Place { source, mut cursor } = self.place;
         let Some((plan, rows)) = self.sources.get(source) else {
             return Ok(false);
         };
-        if page == 0 {
+        if cursor.is_at_start() {
             self.sizes.push(RowListSize::default());
         }
         let size = &mut self.sizes[source];
-        let known = match rows {
+        let known = match plan.predicate {
             // No need to look at the rows.
-            Source::Scan(table) if plan.predicate.is_none() => table
-                .rows
-                .row_bytes()
-                .map(|bytes| (table.rows.row_count() as usize, bytes)),
-            _ => None,
+            None => rows.whole_table().and_then(|table| {
+                let rows = table.rows();
+                Some((rows.row_count() as usize, rows.row_bytes()?))
+            }),
+            Some(_) => None,
         };
-        match known {
+        let has_more = match known {
             Some((count, bytes)) => {
                 size.add_many(count, bytes);
-                self.place.page = rows.page_count();
+                false
             }
-            None if page < rows.page_count() => {
-                rows.for_each_of_page(plan, page, |row| size.add(row.len()));
-                self.place.page += 1;
-            }
-            None => {}
-        }
+            None => rows.step(plan, &mut cursor, |row| size.add(row.len())),
+        };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
         if so_far > room {
             return Err(ReadError::Exceeded(Exceeded::Client { bytes_max: room }));
         }
-        if self.place.page >= rows.page_count() {
+        if !has_more {
             self.bytes = so_far;
-            self.place = Place {
-                source: source + 1,
-                page: 0,
-            };
         }
+        self.go_on(source, cursor, has_more);
         Ok(true)
+    }
+
+    /// Goes on in a source, or begins the next one.
+    fn go_on(&mut self, source: usize, cursor: Cursor, has_more: bool) {
+        self.place = match has_more {
+            true => Place { source, cursor },
+            false => Place {
+                source: source + 1,
+                cursor: Cursor::default(),
+            },
+        };
     }
 
     /// Starts to write, with the memory for all of it.
@@ -216,7 +220,7 @@ impl Answering {
 
     /// Writes the next page. False if there is none.
     fn write(&mut self, writing: &mut Writing) -> Result<bool, ReadError> {
-        let Place { source, page } = self.place;
+        let Place { source, mut cursor } = self.place;
         let Some((plan, rows)) = self.sources.get(source) else {
             return Ok(false);
         };
@@ -234,18 +238,12 @@ impl Answering {
                 list.insert(begun)
             }
         };
-        if page < rows.page_count() {
-            rows.for_each_of_page(plan, page, |row| list.push(message, row));
-            self.place.page += 1;
-        }
-        if self.place.page >= rows.page_count() {
+        let has_more = rows.step(plan, &mut cursor, |row| list.push(message, row));
+        if !has_more {
             debug_assert!(list.is_complete(), "frozen rows stay the same");
             writing.list = None;
-            self.place = Place {
-                source: source + 1,
-                page: 0,
-            };
         }
+        self.go_on(source, cursor, has_more);
         Ok(true)
     }
 

@@ -1,12 +1,12 @@
-//! Finding what a query reads: by an index on the writer, or in frozen pages for a scan on another thread.
+//! Finding what a query reads: by an index on the writer, or in a frozen table on another thread.
 
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::{Predicate, SelectPlan};
 use lightcone_schema::IndexSchema;
-use lightcone_table::{RowLayout, TableSnapshot};
-use lightcone_types::{ColId, TableId};
+use lightcone_table::{RowId, RowLayout, TableView};
+use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
@@ -26,7 +26,27 @@ pub(crate) enum Source {
     },
     /// All rows are counted, and this is how many there are.
     Count(u64),
-    Scan(Arc<TableSnapshot>),
+    View(View),
+}
+
+/// A frozen table, and how its rows are found.
+pub(crate) struct View {
+    pub table: Arc<TableView>,
+    /// An index and the point to look up there; without it, all rows are looked at.
+    point: Option<(usize, Vec<u8>)>,
+}
+
+/// A place in a source: what comes before it was visited.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    page: usize,
+    after: Option<RowId>,
+}
+
+impl Cursor {
+    pub fn is_at_start(&self) -> bool {
+        self.page == 0 && self.after.is_none()
+    }
 }
 
 /// Concatenated rows with their boundaries.
@@ -50,13 +70,12 @@ impl Rows {
     }
 }
 
-/// The queries of one request: what they may still do on the writer, and the tables they have frozen.
+/// The queries of one request, and what they may still do on the writer.
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
     /// Without it, only what can be found here is.
     may_freeze: bool,
     left: Allowance,
-    frozen: Vec<(TableId, Arc<TableSnapshot>)>,
 }
 
 /// What is left of the work that the queries of one request may do on the writer.
@@ -97,7 +116,6 @@ impl Finder<'_> {
                 steps: WRITER_STEPS_MAX,
                 bytes: WRITER_BYTES_MAX,
             },
-            frozen: Vec::new(),
         }
     }
 
@@ -131,14 +149,15 @@ impl Finder<'_> {
             kept.is_some()
         };
         let mut complete = false;
-        if let Some((position, point)) = usable_index(plan, &table.schema.indexes) {
-            let index = &table.indexes()[position];
+        let point = usable_index(plan, &table.schema.indexes);
+        if let Some((position, point)) = &point {
+            let index = &table.indexes()[*position];
             complete = true;
             let visit = |id| {
                 complete = complete && look_at(table.row(id));
                 complete
             };
-            let found = index.walk_point(table.rows(), table.layout(), &point, None, visit);
+            let found = index.walk_point(table.rows(), table.layout(), point, None, visit);
             complete &= found.is_ok();
         } else if table.rows().row_count() <= SCAN_ON_WRITER_ROWS_MAX {
             complete = true;
@@ -153,21 +172,12 @@ impl Finder<'_> {
                 table_is_empty: false,
             });
         }
-        self.may_freeze
-            .then(|| Source::Scan(self.freeze(plan.table.id)))
-    }
-
-    fn freeze(&mut self, id: TableId) -> Arc<TableSnapshot> {
-        if let Some((_, table)) = self.frozen.iter().find(|(frozen, _)| *frozen == id) {
-            return table.clone();
+        if !self.may_freeze {
+            return None;
         }
-        let table = self
-            .datastore
-            .snapshot_table(id)
-            .expect("the table was just there");
-        let table = Arc::new(table);
-        self.frozen.push((id, table.clone()));
-        table
+        let table = self.datastore.freeze_table(plan.table.id);
+        let table = table.expect("the table was just there");
+        Some(Source::View(View { table, point }))
     }
 }
 
@@ -193,7 +203,7 @@ fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Ve
 
 impl Source {
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Source::Scan(_))
+        matches!(self, Source::View(_))
     }
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
@@ -211,31 +221,68 @@ impl Source {
     pub fn held_bytes(&self) -> usize {
         match self {
             Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
-            Source::Count(_) | Source::Scan(_) => 0,
+            Source::Count(_) | Source::View(_) => 0,
         }
     }
 
-    /// The number of pages; what was found on the writer is one.
-    pub fn page_count(&self) -> usize {
+    /// The frozen table, if all of its rows are looked at.
+    pub fn whole_table(&self) -> Option<&TableView> {
         match self {
-            Source::Scan(table) => table.rows.pages().len(),
-            Source::Rows { .. } | Source::Count(_) => 1,
+            Source::View(View { table, point: None }) => Some(table),
+            _ => None,
         }
     }
 
-    /// Calls `visit` with the rows of a page that match.
-    pub fn for_each_of_page(&self, plan: &SelectPlan, page: usize, mut visit: impl FnMut(&[u8])) {
+    /// Calls `visit` with the next rows that match. False: there are none behind them.
+    pub fn step(
+        &self,
+        plan: &SelectPlan,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(&[u8]),
+    ) -> bool {
         match self {
-            Source::Rows { rows, .. } => rows.iter().for_each(visit),
-            Source::Count(_) => {}
-            Source::Scan(table) => {
-                let rows = &table.rows;
-                rows.for_each_of_page(&rows.pages()[page], |row| match &plan.predicate {
-                    Some(predicate) if !predicate.matches(&table.layout, row) => {}
+            Source::Rows { rows, .. } => {
+                rows.iter().for_each(visit);
+                false
+            }
+            Source::Count(_) => false,
+            Source::View(view) => {
+                let layout = view.table.layout();
+                view.step(cursor, |row| match &plan.predicate {
+                    Some(predicate) if !predicate.matches(layout, row) => {}
                     _ => visit(row),
-                });
+                })
             }
         }
+    }
+}
+
+/// Rows of an index that are looked at in one step.
+const STEP_ROWS: usize = 1024;
+
+impl View {
+    /// Visits the rows of a page, or as many of an index. False: there are no more.
+    fn step(&self, cursor: &mut Cursor, mut visit: impl FnMut(&[u8])) -> bool {
+        let table = &self.table;
+        let Some((position, point)) = &self.point else {
+            let pages = table.rows().page_count();
+            if cursor.page < pages {
+                let rows = table.rows();
+                rows.for_each_of_page(cursor.page, |_, row| visit(row));
+                cursor.page += 1;
+            }
+            return cursor.page < pages;
+        };
+        let mut left = STEP_ROWS;
+        let index = &table.indexes()[*position];
+        let found = index.walk_point(table.rows(), table.layout(), point, cursor.after, |id| {
+            visit(table.row(id));
+            cursor.after = Some(id);
+            left -= 1;
+            left > 0
+        });
+        found.expect("the writer has looked up the same point");
+        left == 0
     }
 }
 

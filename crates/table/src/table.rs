@@ -8,21 +8,39 @@ use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
-use crate::rows::{bad_page_error, RowSnapshot, RowStore, ROW_IDS_MAX};
+use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
 use crate::seed::Seed;
 use crate::Error;
 
-/// The rows and indexes of one table.
-pub struct Table {
+/// The rows and indexes of one table, to read.
+///
+/// A [`Table`] shows itself as one. A frozen one, from [`Table::freeze`], stays as it is and can be read on any thread.
+pub struct TableView {
     pub schema: Arc<TableSchema>,
     layout: Arc<RowLayout>,
     rows: RowStore,
     /// In the order of `schema.indexes`.
     indexes: Vec<Index>,
+}
+
+/// The rows and indexes of one table.
+pub struct Table {
+    view: TableView,
     /// Positions of unique indexes.
     unique: Vec<usize>,
     /// Finds equal rows where no unique index does it (set semantics, 03 §8.4).
     row_set: Option<RowSet>,
+    /// The view of what is there now, if somebody has asked since the last change.
+    frozen: Option<Arc<TableView>>,
+}
+
+impl std::ops::Deref for Table {
+    type Target = TableView;
+
+    #[inline]
+    fn deref(&self) -> &TableView {
+        &self.view
+    }
 }
 
 /// What inserting a row did.
@@ -43,11 +61,10 @@ pub enum InsertError {
     Other(#[from] Error),
 }
 
-/// A frozen copy of a table, safe to read on another thread.
+/// Frozen rows of a table, without indexes.
 pub struct TableSnapshot {
     pub schema: Arc<TableSchema>,
-    pub layout: Arc<RowLayout>,
-    pub rows: RowSnapshot,
+    pub rows: RowStore,
 }
 
 /// Row ids by the hash of the whole row.
@@ -72,31 +89,7 @@ impl RowSet {
     }
 }
 
-impl Table {
-    /// An empty table.
-    pub fn new(schema: Arc<TableSchema>) -> Table {
-        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
-        let layout = Arc::new(RowLayout::new(&types));
-        let rows = RowStore::new(&layout);
-        let indexes: Vec<Index> = schema
-            .indexes
-            .iter()
-            .map(|i| Index::new(&i.algorithm, i.unique, &layout))
-            .collect();
-        let unique: Vec<usize> = (0..indexes.len())
-            .filter(|&i| indexes[i].is_unique())
-            .collect();
-        let row_set = unique.is_empty().then(RowSet::default);
-        Table {
-            schema,
-            layout,
-            rows,
-            indexes,
-            unique,
-            row_set,
-        }
-    }
-
+impl TableView {
     pub fn is_system(&self) -> bool {
         self.schema.kind == TableKind::System
     }
@@ -118,6 +111,35 @@ impl Table {
 
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
+    }
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(schema: Arc<TableSchema>) -> Table {
+        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
+        let layout = Arc::new(RowLayout::new(&types));
+        let rows = RowStore::new(&layout);
+        let indexes: Vec<Index> = schema
+            .indexes
+            .iter()
+            .map(|i| Index::new(&i.algorithm, i.unique, &layout))
+            .collect();
+        let unique: Vec<usize> = (0..indexes.len())
+            .filter(|&i| indexes[i].is_unique())
+            .collect();
+        let row_set = unique.is_empty().then(RowSet::default);
+        Table {
+            view: TableView {
+                schema,
+                layout,
+                rows,
+                indexes,
+            },
+            unique,
+            row_set,
+            frozen: None,
+        }
     }
 
     /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.
@@ -159,7 +181,8 @@ impl Table {
                 return Ok(Inserted::Same(id));
             }
         }
-        let id = self.rows.insert(row).ok_or_else(|| self.full())?;
+        self.frozen = None;
+        let id = self.view.rows.insert(row).ok_or_else(|| self.full())?;
         self.index_row(id);
         Ok(Inserted::New(id))
     }
@@ -186,12 +209,13 @@ impl Table {
         if self.layout.fixed_size().is_none() || self.row_set.is_some() {
             return self.replace_moving(id, row);
         }
-        let Table {
+        self.frozen = None;
+        let TableView {
             rows,
             indexes,
             layout,
             ..
-        } = self;
+        } = &mut self.view;
         let mut changed = 0_u64;
         for (position, index) in indexes.iter_mut().enumerate() {
             if !index.same_key(layout, rows.get(id), row) {
@@ -214,7 +238,7 @@ impl Table {
 
     fn replace_moving(&mut self, id: RowId, row: &[u8]) -> Result<RowId, Error> {
         self.unindex_row(id);
-        match self.rows.replace(id, row) {
+        match self.view.rows.replace(id, row) {
             Some(new) => {
                 self.index_row(new);
                 Ok(new)
@@ -229,17 +253,17 @@ impl Table {
     /// Deletes a live row.
     pub fn delete(&mut self, id: RowId) {
         self.unindex_row(id);
-        self.rows.delete(id);
+        self.view.rows.delete(id);
     }
 
     fn index_row(&mut self, id: RowId) {
-        let Table {
+        let Table { view, row_set, .. } = self;
+        let TableView {
             rows,
             indexes,
             layout,
-            row_set,
             ..
-        } = self;
+        } = view;
         for index in indexes.iter_mut() {
             index.insert(rows, layout, id);
         }
@@ -249,13 +273,14 @@ impl Table {
     }
 
     fn unindex_row(&mut self, id: RowId) {
-        let Table {
+        self.frozen = None;
+        let Table { view, row_set, .. } = self;
+        let TableView {
             rows,
             indexes,
             layout,
-            row_set,
             ..
-        } = self;
+        } = view;
         for index in indexes.iter_mut() {
             index.remove(rows, layout, id);
         }
@@ -273,20 +298,41 @@ impl Table {
 
     /// Removes all rows.
     pub fn clear(&mut self) {
-        self.rows.clear();
-        self.indexes.iter_mut().for_each(Index::clear);
+        self.frozen = None;
+        self.view.rows.clear();
+        self.view.indexes.iter_mut().for_each(Index::clear);
         if let Some(set) = &mut self.row_set {
             *set = RowSet::default();
         }
     }
 
-    /// Freezes the rows as they are. Costs one reference count per page.
+    /// The table as it is now: its rows and indexes. Nothing is copied but lists of pages, and not even these if nothing has
+    /// changed since the last time. Later changes copy what the view still holds, page by page and node by node.
+    pub fn freeze(&mut self) -> Arc<TableView> {
+        let view = &mut self.view;
+        let frozen = self.frozen.get_or_insert_with(|| {
+            Arc::new(TableView {
+                schema: view.schema.clone(),
+                layout: view.layout.clone(),
+                rows: view.rows.freeze(),
+                indexes: view.indexes.iter_mut().map(Index::freeze).collect(),
+            })
+        });
+        frozen.clone()
+    }
+
+    /// Freezes the rows alone.
     pub fn snapshot(&mut self) -> TableSnapshot {
         TableSnapshot {
             schema: self.schema.clone(),
-            layout: self.layout.clone(),
-            rows: self.rows.snapshot(),
+            rows: self.view.rows.freeze(),
         }
+    }
+
+    /// Bytes that frozen copies may hold alone, as they were copied or removed here; all that ever were.
+    pub fn released_bytes(&self) -> u64 {
+        let indexes = self.indexes.iter().map(Index::released_bytes);
+        self.rows.released_bytes() + indexes.sum::<u64>()
     }
 
     /// Fills an empty table with page images of a snapshot and builds its indexes.
@@ -305,8 +351,9 @@ impl Table {
     /// # Errors
     /// The page is not a possible page of this table.
     pub fn load_page(&mut self, number: usize, page: &[u8]) -> Result<(), Error> {
-        self.rows
-            .load_page(page, &self.layout)
+        self.frozen = None;
+        let TableView { rows, layout, .. } = &mut self.view;
+        rows.load_page(page, layout)
             .map_err(|detail| bad_page_error(&self.schema.name, format!("page {number}: {detail}")))
     }
 
@@ -315,14 +362,13 @@ impl Table {
     /// # Errors
     /// Two rows violate a unique index.
     pub fn build_indexes(&mut self) -> Result<(), Error> {
-        let Table {
+        let Table { view, row_set, .. } = self;
+        let TableView {
             rows,
             indexes,
             layout,
-            row_set,
             schema,
-            ..
-        } = self;
+        } = view;
         let mut clash = None;
         rows.for_each(|id, row| {
             for index in indexes.iter_mut() {

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
-use crate::evaluate::Source;
+use crate::evaluate::{Cursor, Source};
 use crate::reads::{Job, Progress, Slice};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
@@ -81,7 +81,8 @@ pub(super) struct RowsOf<E: RowEncoder> {
     source: Source,
     layout: RowLayout,
     columns: Vec<usize>,
-    page: usize,
+    cursor: Cursor,
+    is_done: bool,
     count: u64,
     encoder: E,
     /// The piece under construction.
@@ -118,7 +119,8 @@ impl<E: RowEncoder> RowsOf<E> {
             layout: RowLayout::new(&types),
             columns,
             source,
-            page: 0,
+            cursor: Cursor::default(),
+            is_done: false,
             count: 0,
             encoder,
             out,
@@ -130,35 +132,34 @@ impl<E: RowEncoder> RowsOf<E> {
         }
     }
 
-    /// Writes, or counts, the rows of the next page. False if there is none.
-    fn page(&mut self) -> Result<bool, Exceeded> {
-        if self.page >= self.source.page_count() {
+    /// Writes, or counts, the next rows. False if there are none.
+    fn rows(&mut self) -> Result<bool, Exceeded> {
+        if self.is_done {
             return Ok(false);
         }
-        let (plan, source) = (
-            self.plan.clone(),
-            std::mem::replace(&mut self.source, Source::Count(0)),
-        );
-        match plan.projection {
-            Projection::Count(_) => match &source {
-                Source::Count(count) => self.count = *count,
-                source => source.for_each_of_page(&plan, self.page, |_| self.count += 1),
-            },
-            Projection::Row | Projection::Columns(_) => {
+        let plan = self.plan.clone();
+        let source = std::mem::replace(&mut self.source, Source::Count(0));
+        let mut cursor = self.cursor;
+        let has_more = match (&plan.projection, &source) {
+            (Projection::Count(_), Source::Count(count)) => {
+                self.count = *count;
+                false
+            }
+            (Projection::Count(_), source) => source.step(&plan, &mut cursor, |_| self.count += 1),
+            (Projection::Row | Projection::Columns(_), source) => {
                 let limit = plan.limit.unwrap_or(u64::MAX);
-                source.for_each_of_page(&plan, self.page, |row| {
+                let has_more = source.step(&plan, &mut cursor, |row| {
                     if self.count < limit && self.exceeded.is_none() {
                         self.count += 1;
                         self.exceeded = self.row(row).err();
                     }
                 });
-                if self.count >= limit {
-                    self.page = source.page_count();
-                }
+                has_more && self.count < limit
             }
-        }
+        };
         self.source = source;
-        self.page += 1;
+        self.cursor = cursor;
+        self.is_done = !has_more;
         match self.exceeded {
             Some(exceeded) => Err(exceeded),
             None => Ok(true),
@@ -196,7 +197,7 @@ impl<E: RowEncoder> RowsOf<E> {
 
     /// Works until the end of the slice. None: there is more to do.
     fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
-        while self.page()? {
+        while self.rows()? {
             if slice.is_over() {
                 return Ok(None);
             }

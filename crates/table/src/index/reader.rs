@@ -96,7 +96,7 @@ macro_rules! integer_key {
 }
 integer_key!(u32, u64, u128);
 
-impl Key for Box<[u8]> {
+impl Key for std::sync::Arc<[u8]> {
     fn from_bytes(bytes: &[u8], _: usize) -> Self {
         bytes.into()
     }
