@@ -16,7 +16,7 @@ use crate::Error;
 const PAGE_BYTES: usize = 64 * 1024;
 /// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
 const DENSE_ROW_BYTES_MAX: usize = 4096;
-/// The most row ids of a table. [`RowId::MAX`] is none of them, nor is any other id in its page.
+/// The most row ids of a table. `u32::MAX` is none of them, nor is any other id in its page.
 pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - slotted::SLOTS as u32;
 
 /// The rows of one table, or a frozen copy of them. Row bytes are valid rows of the table's layout; the caller has checked
