@@ -34,6 +34,8 @@ pub(crate) enum ReadError {
     TooLong {
         limit: Duration,
     },
+    /// Keeping what is read as it was costs too much by now.
+    Ended,
 }
 
 impl std::fmt::Display for ReadError {
@@ -48,6 +50,7 @@ impl std::fmt::Display for ReadError {
                 f,
                 "finding the rows took longer than limits.read-time-max, which is {limit:?} [LC0708]"
             ),
+            ReadError::Ended => f.write_str("the table changed so much while its rows were read that keeping them as they were would take more than limits.frozen-bytes-max [LC0712]"),
         }
     }
 }
@@ -182,7 +185,7 @@ impl Answering {
                 size.add_many(count, bytes);
                 false
             }
-            None => rows.step(plan, &mut cursor, |row| size.add(row.len())),
+            None => rows.step(plan, &mut cursor, |row| size.add(row.len()))?,
         };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
         if so_far > room {
@@ -238,7 +241,7 @@ impl Answering {
                 list.insert(begun)
             }
         };
-        let has_more = rows.step(plan, &mut cursor, |row| list.push(message, row));
+        let has_more = rows.step(plan, &mut cursor, |row| list.push(message, row))?;
         if !has_more {
             debug_assert!(list.is_complete(), "frozen rows stay the same");
             writing.list = None;

@@ -9,6 +9,9 @@ use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
+use crate::answer::ReadError;
+use crate::frozen::{FrozenTable, FrozenTables};
+
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
 /// What the queries of one request may look at and copy on the writer. Beyond it they are scans on another thread.
@@ -31,7 +34,7 @@ pub(crate) enum Source {
 
 /// A frozen table, and how its rows are found.
 pub(crate) struct View {
-    pub table: Arc<TableView>,
+    table: Arc<FrozenTable>,
     /// An index and the point to look up there; without it, all rows are looked at.
     point: Option<(usize, Vec<u8>)>,
 }
@@ -73,6 +76,7 @@ impl Rows {
 /// The queries of one request, and what they may still do on the writer.
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
+    frozen: &'d mut FrozenTables,
     /// Without it, only what can be found here is.
     may_freeze: bool,
     left: Allowance,
@@ -106,10 +110,15 @@ impl Allowance {
     }
 }
 
-impl Finder<'_> {
-    pub fn new(datastore: &mut Datastore, may_freeze: bool) -> Finder<'_> {
+impl<'d> Finder<'d> {
+    pub fn new(
+        datastore: &'d mut Datastore,
+        frozen: &'d mut FrozenTables,
+        may_freeze: bool,
+    ) -> Finder<'d> {
         Finder {
             datastore,
+            frozen,
             may_freeze,
             left: Allowance {
                 rows: WRITER_ROWS_MAX,
@@ -175,7 +184,7 @@ impl Finder<'_> {
         if !self.may_freeze {
             return None;
         }
-        let table = self.datastore.freeze_table(plan.table.id);
+        let table = self.frozen.freeze(self.datastore, plan.table.id);
         let table = table.expect("the table was just there");
         Some(Source::View(View { table, point }))
     }
@@ -234,24 +243,28 @@ impl Source {
     }
 
     /// Calls `visit` with the next rows that match. False: there are none behind them.
+    ///
+    /// # Errors
+    /// The table was frozen too long ago.
     pub fn step(
         &self,
         plan: &SelectPlan,
         cursor: &mut Cursor,
         mut visit: impl FnMut(&[u8]),
-    ) -> bool {
+    ) -> Result<bool, ReadError> {
         match self {
             Source::Rows { rows, .. } => {
                 rows.iter().for_each(visit);
-                false
+                Ok(false)
             }
-            Source::Count(_) => false,
+            Source::Count(_) => Ok(false),
+            Source::View(view) if view.table.is_ended() => Err(ReadError::Ended),
             Source::View(view) => {
                 let layout = view.table.layout();
-                view.step(cursor, |row| match &plan.predicate {
+                Ok(view.step(cursor, |row| match &plan.predicate {
                     Some(predicate) if !predicate.matches(layout, row) => {}
                     _ => visit(row),
-                })
+                }))
             }
         }
     }
@@ -308,28 +321,30 @@ mod tests {
 
     #[test]
     fn only_cheap_conditions_are_checked_on_the_writer() {
+        let mut frozen = FrozenTables::default();
         let mut items = Items::new(256, 100);
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         let Some(Source::Rows { rows, .. }) = finder.find(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
         assert!(is_deferred(finder.find(&long)), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         assert!(is_deferred(finder.find(&texts)), "6 MB of comparisons");
-        let mut finder = Finder::new(&mut items.datastore, false);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, false);
         assert!(finder.find(&cheap).is_some());
         assert!(finder.find(&long).is_none());
     }
 
     #[test]
     fn what_was_too_much_was_done_all_the_same() {
+        let mut frozen = FrozenTables::default();
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         for _ in 0..100 {
             assert!(is_deferred(finder.find(&long)));
         }

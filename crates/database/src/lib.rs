@@ -28,6 +28,7 @@ mod error;
 mod evaluate;
 mod events;
 mod fanout;
+mod frozen;
 mod handle;
 mod http;
 mod inbox;

@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
+use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
@@ -90,6 +91,7 @@ pub(crate) struct WriterState {
     /// Live queries per table.
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
+    frozen: FrozenTables,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.
@@ -128,6 +130,8 @@ impl Writer {
                 }
             }
             self.end_round();
+            let bytes_max = self.shared.options.limits.frozen_bytes_max;
+            self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
             self.snapshot_if_due();
         }

@@ -187,6 +187,13 @@ section! {
                 reached "wait: connections take turns, with one query at a time. Queries that the writer answers itself do \
                     not wait, `FIRST_TRIES_MAX` (`crates/database/src/handle.rs`), 16 at a time";
 
+            /// Most bytes that a database keeps for readers of frozen tables, beside what is in use; beyond it, the oldest
+            /// readers get an error.
+            frozen_bytes_max: usize = 1 << 30;
+                bounds "bytes that the writer has copied because a query still reads the table as it was before, of all \
+                    queries of a database that read beside the writer";
+                reached "refuse: the queries that began to read first get LC0712";
+
             /// Longest time that finding the rows of one query or query set may take.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             read_time_max: Duration = Duration::from_secs(30);

@@ -133,7 +133,7 @@ impl<E: RowEncoder> RowsOf<E> {
     }
 
     /// Writes, or counts, the next rows. False if there are none.
-    fn rows(&mut self) -> Result<bool, Exceeded> {
+    fn rows(&mut self) -> Result<bool, ReadError> {
         if self.is_done {
             return Ok(false);
         }
@@ -145,7 +145,9 @@ impl<E: RowEncoder> RowsOf<E> {
                 self.count = *count;
                 false
             }
-            (Projection::Count(_), source) => source.step(&plan, &mut cursor, |_| self.count += 1),
+            (Projection::Count(_), source) => {
+                source.step(&plan, &mut cursor, |_| self.count += 1)?
+            }
             (Projection::Row | Projection::Columns(_), source) => {
                 let limit = plan.limit.unwrap_or(u64::MAX);
                 let has_more = source.step(&plan, &mut cursor, |row| {
@@ -153,7 +155,7 @@ impl<E: RowEncoder> RowsOf<E> {
                         self.count += 1;
                         self.exceeded = self.row(row).err();
                     }
-                });
+                })?;
                 has_more && self.count < limit
             }
         };
@@ -161,7 +163,7 @@ impl<E: RowEncoder> RowsOf<E> {
         self.cursor = cursor;
         self.is_done = !has_more;
         match self.exceeded {
-            Some(exceeded) => Err(exceeded),
+            Some(exceeded) => Err(ReadError::Exceeded(exceeded)),
             None => Ok(true),
         }
     }
@@ -196,17 +198,18 @@ impl<E: RowEncoder> RowsOf<E> {
     }
 
     /// Works until the end of the slice. None: there is more to do.
-    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
+    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, ReadError> {
         while self.rows()? {
             if slice.is_over() {
                 return Ok(None);
             }
         }
         if let (Projection::Count(_), false) = (&self.plan.projection, self.plan.limit == Some(0)) {
-            self.row(&self.count.to_vec())?;
+            self.row(&self.count.to_vec())
+                .map_err(ReadError::Exceeded)?;
         }
         self.encoder.end(&mut self.out);
-        self.end_piece()?;
+        self.end_piece().map_err(ReadError::Exceeded)?;
         Ok(Some(std::mem::take(&mut self.pieces)))
     }
 }
@@ -239,7 +242,7 @@ impl<E: RowEncoder> Job for RowsJob<E> {
         if !is_awaited || self.rows.budget.is_gone() {
             return Progress::Done;
         }
-        let step = self.rows.step(slice).map_err(ReadError::Exceeded);
+        let step = self.rows.step(slice);
         self.spent += slice.elapsed();
         let result = match step {
             Ok(None) if self.spent < self.time_max => return Progress::Again,

@@ -304,7 +304,8 @@ impl Writer {
             return Ok(Answer::Nobody);
         }
         let datastore = &mut self.datastore;
-        let mut finder = Finder::new(datastore, ticket.first_try.is_none());
+        let frozen = &mut self.state.frozen;
+        let mut finder = Finder::new(datastore, frozen, ticket.first_try.is_none());
         let find = |plan: Arc<SelectPlan>| {
             let source = finder.find(&plan)?;
             Some((plan, source))
@@ -362,7 +363,7 @@ impl Writer {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
-        let datastore = &mut self.datastore;
+        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let found = plan.map(|plan| {
             let source = match &plan.projection {
                 // The number is known.
@@ -371,7 +372,7 @@ impl Writer {
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore, turn != QueryTurn::First).find(&plan),
+                _ => Finder::new(datastore, frozen, turn != QueryTurn::First).find(&plan),
             };
             (plan, source)
         });
