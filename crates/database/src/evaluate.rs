@@ -9,6 +9,10 @@ use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
+use crate::answer::ReadError;
+use crate::asked::{Asked, Running};
+use crate::budget::{Charge, ClientBudget};
+
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
 /// What the queries of one request may look at and copy on the writer. Beyond it they are scans on another thread.
@@ -16,6 +20,9 @@ const WRITER_ROWS_MAX: usize = 65_536;
 const WRITER_BYTES_MAX: usize = 1 << 20;
 /// Steps of predicates ([`Predicate::steps`]) that the queries of one request may take on the writer: about a millisecond.
 const WRITER_STEPS_MAX: usize = 1 << 18;
+
+/// Memory for rows that were found is reserved in pieces of this size.
+const FOUND_BYTES: usize = 64 << 10;
 
 /// Rows a query found, or what is needed to find them elsewhere.
 pub(crate) enum Source {
@@ -27,6 +34,16 @@ pub(crate) enum Source {
     /// All rows are counted, and this is how many there are.
     Count(u64),
     View(View),
+    /// A query on several tables. What was found is kept until all is, as far as it has to be counted first.
+    Running(Box<Running>, Found),
+}
+
+/// Rows that were found so far, with their memory.
+#[derive(Default)]
+pub(crate) struct Found {
+    rows: Rows,
+    charge: Charge,
+    is_complete: bool,
 }
 
 /// A frozen table, and how its rows are found.
@@ -60,6 +77,10 @@ impl Rows {
     fn push(&mut self, row: &[u8]) {
         self.bytes.extend_from_slice(row);
         self.ends.push(self.bytes.len());
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
@@ -123,7 +144,18 @@ impl Finder<'_> {
     ///
     /// The plan's table may be gone or replaced since it was compiled; the result is empty then. None: it would have to be
     /// frozen, and may not.
-    pub fn find(&mut self, plan: &SelectPlan) -> Option<Source> {
+    pub fn find(&mut self, asked: &Asked) -> Option<Source> {
+        match asked {
+            Asked::Plan(plan) => self.find_plan(plan),
+            Asked::Query(query, sender) if self.may_freeze => {
+                let running = Running::new(self.datastore, query, *sender);
+                Some(Source::Running(Box::new(running), Found::default()))
+            }
+            Asked::Query(..) => None,
+        }
+    }
+
+    fn find_plan(&mut self, plan: &SelectPlan) -> Option<Source> {
         let none = |table_is_empty| Source::Rows {
             rows: Rows::default(),
             table_is_empty,
@@ -203,7 +235,7 @@ fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Ve
 
 impl Source {
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Source::View(_))
+        matches!(self, Source::View(_) | Source::Running(..))
     }
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
@@ -221,7 +253,7 @@ impl Source {
     pub fn held_bytes(&self) -> usize {
         match self {
             Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
-            Source::Count(_) | Source::View(_) => 0,
+            Source::Count(_) | Source::View(_) | Source::Running(..) => 0,
         }
     }
 
@@ -234,26 +266,49 @@ impl Source {
     }
 
     /// Calls `visit` with the next rows that match. False: there are none behind them.
-    pub fn step(
-        &self,
-        plan: &SelectPlan,
-        cursor: &mut Cursor,
-        mut visit: impl FnMut(&[u8]),
-    ) -> bool {
-        match self {
-            Source::Rows { rows, .. } => {
+    pub fn step(&self, asked: &Asked, cursor: &mut Cursor, mut visit: impl FnMut(&[u8])) -> bool {
+        match (self, asked) {
+            (Source::Rows { rows, .. }, _) => {
                 rows.iter().for_each(visit);
                 false
             }
-            Source::Count(_) => false,
-            Source::View(view) => {
+            (Source::Running(_, found), _) => {
+                found.rows.iter().for_each(visit);
+                false
+            }
+            (Source::View(view), Asked::Plan(plan)) => {
                 let layout = view.table.layout();
                 view.step(cursor, |row| match &plan.predicate {
                     Some(predicate) if !predicate.matches(layout, row) => {}
                     _ => visit(row),
                 })
             }
+            (Source::Count(_) | Source::View(_), _) => false,
         }
+    }
+
+    /// Finds a little more of what is kept until all is found. False: there is nothing to be found so.
+    pub fn find_more(&mut self, budget: &Arc<ClientBudget>) -> Result<bool, ReadError> {
+        let Source::Running(running, found) = self else {
+            return Ok(false);
+        };
+        if found.is_complete {
+            return Ok(false);
+        }
+        let mut kept = Ok(());
+        let rows = &mut found.rows;
+        let charge = &mut found.charge;
+        let has_more = running.step(budget, |row| {
+            rows.push(row);
+            // In pieces, as a budget is shared by threads.
+            if rows.memory_bytes() > charge.bytes() {
+                kept = charge.grow_in(budget, FOUND_BYTES + row.len());
+            }
+            kept.is_ok()
+        })?;
+        kept.map_err(ReadError::Exceeded)?;
+        found.is_complete = !has_more;
+        Ok(true)
     }
 }
 
@@ -313,16 +368,16 @@ mod tests {
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
         let mut finder = Finder::new(&mut items.datastore, true);
-        let Some(Source::Rows { rows, .. }) = finder.find(&cheap) else {
+        let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
-        assert!(is_deferred(finder.find(&long)), "768,000 comparisons");
+        assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
         let mut finder = Finder::new(&mut items.datastore, true);
-        assert!(is_deferred(finder.find(&texts)), "6 MB of comparisons");
+        assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
         let mut finder = Finder::new(&mut items.datastore, false);
-        assert!(finder.find(&cheap).is_some());
-        assert!(finder.find(&long).is_none());
+        assert!(finder.find_plan(&cheap).is_some());
+        assert!(finder.find_plan(&long).is_none());
     }
 
     #[test]
@@ -331,7 +386,7 @@ mod tests {
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let mut finder = Finder::new(&mut items.datastore, true);
         for _ in 0..100 {
-            assert!(is_deferred(finder.find(&long)));
+            assert!(is_deferred(finder.find_plan(&long)));
         }
         assert!(finder.left.steps < 3001, "the second one was not tried");
         assert!(finder.left.rows < WRITER_ROWS_MAX - 87);
