@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_query::{
-    compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText,
+    compile_subscription, expand_subscribe_all, read_subscribe_text, Query, SubscribeText,
 };
 use lightcone_wire::{ClientMessage, ClientPayload};
 use tokio::sync::oneshot;
 
+use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
 use crate::live_query::LiveQuery;
@@ -27,13 +28,9 @@ const QUERY_BYTES: usize = 1024;
 const TEXTS_FACTOR: usize = 4;
 
 /// A query that is run once.
-pub(crate) fn compile_one(
-    module: &Module,
-    peer: &Peer,
-    text: &str,
-) -> Result<Arc<SelectPlan>, String> {
+pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<Asked, String> {
     compile_subscription(text, &module.catalog, &peer.caller())
-        .map(Arc::new)
+        .map(|query| Asked::new(query, peer.identity))
         .map_err(|error| error.to_string())
 }
 
@@ -94,17 +91,33 @@ impl SetCompiler {
         }
         self.reserve(QUERY_BYTES + text.len())?;
         self.seen.insert(text.to_owned());
-        let plan = compile_subscription(text, catalog, &self.peer.caller()).and_then(|plan| {
-            lightcone_query::admit_subscription(&plan)?;
-            Ok(plan)
+        let query = compile_subscription(text, catalog, &self.peer.caller()).and_then(|query| {
+            lightcone_query::admit_subscription(&query)?;
+            Ok(query)
         });
-        let plan = plan.map_err(|error| match suffix {
-            true => executing(&error.to_string(), text),
-            false => error.to_string(),
-        })?;
-        let query = LiveQuery::new(plan, &self.peer.identity);
-        self.reserve(query.memory_bytes())?;
-        self.queries.push(Arc::new(query));
+        let added = query
+            .map_err(|error| error.to_string())
+            .and_then(|query| self.add_fragments(&query));
+        added.map_err(|error| match suffix {
+            true => executing(&error, text),
+            false => error,
+        })
+    }
+
+    /// Each fragment is a live query of its own.
+    fn add_fragments(&mut self, query: &Query) -> Result<(), String> {
+        for fragment in &query.fragments {
+            if self.queries.len() == self.peer.queries_per_set_max {
+                return Err(too_many_queries(&self.peer));
+            }
+            let plan = query.select_plan(fragment, &self.peer.identity);
+            let plan = plan.ok_or(
+                "subscriptions to joins are not supported yet: subscribe to each table, or query once [LC0401]",
+            )?;
+            let live = LiveQuery::new(plan, &self.peer.identity);
+            self.reserve(live.memory_bytes())?;
+            self.queries.push(Arc::new(live));
+        }
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
 use crate::answer::ReadError;
+use crate::asked::{Asked, Running};
+use crate::budget::{Charge, ClientBudget};
 use crate::frozen::{FrozenTable, FrozenTables};
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
@@ -19,6 +21,9 @@ const WRITER_ROWS_MAX: usize = 65_536;
 const WRITER_BYTES_MAX: usize = 1 << 20;
 /// Steps of predicates ([`Predicate::steps`]) that the queries of one request may take on the writer: about a millisecond.
 const WRITER_STEPS_MAX: usize = 1 << 18;
+
+/// Memory for rows that were found is reserved in pieces of this size.
+const FOUND_BYTES: usize = 64 << 10;
 
 /// Rows a query found, or what is needed to find them elsewhere.
 pub(crate) enum Source {
@@ -30,6 +35,16 @@ pub(crate) enum Source {
     /// All rows are counted, and this is how many there are.
     Count(u64),
     View(View),
+    /// A query on several tables. What was found is kept until all is, as far as it has to be counted first.
+    Running(Box<Running>, Found),
+}
+
+/// Rows that were found so far, with their memory.
+#[derive(Default)]
+pub(crate) struct Found {
+    rows: Rows,
+    charge: Charge,
+    is_complete: bool,
 }
 
 /// A frozen table, and how its rows are found.
@@ -63,6 +78,10 @@ impl Rows {
     fn push(&mut self, row: &[u8]) {
         self.bytes.extend_from_slice(row);
         self.ends.push(self.bytes.len());
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
@@ -132,7 +151,18 @@ impl<'d> Finder<'d> {
     ///
     /// The plan's table may be gone or replaced since it was compiled; the result is empty then. None: it would have to be
     /// frozen, and may not.
-    pub fn find(&mut self, plan: &SelectPlan) -> Option<Source> {
+    pub fn find(&mut self, asked: &Asked) -> Option<Source> {
+        match asked {
+            Asked::Plan(plan) => self.find_plan(plan),
+            Asked::Query(query, sender) if self.may_freeze => {
+                let running = Running::new(self.datastore, self.frozen, query, *sender);
+                Some(Source::Running(Box::new(running), Found::default()))
+            }
+            Asked::Query(..) => None,
+        }
+    }
+
+    fn find_plan(&mut self, plan: &SelectPlan) -> Option<Source> {
         let none = |table_is_empty| Source::Rows {
             rows: Rows::default(),
             table_is_empty,
@@ -212,7 +242,7 @@ fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Ve
 
 impl Source {
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Source::View(_))
+        matches!(self, Source::View(_) | Source::Running(..))
     }
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
@@ -230,7 +260,7 @@ impl Source {
     pub fn held_bytes(&self) -> usize {
         match self {
             Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
-            Source::Count(_) | Source::View(_) => 0,
+            Source::Count(_) | Source::View(_) | Source::Running(..) => 0,
         }
     }
 
@@ -248,25 +278,53 @@ impl Source {
     /// The table was frozen too long ago.
     pub fn step(
         &self,
-        plan: &SelectPlan,
+        asked: &Asked,
         cursor: &mut Cursor,
         mut visit: impl FnMut(&[u8]),
     ) -> Result<bool, ReadError> {
-        match self {
-            Source::Rows { rows, .. } => {
+        match (self, asked) {
+            (Source::Rows { rows, .. }, _) => {
                 rows.iter().for_each(visit);
                 Ok(false)
             }
-            Source::Count(_) => Ok(false),
-            Source::View(view) if view.table.is_ended() => Err(ReadError::Ended),
-            Source::View(view) => {
+            (Source::Running(_, found), _) => {
+                found.rows.iter().for_each(visit);
+                Ok(false)
+            }
+            (Source::View(view), _) if view.table.is_ended() => Err(ReadError::Ended),
+            (Source::View(view), Asked::Plan(plan)) => {
                 let layout = view.table.layout();
                 Ok(view.step(cursor, |row| match &plan.predicate {
                     Some(predicate) if !predicate.matches(layout, row) => {}
                     _ => visit(row),
                 }))
             }
+            (Source::Count(_) | Source::View(_), _) => Ok(false),
         }
+    }
+
+    /// Finds a little more of what is kept until all is found. False: there is nothing to be found so.
+    pub fn find_more(&mut self, budget: &Arc<ClientBudget>) -> Result<bool, ReadError> {
+        let Source::Running(running, found) = self else {
+            return Ok(false);
+        };
+        if found.is_complete {
+            return Ok(false);
+        }
+        let mut kept = Ok(());
+        let rows = &mut found.rows;
+        let charge = &mut found.charge;
+        let has_more = running.step(budget, |row| {
+            rows.push(row);
+            // In pieces, as a budget is shared by threads.
+            if rows.memory_bytes() > charge.bytes() {
+                kept = charge.grow_in(budget, FOUND_BYTES + row.len());
+            }
+            kept.is_ok()
+        })?;
+        kept.map_err(ReadError::Exceeded)?;
+        found.is_complete = !has_more;
+        Ok(true)
     }
 }
 
@@ -327,16 +385,16 @@ mod tests {
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
         let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
-        let Some(Source::Rows { rows, .. }) = finder.find(&cheap) else {
+        let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
-        assert!(is_deferred(finder.find(&long)), "768,000 comparisons");
+        assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
         let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
-        assert!(is_deferred(finder.find(&texts)), "6 MB of comparisons");
+        assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
         let mut finder = Finder::new(&mut items.datastore, &mut frozen, false);
-        assert!(finder.find(&cheap).is_some());
-        assert!(finder.find(&long).is_none());
+        assert!(finder.find_plan(&cheap).is_some());
+        assert!(finder.find_plan(&long).is_none());
     }
 
     #[test]
@@ -346,7 +404,7 @@ mod tests {
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         for _ in 0..100 {
-            assert!(is_deferred(finder.find(&long)));
+            assert!(is_deferred(finder.find_plan(&long)));
         }
         assert!(finder.left.steps < 3001, "the second one was not tried");
         assert!(finder.left.rows < WRITER_ROWS_MAX - 87);

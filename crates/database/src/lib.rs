@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod asked;
 mod budget;
 mod calls;
 mod catalog;

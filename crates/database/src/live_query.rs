@@ -21,12 +21,15 @@ pub(crate) struct LiveQuery {
     pub residual: Option<Predicate>,
 }
 
-/// Queries with the same key match the same rows: the text, and the caller where the text depends on it.
+/// Queries with the same key match the same rows: the text, the rules that are drawn in, and the caller where these depend on
+/// him. All callers but the owner have the same rules.
 #[derive(PartialEq, Eq)]
 pub(crate) struct QueryKey {
     hash: u64,
     text: String,
     table: TableId,
+    /// Where row-level security rules make several queries of a text, or one that is not the owner's.
+    fragment: Option<u16>,
     sender_value: Option<Vec<u8>>,
 }
 
@@ -62,9 +65,10 @@ impl QueryKey {
     fn of(plan: &SelectPlan, caller: &Identity) -> QueryKey {
         let sender_value = plan.reads_sender.then(|| caller.as_le_bytes().to_vec());
         QueryKey {
-            hash: hash_of(&(&plan.text, plan.table.id, &sender_value)),
+            hash: hash_of(&(&plan.text, plan.table.id, plan.fragment, &sender_value)),
             text: plan.text.clone(),
             table: plan.table.id,
+            fragment: plan.fragment,
             sender_value,
         }
     }

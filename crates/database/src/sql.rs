@@ -3,14 +3,13 @@
 mod json;
 mod rows;
 
-use std::sync::Arc;
-
-use lightcone_query::{compile_statement, SelectPlan, Statement};
+use lightcone_query::{compile_statement, Statement};
 use lightcone_types::ProductType;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use self::rows::{RowsJob, RowsOf};
 use crate::answer::ReadError;
+use crate::asked::Asked;
 use crate::budget::{Exceeded, HeldBytes};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
@@ -74,7 +73,7 @@ impl DatabaseHandle {
         let bytes = text.len();
         let compile = move || {
             compile_statement(&text, &module.catalog, &rights)
-                .map(|Statement::Select(plan)| Arc::new(plan))
+                .map(|Statement::Select(query)| Asked::new(query, rights.identity))
                 .map_err(|error| SqlError::Query(error.to_string()))
         };
         let plan = if bytes <= COMPILED_HERE_BYTES_MAX {
@@ -113,7 +112,7 @@ impl DatabaseHandle {
     async fn find(
         &self,
         caller: Caller,
-        plan: Result<Arc<SelectPlan>, SqlError>,
+        plan: Result<Asked, SqlError>,
         confirmed: bool,
         bytes: usize,
     ) -> Result<(FoundQuery, Option<OwnedSemaphorePermit>), SqlError> {
@@ -137,7 +136,7 @@ impl DatabaseHandle {
     async fn ask(
         &self,
         caller: Caller,
-        plan: Result<Arc<SelectPlan>, SqlError>,
+        plan: Result<Asked, SqlError>,
         turn: QueryTurn,
         confirmed: bool,
         bytes: usize,

@@ -73,7 +73,9 @@ impl Items {
             is_owner: false,
         };
         let text = format!("SELECT * FROM items WHERE {condition}");
-        compile_subscription(&text, &self.catalog, &caller).expect("a query")
+        let query = compile_subscription(&text, &self.catalog, &caller).expect("a query");
+        let plan = query.only_select_plan(&caller.identity);
+        plan.expect("it is on one table")
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
+use crate::asked::Asked;
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
@@ -268,7 +269,7 @@ impl Writer {
         &mut self,
         connection: ConnectionNumber,
         request_id: u32,
-        plan: Result<Arc<SelectPlan>, String>,
+        plan: Result<Asked, String>,
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
@@ -291,7 +292,7 @@ impl Writer {
     fn evaluate(
         &mut self,
         connection: ConnectionNumber,
-        plans: Vec<Arc<SelectPlan>>,
+        plans: Vec<Asked>,
         reply: Reply,
         ticket: ReadTicket,
         failed: Option<Box<dyn FnOnce() + Send>>,
@@ -306,7 +307,7 @@ impl Writer {
         let datastore = &mut self.datastore;
         let frozen = &mut self.state.frozen;
         let mut finder = Finder::new(datastore, frozen, ticket.first_try.is_none());
-        let find = |plan: Arc<SelectPlan>| {
+        let find = |plan: Asked| {
             let source = finder.find(&plan)?;
             Some((plan, source))
         };
@@ -365,9 +366,8 @@ impl Writer {
         }
         let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let found = plan.map(|plan| {
-            let source = match &plan.projection {
-                // The number is known.
-                Projection::Count(_) if plan.predicate.is_none() => {
+            let source = match &plan {
+                Asked::Plan(plan) if is_row_count(plan) => {
                     let table = datastore.table(plan.table.id);
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
@@ -383,8 +383,14 @@ impl Writer {
     }
 }
 
-fn plans_of(set: &CompiledSet) -> Vec<Arc<SelectPlan>> {
-    set.queries.iter().map(|query| query.plan.clone()).collect()
+/// Is the result a number that the table knows?
+fn is_row_count(plan: &SelectPlan) -> bool {
+    matches!(plan.projection, Projection::Count(_)) && plan.predicate.is_none()
+}
+
+fn plans_of(set: &CompiledSet) -> Vec<Asked> {
+    let plan = |query: &Arc<LiveQuery>| Asked::Plan(query.plan.clone());
+    set.queries.iter().map(plan).collect()
 }
 
 fn steps_of(set: &CompiledSet) -> usize {

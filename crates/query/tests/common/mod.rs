@@ -1,15 +1,20 @@
 //! A catalog for tests.
 #![allow(dead_code)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError, Statement,
+    compile_statement, compile_subscription, Caller, Catalog, Query, SelectPlan, SqlError,
+    Statement,
 };
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
 use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, TableId};
+
+const GUARDED_RULE: &str =
+    "SELECT guarded.* FROM guarded JOIN team ON guarded.id = team.id WHERE team.open = TRUE";
+static GUARDED: OnceLock<Vec<String>> = OnceLock::new();
 
 pub struct Tables(pub Vec<Arc<TableSchema>>);
 
@@ -29,8 +34,10 @@ impl Catalog for Tables {
         }
     }
 
-    fn has_row_level_security(&self, table: TableId) -> bool {
-        self.0.iter().any(|t| t.id == table && t.name == "guarded")
+    fn rules(&self, table: TableId) -> &[String] {
+        let guarded = self.0.iter().any(|t| t.id == table && t.name == "guarded");
+        let rules = guarded.then(|| GUARDED.get_or_init(|| vec![GUARDED_RULE.to_owned()]));
+        rules.map_or(&[], Vec::as_slice)
     }
 }
 
@@ -182,12 +189,26 @@ pub fn guest() -> Caller {
     }
 }
 
-pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
+pub fn subscription_query(text: &str) -> Result<Query, SqlError> {
     compile_subscription(text, &catalog(), &guest())
 }
 
+pub fn ad_hoc_query(text: &str) -> Result<Query, SqlError> {
+    compile_statement(text, &catalog(), &guest()).map(|Statement::Select(query)| query)
+}
+
+/// The plan of a query on one relation.
+pub fn only(query: Query) -> SelectPlan {
+    let plan = query.only_select_plan(&guest().identity);
+    plan.unwrap_or_else(|| panic!("{}: several relations", query.text))
+}
+
+pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
+    subscription_query(text).map(only)
+}
+
 pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
-    compile_statement(text, &catalog(), &guest()).map(|Statement::Select(plan)| plan)
+    ad_hoc_query(text).map(only)
 }
 
 pub fn layout(table: &TableSchema) -> RowLayout {
