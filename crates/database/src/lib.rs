@@ -45,6 +45,7 @@ mod query_load;
 mod reads;
 mod request;
 mod resolve;
+mod row_limit;
 mod rules;
 mod schedule_queue;
 mod shared;

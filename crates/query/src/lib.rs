@@ -4,14 +4,15 @@
 //! text's nesting, so a hostile text costs memory and time in proportion to its length and no stack. `literal` turns
 //! constants into BSATN once; a row is then compared where it lies.
 //!
-//! Queries on one table are complete. Joins, DML, system variables, views and row-level security are understood as far
-//! as the interface's own refusals go, then answered with a code.
+//! Queries on one table are complete, and so are the statements that write (`dml`). Joins, views and row-level security are
+//! understood as far as the interface's own refusals go, then answered with a code.
 
 #![forbid(unsafe_code)]
 
 mod ast;
 mod check;
 mod condition;
+mod dml;
 mod error;
 mod expression;
 pub mod fuzzing;
@@ -29,6 +30,7 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
+pub use dml::{NewValue, RowChange, WritePlan};
 pub use error::{SqlError, QUERY_BYTES_MAX};
 pub use plan::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,

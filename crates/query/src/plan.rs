@@ -10,6 +10,7 @@ use lightcone_types::{AlgebraicType, ColId, Identity, ProductType, TableId};
 use crate::ast::{self, Select};
 use crate::check::{check_condition, Scope};
 use crate::condition::Condition;
+use crate::dml::{self, RowChange, WritePlan};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
 use crate::literal;
@@ -133,6 +134,20 @@ impl SelectPlan {
 #[derive(Clone, Debug)]
 pub enum Statement {
     Select(SelectPlan),
+    Write(WritePlan),
+}
+
+impl Statement {
+    /// The query, or that of the rows that are to be changed.
+    pub fn into_query(self) -> Option<SelectPlan> {
+        match self {
+            Statement::Select(plan) => Some(plan),
+            Statement::Write(plan) => match plan.change {
+                RowChange::Update { rows, .. } | RowChange::Delete { rows } => Some(rows),
+                RowChange::Insert(_) | RowChange::Put(_) => None,
+            },
+        }
+    }
 }
 
 /// Compiles a query in the subscription language: WebSocket `Subscribe` and `OneOffQuery` (08 §5.2).
@@ -165,9 +180,16 @@ pub fn compile_statement(
         ast::Statement::Select(select) => {
             plan_select(text, &select, catalog, caller, Language::AdHoc).map(Statement::Select)
         }
-        ast::Statement::Dml(dml) => Err(refuse_dml(&dml, catalog, caller)),
-        ast::Statement::Set(name) => Err(refuse_variable("SET", name)),
-        ast::Statement::Show(name) => Err(refuse_variable("SHOW", name)),
+        ast::Statement::Write(write) => {
+            dml::plan_write(text, write, catalog, caller).map(Statement::Write)
+        }
+        ast::Statement::Set(name, value) => {
+            dml::plan_set(&name, &value, catalog, caller).map(Statement::Write)
+        }
+        ast::Statement::Show(name) => {
+            let select = dml::read_variable(&name)?;
+            plan_select(text, &select, catalog, caller, Language::AdHoc).map(Statement::Select)
+        }
     }
 }
 
@@ -272,7 +294,7 @@ fn read(text: &str, language: Language) -> Result<ast::Statement, SqlError> {
     parse(text, &lex(text)?, language)
 }
 
-fn may_read(access: TableAccess, caller: &Caller) -> bool {
+pub(crate) fn may_read(access: TableAccess, caller: &Caller) -> bool {
     caller.is_owner || access == TableAccess::Public
 }
 
@@ -296,7 +318,7 @@ fn find_table(
     }
 }
 
-fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Caller) -> bool {
+pub(crate) fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Caller) -> bool {
     catalog
         .view_access(name)
         .is_some_and(|access| may_read(access, caller))
@@ -334,7 +356,7 @@ fn scope_of(select: &Select, catalog: &dyn Catalog, caller: &Caller) -> Result<S
     Ok(scope)
 }
 
-fn plan_select(
+pub(crate) fn plan_select(
     text: &str,
     select: &Select,
     catalog: &dyn Catalog,
@@ -406,32 +428,5 @@ fn plan_projection(projection: &ast::Projection, scope: &Scope) -> Result<Projec
             }
             Ok(Projection::Columns(columns))
         }
-    }
-}
-
-fn refuse_dml(dml: &ast::Dml, catalog: &dyn Catalog, caller: &Caller) -> SqlError {
-    let found = match catalog.table(&dml.table) {
-        Some(table) => may_read(table.access, caller),
-        None if is_readable_view(&dml.table, catalog, caller) => {
-            return SqlError::DmlOnView(dml.table.clone())
-        }
-        None => false,
-    };
-    if !found {
-        SqlError::NoSuchTable(dml.table.clone())
-    } else if !caller.is_owner {
-        SqlError::NotAuthorized(caller.identity)
-    } else {
-        SqlError::DmlNotYet {
-            statement: dml.kind,
-        }
-    }
-}
-
-fn refuse_variable(statement: &'static str, name: String) -> SqlError {
-    if name == "row_limit" {
-        SqlError::VariableNotYet { statement }
-    } else {
-        SqlError::UnknownVariable(name)
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError, Statement,
+    compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError,
 };
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
 use lightcone_table::RowLayout;
@@ -78,7 +78,14 @@ pub fn catalog() -> Tables {
     event.is_event = true;
     let mut system = table(1, "st_table", &[("table_id", T::U32)]);
     system.kind = TableKind::System;
+    let mut variables = table(
+        17,
+        "st_var",
+        &[("name", T::String), ("value", T::sum([("U64", T::U64)]))],
+    );
+    variables.kind = TableKind::System;
     let tables = vec![
+        variables,
         table(
             2,
             "t",
@@ -187,7 +194,8 @@ pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
 }
 
 pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
-    compile_statement(text, &catalog(), &guest()).map(|Statement::Select(plan)| plan)
+    compile_statement(text, &catalog(), &guest())
+        .map(|statement| statement.into_query().expect("a query"))
 }
 
 pub fn layout(table: &TableSchema) -> RowLayout {
