@@ -1,5 +1,6 @@
 //! SQL from outside of a connection: one statement, its rows in the form of a front door (06 §5.14).
 
+mod describe;
 mod json;
 mod rows;
 
@@ -19,6 +20,7 @@ use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn};
 use crate::reads::Once;
 
+pub use self::describe::Described;
 pub use self::json::JsonRows;
 pub use self::rows::{Piece, ResultRow, RowEncoder};
 

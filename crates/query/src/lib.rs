@@ -18,6 +18,7 @@ mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod parameters;
 mod parser;
 mod plan;
 mod predicate;
@@ -32,6 +33,7 @@ mod columns;
 
 pub use dml::{NewValue, RowChange, WritePlan};
 pub use error::{SqlError, QUERY_BYTES_MAX};
+pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
     read_subscribe_text, Caller, Catalog, Projection, SelectPlan, Statement, SubscribeText,

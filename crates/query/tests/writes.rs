@@ -5,7 +5,7 @@ mod common;
 
 use columns::column_type;
 use common::{catalog, guest, owner};
-use lightcone_query::{compile_statement, RowChange, Statement, WritePlan};
+use lightcone_query::{compile_statement, ParameterText, RowChange, Statement, WritePlan};
 use lightcone_types::{AlgebraicType, ColId};
 use lightcone_vectors::{each, file};
 
@@ -230,4 +230,79 @@ fn syntax_errors_say_what_was_expected() {
         let error = write(text).map(drop).expect_err(text);
         assert!(error.starts_with(start), "{text}: {error}");
     }
+}
+
+fn described(text: &str) -> Result<Vec<String>, String> {
+    let text = ParameterText::read(text.to_owned()).map_err(|error| error.to_string())?;
+    let described = text.describe(&catalog(), &owner());
+    let (types, _) = described.map_err(|error| error.to_string())?;
+    Ok(types.iter().map(AlgebraicType::type_name).collect())
+}
+
+#[test]
+fn parameters_have_the_types_of_what_they_meet() {
+    for (text, types) in [
+        (
+            "select * from users where id = $1 and age > $2",
+            vec!["U32", "U32"],
+        ),
+        (
+            "select * from player where $2 = name or online = $1",
+            vec!["Bool", "String"],
+        ),
+        (
+            "select id from player where level = $1 limit $2",
+            vec!["I32", "U64"],
+        ),
+        (
+            "select * from player where identity = $1 and ts > $2 and uid = $3 and score < $4",
+            vec![
+                "(__identity__: U256)",
+                "(__timestamp_micros_since_unix_epoch__: I64)",
+                "(__uuid__: U128)",
+                "F64",
+            ],
+        ),
+        (
+            "insert into users values ($2, $1), ($2, 3)",
+            vec!["U32", "U32"],
+        ),
+        (
+            "update team set label = $1, open = $2 where id = $3",
+            vec!["String", "Bool", "U32"],
+        ),
+        ("delete from s where bytes = $1", vec!["Array<U8>"]),
+        // No parameters: these are in texts and comments.
+        (
+            "select * from team where label = '$1' /* $2 */ -- $3",
+            vec![],
+        ),
+    ] {
+        assert_eq!(
+            described(text),
+            Ok(types.into_iter().map(str::to_owned).collect()),
+            "{text}"
+        );
+    }
+    for text in [
+        "select * from users where id = $0",
+        "select * from users where id = $65",
+        "select * from users where nothing = $1",
+        "select * from $1",
+        "select $1 from users",
+        "select * from player where maybe = $1",
+    ] {
+        assert!(described(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn literals_take_the_places_of_parameters() {
+    let text = "select * from users where id=$1 and age=-$2 and id <> $1";
+    let text = ParameterText::read(text.to_owned()).expect("read");
+    assert_eq!(
+        text.with_literals(&["-1".to_owned(), "'$1'".to_owned()]),
+        "select * from users where id= -1  and age=- '$1'  and id <>  -1 "
+    );
+    assert_eq!(text.with_literals(&[]), text.text());
 }
