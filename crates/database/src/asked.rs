@@ -34,6 +34,14 @@ impl Asked {
         }
     }
 
+    /// The plan of a query on one table.
+    pub fn plan(&self) -> Option<&SelectPlan> {
+        match self {
+            Asked::Plan(plan) => Some(plan),
+            Asked::Query(..) => None,
+        }
+    }
+
     pub fn text(&self) -> &str {
         match self {
             Asked::Plan(plan) => &plan.text,

@@ -221,7 +221,7 @@ impl<'d> Finder<'d> {
 }
 
 /// An index all of whose columns the plan fixes, with the point to look up.
-fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
+pub(crate) fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
     let value = |column: &ColId| {
         plan.equalities
             .iter()

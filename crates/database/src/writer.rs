@@ -9,6 +9,7 @@ mod queries;
 mod recovery;
 mod rounds;
 mod schedule;
+mod statements;
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
@@ -191,6 +192,16 @@ impl Writer {
                 reply,
             } => {
                 let result = self.http_query(query);
+                self.reply_when_durable(confirmed, result, reply, Some(permit));
+            }
+            Command::Write { reply, .. } if reply.is_closed() => {}
+            Command::Write {
+                permit,
+                write,
+                confirmed,
+                reply,
+            } => {
+                let result = self.http_write(&write);
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             // Whoever publishes has given up waiting, and was told that nothing changed.

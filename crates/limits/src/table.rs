@@ -136,6 +136,13 @@ section! {
                 bounds "the same of the different queries of all connections that one changed row of a table meets \
                     together: those that need the same value in a column, and those that need none";
                 reached "refuse: `SubscriptionError`, LC0711; not a connection that has little: see `MODEST_QUERIES_MAX`";
+
+            /// Longest time that one SQL statement may take to change rows.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            sql_write_time_max: Duration = Duration::from_secs(10);
+                bounds "time of one `INSERT`, `UPDATE`, `DELETE` or `SET`, which the writer does nothing else in; looked \
+                    at after every `ROWS_PER_LOOK` rows (`crates/database/src/writer/statements.rs`)";
+                reached "undo the statement: LC0713. The bytes that it changes are those of a transaction, LC0702";
         }
         in Storage {
             /// A snapshot is written after so many bytes of log.

@@ -34,7 +34,7 @@ impl<'r> ResultRow<'r> {
     }
 }
 
-/// What an encoder writes into: text, so far.
+/// What an encoder writes into.
 pub trait Piece: Default + Send {
     fn bytes_len(&self) -> usize;
 
@@ -57,6 +57,22 @@ impl Piece for String {
 
     fn into_bytes(self) -> Vec<u8> {
         String::into_bytes(self)
+    }
+}
+
+impl Piece for Vec<u8> {
+    fn bytes_len(&self) -> usize {
+        self.len()
+    }
+
+    fn prepare(&mut self, bytes: usize) {
+        if self.capacity() == 0 {
+            self.reserve(bytes);
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self
     }
 }
 
