@@ -14,6 +14,7 @@ mod ast;
 mod check;
 mod condition;
 mod error;
+mod estimate;
 mod execute;
 mod expression;
 pub mod fuzzing;
