@@ -34,6 +34,8 @@ pub(crate) enum ReadError {
     TooLong {
         limit: Duration,
     },
+    /// Keeping what is read as it was costs too much by now.
+    Ended,
     /// The query cannot be evaluated.
     Query(String),
 }
@@ -50,6 +52,7 @@ impl std::fmt::Display for ReadError {
                 f,
                 "finding the rows took longer than limits.read-time-max, which is {limit:?} [LC0708]"
             ),
+            ReadError::Ended => f.write_str("the table changed so much while its rows were read that keeping them as they were would take more than limits.frozen-bytes-max [LC0712]"),
             ReadError::Query(error) => f.write_str(error),
         }
     }
@@ -193,7 +196,7 @@ impl Answering {
                 size.add_many(count, bytes);
                 false
             }
-            None => rows.step(asked, &mut cursor, |row| size.add(row.len())),
+            None => rows.step(asked, &mut cursor, |row| size.add(row.len()))?,
         };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
         if so_far > room {
@@ -258,7 +261,7 @@ impl Answering {
                 list.insert(begun)
             }
         };
-        let has_more = rows.step(asked, &mut cursor, |row| list.push(message, row));
+        let has_more = rows.step(asked, &mut cursor, |row| list.push(message, row))?;
         if !has_more {
             debug_assert!(list.is_complete(), "frozen rows stay the same");
             writing.list = None;

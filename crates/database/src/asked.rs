@@ -10,6 +10,7 @@ use lightcone_types::{Identity, ProductType, TableId};
 
 use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget};
+use crate::frozen::{FrozenTable, FrozenTables};
 
 /// What a query keeps beside its result to find it: hash tables of joins. Part of the client's budget.
 const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -30,6 +31,14 @@ impl Asked {
         match query.only_select_plan(&sender) {
             Some(plan) => Asked::Plan(Arc::new(plan)),
             None => Asked::Query(Arc::new(query), sender),
+        }
+    }
+
+    /// The plan of a query on one table.
+    pub fn plan(&self) -> Option<&SelectPlan> {
+        match self {
+            Asked::Plan(plan) => Some(plan),
+            Asked::Query(..) => None,
         }
     }
 
@@ -57,7 +66,7 @@ impl Asked {
 }
 
 /// Tables in one state, for a thread of its own.
-struct Frozen(Vec<(TableId, Arc<TableView>)>);
+struct Frozen(Vec<(TableId, Arc<FrozenTable>)>);
 
 impl Tables for Frozen {
     fn table(&self, id: TableId) -> Option<&TableView> {
@@ -77,11 +86,16 @@ pub(crate) struct Running {
 
 impl Running {
     /// Freezes the tables of a query. Those that are gone are left out.
-    pub fn new(datastore: &mut Datastore, query: &Arc<Query>, sender: Identity) -> Running {
+    pub fn new(
+        datastore: &mut Datastore,
+        frozen: &mut FrozenTables,
+        query: &Arc<Query>,
+        sender: Identity,
+    ) -> Running {
         let mut ids: Vec<_> = query.read_tables().map(|table| table.id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let freeze = |id| Some((id, datastore.freeze_table(id)?));
+        let freeze = |id| Some((id, frozen.freeze(datastore, id)?));
         Running {
             run: Run::new(query.clone(), sender, QUERY_MEMORY_BYTES_MAX),
             tables: Frozen(ids.into_iter().filter_map(freeze).collect()),
@@ -96,6 +110,9 @@ impl Running {
         budget: &Arc<ClientBudget>,
         visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ReadError> {
+        if self.tables.0.iter().any(|(_, table)| table.is_ended()) {
+            return Err(ReadError::Ended);
+        }
         let mut steps = PIECE_STEPS;
         let progress = self.run.run(&self.tables, &mut steps, visit);
         let progress = progress.map_err(|error| ReadError::Query(error.to_string()))?;

@@ -12,6 +12,7 @@ use lightcone_wire::rows::RowSize;
 use crate::answer::ReadError;
 use crate::asked::{Asked, Running};
 use crate::budget::{Charge, ClientBudget};
+use crate::frozen::{FrozenTable, FrozenTables};
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
@@ -48,7 +49,7 @@ pub(crate) struct Found {
 
 /// A frozen table, and how its rows are found.
 pub(crate) struct View {
-    pub table: Arc<TableView>,
+    table: Arc<FrozenTable>,
     /// An index and the point to look up there; without it, all rows are looked at.
     point: Option<(usize, Vec<u8>)>,
 }
@@ -94,6 +95,7 @@ impl Rows {
 /// The queries of one request, and what they may still do on the writer.
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
+    frozen: &'d mut FrozenTables,
     /// Without it, only what can be found here is.
     may_freeze: bool,
     left: Allowance,
@@ -127,10 +129,15 @@ impl Allowance {
     }
 }
 
-impl Finder<'_> {
-    pub fn new(datastore: &mut Datastore, may_freeze: bool) -> Finder<'_> {
+impl<'d> Finder<'d> {
+    pub fn new(
+        datastore: &'d mut Datastore,
+        frozen: &'d mut FrozenTables,
+        may_freeze: bool,
+    ) -> Finder<'d> {
         Finder {
             datastore,
+            frozen,
             may_freeze,
             left: Allowance {
                 rows: WRITER_ROWS_MAX,
@@ -148,7 +155,7 @@ impl Finder<'_> {
         match asked {
             Asked::Plan(plan) => self.find_plan(plan),
             Asked::Query(query, sender) if self.may_freeze => {
-                let running = Running::new(self.datastore, query, *sender);
+                let running = Running::new(self.datastore, self.frozen, query, *sender);
                 Some(Source::Running(Box::new(running), Found::default()))
             }
             Asked::Query(..) => None,
@@ -207,14 +214,14 @@ impl Finder<'_> {
         if !self.may_freeze {
             return None;
         }
-        let table = self.datastore.freeze_table(plan.table.id);
+        let table = self.frozen.freeze(self.datastore, plan.table.id);
         let table = table.expect("the table was just there");
         Some(Source::View(View { table, point }))
     }
 }
 
 /// An index all of whose columns the plan fixes, with the point to look up.
-fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
+pub(crate) fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
     let value = |column: &ColId| {
         plan.equalities
             .iter()
@@ -266,24 +273,33 @@ impl Source {
     }
 
     /// Calls `visit` with the next rows that match. False: there are none behind them.
-    pub fn step(&self, asked: &Asked, cursor: &mut Cursor, mut visit: impl FnMut(&[u8])) -> bool {
+    ///
+    /// # Errors
+    /// The table was frozen too long ago.
+    pub fn step(
+        &self,
+        asked: &Asked,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(&[u8]),
+    ) -> Result<bool, ReadError> {
         match (self, asked) {
             (Source::Rows { rows, .. }, _) => {
                 rows.iter().for_each(visit);
-                false
+                Ok(false)
             }
             (Source::Running(_, found), _) => {
                 found.rows.iter().for_each(visit);
-                false
+                Ok(false)
             }
+            (Source::View(view), _) if view.table.is_ended() => Err(ReadError::Ended),
             (Source::View(view), Asked::Plan(plan)) => {
                 let layout = view.table.layout();
-                view.step(cursor, |row| match &plan.predicate {
+                Ok(view.step(cursor, |row| match &plan.predicate {
                     Some(predicate) if !predicate.matches(layout, row) => {}
                     _ => visit(row),
-                })
+                }))
             }
-            (Source::Count(_) | Source::View(_), _) => false,
+            (Source::Count(_) | Source::View(_), _) => Ok(false),
         }
     }
 
@@ -363,28 +379,30 @@ mod tests {
 
     #[test]
     fn only_cheap_conditions_are_checked_on_the_writer() {
+        let mut frozen = FrozenTables::default();
         let mut items = Items::new(256, 100);
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
         assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
-        let mut finder = Finder::new(&mut items.datastore, false);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, false);
         assert!(finder.find_plan(&cheap).is_some());
         assert!(finder.find_plan(&long).is_none());
     }
 
     #[test]
     fn what_was_too_much_was_done_all_the_same() {
+        let mut frozen = FrozenTables::default();
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         for _ in 0..100 {
             assert!(is_deferred(finder.find_plan(&long)));
         }

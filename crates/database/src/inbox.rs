@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use lightcone_query::WritePlan;
 use lightcone_types::{ConnectionId, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
@@ -18,6 +19,7 @@ use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
 use crate::request::Decoded;
+use crate::sql::SqlStats;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 const PERMIT_BYTES: usize = 1024;
@@ -58,6 +60,12 @@ pub(crate) enum Command {
         query: HttpQuery,
         confirmed: bool,
         reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
+    },
+    Write {
+        permit: InboxPermit,
+        write: HttpWrite,
+        confirmed: bool,
+        reply: oneshot::Sender<Result<SqlStats, SqlError>>,
     },
     Replace {
         program: Box<Program>,
@@ -110,6 +118,13 @@ pub(crate) struct HttpQuery {
     pub connection_id: ConnectionId,
     pub plan: Result<Asked, SqlError>,
     pub turn: QueryTurn,
+}
+
+/// An SQL statement over HTTP that changes rows.
+pub(crate) struct HttpWrite {
+    pub caller: Caller,
+    pub connection_id: ConnectionId,
+    pub plan: Arc<WritePlan>,
 }
 
 /// How often the writer is asked about a query over HTTP, whose caller comes and goes once.

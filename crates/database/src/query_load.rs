@@ -33,6 +33,11 @@ impl QueryLoad {
         Ok(())
     }
 
+    /// Whether some query set holds this query.
+    pub fn has(&self, query: &LiveQuery) -> bool {
+        self.holders.contains_key(&query.key)
+    }
+
     fn add_query(&mut self, query: &LiveQuery, steps_max: usize) -> bool {
         // One more who holds it costs no more evaluation.
         if let Some(holders) = self.holders.get_mut(&query.key) {

@@ -9,6 +9,7 @@ mod queries;
 mod recovery;
 mod rounds;
 mod schedule;
+mod statements;
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
+use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
@@ -90,6 +92,7 @@ pub(crate) struct WriterState {
     /// Live queries per table.
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
+    frozen: FrozenTables,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.
@@ -128,6 +131,8 @@ impl Writer {
                 }
             }
             self.end_round();
+            let bytes_max = self.shared.options.limits.frozen_bytes_max;
+            self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
             self.snapshot_if_due();
         }
@@ -187,6 +192,16 @@ impl Writer {
                 reply,
             } => {
                 let result = self.http_query(query);
+                self.reply_when_durable(confirmed, result, reply, Some(permit));
+            }
+            Command::Write { reply, .. } if reply.is_closed() => {}
+            Command::Write {
+                permit,
+                write,
+                confirmed,
+                reply,
+            } => {
+                let result = self.http_write(&write);
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             // Whoever publishes has given up waiting, and was told that nothing changed.

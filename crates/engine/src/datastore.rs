@@ -131,6 +131,11 @@ impl Datastore {
         self.transaction_bytes_max = bytes_max.min(TRANSACTION_BYTES_MAX);
     }
 
+    /// What [`set_transaction_bytes_max`](Self::set_transaction_bytes_max) has set.
+    pub fn transaction_bytes_max(&self) -> usize {
+        self.transaction_bytes_max
+    }
+
     /// Sets where the time comes from that schedules are compared with. Without it, from the machine.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;

@@ -52,6 +52,16 @@ pub enum SqlError {
     UnsupportedSelect(String),
     #[error("Unsupported set operation: {0}")]
     UnsupportedSetOperation(String),
+    #[error("Unsupported INSERT expression: {0}")]
+    UnsupportedInsert(String),
+    #[error("Unsupported INSERT value: {0}")]
+    UnsupportedInsertValue(String),
+    #[error("Unsupported column/variable assignment expression: {0}")]
+    UnsupportedAssignment(String),
+    #[error("Unsupported table expression in DELETE: {0}")]
+    UnsupportedDelete(String),
+    #[error("Multi-table DELETE is not supported")]
+    MultiTableDelete,
     #[error("Unsupported: {0}")]
     Unsupported(String),
     #[error("Unsupported: Non-SELECT queries")]
@@ -87,6 +97,22 @@ pub enum SqlError {
     // Statements
     #[error("Caller {} is not authorized to run SQL DML statements", .0.to_hex())]
     NotAuthorized(Identity),
+    #[error("`{0}` is a system table, which SQL does not change: of these only `st_var` can be changed [LC0407]")]
+    DmlOnSystemTable(String),
+    #[error("`{table}` does not have a field `{field}`")]
+    NoSuchField { table: String, field: String },
+    #[error("The number of fields ({fields}) in the INSERT does not match the number of columns ({columns}) of the table \"{table}\"")]
+    InsertFields {
+        fields: usize,
+        columns: usize,
+        table: String,
+    },
+    #[error("Inserting a row with {values} values into `{table}` which has {columns} fields")]
+    InsertValues {
+        values: usize,
+        table: String,
+        columns: usize,
+    },
     #[error("`{0}` is a view; DML on views is not supported")]
     DmlOnView(String),
     #[error("{0} is not a valid system variable")]
@@ -109,12 +135,6 @@ pub enum SqlError {
     TooManyRelations,
 
     // Not there yet
-    #[error("{statement} is not supported yet in SQL: change rows by calling a reducer [LC0402]")]
-    DmlNotYet { statement: &'static str },
-    #[error(
-        "{statement} is not supported yet: this server has no row limit to set or show [LC0403]"
-    )]
-    VariableNotYet { statement: &'static str },
     #[error("`{0}` is a view, and views are not supported yet in queries: query the tables it reads [LC0404]")]
     ViewNotYet(String),
 }

@@ -404,7 +404,7 @@ fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
         _ => None,
     };
     match float {
-        Some(float) if float == 0.0 => hasher.write_u64(0),
+        Some(0.0) => hasher.write_u64(0),
         Some(float) if float.is_nan() => hasher.write_u64(f64::NAN.to_bits()),
         Some(float) => hasher.write_u64(float.to_bits()),
         None => hasher.write(value),

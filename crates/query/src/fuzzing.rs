@@ -63,7 +63,7 @@ pub fn fuzz_sql(data: &[u8]) {
     let plans = [&*text, &condition_only].into_iter().flat_map(|text| {
         let ad_hoc = compile_statement(text, &catalog, &caller)
             .ok()
-            .map(|Statement::Select(query)| query);
+            .and_then(Statement::into_query);
         [compile_subscription(text, &catalog, &caller).ok(), ad_hoc]
     });
     for query in plans.flatten() {

@@ -4,8 +4,8 @@
 //! text's nesting, so a hostile text costs memory and time in proportion to its length and no stack. `literal` turns
 //! constants into BSATN once; a row is then compared where it lies.
 //!
-//! Queries on one table are complete. Joins, DML, system variables, views and row-level security are understood as far
-//! as the interface's own refusals go, then answered with a code.
+//! Queries on one table are complete, and so are the statements that write (`dml`). Joins, views and row-level security are
+//! understood as far as the interface's own refusals go, then answered with a code.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod admission;
 mod ast;
 mod check;
 mod condition;
+mod dml;
 mod error;
 mod estimate;
 mod execute;
@@ -20,6 +21,7 @@ mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod parameters;
 mod parser;
 mod plan;
 mod planner;
@@ -39,8 +41,10 @@ mod columns;
 
 pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
 pub use condition::{ColumnAt, SenderAs};
+pub use dml::{NewValue, RowChange, WritePlan};
 pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
 pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
     Caller, Catalog, Statement, SubscribeText,

@@ -9,6 +9,7 @@ use lightcone_types::{AlgebraicType, Identity, TableId};
 use crate::ast::{self, Select};
 use crate::check::{check_condition, Scope};
 use crate::condition::Condition;
+use crate::dml::{self, WritePlan};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
 use crate::literal;
@@ -46,6 +47,17 @@ pub struct Caller {
 #[derive(Clone, Debug)]
 pub enum Statement {
     Select(Query),
+    Write(WritePlan),
+}
+
+impl Statement {
+    /// The query, if it is one.
+    pub fn into_query(self) -> Option<Query> {
+        match self {
+            Statement::Select(query) => Some(query),
+            Statement::Write(_) => None,
+        }
+    }
 }
 
 /// Compiles a query in the subscription language: WebSocket `Subscribe` and `OneOffQuery` (08 §5.2).
@@ -80,12 +92,18 @@ pub fn compile_statement(
 ) -> Result<Statement, SqlError> {
     match read(text, Language::AdHoc)? {
         ast::Statement::Select(select) => {
-            let checked = check_select(&select, catalog, caller)?;
-            finish(text, checked, catalog, caller).map(Statement::Select)
+            plan_select(text, &select, catalog, caller).map(Statement::Select)
         }
-        ast::Statement::Dml(dml) => Err(refuse_dml(&dml, catalog, caller)),
-        ast::Statement::Set(name) => Err(refuse_variable("SET", name)),
-        ast::Statement::Show(name) => Err(refuse_variable("SHOW", name)),
+        ast::Statement::Write(write) => {
+            dml::plan_write(text, write, catalog, caller).map(Statement::Write)
+        }
+        ast::Statement::Set(name, value) => {
+            dml::plan_set(&name, &value, catalog, caller).map(Statement::Write)
+        }
+        ast::Statement::Show(name) => {
+            let select = dml::read_variable(&name)?;
+            plan_select(text, &select, catalog, caller).map(Statement::Select)
+        }
     }
 }
 
@@ -185,7 +203,7 @@ fn read(text: &str, language: Language) -> Result<ast::Statement, SqlError> {
     parse(text, &lex(text)?, language)
 }
 
-fn may_read(access: TableAccess, caller: &Caller) -> bool {
+pub(crate) fn may_read(access: TableAccess, caller: &Caller) -> bool {
     caller.is_owner || access == TableAccess::Public
 }
 
@@ -204,7 +222,7 @@ fn find_table(
     }
 }
 
-fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Caller) -> bool {
+pub(crate) fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Caller) -> bool {
     catalog
         .view_access(name)
         .is_some_and(|access| may_read(access, caller))
@@ -269,6 +287,17 @@ fn check_select(
     })
 }
 
+/// Checks a query of the ad hoc language.
+pub(crate) fn plan_select(
+    text: &str,
+    select: &Select,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Query, SqlError> {
+    let checked = check_select(select, catalog, caller)?;
+    finish(text, checked, catalog, caller)
+}
+
 /// Draws in the rules for the caller.
 fn finish(
     text: &str,
@@ -307,32 +336,5 @@ fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, S
             }
             Ok(Output::Columns(columns))
         }
-    }
-}
-
-fn refuse_dml(dml: &ast::Dml, catalog: &dyn Catalog, caller: &Caller) -> SqlError {
-    let found = match catalog.table(&dml.table) {
-        Some(table) => may_read(table.access, caller),
-        None if is_readable_view(&dml.table, catalog, caller) => {
-            return SqlError::DmlOnView(dml.table.clone())
-        }
-        None => false,
-    };
-    if !found {
-        SqlError::NoSuchTable(dml.table.clone())
-    } else if !caller.is_owner {
-        SqlError::NotAuthorized(caller.identity)
-    } else {
-        SqlError::DmlNotYet {
-            statement: dml.kind,
-        }
-    }
-}
-
-fn refuse_variable(statement: &'static str, name: String) -> SqlError {
-    if name == "row_limit" {
-        SqlError::VariableNotYet { statement }
-    } else {
-        SqlError::UnknownVariable(name)
     }
 }

@@ -10,7 +10,7 @@ use common::{
 };
 use lightcone_query::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, Projection, SqlError, Statement, SubscribeText,
+    read_subscribe_text, Projection, SqlError, SubscribeText,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, ProductType};
 use lightcone_vectors::{each, file, sections_are, Entry};
@@ -52,7 +52,11 @@ fn outcome(entry: &Entry) -> Result<(), String> {
     };
     let plan = match entry.text("language") {
         "subscription" => compile_subscription(text, &catalog(), &caller),
-        "ad hoc" => compile_statement(text, &catalog(), &caller).map(|Statement::Select(p)| p),
+        "ad hoc" => {
+            return compile_statement(text, &catalog(), &caller)
+                .map(drop)
+                .map_err(|error| error.to_string())
+        }
         unknown => panic!("language {unknown}"),
     };
     plan.map(drop).map_err(|error| error.to_string())
@@ -60,9 +64,7 @@ fn outcome(entry: &Entry) -> Result<(), String> {
 
 /// Is this refused because it is not there yet? A later version accepts it.
 fn waits(message: &str) -> bool {
-    ["[LC0402]", "[LC0403]"]
-        .iter()
-        .any(|code| message.ends_with(code))
+    message.ends_with("[LC0404]")
 }
 
 /// Checks the cases of a language; so many that are valid are not there yet.
@@ -81,7 +83,16 @@ fn check_cases(language: &str, not_yet: usize) {
                 }
             }
             ("ok", Ok(())) => {}
-            ("ok" | "parses", Err(message)) => {
+            // The names do not exist, but the syntax is fine.
+            ("parses", Ok(())) => {}
+            ("parses", Err(message)) => {
+                let is_of_names = message.ends_with("is not in scope")
+                    || message.contains("no such table")
+                    || message.contains("does not match the number of columns")
+                    || message.contains("does not have a field");
+                assert!(waits(&message) || is_of_names, "{message}");
+            }
+            ("ok", Err(message)) => {
                 assert!(waits(&message), "{message}");
                 waiting.set(waiting.get() + 1);
             }
@@ -242,7 +253,7 @@ fn text_length_is_limited() {
 
 #[test]
 fn ad_hoc_statements() {
-    check_cases("ad hoc", 4);
+    check_cases("ad hoc", 0);
     let columns = |text: &str| {
         ad_hoc(text)
             .unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -289,27 +300,15 @@ fn ad_hoc_statements() {
 #[test]
 fn what_is_not_there_yet_says_so() {
     let by_owner = |text: &str| match compile_statement(text, &catalog(), &owner()) {
-        Ok(Statement::Select(_)) => panic!("{text}: accepted"),
+        Ok(_) => panic!("{text}: accepted"),
         Err(e) => e.to_string(),
     };
     for (text, code) in [
-        ("insert into t (a, b) values (-1, +2.5)", "[LC0402]"),
-        ("update t set a = -1, b = +2 where c = -3", "[LC0402]"),
-        ("DELETE FROM t", "[LC0402]"),
-        ("set row_limit = 4", "[LC0403]"),
-        ("set row_limit to 4", "[LC0403]"),
-        ("SHOW row_limit", "[LC0403]"),
         ("select * from public_view", "[LC0404]"),
         ("select * from private_view", "[LC0404]"),
     ] {
         assert!(by_owner(text).ends_with(code), "{text}: {}", by_owner(text));
     }
-    let error = ad_hoc("delete from t").expect_err("a guest may not");
-    let caller = guest().identity.to_hex();
-    assert_eq!(
-        error.to_string(),
-        format!("Caller {caller} is not authorized to run SQL DML statements")
-    );
 }
 
 /// A `player` row.

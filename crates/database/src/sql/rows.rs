@@ -34,7 +34,7 @@ impl<'r> ResultRow<'r> {
     }
 }
 
-/// What an encoder writes into: text, so far.
+/// What an encoder writes into.
 pub trait Piece: Default + Send {
     fn bytes_len(&self) -> usize;
 
@@ -57,6 +57,22 @@ impl Piece for String {
 
     fn into_bytes(self) -> Vec<u8> {
         String::into_bytes(self)
+    }
+}
+
+impl Piece for Vec<u8> {
+    fn bytes_len(&self) -> usize {
+        self.len()
+    }
+
+    fn prepare(&mut self, bytes: usize) {
+        if self.capacity() == 0 {
+            self.reserve(bytes);
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self
     }
 }
 
@@ -138,7 +154,9 @@ impl<E: RowEncoder> RowsOf<E> {
                 self.count = *count;
                 false
             }
-            (Projection::Count(_), source) => source.step(&asked, &mut cursor, |_| self.count += 1),
+            (Projection::Count(_), source) => {
+                source.step(&asked, &mut cursor, |_| self.count += 1)?
+            }
             (Projection::Row | Projection::Columns(_), source) => {
                 let limit = plan.limit.unwrap_or(u64::MAX);
                 let has_more = source.step(&asked, &mut cursor, |row| {
@@ -146,7 +164,7 @@ impl<E: RowEncoder> RowsOf<E> {
                         self.count += 1;
                         self.exceeded = self.row(row).err();
                     }
-                });
+                })?;
                 has_more && self.count < limit
             }
         };

@@ -18,6 +18,7 @@ use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
+use crate::row_limit;
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
 /// connections must not keep everybody else from a table.
@@ -51,6 +52,7 @@ impl Writer {
             request_id,
             query_set_id,
         };
+        let set = set.and_then(|set| self.within_row_limit(connection, set));
         let set = set.and_then(|set| self.admit(connection, query_set_id, set));
         let set = match set {
             Ok(set) => set,
@@ -78,6 +80,22 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Checks the row limit for those queries of a set that nobody has yet (08 §16).
+    fn within_row_limit(
+        &self,
+        connection: ConnectionNumber,
+        set: CompiledSet,
+    ) -> Result<CompiledSet, String> {
+        let client = self.state.clients.get(&connection);
+        let is_owner = client.is_some_and(|client| client.peer.is_owner);
+        let new = set
+            .queries
+            .iter()
+            .filter(|query| !self.state.query_load.has(query));
+        row_limit::check(&self.datastore, is_owner, new.map(|query| &*query.plan))?;
+        Ok(set)
     }
 
     /// Checks that a client may have one more set, and counts what the set's queries cost.
@@ -273,6 +291,12 @@ impl Writer {
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
+        let is_owner = |client: &super::Client| client.peer.is_owner;
+        let is_owner = self.state.clients.get(&connection).is_some_and(is_owner);
+        let plan = plan.and_then(|plan| {
+            row_limit::check(&self.datastore, is_owner, plan.plan())?;
+            Ok(plan)
+        });
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return self.error(connection, reply, error, ticket),
@@ -305,7 +329,8 @@ impl Writer {
             return Ok(Answer::Nobody);
         }
         let datastore = &mut self.datastore;
-        let mut finder = Finder::new(datastore, ticket.first_try.is_none());
+        let frozen = &mut self.state.frozen;
+        let mut finder = Finder::new(datastore, frozen, ticket.first_try.is_none());
         let find = |plan: Asked| {
             let source = finder.find(&plan)?;
             Some((plan, source))
@@ -363,7 +388,12 @@ impl Writer {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
-        let datastore = &mut self.datastore;
+        let is_owner = caller.identity == self.shared.options.owner;
+        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
+        let plan = plan.and_then(|plan| {
+            row_limit::check(datastore, is_owner, plan.plan()).map_err(SqlError::Query)?;
+            Ok(plan)
+        });
         let found = plan.map(|plan| {
             let source = match &plan {
                 Asked::Plan(plan) if is_row_count(plan) => {
@@ -371,7 +401,7 @@ impl Writer {
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore, turn != QueryTurn::First).find(&plan),
+                _ => Finder::new(datastore, frozen, turn != QueryTurn::First).find(&plan),
             };
             (plan, source)
         });

@@ -4,8 +4,8 @@
 use std::sync::{Arc, OnceLock};
 
 use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, Query, SelectPlan, SqlError,
-    Statement,
+    compile_statement, compile_subscription, Caller, Catalog, Query, RowChange, SelectPlan,
+    SqlError, Statement,
 };
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
 use lightcone_table::RowLayout;
@@ -85,7 +85,14 @@ pub fn catalog() -> Tables {
     event.is_event = true;
     let mut system = table(1, "st_table", &[("table_id", T::U32)]);
     system.kind = TableKind::System;
+    let mut variables = table(
+        17,
+        "st_var",
+        &[("name", T::String), ("value", T::sum([("U64", T::U64)]))],
+    );
+    variables.kind = TableKind::System;
     let tables = vec![
+        variables,
         table(
             2,
             "t",
@@ -194,7 +201,8 @@ pub fn subscription_query(text: &str) -> Result<Query, SqlError> {
 }
 
 pub fn ad_hoc_query(text: &str) -> Result<Query, SqlError> {
-    compile_statement(text, &catalog(), &guest()).map(|Statement::Select(query)| query)
+    compile_statement(text, &catalog(), &guest())
+        .map(|statement| statement.into_query().expect("a query"))
 }
 
 /// The plan of a query on one relation.
@@ -208,7 +216,14 @@ pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
 }
 
 pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
-    ad_hoc_query(text).map(only)
+    let plan_of = |statement| match statement {
+        Statement::Select(query) => only(query),
+        Statement::Write(write) => match write.change {
+            RowChange::Update { rows, .. } | RowChange::Delete { rows } => rows,
+            change => panic!("{change:?} reads no rows"),
+        },
+    };
+    compile_statement(text, &catalog(), &guest()).map(plan_of)
 }
 
 pub fn layout(table: &TableSchema) -> RowLayout {

@@ -81,7 +81,7 @@ impl Direct {
             return;
         }
         let start = (first >> CHUNK_BITS, RowId::MIN);
-        self.order.walk(Some(&start), |&(number, chunk)| {
+        self.order.walk(Some(&start), |&number, chunk| {
             let base = number << CHUNK_BITS;
             if base > last {
                 return false;

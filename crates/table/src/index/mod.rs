@@ -348,7 +348,7 @@ impl Index {
     pub fn heap_bytes(&self) -> usize {
         let mut keys_bytes = 0;
         if let Structure::OrderedBytes(tree) = &self.structure {
-            tree.walk(None, |(key, _)| {
+            tree.walk(None, |key, _| {
                 keys_bytes += key.len() + 16;
                 true
             });
@@ -368,7 +368,7 @@ fn tree_point<K: Key>(
     mut visit: impl FnMut(RowId) -> bool,
 ) {
     let start = (key, after.map_or(RowId::MIN, RowId::next));
-    tree.walk(Some(&start), |(key, id)| *key == start.0 && visit(*id));
+    tree.walk(Some(&start), |key, id| *key == start.0 && visit(id));
 }
 
 fn tree_range<K: Key>(
@@ -383,7 +383,7 @@ fn tree_range<K: Key>(
         None => (K::from_bytes(&range.start, size), RowId::MIN),
     };
     let end = range.end.as_ref().map(|end| K::from_bytes(end, size));
-    tree.walk(Some(&start), |(key, id)| {
-        end.as_ref().is_none_or(|end| key < end) && visit(*id)
+    tree.walk(Some(&start), |key, id| {
+        end.as_ref().is_none_or(|end| key < end) && visit(id)
     });
 }

@@ -12,13 +12,78 @@ use super::reader::Key;
 use crate::row_id::RowId;
 
 /// The most entries of a leaf, and the most children of an inner node.
-const NODE_MAX: usize = 64;
+const NODE_MAX: usize = 32;
 /// A node that is left with less is merged with a neighbour, if both together are at most `MERGED_MAX`.
 const NODE_MIN: usize = NODE_MAX / 4;
 const MERGED_MAX: usize = NODE_MAX * 3 / 4;
 
 /// A key and the row that has it. Entries are ordered by both, so many rows may have one key.
 pub(super) type Entry<K> = (K, RowId);
+
+/// Entries in order. Keys lie together, so that a search reads as few cache lines as it can.
+#[derive(Clone)]
+struct Entries<K> {
+    keys: ArrayVec<K, NODE_MAX>,
+    rows: ArrayVec<RowId, NODE_MAX>,
+}
+
+impl<K> Default for Entries<K> {
+    fn default() -> Entries<K> {
+        Entries {
+            keys: ArrayVec::new(),
+            rows: ArrayVec::new(),
+        }
+    }
+}
+
+impl<K: Key> Entries<K> {
+    fn of(entry: Entry<K>) -> Entries<K> {
+        let mut entries = Entries::default();
+        entries.insert(0, entry);
+        entries
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn get(&self, at: usize) -> Option<Entry<K>> {
+        Some((self.keys.get(at)?.clone(), self.rows[at]))
+    }
+
+    /// The number of entries that are less, or that are not greater if `or_equal`.
+    #[inline]
+    fn position(&self, (key, row): (&K, RowId), or_equal: bool) -> usize {
+        let less = K::count_less(&self.keys, key);
+        let behind = self.keys[less..].iter().zip(&self.rows[less..]);
+        let equal = behind.take_while(|(other, other_row)| {
+            *other == key && (**other_row < row || (or_equal && **other_row == row))
+        });
+        less + equal.count()
+    }
+
+    fn insert(&mut self, at: usize, (key, row): Entry<K>) {
+        self.keys.insert(at, key);
+        self.rows.insert(at, row);
+    }
+
+    fn remove(&mut self, at: usize) -> Entry<K> {
+        (self.keys.remove(at), self.rows.remove(at))
+    }
+
+    /// Moves what lies from `at` on into a list of its own.
+    fn split_off(&mut self, at: usize) -> Entries<K> {
+        Entries {
+            keys: split_off(&mut self.keys, at),
+            rows: split_off(&mut self.rows, at),
+        }
+    }
+
+    fn extend(&mut self, behind: &Entries<K>) {
+        self.keys.extend(behind.keys.iter().cloned());
+        self.rows.extend(behind.rows.iter().copied());
+    }
+}
 
 /// Counts how often a tree was frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +98,14 @@ enum Node<K> {
 #[derive(Clone)]
 struct Leaf<K> {
     epoch: TreeEpoch,
-    entries: ArrayVec<Entry<K>, NODE_MAX>,
+    entries: Entries<K>,
 }
 
 #[derive(Clone)]
 struct Inner<K> {
     epoch: TreeEpoch,
     /// One less than children. All entries of the child before are less than the key, none of the child behind is.
-    keys: ArrayVec<Entry<K>, NODE_MAX>,
+    keys: Entries<K>,
     children: ArrayVec<Node<K>, NODE_MAX>,
 }
 
@@ -118,7 +183,7 @@ impl<K: Key> Default for Tree<K> {
             released_bytes: 0,
         };
         Tree {
-            root: account.leaf(ArrayVec::new()),
+            root: account.leaf(Entries::default()),
             len: 0,
             account,
         }
@@ -126,7 +191,7 @@ impl<K: Key> Default for Tree<K> {
 }
 
 impl Account {
-    fn leaf<K>(&mut self, entries: ArrayVec<Entry<K>, NODE_MAX>) -> Node<K> {
+    fn leaf<K>(&mut self, entries: Entries<K>) -> Node<K> {
         self.leaves += 1;
         Node::Leaf(Arc::new(Leaf {
             epoch: self.epoch,
@@ -134,11 +199,7 @@ impl Account {
         }))
     }
 
-    fn inner<K>(
-        &mut self,
-        keys: ArrayVec<Entry<K>, NODE_MAX>,
-        children: ArrayVec<Node<K>, NODE_MAX>,
-    ) -> Node<K> {
+    fn inner<K>(&mut self, keys: Entries<K>, children: ArrayVec<Node<K>, NODE_MAX>) -> Node<K> {
         self.inners += 1;
         Node::Inner(Arc::new(Inner {
             epoch: self.epoch,
@@ -148,24 +209,16 @@ impl Account {
     }
 }
 
-/// Moves what lies behind `at` into an array of its own.
+/// Moves what lies from `at` on into an array of its own.
 fn split_off<T>(from: &mut ArrayVec<T, NODE_MAX>, at: usize) -> ArrayVec<T, NODE_MAX> {
     from.drain(at..).collect()
-}
-
-impl<K: Key> Leaf<K> {
-    /// The number of entries that are less.
-    #[inline]
-    fn position(&self, entry: &Entry<K>) -> usize {
-        self.entries.partition_point(|other| other < entry)
-    }
 }
 
 impl<K: Key> Inner<K> {
     /// The child that has the entry, if any has.
     #[inline]
-    fn child_of(&self, entry: &Entry<K>) -> usize {
-        self.keys.partition_point(|key| key <= entry)
+    fn child_of(&self, (key, row): &Entry<K>) -> usize {
+        self.keys.position((key, *row), true)
     }
 }
 
@@ -189,8 +242,8 @@ impl<K: Key> Node<K> {
     fn remove(&mut self, entry: &Entry<K>, account: &mut Account) -> bool {
         match self {
             Node::Leaf(leaf) => {
-                let at = leaf.position(entry);
-                if leaf.entries.get(at) != Some(entry) {
+                let at = leaf.entries.position((&entry.0, entry.1), false);
+                if leaf.entries.get(at).as_ref() != Some(entry) {
                     return false;
                 }
                 account.exclusive(leaf).entries.remove(at);
@@ -214,13 +267,13 @@ impl<K: Key> Node<K> {
             (Node::Leaf(leaf), Node::Leaf(behind)) => {
                 account.leaves -= 1;
                 let leaf = account.exclusive(leaf);
-                leaf.entries.extend(behind.entries.iter().cloned());
+                leaf.entries.extend(&behind.entries);
             }
             (Node::Inner(inner), Node::Inner(behind)) => {
                 account.inners -= 1;
                 let inner = account.exclusive(inner);
-                inner.keys.push(key);
-                inner.keys.extend(behind.keys.iter().cloned());
+                inner.keys.insert(inner.keys.len(), key);
+                inner.keys.extend(&behind.keys);
                 inner.children.extend(behind.children.iter().cloned());
             }
             _ => unreachable!("all leaves are equally deep"),
@@ -228,11 +281,13 @@ impl<K: Key> Node<K> {
     }
 
     /// Calls `visit` with all entries from `start` on, or with all, until it returns false. False if it did.
-    fn walk(&self, start: Option<&Entry<K>>, visit: &mut impl FnMut(&Entry<K>) -> bool) -> bool {
+    fn walk(&self, start: Option<&Entry<K>>, visit: &mut impl FnMut(&K, RowId) -> bool) -> bool {
         match self {
             Node::Leaf(leaf) => {
-                let from = start.map_or(0, |start| leaf.position(start));
-                leaf.entries[from..].iter().all(visit)
+                let entries = &leaf.entries;
+                let from = start.map_or(0, |(key, row)| entries.position((key, *row), false));
+                let (keys, rows) = (&entries.keys[from..], &entries.rows[from..]);
+                keys.iter().zip(rows).all(|(key, row)| visit(key, *row))
             }
             Node::Inner(inner) => {
                 let from = start.map_or(0, |start| inner.child_of(start));
@@ -247,19 +302,22 @@ impl<K: Key> Node<K> {
 
 impl<K: Key> Leaf<K> {
     fn insert(&mut self, entry: Entry<K>, account: &mut Account) -> Option<(Entry<K>, Node<K>)> {
-        let at = self.position(&entry);
-        if !self.entries.is_full() {
+        let at = self.entries.position((&entry.0, entry.1), false);
+        if self.entries.len() < NODE_MAX {
             self.entries.insert(at, entry);
             return None;
         }
         // Keys that grow leave full leaves behind.
         let middle = if at == NODE_MAX { at } else { NODE_MAX / 2 };
-        let mut behind = split_off(&mut self.entries, middle);
+        let mut behind = self.entries.split_off(middle);
         match at < middle {
             true => self.entries.insert(at, entry),
             false => behind.insert(at - middle, entry),
         }
-        Some((behind[0].clone(), account.leaf(behind)))
+        let first = behind
+            .get(0)
+            .expect("a half of the entries, or the new one");
+        Some((first, account.leaf(behind)))
     }
 }
 
@@ -277,9 +335,9 @@ impl<K: Key> Inner<K> {
             true => NODE_MAX - 1,
             false => NODE_MAX / 2,
         };
-        let mut keys = split_off(&mut self.keys, middle);
+        let mut keys = self.keys.split_off(middle);
         let mut children = split_off(&mut self.children, middle);
-        let up = self.keys.pop().expect("a full node has keys on both sides");
+        let up = self.keys.remove(middle - 1);
         match at < middle {
             true => {
                 self.keys.insert(at, key);
@@ -300,7 +358,7 @@ impl<K: Key> Inner<K> {
                 Node::Leaf(_) => account.leaves -= 1,
                 Node::Inner(_) => account.inners -= 1,
             }
-            if !self.keys.is_empty() {
+            if self.keys.len() > 0 {
                 self.keys.remove(at.saturating_sub(1));
             }
             return;
@@ -338,11 +396,11 @@ impl<K: Key> Tree<K> {
             &mut self.root,
             Node::Leaf(Arc::new(Leaf {
                 epoch: self.account.epoch,
-                entries: ArrayVec::new(),
+                entries: Entries::default(),
             })),
         );
         children.extend([before, behind]);
-        self.root = self.account.inner([key].into_iter().collect(), children);
+        self.root = self.account.inner(Entries::of(key), children);
     }
 
     /// Removes an entry, if it is there.
@@ -353,7 +411,7 @@ impl<K: Key> Tree<K> {
         self.len -= 1;
         while let Node::Inner(inner) = &self.root {
             match inner.children.len() {
-                0 => self.root = self.account.leaf(ArrayVec::new()),
+                0 => self.root = self.account.leaf(Entries::default()),
                 1 => self.root = inner.children[0].clone(),
                 _ => return,
             }
@@ -364,7 +422,6 @@ impl<K: Key> Tree<K> {
     /// The first row with this key.
     #[inline]
     pub fn find(&self, key: K) -> Option<RowId> {
-        let wanted = (key, RowId::MIN);
         let mut node = &self.root;
         // Where to go on if all of the leaf is less.
         let mut behind: Option<&Node<K>> = None;
@@ -372,22 +429,23 @@ impl<K: Key> Tree<K> {
             match node {
                 Node::Leaf(leaf) => break leaf,
                 Node::Inner(inner) => {
-                    let at = inner.child_of(&wanted);
+                    let at = K::count_less(&inner.keys.keys, &key);
                     node = &inner.children[at];
                     behind = inner.children.get(at + 1).or(behind);
                 }
             }
         };
-        let found = leaf.entries.get(leaf.position(&wanted));
-        let (found, id) = match found {
-            Some(found) => found,
-            None => behind?.first()?,
+        let at = K::count_less(&leaf.entries.keys, &key);
+        let (leaf, at) = match at < leaf.entries.len() {
+            true => (&**leaf, at),
+            false => (behind?.first_leaf(), 0),
         };
-        (*found == wanted.0).then_some(*id)
+        let found = leaf.entries.keys.get(at)?;
+        (*found == key).then(|| leaf.entries.rows[at])
     }
 
     /// Calls `visit` with all entries from `start` on, or with all, in order, until it returns false.
-    pub fn walk(&self, start: Option<&Entry<K>>, mut visit: impl FnMut(&Entry<K>) -> bool) {
+    pub fn walk(&self, start: Option<&Entry<K>>, mut visit: impl FnMut(&K, RowId) -> bool) {
         self.root.walk(start, &mut visit);
     }
 
@@ -425,10 +483,13 @@ impl<K: Key> Tree<K> {
 }
 
 impl<K: Key> Node<K> {
-    fn first(&self) -> Option<&Entry<K>> {
-        match self {
-            Node::Leaf(leaf) => leaf.entries.first(),
-            Node::Inner(inner) => inner.children.first()?.first(),
+    fn first_leaf(&self) -> &Leaf<K> {
+        let mut node = self;
+        loop {
+            match node {
+                Node::Leaf(leaf) => return leaf,
+                Node::Inner(inner) => node = &inner.children[0],
+            }
         }
     }
 }
@@ -482,6 +543,7 @@ mod tests {
         match node {
             Node::Leaf(leaf) => {
                 let entries = &leaf.entries;
+                let entries: Vec<_> = (0..).map_while(|at| entries.get(at)).collect();
                 assert!(entries.windows(2).all(|pair| pair[0] < pair[1]));
                 assert!(from.is_none_or(|from| entries.iter().all(|entry| from <= entry)));
                 assert!(to.is_none_or(|to| entries.iter().all(|entry| entry < to)));
@@ -492,8 +554,9 @@ mod tests {
                 assert_eq!(keys.len() + 1, children.len());
                 let depths = children.iter().enumerate().map(|(at, child)| {
                     assert!(child.len() > 0, "only a root is empty");
-                    let from = at.checked_sub(1).map(|at| &keys[at]).or(from);
-                    check_node(child, from, keys.get(at).or(to))
+                    let before = at.checked_sub(1).and_then(|at| keys.get(at));
+                    let behind = keys.get(at);
+                    check_node(child, before.as_ref().or(from), behind.as_ref().or(to))
                 });
                 let depths: BTreeSet<usize> = depths.collect();
                 assert_eq!(depths.len(), 1, "all leaves are equally deep");
@@ -506,8 +569,8 @@ mod tests {
         check_node(&tree.root, None, None);
         assert_eq!(tree.len(), model.len());
         let mut found = Vec::new();
-        tree.walk(None, |entry| {
-            found.push(*entry);
+        tree.walk(None, |key, row| {
+            found.push((*key, row));
             true
         });
         assert!(found.iter().eq(model.iter()));
@@ -516,8 +579,8 @@ mod tests {
             let row = first.filter(|(found, _)| *found == key).map(|(_, id)| *id);
             assert_eq!(tree.find(key), row);
             let mut next = None;
-            tree.walk(Some(&(key, RowId::MIN)), |entry| {
-                next = Some(*entry);
+            tree.walk(Some(&(key, RowId::MIN)), |key, row| {
+                next = Some((*key, row));
                 false
             });
             assert_eq!(next.as_ref(), first);
