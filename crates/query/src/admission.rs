@@ -57,7 +57,7 @@ fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
 
 /// An index of the table that finds the rows with a value in a column: its last column is that one, and constants are known
 /// for those before it.
-fn probe_index(fragment: &Fragment, at: ColumnAt) -> Option<IndexProbe> {
+pub(crate) fn probe_index(fragment: &Fragment, at: ColumnAt) -> Option<IndexProbe> {
     let table = &fragment.tables[usize::from(at.relation)];
     let fixed = |column: &ColId| {
         let at = ColumnAt {

@@ -423,7 +423,8 @@ impl Loop {
         self.ids.clear();
         self.at = 0;
         let Some(hashed) = &self.hash else { return };
-        while self.place != NONE && self.ids.len() < BATCH && *steps > 0 {
+        // One row at least, so that there is progress.
+        while self.place != NONE {
             spend(steps, ROW_STEPS);
             let entry = self.place as usize;
             let id = hashed.ids[entry];
@@ -438,6 +439,9 @@ impl Loop {
                 self.ids.push(id);
             }
             self.place = hashed.next[entry];
+            if self.ids.len() == BATCH || *steps == 0 {
+                break;
+            }
         }
         self.is_exhausted = self.place == NONE;
     }

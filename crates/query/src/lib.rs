@@ -15,6 +15,7 @@ mod check;
 mod condition;
 mod dml;
 mod error;
+mod estimate;
 mod execute;
 mod expression;
 pub mod fuzzing;

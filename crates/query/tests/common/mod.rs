@@ -244,3 +244,9 @@ pub fn matches(plan: &SelectPlan, row: &[u8]) -> bool {
         .as_ref()
         .is_none_or(|p| p.matches(&layout(&plan.table), row))
 }
+
+/// How many cases a property is tried with: more if PROPTEST_CASES says so.
+pub fn cases(cases: u32) -> u32 {
+    let wanted = std::env::var("PROPTEST_CASES").ok();
+    wanted.and_then(|n| n.parse().ok()).unwrap_or(cases)
+}
