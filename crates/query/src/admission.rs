@@ -134,6 +134,8 @@ pub struct LiveJoin {
     pub sides: [JoinSide; 2],
     /// Which side's rows come out.
     pub returned: usize,
+    /// The equality of the join columns of a pair.
+    pub on: Predicate,
     /// What must hold of a pair beside the equality of the join columns: relation 0 is the first side, 1 the second.
     pub residual: Option<Predicate>,
     /// A predicate has the caller in it otherwise than as an equality, so it is good for him alone.
@@ -171,6 +173,7 @@ impl Query {
         Some(LiveJoin {
             sides: [side(0), side(1)],
             returned: usize::from(fragment.own[usize::from(*returned)]),
+            on: compiler.compile(&conjuncts.on)?,
             residual: compiler.compile(&conjuncts.pair),
             is_of_caller: conjuncts.is_of_caller,
         })
@@ -182,6 +185,7 @@ impl Query {
 struct Conjuncts {
     parameters: [Vec<(ColId, Box<[u8]>)>; 2],
     own: [Vec<NodeId>; 2],
+    on: Vec<NodeId>,
     pair: Vec<NodeId>,
     is_of_caller: bool,
 }
@@ -208,7 +212,10 @@ impl Conjuncts {
                     right,
                     comparison: Comparison::Equal,
                     ..
-                } if [*left, *right] == on => continue,
+                } if [*left, *right] == on => {
+                    conjuncts.on.push(id);
+                    continue;
+                }
                 _ => {}
             }
             conjuncts.is_of_caller |= condition.conjunct_reads_sender(id);
