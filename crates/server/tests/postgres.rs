@@ -119,6 +119,8 @@ async fn simple_queries() {
         ("SELECT id FROM person; SELECT id FROM person", "42601"),
         ("COPY person FROM STDIN", "0A000"),
         ("SELECT * FROM pg_catalog.pg_proc", "0A000"),
+        ("SELECT count(*) FROM pg_proc", "0A000"),
+        ("SELECT relname FROM pg_class c JOIN pg_namespace n ON TRUE WHERE relname = 'a' OR TRUE", "0A000"),
     ] {
         let error = client.simple_query(text).await.expect_err(text);
         assert_eq!(code(&error), state, "{text}: {error:?}");
@@ -482,5 +484,44 @@ async fn psql() {
     assert!(lines[0].starts_with("inserted: 2, server: "), "{out}");
     assert_eq!(lines[1..], ["1|Ann", "Bob", "1"], "{out}");
     assert!(err.contains("no such table: `nothing`"), "{err}");
+    let (out, err) = run(&[
+        "\\dt",
+        "\\d person",
+        "\\d",
+        "\\dt p*",
+        "\\dt x*",
+        "\\dn",
+        "\\l",
+        "\\di",
+        "\\df",
+        "\\dv",
+        "\\du",
+    ])
+    .await;
+    for line in [
+        "public|person|table|me",
+        "public|secret|table|me",
+        "id|bigint||not null|",
+        "name|character varying||not null|",
+        "public|me",
+        "public|person_id_idx_btree|index|me|person",
+    ] {
+        assert!(
+            out.lines().any(|found| found == line),
+            "{line}\n{out}\n{err}"
+        );
+    }
+    assert!(
+        out.lines().any(|line| line.starts_with("bank|me|UTF8")),
+        "{out}"
+    );
+    assert!(!err.contains("ERROR"), "{err}");
+    let (out, err) = run(&["\\t off", "\\d person"]).await;
+    assert!(
+        out.contains("\"person_id_idx_btree\" PRIMARY KEY, btree (id)"),
+        "{out}{err}"
+    );
+    let (out, err) = run(&["\\dx", "SELECT * FROM pg_catalog.pg_language"]).await;
+    assert!(err.contains("pg_language"), "{out}{err}");
     server.stop().await;
 }

@@ -13,16 +13,6 @@ pub(super) struct SmallTable {
 }
 
 impl SmallTable {
-    pub fn new(columns: &[(&str, AlgebraicType)]) -> SmallTable {
-        let columns = columns
-            .iter()
-            .map(|(name, ty)| ((*name).to_owned(), ty.clone()));
-        SmallTable {
-            columns: columns.collect(),
-            rows: Vec::new(),
-        }
-    }
-
     /// One value in one row.
     pub fn of(name: &str, ty: AlgebraicType, value: AlgebraicValue) -> SmallTable {
         SmallTable {
