@@ -20,6 +20,7 @@ mod seed;
 mod table;
 
 pub use index::{Index, PointKey, RangeBounds};
+pub use key::KeyRange;
 pub use layout::RowLayout;
 pub use page::PageImage;
 pub use row_id::RowId;

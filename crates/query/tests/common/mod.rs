@@ -58,6 +58,7 @@ pub fn table(id: u32, name: &str, columns: &[(&str, AlgebraicType)]) -> TableSch
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     }
 }
 
