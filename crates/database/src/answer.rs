@@ -183,7 +183,8 @@ impl Answering {
                 self.place.page = rows.page_count();
             }
             None if page < rows.page_count() => {
-                rows.for_each_of_page(plan, page, |row| size.add(row.len()));
+                let hidden = plan.table.hidden_bytes();
+                rows.for_each_of_page(plan, page, |row| size.add(row.len() - hidden));
                 self.place.page += 1;
             }
             None => {}
@@ -235,7 +236,8 @@ impl Answering {
             }
         };
         if page < rows.page_count() {
-            rows.for_each_of_page(plan, page, |row| list.push(message, row));
+            let hidden = plan.table.hidden_bytes();
+            rows.for_each_of_page(plan, page, |row| list.push(message, &row[hidden..]));
             self.place.page += 1;
         }
         if self.place.page >= rows.page_count() {

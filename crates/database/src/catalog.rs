@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::Catalog;
-use lightcone_schema::{ModuleDef, TableAccess, TableSchema};
+use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 pub(crate) struct CatalogView {
     pub schemas: Vec<Arc<TableSchema>>,
     by_name: FxHashMap<String, usize>,
-    views: FxHashMap<String, TableAccess>,
     /// The module has row-level security rules, which are not evaluated yet: only the owner may read user tables.
     row_level_security: bool,
 }
@@ -29,20 +28,9 @@ impl CatalogView {
                 by_name.entry(accessor.clone()).or_insert(position);
             }
         }
-        let mut views = FxHashMap::default();
-        for view in &def.views {
-            let access = if view.is_public {
-                TableAccess::Public
-            } else {
-                TableAccess::Private
-            };
-            views.insert(view.name.clone(), access);
-            views.entry(view.source_name.clone()).or_insert(access);
-        }
         CatalogView {
             schemas,
             by_name,
-            views,
             row_level_security: !def.row_level_security.is_empty(),
         }
     }
@@ -53,10 +41,6 @@ impl Catalog for CatalogView {
         self.by_name
             .get(name)
             .map(|&position| self.schemas[position].clone())
-    }
-
-    fn view_access(&self, name: &str) -> Option<TableAccess> {
-        self.views.get(name).copied()
     }
 
     fn has_row_level_security(&self, table: TableId) -> bool {

@@ -172,7 +172,7 @@ impl Finder<'_> {
 }
 
 /// An index all of whose columns the plan fixes, with the point to look up.
-fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
+pub(crate) fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option<(usize, Vec<u8>)> {
     let value = |column: &ColId| {
         plan.equalities
             .iter()
@@ -243,7 +243,7 @@ impl Source {
 pub(crate) fn row_size(plan: &SelectPlan) -> RowSize {
     let types: Option<usize> = plan
         .table
-        .columns
+        .declared_columns()
         .iter()
         .map(|column| lightcone_types::bsatn::fixed_size(&column.ty))
         .sum();

@@ -9,6 +9,7 @@ mod queries;
 mod recovery;
 mod rounds;
 mod schedule;
+mod views;
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::peer::{ConnectionNumber, Peer};
 use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
+use crate::views::Views;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -97,6 +99,8 @@ pub(crate) struct WriterState {
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
     schedules: schedule::Schedules,
+    views: Views,
+    view_alarm: views::ViewAlarm,
     /// The log failed, and what of the tables was not durable is taken back.
     is_reverted: bool,
     /// A thread of the database ended because of a bug: this one is to end too.
@@ -129,6 +133,7 @@ impl Writer {
             }
             self.end_round();
             self.run_schedules();
+            self.retry_views();
             self.snapshot_if_due();
         }
         self.stop();
@@ -207,6 +212,8 @@ impl Writer {
                 number,
             } => self.drop_subscription(connection, query_set_id, number),
             Notice::SchedulesDue { alarm } => self.schedules_due(alarm),
+            // It is seen to at the end of each round.
+            Notice::ViewsDue => {}
             Notice::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;

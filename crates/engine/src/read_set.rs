@@ -12,13 +12,13 @@ use crate::datastore::Datastore;
 pub const READS_MAX: usize = 4096;
 
 /// The reads of one call. Empty sets hold no memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct ReadSet {
     tables: FxHashMap<TableId, TableReads>,
 }
 
 /// The reads of one table.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct TableReads {
     /// All of its rows.
     pub whole: bool,

@@ -61,6 +61,19 @@ impl Condition {
         Condition { nodes, conjuncts }
     }
 
+    /// The same condition, and a value that a column must have: the first of the conjuncts.
+    pub fn and_equal(mut self, column: ColId, scalar: Scalar, constant: &[u8]) -> Condition {
+        let id = self.nodes.len() as NodeId;
+        self.nodes.push(Node::ColumnConstant {
+            column,
+            scalar,
+            comparison: Comparison::Equal,
+            constant: constant.into(),
+        });
+        self.conjuncts.insert(0, id);
+        self
+    }
+
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         let of_constant = |node: &Node| match node {

@@ -97,8 +97,6 @@ pub enum SqlError {
         "{statement} is not supported yet: this server has no row limit to set or show [LC0403]"
     )]
     VariableNotYet { statement: &'static str },
-    #[error("`{0}` is a view, and views are not supported yet in queries: query the tables it reads [LC0404]")]
-    ViewNotYet(String),
     #[error(
         "`{0}` has row-level security rules, which are not supported yet: only the database's owner may read it [LC0405]"
     )]

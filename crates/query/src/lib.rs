@@ -32,6 +32,7 @@ mod columns;
 pub use error::{SqlError, QUERY_BYTES_MAX};
 pub use plan::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, Caller, Catalog, Projection, SelectPlan, Statement, SubscribeText,
+    read_subscribe_text, view_instance, Caller, Catalog, Projection, SelectPlan, Statement,
+    SubscribeText,
 };
 pub use predicate::Predicate;

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lightcone_schema::{TableAccess, TableKind, TableSchema};
+use lightcone_schema::{TableAccess, TableKind, TableSchema, ViewSchema};
 use lightcone_table::RowLayout;
-use lightcone_types::{AlgebraicType, ColId, Identity, ProductType, TableId};
+use lightcone_types::{view_args_hash, AlgebraicType, ColId, Hash, Identity, ProductType, TableId};
 
 use crate::ast::{self, Select};
 use crate::check::{check_condition, Scope};
@@ -15,16 +15,12 @@ use crate::lexer::lex;
 use crate::literal;
 use crate::parser::{parse, Language};
 use crate::predicate::Predicate;
+use crate::scalar::Scalar;
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
     /// The table of this name as written, dot-joined: canonical names come first, then accessor names (08 §3).
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
-
-    /// Who may read the view of this name, if it is one. A view must not be a [`table`](Self::table) as well.
-    fn view_access(&self, _name: &str) -> Option<TableAccess> {
-        None
-    }
 
     /// Do row-level security rules limit who sees which rows of this table?
     fn has_row_level_security(&self, _table: TableId) -> bool {
@@ -66,8 +62,10 @@ pub struct SelectPlan {
     /// Columns that must equal a constant, which is in BSATN as a value of the column: the key of an index lookup, or
     /// of a map from values to queries. At most one entry per column.
     pub equalities: Vec<(ColId, Box<[u8]>)>,
-    /// The text mentions `:sender`.
+    /// The text mentions `:sender`, or the rows of a view do that are the caller's own.
     pub reads_sender: bool,
+    /// The text mentions `:sender`.
+    pub mentions_sender: bool,
     /// The text the plan was made from.
     pub text: String,
     condition: Arc<Condition>,
@@ -109,7 +107,7 @@ impl SelectPlan {
 
     /// The names and types of the result's columns (08 §3).
     pub fn output_type(&self) -> ProductType {
-        let columns = &self.table.columns;
+        let columns = self.table.declared_columns();
         match &self.projection {
             Projection::Row => {
                 ProductType::new(columns.iter().map(|c| (c.name.as_str(), c.ty.clone())))
@@ -172,8 +170,7 @@ pub fn compile_statement(
 }
 
 /// Checks a row-level security rule with the owner's rights: a query in the subscription language, over any number of
-/// relations (08 §9.1). Gives the table whose rows the rule lets through; `None` if the rule reads views, whose columns are
-/// not known here.
+/// relations (08 §9.1). Gives the table whose rows the rule lets through.
 ///
 /// # Errors
 /// Everything 08 says is refused, and rules for private tables.
@@ -181,7 +178,7 @@ pub fn check_rule(
     text: &str,
     catalog: &dyn Catalog,
     owner: Identity,
-) -> Result<Option<Arc<TableSchema>>, SqlError> {
+) -> Result<Arc<TableSchema>, SqlError> {
     let ast::Statement::Select(select) = read(text, Language::Subscription)? else {
         return Err(SqlError::NotSelect);
     };
@@ -189,10 +186,7 @@ pub fn check_rule(
         identity: owner,
         is_owner: true,
     };
-    let scope = match scope_of(&select, catalog, &caller) {
-        Err(SqlError::ViewNotYet(_)) => return Ok(None),
-        scope => scope?,
-    };
+    let scope = scope_of(&select, catalog, &caller)?;
     if let Some(condition) = &select.condition {
         check_condition(condition, &scope, owner)?;
     }
@@ -205,7 +199,7 @@ pub fn check_rule(
     };
     let table = scope.table(returned);
     match table.access {
-        TableAccess::Public => Ok(Some(table.clone())),
+        TableAccess::Public => Ok(table.clone()),
         TableAccess::Private => Err(SqlError::RuleOnPrivateTable(table.name.clone())),
     }
 }
@@ -284,22 +278,23 @@ fn find_table(
 ) -> Result<Arc<TableSchema>, SqlError> {
     match catalog.table(name) {
         Some(table) if may_read(table.access, caller) => {
-            if !caller.is_owner && catalog.has_row_level_security(table.id) {
+            // A view runs with the rights of the database.
+            let is_limited = table.view.is_none() && catalog.has_row_level_security(table.id);
+            if !caller.is_owner && is_limited {
                 return Err(SqlError::RowLevelSecurityNotYet(name.to_owned()));
             }
             Ok(table)
-        }
-        None if is_readable_view(name, catalog, caller) => {
-            Err(SqlError::ViewNotYet(name.to_owned()))
         }
         _ => Err(SqlError::NoSuchTable(name.to_owned())),
     }
 }
 
-fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Caller) -> bool {
-    catalog
-        .view_access(name)
-        .is_some_and(|access| may_read(access, caller))
+/// Which instance of a view a caller sees: what the hidden column of its rows holds (08 §10.1).
+pub fn view_instance(view: ViewSchema, caller: Identity) -> Hash {
+    match view.is_anonymous {
+        true => view_args_hash(&[]),
+        false => view_args_hash(caller.as_le_bytes()),
+    }
 }
 
 fn layout(table: &TableSchema) -> RowLayout {
@@ -365,14 +360,22 @@ fn plan_select(
         });
     }
     let table = Arc::clone(scope.table(0));
+    let condition = match table.view {
+        Some(view) => {
+            let instance = view_instance(view, caller.identity);
+            condition.and_equal(ColId(0), Scalar::U256, &instance.0)
+        }
+        None => condition,
+    };
     let predicate = Predicate::compile(&condition, &condition.conjuncts, &layout(&table));
     let equalities = first_equalities(&condition)
         .map(|(_, column, constant)| (column, constant.into()))
         .collect();
-    let reads_sender = select
+    let mentions_sender = select
         .condition
         .as_ref()
         .is_some_and(|e| e.0.iter().any(|e| matches!(e, ast::Expression::Sender)));
+    let reads_sender = mentions_sender || table.view.is_some_and(|view| !view.is_anonymous);
     Ok(SelectPlan {
         table,
         predicate,
@@ -380,6 +383,7 @@ fn plan_select(
         limit,
         equalities,
         reads_sender,
+        mentions_sender,
         text: text.to_owned(),
         condition: Arc::new(condition),
     })
@@ -411,10 +415,10 @@ fn plan_projection(projection: &ast::Projection, scope: &Scope) -> Result<Projec
 
 fn refuse_dml(dml: &ast::Dml, catalog: &dyn Catalog, caller: &Caller) -> SqlError {
     let found = match catalog.table(&dml.table) {
-        Some(table) => may_read(table.access, caller),
-        None if is_readable_view(&dml.table, catalog, caller) => {
+        Some(table) if may_read(table.access, caller) && table.view.is_some() => {
             return SqlError::DmlOnView(dml.table.clone())
         }
+        Some(table) => may_read(table.access, caller),
         None => false,
     };
     if !found {

@@ -117,15 +117,21 @@ pub struct ViewSchema {
 pub const VIEW_HASH_BYTES: usize = 32;
 
 impl TableSchema {
-    /// Position of the column with this canonical name.
+    /// Position of the declared column with this canonical name.
     pub fn column_by_name(&self, name: &str) -> Option<ColId> {
-        position(&self.columns, |c| c.name == name)
+        self.position(|c| c.name == name)
     }
 
     /// Position of the column named so in SQL: accessor first, then canonical name (02 §10.4).
     pub fn column_by_accessor_or_name(&self, name: &str) -> Option<ColId> {
-        position(&self.columns, |c| c.accessor.as_deref() == Some(name))
+        self.position(|c| c.accessor.as_deref() == Some(name))
             .or_else(|| self.column_by_name(name))
+    }
+
+    fn position(&self, matches: impl Fn(&ColumnSchema) -> bool) -> Option<ColId> {
+        let hidden = self.columns.len() - self.declared_columns().len();
+        let found = self.declared_columns().iter().position(matches)?;
+        u16::try_from(found + hidden).ok().map(ColId)
     }
 
     /// Bytes at the start of each row that nobody outside sees.
@@ -142,14 +148,6 @@ impl TableSchema {
     pub fn column(&self, column: ColId) -> Option<&ColumnSchema> {
         self.columns.get(usize::from(column.0))
     }
-}
-
-fn position(columns: &[ColumnSchema], matches: impl Fn(&ColumnSchema) -> bool) -> Option<ColId> {
-    columns
-        .iter()
-        .position(matches)
-        .and_then(|i| u16::try_from(i).ok())
-        .map(ColId)
 }
 
 /// A column; its id is its position.

@@ -101,6 +101,7 @@ impl<E: RowEncoder> RowsOf<E> {
         budget: &Arc<ClientBudget>,
     ) -> RowsOf<E> {
         let of_table = || plan.table.columns.iter().map(|column| column.ty.clone());
+        let hidden = plan.table.columns.len() - plan.table.declared_columns().len();
         let (types, columns): (Vec<_>, Vec<_>) = match &plan.projection {
             Projection::Columns(listed) => {
                 let columns = listed.iter().map(|(column, _)| usize::from(column.0));
@@ -108,7 +109,7 @@ impl<E: RowEncoder> RowsOf<E> {
             }
             Projection::Row => (
                 of_table().collect(),
-                (0..plan.table.columns.len()).collect(),
+                (hidden..plan.table.columns.len()).collect(),
             ),
             Projection::Count(_) => (vec![AlgebraicType::U64], vec![0]),
         };

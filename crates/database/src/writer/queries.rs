@@ -7,6 +7,7 @@ use lightcone_query::{Projection, SelectPlan};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
+use super::views::{views_of, views_of_set};
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::error::SqlError;
@@ -55,6 +56,12 @@ impl Writer {
             Ok(set) => set,
             Err(error) => return self.error(connection, reply, error, ticket),
         };
+        let identity = self.state.clients[&connection].peer.identity;
+        let views = views_of_set(&set.queries);
+        if let Err(error) = self.materialise(identity, &views) {
+            self.state.query_load.remove(&set.queries);
+            return self.error(connection, reply, error, ticket);
+        }
         self.state.query_sets += 1;
         let number = self.state.query_sets;
         let shared = self.shared.clone();
@@ -68,7 +75,11 @@ impl Writer {
         });
         let plans = plans_of(&set);
         match self.evaluate(connection, plans, reply, ticket, Some(failed)) {
-            Ok(answer) => self.register(connection, query_set_id, QuerySet { number, set }, answer),
+            Ok(answer) => {
+                let set = QuerySet { number, set };
+                self.register(connection, query_set_id, set, answer);
+                self.subscribe_to_views(identity, &views, (connection, query_set_id), request_id);
+            }
             Err(refused) => {
                 self.state.query_load.remove(&set.queries);
                 match refused {
@@ -153,6 +164,9 @@ impl Writer {
         };
         client.queries -= set.queries.len();
         client.query_steps -= steps_of(&set);
+        let identity = client.peer.identity;
+        let views = views_of_set(&set.queries);
+        self.unsubscribe_from_views(identity, &views, (connection, query_set_id));
         self.state.query_load.remove(&set.queries);
         self.watch(&set.queries, -1);
     }
@@ -276,6 +290,14 @@ impl Writer {
             Ok(plan) => plan,
             Err(error) => return self.error(connection, reply, error, ticket),
         };
+        // A client that is gone needs no rows.
+        let Some(client) = self.state.clients.get(&connection) else {
+            return;
+        };
+        let views: Vec<_> = views_of(&plan).collect();
+        if let Err(error) = self.materialise(client.peer.identity, &views) {
+            return self.error(connection, reply, error, ticket);
+        }
         match self.evaluate(connection, vec![plan], reply, ticket, None) {
             Ok(answer) => self.event(Event::Answered { connection, answer }),
             Err(Refused::Error(error, ticket)) => self.error(connection, reply, error, ticket),
@@ -362,6 +384,11 @@ impl Writer {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
+        let plan = plan.and_then(|plan| {
+            let views: Vec<_> = views_of(&plan).collect();
+            let made = self.materialise(caller.identity, &views);
+            made.map(|()| plan).map_err(SqlError::Query)
+        });
         let datastore = &mut self.datastore;
         let found = plan.map(|plan| {
             let source = match &plan.projection {

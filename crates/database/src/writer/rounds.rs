@@ -11,6 +11,7 @@ use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_
 use crate::commit::{commit, Committed};
 use crate::environment::Environment;
 use crate::events::FanoutItem;
+use crate::views::ViewHost;
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -111,6 +112,10 @@ impl Writer {
             state: &mut self.state,
             next_offset: &mut self.next_offset,
             environment: &*self.shared.options.commons.environment,
+            views_host: ViewHost {
+                shared: &self.shared,
+                module: &self.module,
+            },
         };
         (transactions, self.instance.as_mut())
     }
@@ -122,11 +127,15 @@ pub(super) struct RoundTransactions<'w> {
     pub(super) state: &'w mut WriterState,
     next_offset: &'w mut LogOffset,
     pub(super) environment: &'w dyn Environment,
+    pub(super) views_host: ViewHost<'w>,
 }
 
 impl RoundTransactions<'_> {
     /// Commits the open transaction.
     pub(super) fn commit(&mut self) -> Committed {
+        if !self.state.views.is_idle() {
+            self.refresh_views();
+        }
         let state = &mut *self.state;
         let committed = commit(self.datastore, &mut state.output, self.environment);
         if committed.has_record {

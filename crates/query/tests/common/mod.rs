@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lightcone_query::{
     compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError, Statement,
 };
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
+use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema, ViewSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
 use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, TableId};
@@ -19,14 +19,6 @@ impl Catalog for Tables {
         canonical
             .or_else(|| self.0.iter().find(|t| t.accessor.as_deref() == Some(name)))
             .cloned()
-    }
-
-    fn view_access(&self, name: &str) -> Option<TableAccess> {
-        match name {
-            "public_view" => Some(TableAccess::Public),
-            "private_view" => Some(TableAccess::Private),
-            _ => None,
-        }
     }
 
     fn has_row_level_security(&self, table: TableId) -> bool {
@@ -60,6 +52,18 @@ pub fn table(id: u32, name: &str, columns: &[(&str, AlgebraicType)]) -> TableSch
         is_event: false,
         view: None,
     }
+}
+
+/// The backing table of an anonymous view with a column `id`.
+fn view(id: u32, name: &str, access: TableAccess) -> TableSchema {
+    use AlgebraicType as T;
+    let mut view = table(id, name, &[("arg_hash", T::U256), ("id", T::U32)]);
+    view.access = access;
+    view.view = Some(ViewSchema {
+        id,
+        is_anonymous: true,
+    });
+    view
 }
 
 fn names(text: &str) -> (String, Option<String>) {
@@ -163,6 +167,8 @@ pub fn catalog() -> Tables {
         table(14, "ns.s", &[("a", T::U32)]),
         table(15, "users", &[("id", T::U32), ("age", T::U32)]),
         table(16, "other", &[("uid", T::U32)]),
+        view(17, "public_view", TableAccess::Public),
+        view(18, "private_view", TableAccess::Private),
     ];
     Tables(tables.into_iter().map(Arc::new).collect())
 }
