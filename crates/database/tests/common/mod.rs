@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part of this")]
 
 pub mod requests;
+pub mod watcher;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
