@@ -192,3 +192,280 @@ impl TableDependents {
         self.whole.is_empty() && self.counts.is_empty() && self.indexes.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lightcone_engine::{CommitOutput, Datastore, RangeBounds, RowBuffer};
+    use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
+    use lightcone_schema::{
+        ColumnDef, IndexAlgorithm, IndexDef, ModuleDef, TableAccess, TableDef, UniqueConstraintDef,
+    };
+    use lightcone_types::{AlgebraicType as T, ColId, Encode, TypeRef};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A table of an id, two numbers and a text, with indexes of all kinds.
+    fn datastore() -> Datastore {
+        let raw = RawModuleDef::V10(RawModuleDefV10 {
+            sections: Vec::new(),
+        });
+        let mut def = ModuleDef::validate(raw).expect("an empty module is valid");
+        let columns = [
+            ("id", T::U32),
+            ("a", T::I8),
+            ("b", T::U8),
+            ("text", T::String),
+        ];
+        let index = |name: &str, algorithm, unique| IndexDef {
+            name: name.into(),
+            source_name: name.into(),
+            accessor_name: None,
+            algorithm,
+            unique,
+        };
+        def.tables = vec![TableDef {
+            name: "t".into(),
+            source_name: "t".into(),
+            row_type: TypeRef(0),
+            columns: Vec::from_iter(columns.map(|(name, ty)| ColumnDef {
+                name: name.into(),
+                source_name: name.into(),
+                ty,
+                default: None,
+            })),
+            primary_key: Some(ColId(0)),
+            indexes: vec![
+                index("by_id", IndexAlgorithm::BTree(vec![ColId(0)]), true),
+                index(
+                    "by_a_b",
+                    IndexAlgorithm::BTree(vec![ColId(1), ColId(2)]),
+                    false,
+                ),
+                index("by_b", IndexAlgorithm::Hash(vec![ColId(2)]), false),
+                index("by_text", IndexAlgorithm::BTree(vec![ColId(3)]), false),
+            ],
+            constraints: vec![UniqueConstraintDef {
+                name: "t_id_key".into(),
+                columns: vec![ColId(0)],
+            }],
+            sequences: Vec::new(),
+            schedule: None,
+            access: TableAccess::Public,
+            is_event: false,
+        }];
+        let mut datastore = Datastore::new();
+        datastore.begin();
+        datastore.bootstrap();
+        datastore.create_tables(&def).expect("names are free");
+        datastore.commit(&mut CommitOutput::default());
+        datastore
+    }
+
+    #[derive(Clone, Debug)]
+    struct Row {
+        id: u32,
+        a: i8,
+        b: u8,
+        text: String,
+    }
+
+    impl Row {
+        fn encoded(&self) -> Vec<u8> {
+            let mut row = self.id.to_vec();
+            self.a.encode(&mut row);
+            self.b.encode(&mut row);
+            self.text.encode(&mut row);
+            row
+        }
+    }
+
+    fn row() -> impl Strategy<Value = Row> {
+        (0_u32..8, -2_i8..3, 0_u8..3, "[ab]{0,2}").prop_map(|(id, a, b, text)| Row {
+            id,
+            a,
+            b,
+            text,
+        })
+    }
+
+    /// A bound as BSATN: its tag, and a value unless there is none.
+    fn bound(kind: u8, value: Vec<u8>) -> Vec<u8> {
+        match kind {
+            2 => vec![2],
+            kind => [vec![kind], value].concat(),
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Read {
+        Table,
+        Count,
+        Point(&'static str, Vec<u8>),
+        Range {
+            index: &'static str,
+            prefix: Vec<u8>,
+            start: Vec<u8>,
+            end: Vec<u8>,
+        },
+    }
+
+    fn read() -> impl Strategy<Value = Read> {
+        let bounds = (0_u8..3, -2_i8..3, 0_u8..3, -2_i8..3);
+        prop_oneof![
+            1 => Just(Read::Table),
+            1 => Just(Read::Count),
+            3 => (0_u32..8).prop_map(|id| Read::Point("by_id", id.to_vec())),
+            3 => (-2_i8..3, 0_u8..3).prop_map(|(a, b)| Read::Point("by_a_b", [a.to_vec(), b.to_vec()].concat())),
+            3 => (0_u8..3).prop_map(|b| Read::Point("by_b", b.to_vec())),
+            3 => "[ab]{0,2}".prop_map(|text| Read::Point("by_text", text.to_vec())),
+            3 => bounds.clone().prop_map(|(from, a, to, b)| Read::Range {
+                index: "by_a_b", prefix: Vec::new(), start: bound(from, a.to_vec()), end: bound(to, b.to_vec()),
+            }),
+            3 => (-2_i8..3, 0_u8..3, 0_u8..3, 0_u8..3, 0_u8..3).prop_map(|(a, from, low, to, high)| Read::Range {
+                index: "by_a_b", prefix: a.to_vec(), start: bound(from, low.to_vec()), end: bound(to, high.to_vec()),
+            }),
+            3 => (0_u8..3, "[ab]{0,2}", 0_u8..3, "[ab]{0,2}").prop_map(|(from, low, to, high)| Read::Range {
+                index: "by_text", prefix: Vec::new(), start: bound(from, low.to_vec()), end: bound(to, high.to_vec()),
+            }),
+        ]
+    }
+
+    impl Read {
+        /// What it finds in the open transaction, in an order that means nothing.
+        fn run(&self, datastore: &Datastore) -> BTreeSet<Vec<u8>> {
+            let table = datastore.table_id_from_name("t").expect("it is there");
+            let mut found = RowBuffer::default();
+            match self {
+                Read::Count => {
+                    let count = datastore.row_count(table).expect("it is there");
+                    return BTreeSet::from([count.to_vec()]);
+                }
+                Read::Table => datastore.scan(table, &mut found).expect("it is there"),
+                Read::Point(index, point) => {
+                    let index = datastore.index_id_from_name(index).expect("it is there");
+                    datastore
+                        .index_scan_point(index, point, &mut found)
+                        .expect("a point");
+                }
+                Read::Range { index, .. } => {
+                    let index = datastore.index_id_from_name(index).expect("it is there");
+                    datastore
+                        .index_scan_range(index, self.bounds(), &mut found)
+                        .expect("a range");
+                }
+            }
+            let layout = datastore.table(table).expect("it is there").layout();
+            let mut rest = &found.bytes[..];
+            let mut rows = BTreeSet::new();
+            while !rest.is_empty() {
+                let length = layout.validate_prefix(rest).expect("a row");
+                rows.insert(rest[..length].to_vec());
+                rest = &rest[length..];
+            }
+            rows
+        }
+
+        fn bounds(&self) -> RangeBounds<'_> {
+            let Read::Range {
+                prefix, start, end, ..
+            } = self
+            else {
+                panic!("no range");
+            };
+            RangeBounds {
+                prefix,
+                prefix_columns: usize::from(!prefix.is_empty()),
+                start,
+                end,
+            }
+        }
+
+        fn note(&self, datastore: &Datastore, reads: &mut ReadSet) {
+            let table = datastore.table_id_from_name("t").expect("it is there");
+            match self {
+                Read::Table => reads.table(table),
+                Read::Count => reads.count(table),
+                Read::Point(index, point) => {
+                    let index = datastore.index_id_from_name(index).expect("it is there");
+                    reads.point(datastore, index, point);
+                }
+                Read::Range { index, .. } => {
+                    let index = datastore.index_id_from_name(index).expect("it is there");
+                    reads.range(datastore, index, self.bounds());
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whoever has read something hears of a transaction if and only if what he would read now differs.
+        #[test]
+        fn who_is_concerned_is_whose_result_changes(
+            first in prop::collection::vec(row(), 0..8),
+            dependents_reads in prop::collection::vec(prop::collection::vec(read(), 0..3), 1..12),
+            changes in prop::collection::vec((row(), any::<bool>()), 0..8),
+            forgotten in prop::collection::vec(any::<bool>(), 12),
+        ) {
+            let mut datastore = datastore();
+            let table = datastore.table_id_from_name("t").expect("it is there");
+            let by_id = datastore.index_id_from_name("by_id").expect("it is there");
+            let put = |datastore: &mut Datastore, row: &Row| {
+                datastore.delete_by_index_point(by_id, &row.id.to_vec()).expect("a point");
+                datastore.insert(table, &row.encoded(), &mut Vec::new()).expect("a row");
+            };
+            datastore.begin();
+            first.iter().for_each(|row| put(&mut datastore, row));
+            datastore.commit(&mut CommitOutput::default());
+
+            datastore.begin();
+            let mut dependents = Dependents::default();
+            let mut before = Vec::new();
+            for (number, reads) in (0..).zip(&dependents_reads) {
+                let mut set = ReadSet::default();
+                reads.iter().for_each(|read| read.note(&datastore, &mut set));
+                dependents.add(Dependent::new(number, false), &set);
+                before.push((set, reads.iter().map(|read| read.run(&datastore)).collect::<Vec<_>>()));
+            }
+            for (row, is_put) in &changes {
+                match is_put {
+                    true => put(&mut datastore, row),
+                    false => { datastore.delete_by_index_point(by_id, &row.id.to_vec()).expect("a point"); }
+                }
+            }
+            for (number, (set, _)) in (0..).zip(&before) {
+                if forgotten[number as usize] {
+                    dependents.remove(Dependent::new(number, false), set);
+                }
+            }
+            let (mut looked, mut concerned) = (Looked::default(), BTreeSet::new());
+            datastore.for_each_net_change(
+                |table| dependents.has_table(table),
+                |table, old, new| dependents.concerned_by(&mut looked, table, old, new, |dependent| {
+                    concerned.insert(dependent.instance());
+                }),
+            );
+            dependents.concerned_by_counts(&mut looked, |dependent| {
+                concerned.insert(dependent.instance());
+            });
+            let mut expected = BTreeSet::new();
+            for (number, (reads, (_, before))) in (0..).zip(dependents_reads.iter().zip(&before)) {
+                let after: Vec<_> = reads.iter().map(|read| read.run(&datastore)).collect();
+                if after != *before && !forgotten[number as usize] {
+                    expected.insert(number);
+                }
+            }
+            prop_assert_eq!(concerned, expected);
+            for (number, (set, _)) in (0..).zip(&before) {
+                if !forgotten[number as usize] {
+                    dependents.remove(Dependent::new(number, false), set);
+                }
+            }
+            prop_assert!(dependents.is_empty());
+        }
+    }
+}

@@ -157,12 +157,6 @@ impl Views {
         self.dependents.is_empty()
     }
 
-    /// How many instances there are.
-    #[cfg(test)]
-    pub fn count(&self) -> usize {
-        self.by_key.len()
-    }
-
     // ---- Who uses what -------------------------------------------------------------------------------------------------
 
     /// Makes sure that the rows of these views are there for who looks at them, in the open transaction.
