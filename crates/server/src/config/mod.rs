@@ -177,7 +177,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(refused, 42);
+        assert_eq!(refused, 45);
     }
 
     #[test]
