@@ -236,6 +236,25 @@ async fn views_are_queried_like_tables(kind: HostKind) {
     alice.client.send(&[unsubscribe(5)]).await;
     alice.settle().await;
 
+    // More than the writer copies by itself.
+    let long = "x".repeat(300_000);
+    for id in 10..16 {
+        let row = message(id, identity(4), 7, 1, &long);
+        assert_eq!(alice.call("put", &row).await, None);
+    }
+    let mut dora = Watcher::connect(&database, identity(4), 4).await;
+    dora.watch(1, &["my_messages"]).await;
+    assert_eq!(dora.rows(1, "my_messages").len(), 6);
+    let first = dora.rows(1, "my_messages").into_keys().next();
+    assert_eq!(first, Some(message(10, identity(4), 7, 1, &long)));
+    let count = sql(
+        &database,
+        identity(4),
+        "SELECT COUNT(*) AS n FROM my_messages",
+    )
+    .await;
+    assert!(count.expect("rows").contains("[[6]]"));
+
     // Nobody is subscribed: nothing runs, and who comes back sees what is.
     let before = runs(&database);
     let row = message(4, alice.identity, 1, 99, "d");
@@ -350,6 +369,44 @@ async fn a_view_of_wasm_that_fails_fails_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_of_javascript_that_fails_fails_nobody_else() {
     a_view_that_fails_fails_nobody_else(HostKind::Js).await;
+}
+
+/// However many look at a view that traps, it takes little of the transaction that makes it trap, and all are told and repaired.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_fails_for_many_keeps_nobody_waiting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(directory.path(), HostKind::Wasm).await;
+    let mut watchers = Vec::new();
+    for number in 1..=100_u8 {
+        let mut watcher = Watcher::connect(&database, identity(number), number.into()).await;
+        watcher.watch(1, &["fragile"]).await;
+        watchers.push(watcher);
+    }
+    let failed = |log: &str| log.matches("as it was told").count();
+    assert_eq!(watchers[0].call("set_mode", &1_u32.to_vec()).await, None);
+    for watcher in &mut watchers {
+        watcher.settle().await;
+        assert_eq!(watcher.take_errors().len(), 1);
+    }
+    let tried = failed(&log_of(&database));
+    assert!((1..100).contains(&tried), "{tried} have run");
+    for number in 1..=100_u8 {
+        let row = message(number.into(), identity(number), 1, 1, "a");
+        assert_eq!(watchers[0].call("put", &row).await, None);
+    }
+    assert_eq!(watchers[0].call("set_mode", &0_u32.to_vec()).await, None);
+    for (number, watcher) in (1_u32..).zip(&mut watchers) {
+        for _ in 0..600 {
+            watcher.settle().await;
+            if !watcher.rows(1, "fragile").is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(watcher.rows(1, "fragile"), bag(&[&line(number, "a")]));
+        assert_eq!(watcher.take_errors(), []);
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

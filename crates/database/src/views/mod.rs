@@ -40,6 +40,8 @@ use crate::shared::Shared;
 const FAILED_TIMES: u32 = 100;
 /// They wait no longer than this.
 const FAILED_WAIT_MAX: Duration = Duration::from_secs(60);
+/// What the evaluations of one view that fail may take of one transaction, together: then its other instances wait, too.
+const FAILED_PER_REFRESH_MAX: Duration = Duration::from_millis(20);
 /// Instances that nobody uses and that are kept for who comes back; the oldest go first.
 const UNUSED_INSTANCES_MAX: usize = 1024;
 /// Those that nobody has used for so long go too.
@@ -145,6 +147,8 @@ pub(crate) struct Views {
     overdue: VecDeque<u32>,
     /// Until then, none of the failing ones is tried.
     resume_at: Option<Instant>,
+    /// What evaluations that failed have taken of the transaction that is refreshed, by view.
+    failed_times: FxHashMap<TableId, Duration>,
     looked: Looked,
     concerned: Vec<u32>,
     changes: RowChanges,
@@ -370,6 +374,8 @@ impl Views {
                 self.retire(datastore, number);
             } else if instance.is_failing {
                 self.retry_or_wait(host, datastore, number, messages);
+            } else if self.has_failed_for_long(instance.key.table) {
+                self.wait(host, number, messages);
             } else if queued == Queued::Call {
                 self.evaluate(host, datastore, number, messages);
             } else {
@@ -379,6 +385,7 @@ impl Views {
         self.concerned = concerned;
         self.concerned.clear();
         self.changes.clear();
+        self.failed_times.clear();
     }
 
     fn find_concerned(&mut self, datastore: &mut Datastore) {
@@ -508,12 +515,9 @@ impl Views {
         if was_failing {
             return;
         }
-        let text = failed_text(&name);
-        let instance = self.instance(number);
-        let subscribers = instance.subscribers.iter();
-        messages.extend(subscribers.map(|((connection, query_set_id), subscriber)| {
-            error_message(*connection, *query_set_id, subscriber.request_id, &text)
-        }));
+        let table = self.instance(number).key.table;
+        *self.failed_times.entry(table).or_default() += took;
+        self.tell_subscribers(host, number, messages);
         let database = host.shared.options.identity;
         tracing::warn!(%database, view = %name, reason, "a view failed");
         let text = format!("Error materializing view `{name}`: {reason}; its last rows stand until it works again [LC0331]");
@@ -521,6 +525,29 @@ impl Views {
     }
 
     // ---- Views that fail -----------------------------------------------------------------------------------------------
+
+    /// Tells who is subscribed to an instance that it fails from now on.
+    fn tell_subscribers(&self, host: ViewHost<'_>, number: u32, messages: &mut Vec<ViewMessage>) {
+        let instance = self.instance(number);
+        let text = failed_text(&host.name(instance.key.table));
+        let subscribers = instance.subscribers.iter();
+        messages.extend(subscribers.map(|((connection, query_set_id), subscriber)| {
+            error_message(*connection, *query_set_id, subscriber.request_id, &text)
+        }));
+    }
+
+    fn has_failed_for_long(&self, table: TableId) -> bool {
+        let took = self.failed_times.get(&table);
+        took.is_some_and(|took| *took >= FAILED_PER_REFRESH_MAX)
+    }
+
+    /// The view has failed for so many that this one waits as if it had, too.
+    fn wait(&mut self, host: ViewHost<'_>, number: u32, messages: &mut Vec<ViewMessage>) {
+        let instance = self.instance_mut(number);
+        (instance.is_failing, instance.is_overdue) = (true, true);
+        self.overdue.push_back(number);
+        self.tell_subscribers(host, number, messages);
+    }
 
     fn may_retry(&self, host: ViewHost<'_>) -> bool {
         self.resume_at.is_none_or(|at| at <= host.instant())
