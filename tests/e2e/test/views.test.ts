@@ -41,7 +41,9 @@ test("rows of views come, change and go with their tables", async () => {
   const events: string[] = [];
   db.myMessages.onInsert((context, row) => {
     // All views are of one state when the callbacks run.
-    events.push(`${context.event.tag} ${row.text} ${db.myQuery.count()} ${[...db.total.iter()][0]?.messages}`);
+    events.push(
+      `${context.event.tag} ${row.text} ${db.myQuery.count()} ${[...db.total.iter()][0]?.messages}`,
+    );
   });
   await reducers.put({ id: 1, owner: alice.identity, room: 1, score: 20, text: "one" });
   await bob.connection.reducers.put({ id: 2, owner: alice.identity, room: 2, score: 30, text: "two" });
