@@ -159,6 +159,47 @@ fn from_publish_to_delete() {
     assert_eq!(server.stop(), 0, "a polite stop is a success");
 }
 
+/// What `sql` has answered is there after a SIGKILL.
+#[test]
+fn a_confirmed_insert_outlives_the_server() {
+    let home = Home::new();
+    let server = Server::start(&home);
+    home.run(&["login", "--server-issued-login", &server.url])
+        .ok();
+    let sql = |server: &Server, text: &str| home.run(&["sql", "bank", text, "-s", &server.url]);
+    home.run(&[
+        "publish",
+        "-b",
+        &module("transfer"),
+        "bank",
+        "-s",
+        &server.url,
+    ])
+    .ok();
+    for start in (0..50).step_by(5) {
+        let rows = (start..start + 5).map(|id| format!("({id}, 1000)"));
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        let inserted = sql(&server, &format!("INSERT INTO accounts VALUES {rows}"));
+        assert_eq!(inserted.ok().stdout, "\n\n", "no columns");
+    }
+    sql(&server, "UPDATE accounts SET balance = 7 WHERE id = 3").ok();
+    sql(&server, "DELETE FROM accounts WHERE id > 47").ok();
+    let refused = sql(&server, "INSERT INTO accounts VALUES (3, 1)");
+    assert!(refused.status == 1 && refused.stderr.contains("Unique constraint violation"));
+    drop(server);
+    let server = Server::start(&home);
+    home.run(&["login", "--server-issued-login", &server.url])
+        .ok();
+    let count = sql(&server, "SELECT COUNT(*) AS n FROM accounts")
+        .ok()
+        .stdout;
+    assert_eq!(count, " n  \n----\n 48 \n");
+    let row = sql(&server, "SELECT balance FROM accounts WHERE id = 3")
+        .ok()
+        .stdout;
+    assert_eq!(row, " balance \n---------\n 7       \n");
+}
+
 #[test]
 fn subscriptions_print_changes() {
     let home = Home::new();

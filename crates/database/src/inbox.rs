@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use lightcone_query::SelectPlan;
+use lightcone_query::WritePlan;
 use lightcone_types::{ConnectionId, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
+use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
@@ -18,6 +19,7 @@ use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
 use crate::request::Decoded;
+use crate::sql::SqlStats;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
 const PERMIT_BYTES: usize = 1024;
@@ -58,6 +60,12 @@ pub(crate) enum Command {
         query: HttpQuery,
         confirmed: bool,
         reply: oneshot::Sender<Result<FoundQuery, SqlError>>,
+    },
+    Write {
+        permit: InboxPermit,
+        write: HttpWrite,
+        confirmed: bool,
+        reply: oneshot::Sender<Result<SqlStats, SqlError>>,
     },
     Replace {
         program: Box<Program>,
@@ -110,8 +118,15 @@ pub(crate) struct HttpCall {
 pub(crate) struct HttpQuery {
     pub caller: Caller,
     pub connection_id: ConnectionId,
-    pub plan: Result<Arc<SelectPlan>, SqlError>,
+    pub plan: Result<Asked, SqlError>,
     pub turn: QueryTurn,
+}
+
+/// An SQL statement over HTTP that changes rows.
+pub(crate) struct HttpWrite {
+    pub caller: Caller,
+    pub connection_id: ConnectionId,
+    pub plan: Arc<WritePlan>,
 }
 
 /// How often the writer is asked about a query over HTTP, whose caller comes and goes once.
@@ -125,7 +140,7 @@ pub(crate) enum QueryTurn {
 }
 
 /// None: the writer did not find the rows, and may not freeze their table without a permit.
-pub(crate) type FoundQuery = (Arc<SelectPlan>, Option<Source>);
+pub(crate) type FoundQuery = (Asked, Option<Source>);
 
 /// Clients are told code and reason, and whoever asked when all is done.
 pub(crate) struct Stop {

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_host::{ConsoleLevel, HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
+use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
 use lightcone_query::Catalog;
 use lightcone_schema::ModuleDef;
-use lightcone_types::{Hash, TableId, Timestamp};
+use lightcone_types::{Hash, TableId};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
-use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
@@ -57,14 +56,6 @@ impl Program {
         Self::load_and(options, instance, bytes, kind, purpose, |loaded| {
             Ok(loaded.instantiate(env)?)
         })
-    }
-
-    /// Says in the module's log what of the module this version does not run.
-    pub fn warn_unsupported(&self, log: &ModuleLog, now: Timestamp) {
-        let warn = |text: &str| log.host(ConsoleLevel::Warn, None, text, now);
-        if !self.def.row_level_security.is_empty() {
-            warn("row-level security is not supported yet: only the owner may read the tables of this module [LC0405]");
-        }
     }
 
     fn load_and<T: Send + 'static>(

@@ -65,7 +65,6 @@ impl DatabaseHandle {
         durable.sync()?;
         mark_planned(&options, &datastore)?;
         log.info("Database initialized");
-        program.warn_unsupported(&log, options.commons.environment.now());
         Ok(threads::start(Opened {
             options,
             log,

@@ -1,24 +1,27 @@
 //! SQL from outside of a connection: one statement, its rows in the form of a front door (06 §5.14).
 
+mod describe;
 mod json;
 mod rows;
 
 use std::sync::Arc;
 
-use lightcone_query::{compile_statement, SelectPlan, Statement};
-use lightcone_types::ProductType;
+use lightcone_query::{compile_statement, Statement, WritePlan};
+use lightcone_types::{Identity, ProductType};
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use self::rows::{RowsJob, RowsOf};
 use crate::answer::ReadError;
-use crate::budget::{Exceeded, HeldBytes};
+use crate::asked::Asked;
+use crate::budget::{ClientBudget, Exceeded, HeldBytes};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
 use crate::handle::DatabaseHandle;
-use crate::inbox::{Command, FoundQuery, HttpQuery, QueryTurn};
+use crate::inbox::{Command, FoundQuery, HttpQuery, HttpWrite, QueryTurn};
 use crate::reads::Once;
 
+pub use self::describe::Described;
 pub use self::json::JsonRows;
 pub use self::rows::{Piece, ResultRow, RowEncoder};
 
@@ -43,7 +46,7 @@ impl SqlOutcome {
 }
 
 /// What a statement changed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlStats {
     pub rows_inserted: u64,
     pub rows_deleted: u64,
@@ -74,15 +77,28 @@ impl DatabaseHandle {
         let bytes = text.len();
         let compile = move || {
             compile_statement(&text, &module.catalog, &rights)
-                .map(|Statement::Select(plan)| Arc::new(plan))
+                .map(|statement| Compiled::new(statement, rights.identity))
                 .map_err(|error| SqlError::Query(error.to_string()))
         };
-        let plan = if bytes <= COMPILED_HERE_BYTES_MAX {
+        let statement = if bytes <= COMPILED_HERE_BYTES_MAX {
             compile()
         } else {
             let (job, plan) = Once::new(compile);
             shared.read(&budget, Box::new(job));
             plan.await.map_err(|_| SqlError::ModuleGone)?
+        };
+        let plan = match statement {
+            Ok(Compiled::Write(plan)) => {
+                let stats = self.write(caller, plan, confirmed, bytes).await?;
+                return Ok(SqlOutcome {
+                    columns: ProductType::new::<&str>([]),
+                    rows: no_rows(encoder, &budget)?,
+                    duration_us: (shared.environment().instant() - started).as_micros() as u64,
+                    stats,
+                });
+            }
+            Ok(Compiled::Read(plan)) => Ok(plan),
+            Err(error) => Err(error),
         };
         let ((plan, source), ticket) = self.find(caller, plan, confirmed, bytes).await?;
         let source = source.ok_or(SqlError::ModuleGone)?;
@@ -107,13 +123,65 @@ impl DatabaseHandle {
     }
 }
 
+/// A checked statement, to be shared with the writer.
+enum Compiled {
+    Read(Asked),
+    Write(Arc<WritePlan>),
+}
+
+impl Compiled {
+    fn new(statement: Statement, sender: Identity) -> Compiled {
+        match statement {
+            Statement::Select(query) => Compiled::Read(Asked::new(query, sender)),
+            Statement::Write(plan) => Compiled::Write(Arc::new(plan)),
+        }
+    }
+}
+
+/// What an encoder writes for a statement that has no rows to give.
+fn no_rows<E: RowEncoder>(
+    mut encoder: E,
+    budget: &Arc<ClientBudget>,
+) -> Result<Vec<HeldBytes>, SqlError> {
+    let mut out = E::Out::default();
+    encoder.begin(&mut out);
+    encoder.end(&mut out);
+    let held = HeldBytes::new(out.into_bytes(), budget);
+    held.map(|piece| vec![piece])
+        .map_err(|exceeded| refusal(ReadError::Exceeded(exceeded)))
+}
+
 impl DatabaseHandle {
+    /// Has the writer change rows, as one transaction.
+    async fn write(
+        &self,
+        caller: Caller,
+        plan: Arc<WritePlan>,
+        confirmed: bool,
+        bytes: usize,
+    ) -> Result<SqlStats, SqlError> {
+        let permit = self.shared.inbox.permit(bytes).await?;
+        let (reply, result) = oneshot::channel();
+        let command = Command::Write {
+            permit,
+            write: HttpWrite {
+                caller,
+                connection_id: self.new_connection_id(),
+                plan,
+            },
+            confirmed,
+            reply,
+        };
+        self.shared.inbox.command(command)?;
+        result.await.map_err(|_| SqlError::ModuleGone)?
+    }
+
     /// Finds the rows of a statement, with a permit if these are still to be looked for. Statements of all clients take turns
     /// for permits; a client over HTTP has one. What the writer finds itself waits for none.
     async fn find(
         &self,
         caller: Caller,
-        plan: Result<Arc<SelectPlan>, SqlError>,
+        plan: Result<Asked, SqlError>,
         confirmed: bool,
         bytes: usize,
     ) -> Result<(FoundQuery, Option<OwnedSemaphorePermit>), SqlError> {
@@ -137,7 +205,7 @@ impl DatabaseHandle {
     async fn ask(
         &self,
         caller: Caller,
-        plan: Result<Arc<SelectPlan>, SqlError>,
+        plan: Result<Asked, SqlError>,
         turn: QueryTurn,
         confirmed: bool,
         bytes: usize,

@@ -9,6 +9,7 @@ mod queries;
 mod recovery;
 mod rounds;
 mod schedule;
+mod statements;
 mod views;
 
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -23,7 +24,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
+use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
+use crate::joins::Joins;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -92,6 +95,10 @@ pub(crate) struct WriterState {
     /// Live queries per table.
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
+    frozen: FrozenTables,
+    joins: Joins,
+    /// Some of these were too much for a transaction of the round.
+    has_failed_joins: bool,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.
@@ -132,6 +139,8 @@ impl Writer {
                 }
             }
             self.end_round();
+            let bytes_max = self.shared.options.limits.frozen_bytes_max;
+            self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
             self.retry_views();
             self.snapshot_if_due();
@@ -192,6 +201,16 @@ impl Writer {
                 reply,
             } => {
                 let result = self.http_query(query);
+                self.reply_when_durable(confirmed, result, reply, Some(permit));
+            }
+            Command::Write { reply, .. } if reply.is_closed() => {}
+            Command::Write {
+                permit,
+                write,
+                confirmed,
+                reply,
+            } => {
+                let result = self.http_write(&write);
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
             // Whoever publishes has given up waiting, and was told that nothing changed.

@@ -371,6 +371,67 @@ async fn a_view_of_javascript_that_fails_fails_nobody_else() {
     a_view_that_fails_fails_nobody_else(HostKind::Js).await;
 }
 
+/// Joins with views: whoever asks joins his own rows, at first, live, and in SQL; nobody gets the rows of another, nor what is hidden.
+#[tokio::test(flavor = "multi_thread")]
+async fn views_are_joined() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(directory.path(), HostKind::Wasm).await;
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    let mut bob = Watcher::connect(&database, identity(2), 2).await;
+    let queries = [
+        // Two views of whoever asks, one of which has a key.
+        "SELECT m.* FROM my_messages m JOIN fragile f ON m.id = f.key WHERE m.room = 1",
+        "SELECT f.* FROM my_messages m JOIN fragile f ON m.id = f.key WHERE m.room = 1",
+    ];
+    let first = message(1, identity(1), 1, 1, "a");
+    let other = message(2, identity(2), 1, 1, "b");
+    assert_eq!(alice.call("put", &first).await, None);
+    assert_eq!(alice.call("put", &other).await, None);
+    for watcher in [&mut alice, &mut bob] {
+        watcher.client.send(&[subscribe(1, queries.to_vec())]).await;
+        watcher.settle().await;
+        assert_eq!(watcher.take_errors(), []);
+    }
+    assert_eq!(alice.rows(1, "my_messages"), bag(&[&first]));
+    assert_eq!(alice.rows(1, "fragile"), bag(&[&line(1, "a")]));
+    assert_eq!(bob.rows(1, "my_messages"), bag(&[&other]));
+    assert_eq!(bob.rows(1, "fragile"), bag(&[&line(2, "b")]));
+
+    // Out of the room, into it again with another text, and one more.
+    alice.take_updates();
+    let out = message(1, identity(1), 2, 1, "a");
+    assert_eq!(bob.call("put", &out).await, None);
+    alice.settle().await;
+    assert_eq!(alice.rows(1, "my_messages"), bag(&[]));
+    assert_eq!(alice.rows(1, "fragile"), bag(&[]));
+    let back = message(1, identity(1), 1, 1, "c");
+    let more = message(3, identity(1), 1, 1, "d");
+    assert_eq!(bob.call("put", &back).await, None);
+    assert_eq!(bob.call("put", &more).await, None);
+    alice.settle().await;
+    assert_eq!(alice.rows(1, "my_messages"), bag(&[&back, &more]));
+    let lines = bag(&[&line(1, "c"), &line(3, "d")]);
+    assert_eq!(alice.rows(1, "fragile"), lines);
+    assert_eq!(alice.take_updates().len(), 3, "one for each change");
+    assert_eq!(bob.rows(1, "my_messages"), bag(&[&other]));
+    assert_eq!(bob.rows(1, "fragile"), bag(&[&line(2, "b")]));
+
+    let text = "SELECT m.text, f.text AS line FROM my_messages m JOIN fragile f ON m.id = f.key";
+    let rows = sql(&database, identity(1), text).await.expect("rows");
+    assert!(
+        rows.contains(r#"["c","c"]"#) && rows.contains(r#"["d","d"]"#),
+        "{rows}"
+    );
+    assert!(!rows.contains(r#""b""#), "{rows}");
+    let text = "SELECT m.* FROM my_messages m JOIN fragile f ON m.id = f.key";
+    let rows = sql(&database, identity(2), text).await.expect("rows");
+    assert!(
+        rows.contains(r#""b"]]"#) && !rows.contains("arg_hash"),
+        "{rows}"
+    );
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
 /// However many look at a view that traps, it takes little of the transaction that makes it trap, and all are told and repaired.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_fails_for_many_keeps_nobody_waiting() {
@@ -462,7 +523,7 @@ async fn instances_are_bounded() {
     alice.watch(1, &["my_messages", "total"]).await;
     alice.watch(2, &["my_query"]).await;
     let errors = alice.take_errors();
-    assert!(errors[0].1.contains("[LC0712]"), "{errors:?}");
+    assert!(errors[0].1.contains("[LC0715]"), "{errors:?}");
     // One that nobody uses makes room.
     alice.client.send(&[unsubscribe(1)]).await;
     alice.watch(2, &["my_query"]).await;

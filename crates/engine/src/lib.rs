@@ -38,6 +38,6 @@ pub use schedule::{ScheduleAt, ScheduleChange, ScheduleKey};
 pub use snapshot::DatastoreSnapshot;
 pub use system::{
     system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,
-    ST_TABLE_ID, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
+    ST_TABLE_ID, ST_VAR_ID, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
 };
 pub use view::ViewInstance;

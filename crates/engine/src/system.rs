@@ -15,6 +15,7 @@ pub const ST_INDEX_ID: TableId = TableId(4);
 pub const ST_CONSTRAINT_ID: TableId = TableId(5);
 pub const ST_MODULE_ID: TableId = TableId(6);
 pub const ST_CLIENT_ID: TableId = TableId(7);
+pub const ST_VAR_ID: TableId = TableId(8);
 pub const ST_SCHEDULED_ID: TableId = TableId(9);
 pub const ST_ROW_LEVEL_SECURITY_ID: TableId = TableId(10);
 pub const ST_CONNECTION_CREDENTIALS_ID: TableId = TableId(11);

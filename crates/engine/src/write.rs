@@ -365,6 +365,19 @@ impl Datastore {
         result
     }
 
+    /// Deletes rows of a table by their ids.
+    ///
+    /// # Errors
+    /// No transaction; no such table; the transaction is too large. Nothing is changed then.
+    ///
+    /// # Panics
+    /// If an id is not of a row of the table: ids are good until that row, or the table, is next written to.
+    pub fn delete_by_id(&mut self, table: TableId, rows: &[RowId]) -> Result<u32, DatastoreError> {
+        self.require_transaction()?;
+        let slot = self.slot(table)?;
+        self.delete_rows(slot, rows)
+    }
+
     fn give_back(&mut self, mut found: Vec<RowId>) {
         found.clear();
         found.shrink_to(1 << 16);

@@ -1,5 +1,6 @@
 //! What the parser makes of a text: names are not resolved, nothing has a type.
 
+use crate::dml::{Value, Write};
 use crate::lexer::Comparison;
 
 /// A literal as written (08 §4).
@@ -89,17 +90,11 @@ pub(crate) struct Select {
     pub limit: Option<String>,
 }
 
-/// The statements that change rows, as far as they are understood today.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dml {
-    pub kind: &'static str,
-    pub table: String,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {
     Select(Box<Select>),
-    Dml(Dml),
-    Set(String),
+    Write(Write),
+    /// A variable and its new value.
+    Set(String, Value),
     Show(String),
 }

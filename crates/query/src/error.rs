@@ -1,9 +1,13 @@
 //! What a query can be refused for, with the texts of 08 §7.2.
 
-use lightcone_types::Identity;
+use lightcone_types::{Identity, TableId};
 
 /// Query texts longer than this many UTF-8 bytes are refused (08 §16).
 pub const QUERY_BYTES_MAX: usize = 50_000;
+
+/// Queries that read more relations are refused, those of row-level security rules counted. No text that is allowed comes
+/// near it by itself.
+pub const RELATIONS_MAX: usize = 8192;
 
 /// Why a query text was refused. `Display` is the text that the client gets (08 §7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +52,16 @@ pub enum SqlError {
     UnsupportedSelect(String),
     #[error("Unsupported set operation: {0}")]
     UnsupportedSetOperation(String),
+    #[error("Unsupported INSERT expression: {0}")]
+    UnsupportedInsert(String),
+    #[error("Unsupported INSERT value: {0}")]
+    UnsupportedInsertValue(String),
+    #[error("Unsupported column/variable assignment expression: {0}")]
+    UnsupportedAssignment(String),
+    #[error("Unsupported table expression in DELETE: {0}")]
+    UnsupportedDelete(String),
+    #[error("Multi-table DELETE is not supported")]
+    MultiTableDelete,
     #[error("Unsupported: {0}")]
     Unsupported(String),
     #[error("Unsupported: Non-SELECT queries")]
@@ -83,24 +97,42 @@ pub enum SqlError {
     // Statements
     #[error("Caller {} is not authorized to run SQL DML statements", .0.to_hex())]
     NotAuthorized(Identity),
+    #[error("`{0}` is a system table, which SQL does not change: of these only `st_var` can be changed [LC0407]")]
+    DmlOnSystemTable(String),
+    #[error("`{table}` does not have a field `{field}`")]
+    NoSuchField { table: String, field: String },
+    #[error("The number of fields ({fields}) in the INSERT does not match the number of columns ({columns}) of the table \"{table}\"")]
+    InsertFields {
+        fields: usize,
+        columns: usize,
+        table: String,
+    },
+    #[error("Inserting a row with {values} values into `{table}` which has {columns} fields")]
+    InsertValues {
+        values: usize,
+        table: String,
+        columns: usize,
+    },
     #[error("`{0}` is a view; DML on views is not supported")]
     DmlOnView(String),
     #[error("{0} is not a valid system variable")]
     UnknownVariable(String),
 
-    // Not there yet
-    #[error("joins are not supported yet: the query reads {relations} relations, write one query per table [LC0401]")]
-    JoinNotYet { relations: usize },
-    #[error("{statement} is not supported yet in SQL: change rows by calling a reducer [LC0402]")]
-    DmlNotYet { statement: &'static str },
-    #[error(
-        "{statement} is not supported yet: this server has no row limit to set or show [LC0403]"
-    )]
-    VariableNotYet { statement: &'static str },
-    #[error(
-        "`{0}` has row-level security rules, which are not supported yet: only the database's owner may read it [LC0405]"
-    )]
-    RowLevelSecurityNotYet(String),
+    // Admission of subscriptions
+    #[error("Subscriptions require indexes on join columns")]
+    JoinWithoutIndex,
+    #[error("Event tables cannot be used as the lookup table in subscription joins")]
+    EventTableLookedUp,
+    #[error("Invalid number of tables in subscription: {0}")]
+    TooManyTables(usize),
+
+    // Row-level security
+    #[error("Discovered cyclic dependency when resolving RLS rules for table id `{0}`")]
+    CyclicRules(TableId),
+    #[error("with the row-level security rules of its tables, the query would be more than {fragments_max} queries, or a long one: read fewer tables that have several rules [LC0407]")]
+    RulesMultiply { fragments_max: usize },
+    #[error("a query reads at most {RELATIONS_MAX} relations, row-level security rules included [LC0408]")]
+    TooManyRelations,
 }
 
 impl SqlError {

@@ -64,10 +64,13 @@ pub fn fuzz_sql(data: &[u8]) {
     let plans = [&*text, &condition_only].into_iter().flat_map(|text| {
         let ad_hoc = compile_statement(text, &catalog, &caller)
             .ok()
-            .map(|Statement::Select(plan)| plan);
+            .and_then(Statement::into_query);
         [compile_subscription(text, &catalog, &caller).ok(), ad_hoc]
     });
-    for plan in plans.flatten() {
+    for query in plans.flatten() {
+        let Some(plan) = query.only_select_plan(&caller.identity) else {
+            continue;
+        };
         let whole = plan
             .predicate
             .as_ref()

@@ -4,24 +4,34 @@
 //! text's nesting, so a hostile text costs memory and time in proportion to its length and no stack. `literal` turns
 //! constants into BSATN once; a row is then compared where it lies.
 //!
-//! Queries on one table are complete. Joins, DML, system variables, views and row-level security are understood as far
-//! as the interface's own refusals go, then answered with a code.
+//! Queries on one table are complete, and so are the statements that write (`dml`). Joins, views and row-level security are
+//! understood as far as the interface's own refusals go, then answered with a code.
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod ast;
 mod check;
 mod condition;
+mod dml;
 mod error;
+mod estimate;
+mod execute;
 mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod parameters;
 mod parser;
 mod plan;
+mod planner;
 mod predicate;
+mod query;
 mod render;
+mod results;
+mod rules;
 mod scalar;
+mod select_plan;
 mod words;
 
 /// Shared with the tests beside the crate.
@@ -29,10 +39,18 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
-pub use error::{SqlError, QUERY_BYTES_MAX};
+pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
+pub use condition::{ColumnAt, SenderAs};
+pub use dml::{NewValue, RowChange, WritePlan};
+pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
-    admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, view_instance, Caller, Catalog, Projection, SelectPlan, Statement,
-    SubscribeText,
+    check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
+    view_instance, Caller, Catalog, Statement, SubscribeText,
 };
-pub use predicate::Predicate;
+pub use predicate::{Predicate, Tuple};
+pub use query::{Fragment, Output, Query};
+pub use results::{Run, Tables};
+pub use rules::FRAGMENTS_MAX;
+pub use select_plan::{Projection, SelectPlan};

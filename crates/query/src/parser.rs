@@ -1,8 +1,7 @@
 //! Statements: tokens to [`ast`](crate::ast) (08 §5). Expressions are parsed in `expression`.
 
 use crate::ast::{
-    ColumnItem, ColumnName, Dml, Expression, Expressions, Join, Projection, Select, Statement,
-    TableRef,
+    ColumnItem, ColumnName, Expression, Expressions, Join, Projection, Select, Statement, TableRef,
 };
 use crate::error::SqlError;
 use crate::lexer::{unquote, Comparison, Kind, Token};
@@ -91,7 +90,7 @@ impl Parser<'_> {
         self.plain_word().is_some_and(|w| is_one_of(w, words))
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    pub(crate) fn take_word(&mut self, word: &str) -> bool {
         let there = self.is_word(word);
         if there {
             self.advance();
@@ -99,7 +98,7 @@ impl Parser<'_> {
         there
     }
 
-    fn take(&mut self, kind: Kind) -> bool {
+    pub(crate) fn take(&mut self, kind: Kind) -> bool {
         let there = self.kind() == kind;
         if there {
             self.advance();
@@ -107,7 +106,7 @@ impl Parser<'_> {
         there
     }
 
-    fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
+    pub(crate) fn expect_word(&mut self, word: &str) -> Result<(), SqlError> {
         if self.take_word(word) {
             Ok(())
         } else {
@@ -146,7 +145,7 @@ impl Parser<'_> {
     }
 
     /// `word { "." word }`, dot-joined.
-    fn relation(&mut self) -> Result<String, SqlError> {
+    pub(crate) fn relation(&mut self) -> Result<String, SqlError> {
         let mut name = self.word()?;
         while self.take(Kind::Period) {
             name.push('.');
@@ -180,83 +179,7 @@ impl Parser<'_> {
         if !known {
             return Err(self.unsupported_statement());
         }
-        let statement = if self.take_word("INSERT") {
-            self.take_word("INTO");
-            Statement::Dml(self.dml("INSERT")?)
-        } else if self.take_word("UPDATE") {
-            Statement::Dml(self.dml("UPDATE")?)
-        } else if self.take_word("DELETE") {
-            self.expect_word("FROM")?;
-            Statement::Dml(self.dml("DELETE")?)
-        } else if self.is_word("SET") {
-            self.set()?
-        } else {
-            self.show()?
-        };
-        Ok(statement)
-    }
-
-    /// The target of a statement that changes rows; the rest of the statement is not read yet.
-    fn dml(&mut self, kind: &'static str) -> Result<Dml, SqlError> {
-        if self.is_one_of(words::NO_TABLE_NAME) {
-            return self.expected("a table name");
-        }
-        let table = self.relation()?;
-        self.skip_statement();
-        Ok(Dml { kind, table })
-    }
-
-    fn set(&mut self) -> Result<Statement, SqlError> {
-        let start = self.at;
-        self.advance();
-        self.take_word("SESSION");
-        if self.is_word("LOCAL") || self.is_word("TIME") {
-            return Err(self.unsupported_from(start));
-        }
-        let name = self.relation()?;
-        if !self.take_word("TO") && !self.take(Kind::Comparison(Comparison::Equal)) {
-            return self.expected("equals sign or TO");
-        }
-        let mut signed = false;
-        while matches!(self.kind(), Kind::Plus | Kind::Minus) {
-            self.advance();
-            signed = true;
-        }
-        match self.kind() {
-            Kind::Number | Kind::Text | Kind::HexNumber | Kind::HexText | Kind::Word => {
-                self.advance()
-            }
-            Kind::Colon if !signed => {
-                return Err(SqlError::UnsupportedLiteral(self.render_item(self.at)));
-            }
-            _ => return self.expected("variable value"),
-        }
-        if self.kind() == Kind::Comma {
-            return Err(self.unsupported_from(start));
-        }
-        Ok(Statement::Set(name))
-    }
-
-    fn show(&mut self) -> Result<Statement, SqlError> {
-        let start = self.at;
-        self.advance();
-        if self.is_one_of(&[
-            "TABLES",
-            "COLUMNS",
-            "FIELDS",
-            "CREATE",
-            "FUNCTIONS",
-            "COLLATION",
-            "EXTENDED",
-            "FULL",
-        ]) {
-            return Err(self.unsupported_from(start));
-        }
-        let mut words = vec![self.relation()?];
-        while matches!(self.kind(), Kind::Word | Kind::QuotedWord) {
-            words.push(self.relation()?);
-        }
-        Ok(Statement::Show(words.join(".")))
+        self.other_statement()
     }
 
     fn select(&mut self) -> Result<Select, SqlError> {
@@ -581,12 +504,6 @@ impl Parser<'_> {
             if depth == 0 {
                 return Ok(());
             }
-        }
-    }
-
-    fn skip_statement(&mut self) {
-        while !matches!(self.kind(), Kind::End | Kind::Semicolon) {
-            self.advance();
         }
     }
 }

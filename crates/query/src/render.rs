@@ -47,6 +47,20 @@ impl Parser<'_> {
         SqlError::UnsupportedFrom(self.render_item(start))
     }
 
+    /// The tokens from `start` up to the end of the statement.
+    pub(crate) fn render_rest(&self, start: usize) -> String {
+        self.render(start, self.statement_end())
+    }
+
+    /// The tokens from `start` up to one of `words`, or to the end of the statement.
+    pub(crate) fn render_until(&self, start: usize, words: &[&str]) -> String {
+        let rest = &self.tokens[start..self.statement_end()];
+        let is_end =
+            |t: &crate::lexer::Token| t.kind == Kind::Word && is_one_of(self.slice(*t), words);
+        let length = rest.iter().position(is_end).unwrap_or(rest.len());
+        self.render(start, start + length)
+    }
+
     /// The tokens from `start` up to the end of the list item or clause they stand in.
     pub(crate) fn render_item(&self, start: usize) -> String {
         const ENDS: &[&str] = &[

@@ -263,7 +263,7 @@ impl Views {
         let instances_max = host.shared.options.limits.view_instances_max;
         while self.by_key.len() >= instances_max {
             if !self.drop_oldest_unused(datastore) {
-                return Err(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0712]"));
+                return Err(format!("all {instances_max} instances of views that there may be are in use; raise limits.view-instances-max [LC0715]"));
             }
         }
         let instance = Instance {
@@ -481,7 +481,7 @@ impl Views {
         let key = instance.key;
         let rows = (key.table, &key.instance);
         let result = match queued {
-            Queued::Rows => query.change(datastore, rows, self.changes.of(number)),
+            Queued::Rows => query.change(host, datastore, rows, self.changes.of(number)),
             _ => query.evaluate(host, datastore, rows),
         };
         self.evaluated(host, number, started, result, messages);
@@ -690,9 +690,10 @@ struct Row<'r> {
 }
 
 fn key_of(read: ViewRead, caller: Identity) -> InstanceKey {
+    let instance = view_instance(read.view, &caller);
     InstanceKey {
         table: read.table,
-        instance: view_instance(read.view, caller).0,
+        instance: instance[..].try_into().expect("a hash has 32 bytes"),
     }
 }
 

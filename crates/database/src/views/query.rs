@@ -2,25 +2,35 @@
 //! another call of the module.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_engine::{Datastore, ReadSet, ViewInstance};
-use lightcone_query::{admit_subscription, compile_subscription, Caller, SelectPlan};
-use lightcone_table::Table;
+use lightcone_query::{
+    admit_subscription, compile_subscription, Caller, Fragment, Progress, Query, Run, SelectPlan,
+    Tables,
+};
+use lightcone_table::TableView;
 use lightcone_types::{Identity, TableId};
 
 use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
+use crate::asked::Asked;
 use crate::evaluate::usable_index;
 
 /// Changed rows of one transaction that are listed for queries, counted once for each query. With more, queries run again.
 const LISTED_ROWS_MAX: usize = 65_536;
+
+/// What a join keeps to find its matches.
+const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Steps of a join between two looks at the clock.
+const PIECE_STEPS: usize = 1 << 17;
 
 /// Where the rows of an instance are, and which of them they are.
 type Rows<'a> = (TableId, &'a ViewInstance);
 
 /// A query that a view returned.
 pub(super) struct ViewQuery {
-    plan: Arc<SelectPlan>,
+    asked: Asked,
     reads: ReadSet,
 }
 
@@ -38,13 +48,10 @@ pub(super) fn store(
             replace(datastore, rows, NO_ROWS).map(|()| None)
         }
         Returned::Query(text) => {
-            let plan = compile(host, rows.0, sender, &text)
+            let asked = compile(host, rows.0, sender, &text)
                 .map_err(|error| format!("Error executing raw SQL returned by view: {error}"))?;
-            let reads = reads_of(datastore, &plan);
-            let query = ViewQuery {
-                plan: Arc::new(plan),
-                reads,
-            };
+            let reads = reads_of(datastore, &asked);
+            let query = ViewQuery { asked, reads };
             query.evaluate(host, datastore, rows)?;
             Ok(Some(query))
         }
@@ -66,48 +73,58 @@ fn compile(
     table: TableId,
     sender: Option<Identity>,
     text: &str,
-) -> Result<SelectPlan, String> {
+) -> Result<Asked, String> {
     let caller = Caller {
         identity: sender.unwrap_or(host.shared.options.owner),
         is_owner: true,
     };
-    let plan = compile_subscription(text.trim(), &host.module.catalog, &caller)
-        .and_then(|plan| admit_subscription(&plan).map(|()| plan))
+    let query = compile_subscription(text.trim(), &host.module.catalog, &caller)
+        .and_then(|query| admit_subscription(&query).map(|()| query))
         .map_err(|error| error.to_string())?;
-    if plan.mentions_sender {
-        return Err("it has parameters".to_owned());
+    if let Some(view) = query.read_tables().find(|table| table.view.is_some()) {
+        return Err(format!("it reads the view `{}`", view.name));
     }
-    if plan.table.view.is_some() {
-        return Err(format!("it reads the view `{}`", plan.table.name));
+    if query.fragments.iter().any(Fragment::reads_sender) {
+        return Err("it has parameters".to_owned());
     }
     let function = host.module.views.get(&table);
     let view = function.map(|function| &host.module.def().views[function.position]);
     let declared = view.map_or(&[][..], |view| &view.columns);
-    let returned = &plan.table.columns;
+    let returned = query.returned_table();
+    let returned = returned.map_or(&[][..], |table| &table.columns);
     let is_same = declared.len() == returned.len()
         && declared
             .iter()
             .zip(returned)
             .all(|(a, b)| a.name == b.name && a.ty == b.ty);
     match is_same {
-        true => Ok(plan),
-        false => Err(format!(
-            "it returns rows of `{}`, which are not of the view's type",
-            plan.table.name
-        )),
+        true => Ok(Asked::new(query, caller.identity)),
+        false => Err("it returns rows that are not of the view's type".to_owned()),
     }
 }
 
-/// What a query reads: the rows of a key if it has an index for it, else the whole table.
-fn reads_of(datastore: &Datastore, plan: &SelectPlan) -> ReadSet {
+/// What a query reads: the rows of a key if it is on one table with an index for it, else whole tables.
+fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
     let mut reads = ReadSet::default();
-    match usable_index(plan, &plan.table.indexes) {
-        Some((position, point)) => {
-            reads.point(datastore, plan.table.indexes[position].id, &point);
-        }
-        None => reads.table(plan.table.id),
+    match asked {
+        Asked::Plan(plan) => match usable_index(plan, &plan.table.indexes) {
+            Some((position, point)) => {
+                reads.point(datastore, plan.table.indexes[position].id, &point);
+            }
+            None => reads.table(plan.table.id),
+        },
+        Asked::Query(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
     }
     reads
+}
+
+/// The tables as the open transaction has them.
+struct Open<'d>(&'d Datastore);
+
+impl Tables for Open<'_> {
+    fn table(&self, id: TableId) -> Option<&TableView> {
+        Some(self.0.table(id)?)
+    }
 }
 
 impl ViewQuery {
@@ -123,29 +140,19 @@ impl ViewQuery {
         rows: Rows<'_>,
     ) -> Result<(), String> {
         let bytes_max = host.shared.options.limits.view_bytes_max;
-        let Some(table) = datastore.table(self.plan.table.id) else {
-            return replace(datastore, rows, NO_ROWS);
-        };
         // A BSATN array.
         let mut found = NO_ROWS.to_vec();
         let mut count = 0_u32;
         let mut take = |row: &[u8]| {
-            if self.matches(table, row) {
-                found.extend_from_slice(row);
-                count += 1;
-            }
+            found.extend_from_slice(row);
+            count += 1;
             found.len() <= bytes_max
         };
-        match usable_index(&self.plan, &table.schema.indexes) {
-            Some((position, point)) => {
-                let index = &table.indexes()[position];
-                index
-                    .walk_point(table.rows(), table.layout(), &point, None, |id| {
-                        take(table.row(id))
-                    })
-                    .map_err(|error| error.to_string())?;
+        match &self.asked {
+            Asked::Plan(plan) => find_rows(datastore, plan, take)?,
+            Asked::Query(query, sender) => {
+                find_matches(host, datastore, (query, *sender), &mut take)?;
             }
-            None => table.rows().walk(None, |_, row| take(row)),
         }
         if found.len() > bytes_max {
             return Err(format!(
@@ -156,29 +163,81 @@ impl ViewQuery {
         replace(datastore, rows, &found)
     }
 
-    /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes.
+    /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes. Joins are evaluated again.
     pub fn change<'r>(
         &self,
+        host: ViewHost<'_>,
         datastore: &mut Datastore,
         (view, instance): Rows<'_>,
         changes: impl Iterator<Item = Row<'r>>,
     ) -> Result<(), String> {
-        let Some(table) = datastore.table(self.plan.table.id) else {
+        let Asked::Plan(plan) = &self.asked else {
+            return self.evaluate(host, datastore, (view, instance));
+        };
+        let Some(table) = datastore.table(plan.table.id) else {
             return Ok(());
         };
         let (mut gone, mut come) = (Vec::new(), Vec::new());
         for Row { old, new } in changes {
-            gone.extend(old.filter(|row| self.matches(table, row)));
-            come.extend(new.filter(|row| self.matches(table, row)));
+            gone.extend(old.filter(|row| matches(plan, table, row)));
+            come.extend(new.filter(|row| matches(plan, table, row)));
         }
         datastore
             .change_view_rows(view, instance, gone.into_iter(), come.into_iter())
             .map_err(|error| error.to_string())
     }
+}
 
-    fn matches(&self, table: &Table, row: &[u8]) -> bool {
-        let predicate = self.plan.predicate.as_ref();
-        predicate.is_none_or(|predicate| predicate.matches(table.layout(), row))
+fn matches(plan: &SelectPlan, table: &TableView, row: &[u8]) -> bool {
+    let predicate = plan.predicate.as_ref();
+    predicate.is_none_or(|predicate| predicate.matches(table.layout(), row))
+}
+
+/// Visits the rows of a query on one table until `take` returns false.
+fn find_rows(
+    datastore: &Datastore,
+    plan: &SelectPlan,
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Result<(), String> {
+    let Some(table) = datastore.table(plan.table.id) else {
+        return Ok(());
+    };
+    let mut visit = |row: &[u8]| !matches(plan, table, row) || take(row);
+    match usable_index(plan, &table.schema.indexes) {
+        Some((position, point)) => {
+            let index = &table.indexes()[position];
+            let visit = |id| visit(table.row(id));
+            let walked = index.walk_point(table.rows(), table.layout(), &point, None, visit);
+            walked.map_err(|error| error.to_string())
+        }
+        None => {
+            table.rows().walk(None, |_, row| visit(row));
+            Ok(())
+        }
+    }
+}
+
+/// The same of a query on several tables, for as long as a view may take.
+fn find_matches(
+    host: ViewHost<'_>,
+    datastore: &Datastore,
+    (query, sender): (&Arc<Query>, Identity),
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Result<(), String> {
+    let ms_max = host.shared.options.limits.view_ms_max;
+    let until = host.instant() + Duration::from_millis(ms_max);
+    let mut run = Run::new(query.clone(), sender, JOIN_MEMORY_BYTES_MAX);
+    loop {
+        let mut steps = PIECE_STEPS;
+        let progress = run.run(&Open(datastore), &mut steps, &mut take);
+        if progress.map_err(|error| error.to_string())? != Progress::Paused {
+            return Ok(());
+        }
+        if host.instant() > until {
+            return Err(format!(
+                "its query ran longer than limits.view-ms-max, which is {ms_max}"
+            ));
+        }
     }
 }
 

@@ -54,8 +54,6 @@ impl Writer {
         self.instance = instance;
         self.instance.prepare();
         log.info("Database updated");
-        let now = self.shared.environment().now();
-        self.module.program.warn_unsupported(&log, now);
         Ok(())
     }
 

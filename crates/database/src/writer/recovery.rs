@@ -44,6 +44,7 @@ impl Writer {
             Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)
                 .map_err(|error| error.to_string())?;
         options.configure(&mut datastore);
+        self.state.joins.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
         // Nobody watches yet, so nobody hears of the rows that are there again.
         self.rebuild_views();

@@ -23,6 +23,9 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
+        if self.state.has_failed_joins {
+            self.drop_failed_joins();
+        }
         if self.answer_directly() {
             return;
         }
@@ -116,6 +119,7 @@ impl Writer {
                 shared: &self.shared,
                 module: &self.module,
             },
+            join_partners_max: self.shared.options.limits.join_partners_max,
         };
         (transactions, self.instance.as_mut())
     }
@@ -128,6 +132,7 @@ pub(super) struct RoundTransactions<'w> {
     next_offset: &'w mut LogOffset,
     pub(super) environment: &'w dyn Environment,
     pub(super) views_host: ViewHost<'w>,
+    join_partners_max: usize,
 }
 
 impl RoundTransactions<'_> {
@@ -137,7 +142,18 @@ impl RoundTransactions<'_> {
             self.refresh_views();
         }
         let state = &mut *self.state;
-        let committed = commit(self.datastore, &mut state.output, self.environment);
+        let mut committed = commit(self.datastore, &mut state.output, self.environment);
+        if !state.joins.is_empty() && !committed.changes.is_empty() {
+            let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
+            let joins = &mut state.joins;
+            state.has_failed_joins |= joins.evaluate(
+                self.datastore,
+                deltas,
+                changes.clone(),
+                self.join_partners_max,
+            );
+            changes.end = deltas.position();
+        }
         if committed.has_record {
             state.record_ends.push(state.output.records.len());
             *self.next_offset += 1;

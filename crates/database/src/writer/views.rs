@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_query::SelectPlan;
+use lightcone_schema::TableSchema;
 use lightcone_types::Identity;
 
 use super::answers::ready;
 use super::rounds::RoundTransactions;
 use super::Writer;
+use crate::asked::Asked;
 use crate::environment::Alarm;
 use crate::error::UpdateError;
 use crate::events::Event;
@@ -28,20 +29,30 @@ pub(super) struct ViewAlarm {
     _alarm: Option<Alarm>,
 }
 
-/// The views that a query reads.
-pub(super) fn views_of(plan: &SelectPlan) -> impl Iterator<Item = ViewRead> + '_ {
-    let table = &plan.table;
-    table.view.into_iter().map(|view| ViewRead {
-        table: table.id,
-        view,
-    })
+/// The views that a query reads, each once.
+pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
+    let mut reads: Vec<ViewRead> = Vec::new();
+    let mut read = |table: &TableSchema| {
+        let is_new = reads.iter().all(|read| read.table != table.id);
+        if let (Some(view), true) = (table.view, is_new) {
+            reads.push(ViewRead {
+                table: table.id,
+                view,
+            });
+        }
+    };
+    match asked {
+        Asked::Plan(plan) => read(&plan.table),
+        Asked::Query(query, _) => query.read_tables().for_each(|table| read(table)),
+    }
+    reads
 }
 
 /// Those of the queries of a set.
 pub(super) fn views_of_set(queries: &[Arc<LiveQuery>]) -> Vec<ViewRead> {
     queries
         .iter()
-        .flat_map(|query| views_of(&query.plan))
+        .flat_map(|query| views_of(&query.asked))
         .collect()
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part of this")]
 
 pub mod requests;
+pub mod tables;
 pub mod watcher;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A client that keeps what it was sent, as the published clients do: rows with counts, by query set and table. It panics where
 //! they would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lightcone_database::DatabaseHandle;
 use lightcone_types::Identity;
@@ -23,6 +23,10 @@ pub struct Watcher {
     updates: Vec<Vec<String>>,
     /// Errors of query sets since they were last taken.
     errors: Vec<(u32, String)>,
+    /// Rows of event tables.
+    events: Vec<Vec<u8>>,
+    /// Query sets that were applied and not ended.
+    sets: BTreeSet<u32>,
 }
 
 impl Watcher {
@@ -33,6 +37,8 @@ impl Watcher {
             rows: BTreeMap::new(),
             updates: Vec::new(),
             errors: Vec::new(),
+            events: Vec::new(),
+            sets: BTreeSet::new(),
         }
     }
 
@@ -88,15 +94,22 @@ impl Watcher {
         match message {
             ServerMessage::SubscribeApplied {
                 query_set_id, rows, ..
-            } => self.add(query_set_id, rows),
+            } => {
+                self.sets.insert(query_set_id);
+                self.add(query_set_id, rows);
+            }
             ServerMessage::TransactionUpdate { query_sets } => self.update(query_sets),
             ServerMessage::SubscriptionError {
                 query_set_id,
                 error,
                 ..
-            } => self.errors.push((query_set_id, error)),
+            } => {
+                self.sets.remove(&query_set_id);
+                self.errors.push((query_set_id, error));
+            }
             ServerMessage::UnsubscribeApplied { query_set_id, .. } => {
-                self.rows.retain(|(set, _), _| *set != query_set_id);
+                self.sets.remove(&query_set_id);
+                self.forget(query_set_id);
             }
             ServerMessage::ProcedureResult { .. } => {}
             other => panic!("{other:?}"),
@@ -121,8 +134,12 @@ impl Watcher {
                     .entry((set.query_set_id, table.table_name.clone()))
                     .or_default();
                 for rows in table.rows {
-                    let TableUpdateRows::Persistent { inserts, deletes } = rows else {
-                        panic!("no event tables here");
+                    let (inserts, deletes) = match rows {
+                        TableUpdateRows::Persistent { inserts, deletes } => (inserts, deletes),
+                        TableUpdateRows::Event { events } => {
+                            self.events.extend(events.iter().map(<[u8]>::to_vec));
+                            continue;
+                        }
                     };
                     for row in inserts.iter() {
                         *bag.entry(row.to_vec()).or_default() += 1;
@@ -139,6 +156,32 @@ impl Watcher {
         tables.sort();
         tables.dedup();
         self.updates.push(tables);
+    }
+
+    /// The query sets that it has.
+    pub fn sets(&self) -> Vec<u32> {
+        self.sets.iter().copied().collect()
+    }
+
+    /// Ends a query set.
+    pub async fn unsubscribe(&mut self, set: u32) {
+        let message = ClientMessage::Unsubscribe {
+            request_id: 3,
+            query_set_id: set,
+            send_dropped_rows: false,
+        };
+        self.client.send(&[message]).await;
+        self.settle().await;
+    }
+
+    /// Drops the rows of a query set.
+    pub fn forget(&mut self, set: u32) {
+        self.rows.retain(|(of, _), _| *of != set);
+    }
+
+    /// Rows of event tables, in the order in which they came.
+    pub fn events(&self) -> &[Vec<u8>] {
+        &self.events
     }
 
     /// What it has of a table in a set.

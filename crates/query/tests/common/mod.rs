@@ -1,15 +1,20 @@
 //! A catalog for tests.
 #![allow(dead_code)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError, Statement,
+    compile_statement, compile_subscription, Caller, Catalog, Query, RowChange, SelectPlan,
+    SqlError, Statement,
 };
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema, ViewSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
 use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, TableId};
+
+const GUARDED_RULE: &str =
+    "SELECT guarded.* FROM guarded JOIN team ON guarded.id = team.id WHERE team.open = TRUE";
+static GUARDED: OnceLock<Vec<String>> = OnceLock::new();
 
 pub struct Tables(pub Vec<Arc<TableSchema>>);
 
@@ -21,8 +26,10 @@ impl Catalog for Tables {
             .cloned()
     }
 
-    fn has_row_level_security(&self, table: TableId) -> bool {
-        self.0.iter().any(|t| t.id == table && t.name == "guarded")
+    fn rules(&self, table: TableId) -> &[String] {
+        let guarded = self.0.iter().any(|t| t.id == table && t.name == "guarded");
+        let rules = guarded.then(|| GUARDED.get_or_init(|| vec![GUARDED_RULE.to_owned()]));
+        rules.map_or(&[], Vec::as_slice)
     }
 }
 
@@ -83,7 +90,14 @@ pub fn catalog() -> Tables {
     event.is_event = true;
     let mut system = table(1, "st_table", &[("table_id", T::U32)]);
     system.kind = TableKind::System;
+    let mut variables = table(
+        17,
+        "st_var",
+        &[("name", T::String), ("value", T::sum([("U64", T::U64)]))],
+    );
+    variables.kind = TableKind::System;
     let tables = vec![
+        variables,
         table(
             2,
             "t",
@@ -167,8 +181,8 @@ pub fn catalog() -> Tables {
         table(14, "ns.s", &[("a", T::U32)]),
         table(15, "users", &[("id", T::U32), ("age", T::U32)]),
         table(16, "other", &[("uid", T::U32)]),
-        view(17, "public_view", TableAccess::Public),
-        view(18, "private_view", TableAccess::Private),
+        view(117, "public_view", TableAccess::Public),
+        view(118, "private_view", TableAccess::Private),
     ];
     Tables(tables.into_iter().map(Arc::new).collect())
 }
@@ -189,12 +203,34 @@ pub fn guest() -> Caller {
     }
 }
 
-pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
+pub fn subscription_query(text: &str) -> Result<Query, SqlError> {
     compile_subscription(text, &catalog(), &guest())
 }
 
+pub fn ad_hoc_query(text: &str) -> Result<Query, SqlError> {
+    compile_statement(text, &catalog(), &guest())
+        .map(|statement| statement.into_query().expect("a query"))
+}
+
+/// The plan of a query on one relation.
+pub fn only(query: Query) -> SelectPlan {
+    let plan = query.only_select_plan(&guest().identity);
+    plan.unwrap_or_else(|| panic!("{}: several relations", query.text))
+}
+
+pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
+    subscription_query(text).map(only)
+}
+
 pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
-    compile_statement(text, &catalog(), &guest()).map(|Statement::Select(plan)| plan)
+    let plan_of = |statement| match statement {
+        Statement::Select(query) => only(query),
+        Statement::Write(write) => match write.change {
+            RowChange::Update { rows, .. } | RowChange::Delete { rows } => rows,
+            change => panic!("{change:?} reads no rows"),
+        },
+    };
+    compile_statement(text, &catalog(), &guest()).map(plan_of)
 }
 
 pub fn layout(table: &TableSchema) -> RowLayout {
@@ -214,4 +250,10 @@ pub fn matches(plan: &SelectPlan, row: &[u8]) -> bool {
     plan.predicate
         .as_ref()
         .is_none_or(|p| p.matches(&layout(&plan.table), row))
+}
+
+/// How many cases a property is tried with: more if PROPTEST_CASES says so.
+pub fn cases(cases: u32) -> u32 {
+    let wanted = std::env::var("PROPTEST_CASES").ok();
+    wanted.and_then(|n| n.parse().ok()).unwrap_or(cases)
 }

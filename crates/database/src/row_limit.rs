@@ -1,0 +1,93 @@
+//! The row limit: queries of others than the owner that are estimated to look at more rows are refused (08 §16).
+
+use lightcone_engine::{Datastore, ST_VAR_ID};
+use lightcone_query::{Projection, SelectPlan};
+use lightcone_table::Table;
+use lightcone_types::Reader;
+
+use crate::evaluate::usable_index;
+
+/// U64 among the variants of a variable's value (08 §12.5).
+const U64_TAG: u8 = 8;
+/// Rows of one key of an index are counted up to this number; of a key with more, all rows of the table count.
+const KEY_ROWS_COUNTED_MAX: u64 = 4096;
+
+/// Checks queries together.
+///
+/// # Errors
+/// What a client is told whose queries are too much.
+pub(crate) fn check<'p>(
+    datastore: &Datastore,
+    is_owner: bool,
+    plans: impl IntoIterator<Item = &'p SelectPlan>,
+) -> Result<(), String> {
+    if is_owner {
+        return Ok(());
+    }
+    let Some(limit) = row_limit(datastore) else {
+        return Ok(());
+    };
+    let estimates = plans.into_iter().map(|plan| estimate(datastore, plan));
+    let rows = estimates.fold(0, u64::saturating_add);
+    match rows > limit {
+        true => Err(format!(
+            "Estimated cardinality ({rows} rows) exceeds limit ({limit} rows)"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The limit that `SET row_limit` has left in `st_var`.
+fn row_limit(datastore: &Datastore) -> Option<u64> {
+    let variables = datastore.table(ST_VAR_ID)?;
+    let mut limit = None;
+    // There is one variable.
+    variables.rows().for_each(|_, row| {
+        let mut reader = Reader::new(row);
+        if reader.read_str() == Ok("row_limit") && reader.read_u8() == Ok(U64_TAG) {
+            limit = reader.read_u64().ok();
+        }
+    });
+    limit
+}
+
+/// How many rows a query is thought to look at.
+fn estimate(datastore: &Datastore, plan: &SelectPlan) -> u64 {
+    let Some(table) = datastore.table(plan.table.id) else {
+        return 0;
+    };
+    let count = table.rows().row_count();
+    let (found, is_filtered) = match usable_index(plan, &table.schema.indexes) {
+        Some((position, point)) => {
+            let columns = table.schema.indexes[position].algorithm.columns();
+            let is_filtered = plan.residual(columns).is_some();
+            (rows_of_key(table, position, &point), is_filtered)
+        }
+        None => (count, plan.predicate.is_some()),
+    };
+    if is_filtered {
+        return found.saturating_mul(2);
+    }
+    match (&plan.projection, plan.limit) {
+        (Projection::Row | Projection::Columns(_), Some(limit)) => found.min(limit),
+        _ => found,
+    }
+}
+
+fn rows_of_key(table: &Table, position: usize, point: &[u8]) -> u64 {
+    let index = &table.indexes()[position];
+    let count = table.rows().row_count();
+    if index.is_unique() {
+        return count.min(1);
+    }
+    let mut found = 0;
+    let visit = |_| {
+        found += 1;
+        found <= KEY_ROWS_COUNTED_MAX
+    };
+    let walked = index.walk_point(table.rows(), table.layout(), point, None, visit);
+    match walked.is_ok() && found <= KEY_ROWS_COUNTED_MAX {
+        true => found,
+        false => count,
+    }
+}

@@ -1,0 +1,285 @@
+//! A module that is nothing but tables. Its program is JSON like an entry of `08-execution.json`: `tables` with columns and
+//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column) and `events` (tables).
+//!
+//! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
+use lightcone_host::{
+    HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+};
+use lightcone_schema::raw::{
+    CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawConstraintData,
+    RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10, RawModuleDefV10,
+    RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawSequenceDefV10,
+    RawTableDefV10, RawUniqueConstraintData,
+};
+use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
+use lightcone_types::bsatn::Encode as _;
+use lightcone_types::{
+    AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, TypeRef, Typespace,
+};
+use serde_json::Value;
+
+use super::{caller, options};
+
+pub struct TablesEngine;
+
+struct Tables {
+    definition: Vec<u8>,
+    program: Arc<Value>,
+}
+
+struct Changing(Arc<Value>);
+
+impl ModuleEngine for TablesEngine {
+    fn name(&self) -> &'static str {
+        "tables"
+    }
+
+    fn load(
+        &self,
+        program: &[u8],
+        _: &InstanceOptions,
+    ) -> Result<Box<dyn LoadedModule>, HostError> {
+        let program: Value = serde_json::from_slice(program).expect("the program is JSON");
+        Ok(Box::new(Tables {
+            definition: definition(&program),
+            program: Arc::new(program),
+        }))
+    }
+}
+
+impl LoadedModule for Tables {
+    fn describe(&self) -> &[u8] {
+        &self.definition
+    }
+
+    fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
+        Ok(Box::new(Changing(self.program.clone())))
+    }
+}
+
+impl ModuleInstance for Changing {
+    fn call_reducer(
+        &mut self,
+        transaction: OpenTransaction<'_>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        let text = String::decode(&mut Reader::new(call.args)).expect("a text");
+        let changes: Value = serde_json::from_str(&text).expect("JSON");
+        let datastore = transaction.into_datastore();
+        for (name, change) in changes.as_object().expect("tables") {
+            let id = datastore.table_id_from_name(name).expect("a table");
+            let types = self.0["tables"][name].as_array().expect("columns");
+            let rows = |kind: &str| {
+                let rows = change[kind].as_array().cloned().unwrap_or_default();
+                rows.iter().map(|row| row_bsatn(types, row)).collect()
+            };
+            let deletes: Vec<Vec<u8>> = rows("deletes");
+            let mut listed = (deletes.len() as u32).to_vec();
+            listed.extend(deletes.into_iter().flatten());
+            datastore.delete_all_by_eq(id, &listed).expect("rows");
+            let inserts: Vec<Vec<u8>> = rows("inserts");
+            for row in inserts {
+                datastore
+                    .insert(id, &row, &mut Vec::new())
+                    .expect("the keys are free");
+            }
+        }
+        ReducerOutcome::Ok
+    }
+
+    fn call_procedure(
+        &mut self,
+        _: &mut dyn Transactions,
+        _: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        unreachable!("there are no procedures")
+    }
+
+    fn call_http_handler(
+        &mut self,
+        _: &mut dyn Transactions,
+        _: &ReducerCall<'_>,
+        _: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        unreachable!("there are no handlers")
+    }
+
+    fn is_poisoned(&self) -> bool {
+        false
+    }
+}
+
+/// A row of JSON values as BSATN.
+pub fn row_bsatn(columns: &[Value], row: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (column, value) in columns.iter().zip(row.as_array().expect("a row")) {
+        let number = || value.as_u64().expect("a number");
+        match column[1].as_str().expect("a type") {
+            "Bool" => value.as_bool().expect("a Bool").encode(&mut bytes),
+            "U32" => (number() as u32).encode(&mut bytes),
+            "U64" => number().encode(&mut bytes),
+            "F64" => value.as_f64().expect("a number").encode(&mut bytes),
+            "String" => value
+                .as_str()
+                .expect("a text")
+                .to_owned()
+                .encode(&mut bytes),
+            "Identity" => Identity::from_hex(value.as_str().expect("hex"))
+                .expect("an identity")
+                .encode(&mut bytes),
+            other => panic!("no JSON of {other}"),
+        }
+    }
+    bytes
+}
+
+fn column_type(name: &str) -> T {
+    match name {
+        "Bool" => T::Bool,
+        "U8" => T::U8,
+        "U32" => T::U32,
+        "I32" => T::I32,
+        "U64" => T::U64,
+        "F64" => T::F64,
+        "String" => T::String,
+        "Bytes" => T::bytes(),
+        "Identity" => T::identity(),
+        "Timestamp" => T::timestamp(),
+        "Uuid" => T::uuid(),
+        "Option<U64>" => T::option(T::U64),
+        "Array<String>" => T::array(T::String),
+        unknown => panic!("no type {unknown}"),
+    }
+}
+
+fn definition(program: &Value) -> Vec<u8> {
+    let (mut types, mut tables, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, columns) in program["tables"].as_object().expect("tables") {
+        let (canonical, source) = name.split_once('/').unwrap_or((name, name));
+        names.push(ExplicitNameEntry::Table(NameMapping {
+            source_name: source.to_owned(),
+            canonical_name: canonical.to_owned(),
+        }));
+        let columns: Vec<(String, String)> =
+            serde_json::from_value(columns.clone()).expect("names and types");
+        let columns_of = |column: &ColId| &columns[usize::from(column.0)];
+        let place = |column: &str| {
+            let found = columns.iter().position(|(name, _)| name == column);
+            ColId(found.expect("a column") as u16)
+        };
+        let key = program["uniqueKeys"][canonical].as_str().map(place);
+        let listed = program["indexes"][canonical].as_array().cloned();
+        let listed = listed.unwrap_or_default().into_iter().map(|columns| {
+            let columns: Vec<String> = serde_json::from_value(columns).expect("columns");
+            columns.iter().map(|column| place(column)).collect()
+        });
+        let indexes = key.map(|key| vec![key]).into_iter().chain(listed);
+        let index = |columns: Vec<ColId>| {
+            let names = columns.iter().map(|column: &ColId| &*columns_of(column).0);
+            let name = format!("{source}_{}_idx_btree", names.collect::<Vec<_>>().join("_"));
+            RawIndexDefV10 {
+                source_name: Some(name),
+                accessor_name: None,
+                algorithm: RawIndexAlgorithm::BTree(columns),
+            }
+        };
+        let sequence = program["autoInc"][canonical]
+            .as_str()
+            .map(|column| RawSequenceDefV10 {
+                source_name: None,
+                column: place(column),
+                start: None,
+                min_value: None,
+                max_value: None,
+                increment: 1,
+            });
+        let is_event = |name: &Value| name == canonical;
+        let mut events = program["events"].as_array().into_iter().flatten();
+        tables.push(RawTableDefV10 {
+            source_name: source.to_owned(),
+            product_type_ref: TypeRef(types.len() as u32),
+            primary_key: key.into_iter().collect(),
+            indexes: indexes.map(index).collect(),
+            constraints: key
+                .map(|key| RawConstraintDefV10 {
+                    source_name: None,
+                    data: RawConstraintData::Unique(RawUniqueConstraintData { columns: vec![key] }),
+                })
+                .into_iter()
+                .collect(),
+            sequences: sequence.into_iter().collect(),
+            table_type: TableKind::User,
+            table_access: TableAccess::Public,
+            default_values: Vec::new(),
+            is_event: events.any(is_event),
+        });
+        types.push(T::product(
+            columns
+                .iter()
+                .map(|(name, ty)| (name.as_str(), column_type(ty))),
+        ));
+    }
+    let rules = program["rules"].as_array().into_iter().flatten();
+    let rule = |sql: &Value| RawRowLevelSecurityDef {
+        sql: sql.as_str().expect("a text").to_owned(),
+    };
+    let sections = vec![
+        Section::Typespace(Typespace { types }),
+        Section::Tables(tables),
+        Section::Reducers(vec![RawReducerDefV10 {
+            source_name: "change".to_owned(),
+            params: ProductType::new([("changes", T::String)]),
+            visibility: Visibility::ClientCallable,
+            ok_return_type: T::product::<&str>([]),
+            err_return_type: T::String,
+        }]),
+        Section::RowLevelSecurity(rules.map(rule).collect()),
+        Section::CaseConversionPolicy(CaseConversionPolicy::None),
+        Section::ExplicitNames(ExplicitNames { entries: names }),
+    ];
+    RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
+}
+
+pub fn table_options(directory: &Path) -> DatabaseOptions {
+    DatabaseOptions {
+        engines: Engines {
+            wasm: Arc::new(TablesEngine),
+            js: None,
+        },
+        ..options(directory)
+    }
+}
+
+/// A database with the tables of a program, empty.
+pub async fn create_tables(options: DatabaseOptions, program: &Value) -> DatabaseHandle {
+    let program = program.to_string().into_bytes().into();
+    let create = move || DatabaseHandle::create(options, program, HostKind::Wasm);
+    let created = tokio::task::spawn_blocking(create).await;
+    created.expect("no panic").expect("the tables are valid")
+}
+
+/// What a statement gave: rows, and how many were inserted, updated and deleted.
+pub async fn sql(
+    database: &DatabaseHandle,
+    identity: Identity,
+    text: &str,
+) -> Result<(Value, [u64; 3]), String> {
+    let encoder = JsonRows::default();
+    let run = database.sql(caller(identity), text.to_owned(), true, encoder);
+    match run.await {
+        Ok(outcome) => {
+            let rows = serde_json::from_str(&outcome.text()).expect("JSON");
+            let stats = outcome.stats;
+            let counts = [stats.rows_inserted, stats.rows_updated, stats.rows_deleted];
+            Ok((rows, counts))
+        }
+        Err(SqlError::Query(text)) => Err(text),
+        Err(other) => panic!("{text}: {other:?}"),
+    }
+}
