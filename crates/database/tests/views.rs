@@ -219,7 +219,7 @@ async fn views_are_queried_like_tables(kind: HostKind) {
     )
     .await
     .expect("rows");
-    assert_eq!(columns.matches(r#"["id"]"#).count(), 4, "{columns}");
+    assert_eq!(columns.matches(r#"["id"]"#).count(), 5, "{columns}");
     let keys =
         "SELECT index_name FROM st_index WHERE index_name = 'fragile_arg_hash_key_idx_btree'";
     let keys = sql(&database, OWNER, keys).await.expect("rows");
@@ -430,6 +430,37 @@ async fn views_are_joined() {
         "{rows}"
     );
     database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// A view whose query is a join is evaluated again by the database when one of the tables changes.
+async fn views_may_be_joins(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(directory.path(), kind).await;
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    alice.watch(1, &["with_mode"]).await;
+    assert_eq!(alice.take_errors(), [], "{}", log_of(&database));
+    let row = message(0, identity(9), 1, 1, "a");
+    assert_eq!(alice.call("put", &row).await, None);
+    assert_eq!(alice.rows(1, "with_mode"), bag(&[]));
+    assert_eq!(alice.call("set_mode", &0_u32.to_vec()).await, None);
+    assert_eq!(alice.rows(1, "with_mode"), bag(&[&row]));
+    let changed = message(0, identity(9), 1, 1, "b");
+    assert_eq!(alice.call("put", &changed).await, None);
+    assert_eq!(alice.rows(1, "with_mode"), bag(&[&changed]));
+    assert_eq!(alice.call("take", &0_u32.to_vec()).await, None);
+    assert_eq!(alice.rows(1, "with_mode"), bag(&[]));
+    assert_eq!(alice.take_errors(), []);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_of_wasm_may_be_joins() {
+    views_may_be_joins(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_of_javascript_may_be_joins() {
+    views_may_be_joins(HostKind::Js).await;
 }
 
 /// However many look at a view that traps, it takes little of the transaction that makes it trap, and all are told and repaired.

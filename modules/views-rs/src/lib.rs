@@ -77,6 +77,13 @@ fn my_query(ctx: &ViewContext) -> impl Query<Message> {
     ctx.from.message().r#where(|message| message.owner.eq(sender))
 }
 
+/// A join for everybody: the messages whose id is one of a mode.
+#[view(accessor = with_mode, public)]
+fn with_mode(ctx: &AnonymousViewContext) -> impl Query<Message> {
+    let modes = ctx.from.mode();
+    ctx.from.message().left_semijoin(modes, |message, mode| message.id.eq(mode.id))
+}
+
 /// Fails as `mode` says: 1 traps, 2 never ends, 3 gives one key twice, 4 is too much.
 #[view(accessor = fragile, public, primary_key = key)]
 fn fragile(ctx: &ViewContext) -> Vec<Line> {

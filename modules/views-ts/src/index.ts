@@ -54,6 +54,11 @@ export const myQuery = spacetimedb.view({ name: 'my_query', public: true }, t.ar
   ctx.from.message.where((row) => row.owner.eq(ctx.sender)),
 );
 
+/** A join for everybody: the messages whose id is one of a mode. */
+export const withMode = spacetimedb.anonymousView({ name: 'with_mode', public: true }, t.array(message.rowType), (ctx) =>
+  ctx.from.message.leftSemijoin(ctx.from.mode, (row, other) => row.id.eq(other.id)),
+);
+
 /** Fails as `mode` says: 1 throws, 2 never ends, 3 gives one key twice, 4 is too much. */
 export const fragile = spacetimedb.view({ name: 'fragile', public: true }, t.array(Line), (ctx) => {
   const messages = [...ctx.db.message.owner.filter(ctx.sender)];

@@ -39,6 +39,7 @@ import MyMessagesRow from "./my_messages_table";
 import MyQueryRow from "./my_query_table";
 import RoomOneRow from "./room_one_table";
 import TotalRow from "./total_table";
+import WithModeRow from "./with_mode_table";
 
 /** The tables and views of the module. */
 const tablesSchema = __schema({
@@ -77,6 +78,11 @@ const tablesSchema = __schema({
     indexes: [],
     constraints: [],
   }, TotalRow),
+  withMode: __table({
+    name: "with_mode",
+    indexes: [],
+    constraints: [],
+  }, WithModeRow),
 });
 
 /** The reducers of the module that clients may call. */
@@ -112,6 +118,7 @@ const __ALIASES: Readonly<Record<string, string>> = {
   my_messages: "myMessages",
   my_query: "myQuery",
   room_one: "roomOne",
+  with_mode: "withMode",
 };
 
 function __withAliases<T extends object, A extends T>(target: T): A {
@@ -134,6 +141,8 @@ export type Tables = __Queries & {
   readonly my_query: __Queries["myQuery"];
   /** @deprecated Use `roomOne`. */
   readonly room_one: __Queries["roomOne"];
+  /** @deprecated Use `withMode`. */
+  readonly with_mode: __Queries["withMode"];
 };
 /** Queries on the tables and views, to subscribe to. */
 export const tables: Tables = __withAliases<__Queries, Tables>(__makeQueryBuilder(tablesSchema.schemaType));
@@ -176,6 +185,8 @@ export type DbView = __Db & {
   readonly my_query: __Db["myQuery"];
   /** @deprecated Use `roomOne`. */
   readonly room_one: __Db["roomOne"];
+  /** @deprecated Use `withMode`. */
+  readonly with_mode: __Db["withMode"];
 };
 
 /** A connection to a database that runs the module. */
