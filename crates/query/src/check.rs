@@ -58,6 +58,14 @@ impl Scope {
         self.relations
     }
 
+    pub fn type_at(&self, at: ColumnAt) -> &AlgebraicType {
+        let table = &self.relations[usize::from(at.relation)];
+        &table
+            .column(at.column)
+            .expect("it was found by its name")
+            .ty
+    }
+
     pub fn len(&self) -> usize {
         self.relations.len()
     }
@@ -187,11 +195,39 @@ impl<'a> Checker<'a> {
             Expression::Compare(comparison, left, right) => {
                 return self.compare(*comparison, *left, *right)
             }
+            Expression::Like(column, pattern) => self.like(*column, pattern)?,
+            Expression::IsNull(column) => self.is_null(*column)?,
             Expression::And(left, right) => Node::And(self.truth(*left)?, self.truth(*right)?),
             Expression::Or(left, right) => Node::Or(self.truth(*left)?, self.truth(*right)?),
             Expression::Not(inner) => Node::Not(self.truth(*inner)?),
         };
         Ok(Typed::Truth(self.push(node)))
+    }
+
+    fn like(&self, column: ExpressionId, pattern: &str) -> Result<Node, SqlError> {
+        match &self.typed[column as usize] {
+            Typed::Column(column) if *column.ty == AlgebraicType::String => Ok(Node::Like {
+                column: column.at,
+                pattern: pattern.into(),
+            }),
+            _ => Err(SqlError::InvalidOperator {
+                operator: "LIKE",
+                ty: self.own_type(column)?.type_name(),
+            }),
+        }
+    }
+
+    /// Only an option may have no value. An option without a value is one byte.
+    fn is_null(&self, column: ExpressionId) -> Result<Node, SqlError> {
+        match &self.typed[column as usize] {
+            Typed::Column(column) if column.ty.as_option().is_some() => Ok(Node::ColumnConstant {
+                column: column.at,
+                scalar: Scalar::U8,
+                comparison: Comparison::Equal,
+                constant: Constant::Value([1].into()),
+            }),
+            _ => Ok(Node::Constant(false)),
+        }
     }
 
     /// The node of an expression that must be a Bool.

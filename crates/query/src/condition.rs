@@ -82,6 +82,11 @@ pub(crate) enum Node {
         scalar: Scalar,
         comparison: Comparison,
     },
+    /// A String column is like a pattern.
+    Like {
+        column: ColumnAt,
+        pattern: Box<str>,
+    },
     And(NodeId, NodeId),
     Or(NodeId, NodeId),
     Not(NodeId),
@@ -104,7 +109,9 @@ impl Node {
     /// The columns it reads itself.
     pub fn columns(&self) -> [Option<ColumnAt>; 2] {
         match self {
-            Node::ColumnConstant { column, .. } => [Some(*column), None],
+            Node::ColumnConstant { column, .. } | Node::Like { column, .. } => {
+                [Some(*column), None]
+            }
             Node::Columns { left, right, .. } => [Some(*left), Some(*right)],
             _ => [None, None],
         }
@@ -154,7 +161,9 @@ impl Node {
     fn moved(&self, by: NodeId, relation: &impl Fn(u16) -> u16) -> Node {
         let mut node = self.clone();
         match &mut node {
-            Node::ColumnConstant { column, .. } => column.relation = relation(column.relation),
+            Node::ColumnConstant { column, .. } | Node::Like { column, .. } => {
+                column.relation = relation(column.relation);
+            }
             Node::Columns { left, right, .. } => {
                 left.relation = relation(left.relation);
                 right.relation = relation(right.relation);
@@ -258,6 +267,7 @@ impl Condition {
                 ..
             } => value.len(),
             Node::SenderConstant { constant, .. } => constant.len(),
+            Node::Like { pattern, .. } => pattern.len(),
             _ => 0,
         };
         let constants: usize = self.nodes.iter().map(of_constant).sum();

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use lightcone_table::{RowId, RowLayout, TableView};
-use lightcone_types::{ColId, Identity};
+use lightcone_types::{AlgebraicType, ColId, Identity};
 
 use crate::condition::ColumnAt;
 use crate::planner::{plan, Access, KeyPart, Step, Strategy};
@@ -24,7 +24,7 @@ const ROW_STEPS: usize = 4;
 /// Why a query cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    #[error("joining the tables of the query takes more than {bytes_max} bytes of memory, as no index finds the rows: make an index on the join columns [LC0410]")]
+    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows [LC0410]")]
     Memory { bytes_max: usize },
 }
 
@@ -49,6 +49,15 @@ impl Match<'_> {
     pub fn column(&self, at: ColumnAt) -> Option<&[u8]> {
         let (layout, row) = self.row(at.relation)?;
         Some(layout.column(row, usize::from(at.column.0)))
+    }
+}
+
+impl Match<'_> {
+    /// A column's type and value.
+    pub(crate) fn typed(&self, at: ColumnAt) -> Option<(&AlgebraicType, &[u8])> {
+        let (layout, row) = self.row(at.relation)?;
+        let column = usize::from(at.column.0);
+        Some((layout.column_type(column), layout.column(row, column)))
     }
 }
 
@@ -89,6 +98,15 @@ struct Loop {
     hash: Option<HashTable>,
     /// The next place in the hash table.
     place: u32,
+    read: Read,
+}
+
+/// What was read of a relation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Read {
+    pub looked_at: u64,
+    /// Rows that matched with those of the relations before.
+    pub found: u64,
 }
 
 impl Execution {
@@ -160,6 +178,7 @@ impl Execution {
                     continue;
                 }
             }
+            self.loops[depth].read.found += 1;
             if depth < innermost {
                 self.depth += 1;
                 self.enter(&strategy.steps[depth + 1], tables);
@@ -224,10 +243,12 @@ impl Execution {
         state.ids.clear();
         state.at = 0;
         let (ids, last) = (&mut state.ids, &mut state.after);
+        let looked_at = &mut state.read.looked_at;
         let after = *last;
         let mut is_exhausted = true;
         let mut look_at = |id: RowId, row: &[u8]| {
             *last = Some(id);
+            *looked_at += 1;
             spend(steps, ROW_STEPS);
             if takes(step.own.as_ref(), layout, row, steps) {
                 ids.push(id);
@@ -273,6 +294,7 @@ impl Execution {
         let (mut is_complete, mut looked_at) = (true, 0);
         rows.walk(state.after, |id, row| {
             state.after = Some(id);
+            state.read.looked_at += 1;
             spend(steps, ROW_STEPS);
             looked_at += 1;
             if takes(step.own.as_ref(), layout, row, steps) {
@@ -293,6 +315,12 @@ impl Execution {
             self.enter(step, tables);
         }
         Ok(())
+    }
+
+    /// The relations in the order in which they are read, with what was read of each.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&Step, Read)> {
+        let read = self.loops.iter().map(|state| state.read);
+        self.strategy.steps.iter().zip(read)
     }
 
     /// Memory for hash tables, in bytes.
@@ -428,6 +456,7 @@ impl Loop {
             spend(steps, ROW_STEPS);
             let entry = self.place as usize;
             let id = hashed.ids[entry];
+            self.read.looked_at += 1;
             let row = table.row(id);
             let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
                 let own = table.layout().column(row, usize::from(column.0));

@@ -16,6 +16,7 @@ use crate::literal;
 use crate::parser::{parse, Language};
 use crate::query::{Fragment, JoinOn, Output, Query};
 use crate::rules::apply_rules;
+use crate::shape::{self, check_shape, Order};
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
@@ -94,6 +95,13 @@ pub fn compile_statement(
         ast::Statement::Select(select) => {
             plan_select(text, &select, catalog, caller).map(Statement::Select)
         }
+        ast::Statement::Explain(select) => {
+            let query = plan_select(text, &select, catalog, caller)?;
+            Ok(Statement::Select(Query {
+                explain: true,
+                ..query
+            }))
+        }
         ast::Statement::Write(write) => {
             dml::plan_write(text, write, catalog, caller).map(Statement::Write)
         }
@@ -148,6 +156,7 @@ pub(crate) fn compile_rule(
     };
     Ok(Fragment {
         own: vec![returned],
+        rules: vec![text.into()],
         ..checked.fragment
     })
 }
@@ -232,6 +241,9 @@ pub(crate) fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Calle
 struct Checked {
     fragment: Fragment,
     output: Output,
+    distinct: bool,
+    order: Vec<Order>,
+    offset: u64,
     limit: Option<u64>,
 }
 
@@ -262,16 +274,13 @@ fn check_select(
     for (left, right, scalar) in &joins {
         condition.add_equality(*left, *right, *scalar);
     }
-    let output = check_output(&select.projection, &scope)?;
-    let limit = match &select.limit {
-        Some(number) => Some(
-            literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
-                text: number.clone(),
-                ty: AlgebraicType::U64.type_name(),
-            })?,
-        ),
-        None => None,
+    let (plain, items) = match &select.projection {
+        ast::Projection::Items(items) => (None, &items[..]),
+        projection => (Some(check_output(projection, &scope)?), &[][..]),
     };
+    let shape::Checked { output, order } = check_shape(&select.shape, plain, items, &scope)?;
+    let limit = select.limit.as_deref().map(check_count).transpose()?;
+    let offset = select.shape.offset.as_deref().map(check_count);
     let on = |(left, right, _)| JoinOn { left, right };
     let tables = scope.into_tables();
     Ok(Checked {
@@ -281,9 +290,21 @@ fn check_select(
             condition: Arc::new(condition),
             joins: joins.into_iter().map(on).collect(),
             number: None,
+            rules: Vec::new(),
         },
         output,
+        distinct: select.shape.distinct,
+        order,
+        offset: offset.transpose()?.unwrap_or(0),
         limit,
+    })
+}
+
+/// A number of rows.
+fn check_count(number: &str) -> Result<u64, SqlError> {
+    literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
+        text: number.to_owned(),
+        ty: AlgebraicType::U64.type_name(),
     })
 }
 
@@ -310,7 +331,11 @@ fn finish(
         tables: checked.fragment.tables.clone(),
         fragments: apply_rules(checked.fragment, catalog, caller)?,
         output: checked.output,
+        distinct: checked.distinct,
+        order: checked.order,
+        offset: checked.offset,
         limit: checked.limit,
+        explain: false,
     })
 }
 
@@ -323,6 +348,7 @@ fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, S
             Ok(Output::Row(relation as u16))
         }
         ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
+        ast::Projection::Items(_) => unreachable!("groups are checked elsewhere"),
         ast::Projection::Columns(items) => {
             let mut names = HashSet::new();
             let mut columns = Vec::with_capacity(items.len());

@@ -138,6 +138,8 @@ enum Operand {
     F64(f64),
     Bytes(Box<[u8]>),
     Column(Place, Scalar),
+    /// Equal is what is like the pattern.
+    Like(Box<str>),
 }
 
 impl Operand {
@@ -167,6 +169,7 @@ impl Operand {
             Operand::U128(_) | Operand::I128(_) => size_of::<u128>(),
             Operand::U256(_) | Operand::I256(_) => size_of::<U256>(),
             Operand::Bytes(constant) => constant.len(),
+            Operand::Like(pattern) => pattern.len(),
             _ => 0,
         }
     }
@@ -225,6 +228,8 @@ impl Cost {
             match operand {
                 Operand::Bytes(constant) => cost.steps += constant.len() / BYTES_PER_STEP,
                 Operand::Column(_, Scalar::Bytes) => cost.whole_rows += 1,
+                // A part of the pattern may be tried at each byte.
+                Operand::Like(pattern) => cost.whole_rows += 1 + pattern.len(),
                 _ => {}
             }
         }
@@ -392,8 +397,61 @@ fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Orderi
         Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
         Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
+        Operand::Like(pattern) => match is_like(content(bytes)?, pattern.as_bytes()) {
+            true => Ordering::Equal,
+            false => Ordering::Less,
+        },
         Operand::Column(other, scalar) => scalar.compare(bytes, bytes_at(tuple, *other)?)?,
     })
+}
+
+/// Is a text like a pattern? `%` stands for any text, `_` for one character, and a backslash before a character for that
+/// character. Both are UTF-8.
+fn is_like(text: &[u8], pattern: &[u8]) -> bool {
+    let (mut at, mut of) = (0, 0);
+    // Where to go on if the rest does not match: behind the last `%`, one character further in the text.
+    let mut retry: Option<(usize, usize)> = None;
+    while at < text.len() {
+        let matched = match pattern.get(of) {
+            Some(b'%') => {
+                retry = Some((at, of + 1));
+                of += 1;
+                continue;
+            }
+            Some(b'_') => {
+                at += character_bytes(text[at]);
+                of += 1;
+                continue;
+            }
+            Some(b'\\') => {
+                of += 1;
+                pattern.get(of) == Some(&text[at])
+            }
+            Some(byte) => *byte == text[at],
+            None => false,
+        };
+        if matched {
+            at += 1;
+            of += 1;
+        } else if let Some((begun, behind)) = retry {
+            at = begun + character_bytes(text[begun]);
+            of = behind;
+            retry = Some((at, of));
+        } else {
+            return false;
+        }
+    }
+    pattern[of..].iter().all(|byte| *byte == b'%')
+}
+
+/// Bytes of the character that begins with this one.
+fn character_bytes(first: u8) -> usize {
+    match first {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        0xc0.. => 2,
+        _ => 1,
+    }
 }
 
 /// How many registers each node needs: the operand of a comparison of truths that needs more goes first, so a text of
@@ -406,6 +464,7 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
             Node::Constant(_)
             | Node::ColumnConstant { .. }
             | Node::SenderConstant { .. }
+            | Node::Like { .. }
             | Node::Columns { .. } => 0,
             Node::Not(inner) => of(inner),
             Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
@@ -518,6 +577,10 @@ impl Compiler<'_> {
                 let operand = Operand::constant(*scalar, constant)
                     .expect("constants are encoded as their column's type");
                 return Some(self.test(*column, *comparison, operand, jumps));
+            }
+            Node::Like { column, pattern } => {
+                let operand = Operand::Like(pattern.clone());
+                return Some(self.test(*column, Comparison::Equal, operand, jumps));
             }
             // A value equals itself, also where it is no number.
             Node::Columns {

@@ -7,6 +7,7 @@ use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
 
 use crate::condition::{ColumnAt, Condition};
 use crate::select_plan::{Projection, SelectPlan};
+use crate::shape::{Grouping, Order};
 
 /// The columns of an `ON`.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct JoinOn {
 }
 
 /// What a query gives for every match, or for all of them. Relations are those of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Output {
     /// The row of this relation as it is stored.
     Row(u16),
@@ -24,6 +25,8 @@ pub enum Output {
     Columns(Vec<(ColumnAt, String)>),
     /// One row with one U64 of this name: how many matches there are.
     Count(String),
+    /// One row for each group of matches.
+    Groups(Arc<Grouping>),
 }
 
 /// A part of a query: the query is the union of its fragments, equal rows counted as often as they come (08 §9.2).
@@ -40,6 +43,8 @@ pub struct Fragment {
     pub(crate) own: Vec<u16>,
     /// It is the so manieth of a query that rules were drawn into.
     pub(crate) number: Option<u16>,
+    /// The texts of the rules that were drawn in.
+    pub(crate) rules: Vec<Arc<str>>,
 }
 
 /// A checked query. One is good for every caller with the same rights.
@@ -51,8 +56,15 @@ pub struct Query {
     /// The tables that the text names.
     pub(crate) tables: Vec<Arc<TableSchema>>,
     pub output: Output,
+    /// Equal rows come out once.
+    pub(crate) distinct: bool,
+    pub(crate) order: Vec<Order>,
+    /// So many rows are left out at the start.
+    pub(crate) offset: u64,
     /// At most so many result rows. Above a count, it limits the one row that holds the count.
     pub limit: Option<u64>,
+    /// Not the rows are wanted but how they are found: rows of one text.
+    pub(crate) explain: bool,
 }
 
 impl Fragment {
@@ -85,12 +97,20 @@ impl Query {
     pub fn returned_table(&self) -> Option<&Arc<TableSchema>> {
         match self.output {
             Output::Row(relation) => self.tables.get(usize::from(relation)),
-            Output::Columns(_) | Output::Count(_) => None,
+            Output::Columns(_) | Output::Count(_) | Output::Groups(_) => None,
         }
     }
 
     /// The names and types of the result's columns (08 §3).
     pub fn output_type(&self) -> ProductType {
+        if self.explain {
+            return ProductType::new([("plan", AlgebraicType::String)]);
+        }
+        self.row_type()
+    }
+
+    /// The columns of the rows that are found.
+    pub(crate) fn row_type(&self) -> ProductType {
         match &self.output {
             Output::Row(relation) => {
                 let columns = self.tables[usize::from(*relation)].columns.iter();
@@ -102,6 +122,10 @@ impl Query {
                 ProductType::new(listed.iter().map(element))
             }
             Output::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
+            Output::Groups(grouping) => {
+                let columns = grouping.row.columns.iter().take(grouping.shown);
+                ProductType::new(columns.map(|c| (c.name.as_str(), c.ty.clone())))
+            }
         }
     }
 
@@ -116,6 +140,9 @@ impl Query {
         let [table] = &fragment.tables[..] else {
             return None;
         };
+        if self.explain || self.distinct || !self.order.is_empty() || self.offset > 0 {
+            return None;
+        }
         let columns = |listed: &[(ColumnAt, String)]| -> Vec<(ColId, String)> {
             let column = |(at, name): &(ColumnAt, String)| (at.column, name.clone());
             listed.iter().map(column).collect()
@@ -124,6 +151,7 @@ impl Query {
             Output::Row(_) => Projection::Row,
             Output::Columns(listed) => Projection::Columns(columns(listed)),
             Output::Count(name) => Projection::Count(name.clone()),
+            Output::Groups(_) => return None,
         };
         Some(SelectPlan::new(self, fragment, table, projection, sender))
     }

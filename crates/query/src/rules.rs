@@ -133,6 +133,7 @@ fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment
     let mut tables = Vec::new();
     let mut condition = Condition::default();
     let mut joins = Vec::new();
+    let mut rules = query.rules.clone();
     // Where the relations of the query are now.
     let mut moved = Vec::with_capacity(query.tables.len());
     for (table, chosen) in query.tables.iter().zip(chosen) {
@@ -146,6 +147,7 @@ fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment
                 moved.push(base + rule.own[0]);
                 tables.extend(rule.tables.iter().cloned());
                 condition.append(&rule.condition, |relation| base + relation);
+                rules.extend(rule.rules.iter().cloned());
                 joins.extend(rule.joins.iter().map(|on| on.moved(|at| base + at)));
             }
         }
@@ -162,6 +164,7 @@ fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment
         joins,
         own: query.own.iter().map(|&own| to_moved(own)).collect(),
         number: None,
+        rules,
     })
 }
 

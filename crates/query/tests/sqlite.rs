@@ -1,0 +1,4 @@
+#[test]
+fn there() {
+    assert!(rusqlite::version().len() > 0);
+}
