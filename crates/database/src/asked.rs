@@ -42,6 +42,14 @@ impl Asked {
         }
     }
 
+    /// Bytes of memory that are its own.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Asked::Plan(plan) => plan.memory_bytes(),
+            Asked::Query(query, _) => query.memory_bytes(),
+        }
+    }
+
     pub fn text(&self) -> &str {
         match self {
             Asked::Plan(plan) => &plan.text,

@@ -8,6 +8,8 @@ use lightcone_schema::{ModuleDef, TableAccess, TableSchema};
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
+use crate::joins::JoinShapes;
+
 /// The names of one version of a database.
 pub(crate) struct CatalogView {
     pub schemas: Vec<Arc<TableSchema>>,
@@ -15,6 +17,8 @@ pub(crate) struct CatalogView {
     views: FxHashMap<String, TableAccess>,
     /// Row-level security rules.
     rules: FxHashMap<TableId, Vec<String>>,
+    /// Of the live joins that were compiled against it.
+    pub joins: JoinShapes,
 }
 
 impl CatalogView {
@@ -44,6 +48,7 @@ impl CatalogView {
             by_name,
             views,
             rules: FxHashMap::default(),
+            joins: JoinShapes::default(),
         };
         for rule in &def.row_level_security {
             catalog.add_rule(rule);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::{Predicate, SelectPlan};
-use lightcone_schema::IndexSchema;
+use lightcone_schema::{IndexSchema, TableSchema};
 use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
@@ -357,12 +357,10 @@ impl View {
     }
 }
 
-/// What is known of the size of a plan's rows.
-pub(crate) fn row_size(plan: &SelectPlan) -> RowSize {
-    let types: Option<usize> = plan
-        .table
-        .columns
-        .iter()
+/// What is known of the size of a table's rows.
+pub(crate) fn row_size(table: &TableSchema) -> RowSize {
+    let columns = table.columns.iter();
+    let types: Option<usize> = columns
         .map(|column| lightcone_types::bsatn::fixed_size(&column.ty))
         .sum();
     RowSize::new(types)

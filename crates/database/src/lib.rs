@@ -33,6 +33,7 @@ mod frozen;
 mod handle;
 mod http;
 mod inbox;
+mod joins;
 mod live_query;
 mod loads;
 mod module;

@@ -25,6 +25,7 @@ use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
+use crate::joins::Joins;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -93,6 +94,9 @@ pub(crate) struct WriterState {
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
     frozen: FrozenTables,
+    joins: Joins,
+    /// Some of these were too much for a transaction of the round.
+    has_failed_joins: bool,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.

@@ -201,6 +201,13 @@ section! {
                     queries of a database that read beside the writer";
                 reached "refuse: the queries that began to read first get LC0712";
 
+            /// Most rows that one changed row of a table is joined with for a subscription, on average over a transaction; a join
+            /// with more is ended.
+            join_partners_max: usize = 65_536;
+                bounds "rows of the other table that are looked at for one changed row of a join that somebody has \
+                    subscribed to, on average over a transaction";
+                reached "the query sets that have such a join end: `SubscriptionError`, LC0714; the transaction is not affected";
+
             /// Longest time that finding the rows of one query or query set may take.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             read_time_max: Duration = Duration::from_secs(30);
@@ -298,6 +305,12 @@ section! {
             databases_max: usize = 10_000;
                 bounds "databases of the server";
                 reached "refuse: 503, LC0113";
+
+            /// Time for a client of PostgreSQL's protocol to log in.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            postgres_login_time_max: Duration = Duration::from_secs(60);
+                bounds "the start of a connection of PostgreSQL's protocol, up to the password";
+                reached "cut";
 
             /// Time for a client to send the head of a request, and longest idle time of a kept-alive connection.
             #[serde(deserialize_with = "crate::duration::deserialize")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_types::{ColId, Identity};
 
-use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SenderAs};
+use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
@@ -121,21 +121,21 @@ pub struct JoinSide {
     pub join_column: ColId,
     /// None if rows for a value of the join column can only be found by looking at all.
     pub probe: Option<IndexProbe>,
-    /// Columns that must equal the caller: parameters of the plan. Not in the predicate.
-    pub sender_columns: Vec<(ColId, SenderAs)>,
-    /// Columns that must equal a constant, in BSATN. They are in the predicate too.
-    pub equalities: Vec<(ColId, Box<[u8]>)>,
+    /// Columns that must equal the caller or a constant: the plan's parameters, with their values for the caller in BSATN.
+    pub parameters: Vec<(ColId, Box<[u8]>)>,
     /// What else must hold of a row of this relation alone.
     pub predicate: Option<Predicate>,
 }
 
-/// A join of two relations as live evaluation needs it. Callers with the same rights share it, unless it
-/// [`is_of_caller`](Self::is_of_caller).
+/// A join of two relations as live evaluation needs it. But for the values of its parameters, it is the same for many queries:
+/// of all callers, unless it [`is_of_caller`](Self::is_of_caller).
 #[derive(Clone, Debug)]
 pub struct LiveJoin {
     pub sides: [JoinSide; 2],
     /// Which side's rows come out.
     pub returned: usize,
+    /// The equality of the join columns of a pair.
+    pub on: Predicate,
     /// What must hold of a pair beside the equality of the join columns: relation 0 is the first side, 1 the second.
     pub residual: Option<Predicate>,
     /// A predicate has the caller in it otherwise than as an equality, so it is good for him alone.
@@ -143,8 +143,7 @@ pub struct LiveJoin {
 }
 
 impl Query {
-    /// How the matches of an admitted fragment on two relations are kept up to date. `sender` is bound only where the
-    /// result [`is_of_caller`](LiveJoin::is_of_caller).
+    /// How the matches of an admitted fragment on two relations are kept up to date, for this caller.
     pub fn live_join(&self, fragment: &Fragment, sender: &Identity) -> Option<LiveJoin> {
         let (Output::Row(returned), 2) = (&self.output, fragment.tables.len()) else {
             return None;
@@ -154,19 +153,11 @@ impl Query {
             0 => [left.column, right.column],
             _ => [right.column, left.column],
         };
-        let conjuncts = Conjuncts::of(&fragment.condition, [left, right]);
+        let conjuncts = Conjuncts::of(&fragment.condition, [left, right], sender);
         let bound = fragment.condition.bind(sender);
         let layouts = [layout(&fragment.tables[0]), layout(&fragment.tables[1])];
         let compiler = PredicateCompiler::new(&bound, layouts.iter().collect());
         let side = |relation: usize| {
-            let of_relation = |column: ColumnAt| usize::from(column.relation) == relation;
-            let equalities = fragment.condition.equalities();
-            let constant = equalities.filter_map(|equality| match equality.constant {
-                Constant::Value(value) if of_relation(equality.column) => {
-                    Some((equality.column.column, value.clone()))
-                }
-                _ => None,
-            });
             let at = ColumnAt {
                 relation: relation as u16,
                 column: columns[relation],
@@ -175,14 +166,14 @@ impl Query {
                 table: fragment.tables[relation].clone(),
                 join_column: columns[relation],
                 probe: probe_index(fragment, at),
-                sender_columns: conjuncts.sender[relation].clone(),
-                equalities: constant.collect(),
+                parameters: conjuncts.parameters[relation].clone(),
                 predicate: compiler.compile(&conjuncts.own[relation]),
             }
         };
         Some(LiveJoin {
             sides: [side(0), side(1)],
             returned: usize::from(fragment.own[usize::from(*returned)]),
+            on: compiler.compile(&conjuncts.on)?,
             residual: compiler.compile(&conjuncts.pair),
             is_of_caller: conjuncts.is_of_caller,
         })
@@ -192,26 +183,28 @@ impl Query {
 /// The conjuncts of a join of two relations, by what they are about.
 #[derive(Default)]
 struct Conjuncts {
-    sender: [Vec<(ColId, SenderAs)>; 2],
+    parameters: [Vec<(ColId, Box<[u8]>)>; 2],
     own: [Vec<NodeId>; 2],
+    on: Vec<NodeId>,
     pair: Vec<NodeId>,
     is_of_caller: bool,
 }
 
 impl Conjuncts {
-    fn of(condition: &Condition, on: [ColumnAt; 2]) -> Conjuncts {
+    fn of(condition: &Condition, on: [ColumnAt; 2], sender: &Identity) -> Conjuncts {
         let mut conjuncts = Conjuncts::default();
         let relations = condition.relations_of_conjuncts();
         for (&id, relations) in condition.conjuncts.iter().zip(relations) {
             match &condition.nodes[id as usize] {
+                // Equal values of a column have equal bytes, but for floats.
                 Node::ColumnConstant {
                     column,
+                    scalar,
                     comparison: Comparison::Equal,
-                    constant: Constant::Sender(form),
-                    ..
-                } => {
-                    let of_side = &mut conjuncts.sender[usize::from(column.relation)];
-                    of_side.push((column.column, *form));
+                    constant,
+                } if !scalar.is_float() => {
+                    let of_side = &mut conjuncts.parameters[usize::from(column.relation)];
+                    of_side.push((column.column, constant.bound(sender)));
                     continue;
                 }
                 Node::Columns {
@@ -219,7 +212,10 @@ impl Conjuncts {
                     right,
                     comparison: Comparison::Equal,
                     ..
-                } if [*left, *right] == on => continue,
+                } if [*left, *right] == on => {
+                    conjuncts.on.push(id);
+                    continue;
+                }
                 _ => {}
             }
             conjuncts.is_of_caller |= condition.conjunct_reads_sender(id);

@@ -42,7 +42,7 @@ pub struct Fragment {
     /// Where the relations of the text are among the tables.
     pub(crate) own: Vec<u16>,
     /// It is the so manieth of a query that rules were drawn into.
-    pub(crate) number: Option<u16>,
+    pub number: Option<u16>,
     /// The texts of the rules that were drawn in.
     pub(crate) rules: Vec<Arc<str>>,
 }
@@ -133,6 +133,21 @@ impl Query {
         let table = &self.tables[usize::from(at.relation)];
         let column = table.column(at.column);
         &column.expect("columns of a query are its tables'").ty
+    }
+
+    /// The part of the query that is this fragment.
+    pub fn of_fragment(&self, fragment: &Fragment) -> Query {
+        Query {
+            text: self.text.clone(),
+            fragments: vec![fragment.clone()],
+            tables: self.tables.clone(),
+            output: self.output.clone(),
+            distinct: self.distinct,
+            order: self.order.clone(),
+            offset: self.offset,
+            explain: self.explain,
+            limit: self.limit,
+        }
     }
 
     /// The plan of a fragment on one relation, for one caller. `None` if it is a join.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{TableKind, TableSchema};
+use lightcone_schema::{IndexAlgorithm, IndexSchema, TableKind, TableSchema};
+use lightcone_types::ColId;
 
 use crate::id_table::IdTable;
 use crate::index::Index;
@@ -21,6 +22,15 @@ pub struct TableView {
     rows: RowStore,
     /// In the order of `schema.indexes`.
     indexes: Vec<Index>,
+    /// Indexes that the catalog does not know, on one column each, as long as somebody holds them. Frozen tables have none.
+    held: Vec<HeldIndex>,
+}
+
+/// An index for those who look rows up by a column that no index of the schema is for.
+struct HeldIndex {
+    column: ColId,
+    index: Index,
+    holders: usize,
 }
 
 /// The rows and indexes of one table.
@@ -112,6 +122,29 @@ impl TableView {
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
     }
+
+    /// An index on this column and no other.
+    pub fn index_on(&self, column: ColId) -> Option<&Index> {
+        let held = || self.held.iter().find(|held| held.column == column);
+        match self.position_on(column) {
+            Some(position) => Some(&self.indexes[position]),
+            None => held().map(|held| &held.index),
+        }
+    }
+
+    fn position_on(&self, column: ColId) -> Option<usize> {
+        let is_on = |index: &IndexSchema| *index.algorithm.columns() == [column];
+        self.schema.indexes.iter().position(is_on)
+    }
+}
+
+/// The indexes of the schema, and those that somebody holds.
+fn all<'t>(
+    indexes: &'t mut [Index],
+    held: &'t mut [HeldIndex],
+) -> impl Iterator<Item = &'t mut Index> {
+    let held = held.iter_mut().map(|held| &mut held.index);
+    indexes.iter_mut().chain(held)
 }
 
 impl Table {
@@ -135,11 +168,43 @@ impl Table {
                 layout,
                 rows,
                 indexes,
+                held: Vec::new(),
             },
             unique,
             row_set,
             frozen: None,
         }
+    }
+
+    /// Makes sure that there is an index on this column until as many have let go of it. Builds it if need be, which takes as
+    /// long as the table is large.
+    pub fn hold_index(&mut self, column: ColId) {
+        if self.position_on(column).is_some() {
+            return;
+        }
+        let TableView {
+            rows, layout, held, ..
+        } = &mut self.view;
+        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
+            known.holders += 1;
+            return;
+        }
+        let mut index = Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout);
+        rows.for_each(|id, _| index.insert(rows, layout, id));
+        held.push(HeldIndex {
+            column,
+            index,
+            holders: 1,
+        });
+    }
+
+    /// Undoes one [`hold_index`](Self::hold_index).
+    pub fn release_index(&mut self, column: ColId) {
+        let held = &mut self.view.held;
+        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
+            known.holders -= 1;
+        }
+        held.retain(|held| held.holders > 0);
     }
 
     /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.
@@ -214,10 +279,11 @@ impl Table {
             rows,
             indexes,
             layout,
+            held,
             ..
         } = &mut self.view;
         let mut changed = 0_u64;
-        for (position, index) in indexes.iter_mut().enumerate() {
+        for (position, index) in all(indexes, held).enumerate() {
             if !index.same_key(layout, rows.get(id), row) {
                 index.remove(rows, layout, id);
                 changed |= 1 << (position % 64);
@@ -226,7 +292,7 @@ impl Table {
         let replaced = rows.replace(id, row);
         debug_assert_eq!(replaced, Some(id), "rows of one size never move");
         if changed != 0 {
-            for (position, index) in indexes.iter_mut().enumerate() {
+            for (position, index) in all(indexes, held).enumerate() {
                 // A bit may stand for two indexes of a table with more than 64: putting a row in again is harmless.
                 if changed >> (position % 64) & 1 == 1 {
                     index.reinsert(rows, layout, id);
@@ -262,9 +328,10 @@ impl Table {
             rows,
             indexes,
             layout,
+            held,
             ..
         } = view;
-        for index in indexes.iter_mut() {
+        for index in all(indexes, held) {
             index.insert(rows, layout, id);
         }
         if let Some(set) = row_set {
@@ -279,9 +346,10 @@ impl Table {
             rows,
             indexes,
             layout,
+            held,
             ..
         } = view;
-        for index in indexes.iter_mut() {
+        for index in all(indexes, held) {
             index.remove(rows, layout, id);
         }
         if let Some(set) = row_set {
@@ -300,7 +368,7 @@ impl Table {
     pub fn clear(&mut self) {
         self.frozen = None;
         self.view.rows.clear();
-        self.view.indexes.iter_mut().for_each(Index::clear);
+        all(&mut self.view.indexes, &mut self.view.held).for_each(Index::clear);
         if let Some(set) = &mut self.row_set {
             *set = RowSet::default();
         }
@@ -316,6 +384,7 @@ impl Table {
                 layout: view.layout.clone(),
                 rows: view.rows.freeze(),
                 indexes: view.indexes.iter_mut().map(Index::freeze).collect(),
+                held: Vec::new(),
             })
         });
         frozen.clone()
@@ -368,6 +437,7 @@ impl Table {
             indexes,
             layout,
             schema,
+            ..
         } = view;
         let mut clash = None;
         rows.for_each(|id, row| {
@@ -399,6 +469,11 @@ impl Table {
     pub fn heap_bytes(&self) -> usize {
         self.rows.heap_bytes()
             + self.indexes.iter().map(Index::heap_bytes).sum::<usize>()
+            + self
+                .held
+                .iter()
+                .map(|held| held.index.heap_bytes())
+                .sum::<usize>()
             + self.row_set.as_ref().map_or(0, |set| set.ids.heap_bytes())
     }
 }

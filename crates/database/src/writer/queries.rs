@@ -94,7 +94,11 @@ impl Writer {
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(&self.datastore, is_owner, new.map(|query| &*query.plan))?;
+        row_limit::check(
+            &self.datastore,
+            is_owner,
+            new.filter_map(|query| query.asked.plan()),
+        )?;
         Ok(set)
     }
 
@@ -135,7 +139,7 @@ impl Writer {
             false => limits.query_steps_per_table_max,
         };
         let counted = self.state.query_load.add(&set.queries, steps_max);
-        counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.plan.table.name))?;
+        counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.table.name))?;
         Ok(set)
     }
 
@@ -366,14 +370,50 @@ impl Writer {
     /// Counts queries that have come to, or gone from, their tables.
     pub(super) fn watch(&mut self, queries: &[Arc<LiveQuery>], change: isize) {
         for query in queries {
-            let table = query.group.table;
-            let count = self.state.watchers.entry(table).or_default();
-            let before = *count;
-            *count = before.saturating_add_signed(change);
-            let after = *count;
-            if (before == 0) != (after == 0) {
-                self.datastore().set_watched(table, after > 0);
+            for table in query.tables() {
+                let count = self.state.watchers.entry(table).or_default();
+                let before = *count;
+                *count = before.saturating_add_signed(change);
+                let after = *count;
+                if (before == 0) != (after == 0) {
+                    self.datastore.set_watched(table, after > 0);
+                }
             }
+            if let (Some(shape), Some((_, key))) = (&query.join, &query.group.equality) {
+                let (joins, datastore) = (&mut self.state.joins, &mut self.datastore);
+                match change > 0 {
+                    true => joins.add(datastore, shape, key),
+                    false => joins.remove(datastore, shape, key),
+                }
+            }
+        }
+    }
+
+    /// Ends the query sets with joins that were too much for a transaction. Their clients are told.
+    #[cold]
+    pub(super) fn drop_failed_joins(&mut self) {
+        self.state.has_failed_joins = false;
+        let has_failed = |set: &QuerySet| {
+            let mut joins = set.set.queries.iter().filter_map(|q| q.join.as_ref());
+            joins.any(|shape| self.state.joins.has_failed(shape))
+        };
+        let failed: Vec<_> = (self.state.clients.iter())
+            .flat_map(|(connection, client)| client.query_sets.iter().map(|set| (*connection, set)))
+            .filter(|(_, (_, set))| has_failed(set))
+            .map(|(connection, (query_set_id, _))| (connection, *query_set_id))
+            .collect();
+        let partners_max = self.shared.options.limits.join_partners_max;
+        let error = format!("a changed row had more than {partners_max} partners in a join of this subscription, which limits.join-partners-max allows on average: the subscription has ended [LC0714]");
+        for (connection, query_set_id) in failed {
+            self.unregister(connection, query_set_id);
+            let mut message = Vec::new();
+            server::subscription_error(&mut message, None, query_set_id, &error);
+            let answer = self.ready(connection, message);
+            self.event(Event::Unsubscribed {
+                connection,
+                query_set_id,
+                answer: Some(answer),
+            });
         }
     }
 
@@ -418,8 +458,10 @@ fn is_row_count(plan: &SelectPlan) -> bool {
 }
 
 fn plans_of(set: &CompiledSet) -> Vec<Asked> {
-    let plan = |query: &Arc<LiveQuery>| Asked::Plan(query.plan.clone());
-    set.queries.iter().map(plan).collect()
+    set.queries
+        .iter()
+        .map(|query| query.asked.clone())
+        .collect()
 }
 
 fn steps_of(set: &CompiledSet) -> usize {

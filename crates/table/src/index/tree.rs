@@ -141,6 +141,8 @@ struct Account {
     leaves: usize,
     inners: usize,
     released_bytes: u64,
+    /// The entry that is being added was there.
+    is_known: bool,
 }
 
 impl Account {
@@ -181,6 +183,7 @@ impl<K: Key> Default for Tree<K> {
             leaves: 0,
             inners: 0,
             released_bytes: 0,
+            is_known: false,
         };
         Tree {
             root: account.leaf(Entries::default()),
@@ -303,6 +306,11 @@ impl<K: Key> Node<K> {
 impl<K: Key> Leaf<K> {
     fn insert(&mut self, entry: Entry<K>, account: &mut Account) -> Option<(Entry<K>, Node<K>)> {
         let at = self.entries.position((&entry.0, entry.1), false);
+        account.is_known = self.entries.rows.get(at) == Some(&entry.1)
+            && self.entries.keys.get(at) == Some(&entry.0);
+        if account.is_known {
+            return None;
+        }
         if self.entries.len() < NODE_MAX {
             self.entries.insert(at, entry);
             return None;
@@ -384,10 +392,11 @@ impl<K: Key> Tree<K> {
         self.len
     }
 
-    /// Adds an entry that is not there yet.
+    /// Adds an entry, unless it is there.
     pub fn insert(&mut self, key: K, id: RowId) {
-        self.len += 1;
-        let Some((key, behind)) = self.root.insert((key, id), &mut self.account) else {
+        let divided = self.root.insert((key, id), &mut self.account);
+        self.len += usize::from(!self.account.is_known);
+        let Some((key, behind)) = divided else {
             return;
         };
         let mut children = ArrayVec::new();
@@ -598,9 +607,8 @@ mod tests {
                 match op {
                     Op::Insert(from, count, step) => for number in numbers(from, count, step) {
                         let (key, id) = entry(number);
-                        if model.insert((key, id)) {
-                            tree.insert(key, id);
-                        }
+                        model.insert((key, id));
+                        tree.insert(key, id);
                     },
                     Op::Remove(from, count, step) => for number in numbers(from, count, step) {
                         let (key, id) = entry(number);
