@@ -330,9 +330,12 @@ fn live_joins_say_what_is_theirs() {
     let [users, keyed] = &live.sides;
     assert_eq!((users.join_column, keyed.join_column), (ColId(0), ColId(0)));
     assert!(users.probe.is_none() && keyed.probe.is_some());
-    assert_eq!(users.equalities, [(ColId(1), 3u32.to_le_bytes().into())]);
-    assert_eq!(keyed.sender_columns.len(), 1);
-    assert!(users.predicate.is_some() && keyed.predicate.is_some());
+    assert_eq!(users.parameters, [(ColId(1), 3u32.to_le_bytes().into())]);
+    let [(_, value)] = &keyed.parameters[..] else {
+        panic!("{:?}", keyed.parameters);
+    };
+    assert_eq!(value[..], me.to_le_bytes());
+    assert!(users.predicate.is_none() && keyed.predicate.is_some());
     assert!(live.residual.is_some());
     let mine = subscription_query(
         "SELECT k.* FROM users u JOIN keyed k ON u.id = k.id WHERE k.owner <> :sender",
