@@ -65,6 +65,8 @@ pub(crate) struct Join {
     pub table: TableRef,
     /// The two columns of `ON`; without them, a cross product.
     pub on: Option<(ColumnName, ColumnName)>,
+    /// `LEFT JOIN`: what has no partner comes without one. Not of the reference's language.
+    pub outer: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

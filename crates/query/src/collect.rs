@@ -7,7 +7,7 @@ use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, Identity};
 
 use crate::condition::ColumnAt;
-use crate::execute::{ExecuteError, Match};
+use crate::execute::{ExecuteError, Match, NOTHING, SOME};
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::Fragment;
 use crate::scalar::{
@@ -85,10 +85,15 @@ impl Seen {
     }
 }
 
+struct KeyedRow {
+    key: Box<[u8]>,
+    row: Box<[u8]>,
+}
+
 /// Rows to be sorted, each behind its key.
 #[derive(Default)]
 pub(crate) struct Sorter {
-    rows: Vec<(Box<[u8]>, Box<[u8]>)>,
+    rows: Vec<KeyedRow>,
     is_sorted: bool,
 }
 
@@ -102,10 +107,13 @@ impl Sorter {
         memory: &mut Memory,
     ) -> Result<(), ExecuteError> {
         memory.take(key.len() + row.len() + ENTRY_BYTES)?;
-        self.rows.push((key.into(), row.into()));
+        self.rows.push(KeyedRow {
+            key: key.into(),
+            row: row.into(),
+        });
         if self.rows.len() >= rows_max.saturating_mul(2).saturating_add(SPARE_ROWS) {
-            self.rows.sort_by(|(a, _), (b, _)| a.cmp(b));
-            for (key, row) in self.rows.drain(rows_max..) {
+            self.rows.sort_by(|a, b| a.key.cmp(&b.key));
+            for KeyedRow { key, row } in self.rows.drain(rows_max..) {
                 memory.bytes -= key.len() + row.len() + ENTRY_BYTES;
             }
         }
@@ -115,10 +123,10 @@ impl Sorter {
     /// The row at a position of the order.
     pub fn row(&mut self, position: usize) -> Option<&[u8]> {
         if !self.is_sorted {
-            self.rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+            self.rows.sort_by(|a, b| a.key.cmp(&b.key));
             self.is_sorted = true;
         }
-        self.rows.get(position).map(|(_, row)| &**row)
+        self.rows.get(position).map(|kept| &*kept.row)
     }
 }
 
@@ -138,7 +146,10 @@ pub(crate) fn sort_key<'v>(
                 push_sort_key(ty, row_layout.column(row, *column), *descending, out);
             }
             OrderKey::Column(at) => {
-                if let Some((ty, value)) = read(*at) {
+                // What has no row comes last, as an option without a value does.
+                let value = read(*at);
+                out.push(u8::from(value.is_none() != *descending));
+                if let Some((ty, value)) = value {
                     push_sort_key(ty, value, *descending, out);
                 }
             }
@@ -201,18 +212,22 @@ impl Groups {
         memory: &mut Memory,
     ) -> Result<(), ExecuteError> {
         self.key.clear();
-        let keys = grouping.keys.iter().map(|at| fragment.column(*at));
-        for at in keys.clone() {
-            if let Some((ty, value)) = found.typed(at) {
+        for (at, _) in &grouping.keys {
+            let value = found.typed(fragment.column(*at));
+            self.key.push(u8::from(value.is_none()));
+            if let Some((ty, value)) = value {
                 push_sort_key(ty, value, false, &mut self.key);
             }
         }
         let place = match self.places.get(&*self.key) {
             Some(place) => *place,
             None => {
-                let values: Vec<Box<[u8]>> = keys
-                    .map(|at| found.column(at).unwrap_or_default().into())
-                    .collect();
+                let value = |(at, is_optional): &(ColumnAt, bool)| {
+                    let mut value = Vec::new();
+                    found.push_value(fragment.column(*at), *is_optional, &mut value);
+                    value.into_boxed_slice()
+                };
+                let values: Vec<Box<[u8]>> = grouping.keys.iter().map(value).collect();
                 let bytes: usize = values.iter().map(|value| value.len() + ENTRY_BYTES).sum();
                 let sums = grouping.items.len() * size_of::<Sum>();
                 memory.take(self.key.len() + bytes + sums + ENTRY_BYTES)?;
@@ -233,7 +248,10 @@ impl Groups {
             };
             let sum = sums.next().expect("each aggregate has one");
             let value = match column {
-                Some(at) => found.column(fragment.column(*at)),
+                Some(at) => match found.typed(fragment.column(*at)) {
+                    Some((ty, value)) if ty.as_option().is_some() && value == [NOTHING] => None,
+                    value => value.map(|(_, value)| value),
+                },
                 None => Some(&[][..]),
             };
             if let Some(value) = value {
@@ -348,14 +366,10 @@ fn float(scalar: Scalar, value: &[u8]) -> f64 {
     }
 }
 
-/// The tags of an option.
-const SOME: u8 = 0;
-const NONE: u8 = 1;
-
 fn push_sum(sum: &Sum, is_optional: bool, out: &mut Vec<u8>) {
     let is_none = matches!(sum, Sum::Best(None) | Sum::Average { count: 0, .. });
     if is_optional {
-        out.push(if is_none { NONE } else { SOME });
+        out.push(if is_none { NOTHING } else { SOME });
     }
     if is_none {
         return;

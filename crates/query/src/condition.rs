@@ -87,6 +87,11 @@ pub(crate) enum Node {
         column: ColumnAt,
         pattern: Box<str>,
     },
+    /// A column of a relation that may have no row has no value.
+    IsNull {
+        column: ColumnAt,
+        is_option: bool,
+    },
     And(NodeId, NodeId),
     Or(NodeId, NodeId),
     Not(NodeId),
@@ -109,9 +114,9 @@ impl Node {
     /// The columns it reads itself.
     pub fn columns(&self) -> [Option<ColumnAt>; 2] {
         match self {
-            Node::ColumnConstant { column, .. } | Node::Like { column, .. } => {
-                [Some(*column), None]
-            }
+            Node::ColumnConstant { column, .. }
+            | Node::Like { column, .. }
+            | Node::IsNull { column, .. } => [Some(*column), None],
             Node::Columns { left, right, .. } => [Some(*left), Some(*right)],
             _ => [None, None],
         }
@@ -161,7 +166,9 @@ impl Node {
     fn moved(&self, by: NodeId, relation: &impl Fn(u16) -> u16) -> Node {
         let mut node = self.clone();
         match &mut node {
-            Node::ColumnConstant { column, .. } | Node::Like { column, .. } => {
+            Node::ColumnConstant { column, .. }
+            | Node::Like { column, .. }
+            | Node::IsNull { column, .. } => {
                 column.relation = relation(column.relation);
             }
             Node::Columns { left, right, .. } => {

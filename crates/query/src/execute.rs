@@ -28,6 +28,10 @@ pub enum ExecuteError {
     Memory { bytes_max: usize },
 }
 
+/// The tags of an option.
+pub(crate) const SOME: u8 = 0;
+pub(crate) const NOTHING: u8 = 1;
+
 /// Where an evaluation is after a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -53,6 +57,19 @@ impl Match<'_> {
 }
 
 impl Match<'_> {
+    /// Writes a column's value in BSATN. Where the relation may have no row, it is an option.
+    pub(crate) fn push_value(&self, at: ColumnAt, is_optional: bool, out: &mut Vec<u8>) {
+        match self.typed(at) {
+            Some((ty, value)) => {
+                if is_optional && !ty.as_option().is_some() {
+                    out.push(SOME);
+                }
+                out.extend_from_slice(value);
+            }
+            None => out.push(NOTHING),
+        }
+    }
+
     /// A column's type and value.
     pub(crate) fn typed(&self, at: ColumnAt) -> Option<(&AlgebraicType, &[u8])> {
         let (layout, row) = self.row(at.relation)?;
@@ -98,6 +115,8 @@ struct Loop {
     hash: Option<HashTable>,
     /// The next place in the hash table.
     place: u32,
+    /// There was a match with a row.
+    is_matched: bool,
     read: Read,
 }
 
@@ -145,7 +164,6 @@ impl Execution {
         mut visit: impl FnMut(&Match<'_>) -> bool,
     ) -> Result<Progress, ExecuteError> {
         let strategy = self.strategy.clone();
-        let innermost = strategy.steps.len() - 1;
         while !self.is_done {
             if *steps == 0 {
                 return Ok(Progress::Paused);
@@ -157,6 +175,13 @@ impl Execution {
             let Some(&id) = state.ids.get(state.at) else {
                 if !state.is_exhausted {
                     self.refill(step, tables, steps)?;
+                } else if step.outer && !state.is_matched {
+                    state.is_matched = true;
+                    self.ids[usize::from(step.relation)] = None;
+                    let go_on = self.take(&strategy, step, tables, steps, &mut visit);
+                    if !go_on {
+                        return Ok(Progress::Stopped);
+                    }
                 } else if depth == 0 {
                     self.is_done = true;
                 } else {
@@ -178,17 +203,43 @@ impl Execution {
                     continue;
                 }
             }
-            self.loops[depth].read.found += 1;
-            if depth < innermost {
-                self.depth += 1;
-                self.enter(&strategy.steps[depth + 1], tables);
-            } else {
-                if !visit(&tuple) {
-                    return Ok(Progress::Stopped);
-                }
+            let state = &mut self.loops[depth];
+            state.read.found += 1;
+            state.is_matched = true;
+            if !self.take(&strategy, step, tables, steps, &mut visit) {
+                return Ok(Progress::Stopped);
             }
         }
         Ok(Progress::Done)
+    }
+
+    /// The present row of a loop is a match: goes on with the next loop, or visits. False if no more are wanted.
+    #[inline]
+    fn take(
+        &mut self,
+        strategy: &Strategy,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        let tuple = Match {
+            tables,
+            ids: &self.ids,
+        };
+        if let Some(after) = &step.after {
+            let row = tuple.row(step.relation);
+            spend(steps, after.steps(row.map_or(0, |(_, row)| row.len())));
+            if !after.matches_tuple(&tuple) {
+                return true;
+            }
+        }
+        if self.depth + 1 == strategy.steps.len() {
+            return visit(&tuple);
+        }
+        self.depth += 1;
+        self.enter(&strategy.steps[self.depth], tables);
+        true
     }
 
     /// Begins the loop at the present depth for the present rows.
@@ -202,6 +253,7 @@ impl Execution {
         state.at = 0;
         state.after = None;
         state.is_exhausted = false;
+        state.is_matched = false;
         state.key.clear();
         match &step.access {
             Access::Scan => {}

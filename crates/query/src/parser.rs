@@ -609,6 +609,7 @@ impl Parser<'_> {
             if self.kind() == Kind::Comma {
                 return Err(SqlError::ImplicitJoin);
             }
+            let outer = self.language == Language::AdHoc && self.is_left_join();
             if self.is_one_of(&["LEFT", "RIGHT", "FULL", "NATURAL", "OUTER"]) {
                 return Err(SqlError::NonInnerJoin);
             }
@@ -624,8 +625,21 @@ impl Parser<'_> {
             }
             let table = self.table_ref()?;
             let on = if cross { None } else { self.join_condition()? };
-            joins.push(Join { table, on });
+            if outer && on.is_none() {
+                return Err(SqlError::NonInnerJoin);
+            }
+            joins.push(Join { table, on, outer });
         }
+    }
+
+    /// Moves to the `JOIN` of `LEFT [OUTER] JOIN`, if that is what stands here.
+    fn is_left_join(&mut self) -> bool {
+        let words = if self.is_word_after(1, "OUTER") { 2 } else { 1 };
+        let there = self.is_word("LEFT") && self.is_word_after(words, "JOIN");
+        if there {
+            self.at += words;
+        }
+        there
     }
 
     fn join_condition(&mut self) -> Result<Option<(ColumnName, ColumnName)>, SqlError> {

@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lightcone_schema::{TableAccess, TableKind, TableSchema};
-use lightcone_types::{AlgebraicType, Identity, TableId};
+use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
+use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
 
 use crate::ast::{self, Select};
 use crate::check::{check_condition, Scope};
-use crate::condition::Condition;
+use crate::condition::{ColumnAt, Condition};
 use crate::dml::{self, WritePlan};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
 use crate::literal;
 use crate::parser::{parse, Language};
-use crate::query::{Fragment, JoinOn, Output, Query};
+use crate::query::{Fragment, JoinOn, OuterJoin, Output, Query};
 use crate::rules::apply_rules;
 use crate::shape::{self, check_shape, Order};
 
@@ -240,6 +240,7 @@ pub(crate) fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Calle
 /// A query as its text says it, before rules are drawn in.
 struct Checked {
     fragment: Fragment,
+    optional: Vec<bool>,
     output: Output,
     distinct: bool,
     order: Vec<Order>,
@@ -253,7 +254,7 @@ fn check_select(
     caller: &Caller,
 ) -> Result<Checked, SqlError> {
     let mut scope = Scope::new(!select.joins.is_empty());
-    let mut joins = Vec::new();
+    let (mut joins, mut outer) = (Vec::new(), Vec::new());
     scope.add(
         &select.from.alias,
         find_table(&select.from.name, catalog, caller)?,
@@ -263,9 +264,23 @@ fn check_select(
             &join.table.alias,
             find_table(&join.table.name, catalog, caller)?,
         )?;
-        if let Some((left, right)) = &join.on {
-            joins.push(scope.check_join(left, right)?);
+        let on = match &join.on {
+            Some((left, right)) => scope.check_join(left, right)?,
+            None => continue,
+        };
+        if !join.outer {
+            joins.push(on);
+            continue;
         }
+        let (left, right, scalar) = on;
+        let last = (scope.len() - 1) as u16;
+        let (own, other) = match (left.relation == last, right.relation == last) {
+            (true, _) => (left, right),
+            (_, true) => (right, left),
+            _ => return Err(SqlError::NonInnerJoin),
+        };
+        scope.last_is_optional();
+        outer.push(OuterJoin { own, other, scalar });
     }
     let mut condition = match &select.condition {
         Some(expressions) => check_condition(expressions, &scope)?,
@@ -282,6 +297,8 @@ fn check_select(
     let limit = select.limit.as_deref().map(check_count).transpose()?;
     let offset = select.shape.offset.as_deref().map(check_count);
     let on = |(left, right, _)| JoinOn { left, right };
+    let optional = (0..scope.len() as u16).map(|relation| scope.is_optional(relation));
+    let optional = optional.collect();
     let tables = scope.into_tables();
     Ok(Checked {
         fragment: Fragment {
@@ -289,9 +306,11 @@ fn check_select(
             tables,
             condition: Arc::new(condition),
             joins: joins.into_iter().map(on).collect(),
+            outer,
             number: None,
             rules: Vec::new(),
         },
+        optional,
         output,
         distinct: select.shape.distinct,
         order,
@@ -330,6 +349,7 @@ fn finish(
         text: text.to_owned(),
         tables: checked.fragment.tables.clone(),
         fragments: apply_rules(checked.fragment, catalog, caller)?,
+        optional: checked.optional,
         output: checked.output,
         distinct: checked.distinct,
         order: checked.order,
@@ -344,8 +364,16 @@ fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, S
         ast::Projection::Star if scope.len() > 1 => Err(SqlError::WildcardOnJoin),
         ast::Projection::Star => Ok(Output::Row(0)),
         ast::Projection::RelationStar(relation) => {
-            let relation = scope.relation(relation)?;
-            Ok(Output::Row(relation as u16))
+            let relation = scope.relation(relation)? as u16;
+            if !scope.is_optional(relation) {
+                return Ok(Output::Row(relation));
+            }
+            let columns = scope.table(relation).columns.iter().enumerate();
+            let column = |(column, schema): (usize, &ColumnSchema)| {
+                let column = ColId(column as u16);
+                (ColumnAt { relation, column }, schema.name.clone())
+            };
+            Ok(Output::Columns(columns.map(column).collect()))
         }
         ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
         ast::Projection::Items(_) => unreachable!("groups are checked elsewhere"),

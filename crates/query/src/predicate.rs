@@ -34,9 +34,19 @@ const REJECT: Target = u32::MAX - 1;
 struct Jumps {
     on_true: Target,
     on_false: Target,
+    /// The test stands under an odd number of `NOT`s.
+    negated: bool,
 }
 
 impl Jumps {
+    /// Where a comparison goes that is neither true nor false: nothing follows from it, nor from its negation.
+    fn on_nothing(self) -> Target {
+        match self.negated {
+            true => self.on_true,
+            false => self.on_false,
+        }
+    }
+
     #[inline]
     fn on(self, truth: bool) -> Target {
         match truth {
@@ -49,6 +59,7 @@ impl Jumps {
         Jumps {
             on_true: self.on_false,
             on_false: self.on_true,
+            negated: !self.negated,
         }
     }
 }
@@ -140,6 +151,10 @@ enum Operand {
     Column(Place, Scalar),
     /// Equal is what is like the pattern.
     Like(Box<str>),
+    /// Equal is what has no value; of columns that are options or not.
+    Nothing {
+        is_option: bool,
+    },
 }
 
 impl Operand {
@@ -267,7 +282,7 @@ impl Predicate {
         self.matches_tuple(&OneRow { layout, row })
     }
 
-    /// The same for a condition on several relations. A comparison with a row that is not there makes the whole not match.
+    /// The same for a condition on several relations. A comparison with a row that is not there is neither true nor false.
     #[inline]
     pub fn matches_tuple(&self, tuple: &impl Tuple) -> bool {
         let mut at = self.entry;
@@ -282,6 +297,10 @@ impl Predicate {
                     jumps,
                 } => match compare(tuple, *place, operand) {
                     Some(ordering) => jumps.on(holds.on(ordering)),
+                    None if is_row_missing(tuple, *place, operand) => match operand {
+                        Operand::Nothing { .. } => jumps.on_true,
+                        _ => jumps.on_nothing(),
+                    },
                     None => return false,
                 },
                 Step::Keep {
@@ -351,6 +370,7 @@ impl<'c> PredicateCompiler<'c> {
             let jumps = Jumps {
                 on_true: entry,
                 on_false: REJECT,
+                negated: false,
             };
             entry = compiler.tree(*conjunct, jumps);
         }
@@ -397,12 +417,26 @@ fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Orderi
         Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
         Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
+        Operand::Nothing { is_option } => match *is_option && bytes.first() == Some(&1) {
+            true => Ordering::Equal,
+            false => Ordering::Less,
+        },
         Operand::Like(pattern) => match is_like(content(bytes)?, pattern.as_bytes()) {
             true => Ordering::Equal,
             false => Ordering::Less,
         },
         Operand::Column(other, scalar) => scalar.compare(bytes, bytes_at(tuple, *other)?)?,
     })
+}
+
+/// Is a row not there that a test looks at?
+#[cold]
+fn is_row_missing(tuple: &impl Tuple, place: Place, operand: &Operand) -> bool {
+    let is_missing = |place: Place| tuple.row(place.relation()).is_none();
+    match operand {
+        Operand::Column(other, _) => is_missing(place) || is_missing(*other),
+        _ => is_missing(place),
+    }
 }
 
 /// Is a text like a pattern? `%` stands for any text, `_` for one character, and a backslash before a character for that
@@ -465,6 +499,7 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
             | Node::ColumnConstant { .. }
             | Node::SenderConstant { .. }
             | Node::Like { .. }
+            | Node::IsNull { .. }
             | Node::Columns { .. } => 0,
             Node::Not(inner) => of(inner),
             Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
@@ -493,11 +528,13 @@ enum Work {
     TrueGoesOn {
         node: NodeId,
         on_false: Target,
+        negated: bool,
     },
     /// A node that goes on to the part behind if it is false.
     FalseGoesOn {
         node: NodeId,
         on_true: Target,
+        negated: bool,
     },
     /// A node whose truth is kept in a register for the part behind.
     Kept {
@@ -539,10 +576,18 @@ impl Compiler<'_> {
 
     /// Where a node goes on, now that the part behind it is compiled.
     fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Jumps) {
-        let (node, on_true, on_false) = match work {
+        let (node, on_true, on_false, negated) = match work {
             Work::Node(node, jumps) => return (node, jumps),
-            Work::TrueGoesOn { node, on_false } => (node, behind, on_false),
-            Work::FalseGoesOn { node, on_true } => (node, on_true, behind),
+            Work::TrueGoesOn {
+                node,
+                on_false,
+                negated,
+            } => (node, behind, on_false, negated),
+            Work::FalseGoesOn {
+                node,
+                on_true,
+                negated,
+            } => (node, on_true, behind, negated),
             Work::Kept { node, register } => {
                 let mut keep = |truth| {
                     self.emit(Step::Keep {
@@ -551,10 +596,16 @@ impl Compiler<'_> {
                         next: behind,
                     })
                 };
-                (node, keep(true), keep(false))
+                // No relation of such a condition is without a row.
+                (node, keep(true), keep(false), false)
             }
         };
-        (node, Jumps { on_true, on_false })
+        let jumps = Jumps {
+            on_true,
+            on_false,
+            negated,
+        };
+        (node, jumps)
     }
 
     /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
@@ -577,6 +628,12 @@ impl Compiler<'_> {
                 let operand = Operand::constant(*scalar, constant)
                     .expect("constants are encoded as their column's type");
                 return Some(self.test(*column, *comparison, operand, jumps));
+            }
+            Node::IsNull { column, is_option } => {
+                let operand = Operand::Nothing {
+                    is_option: *is_option,
+                };
+                return Some(self.test(*column, Comparison::Equal, operand, jumps));
             }
             Node::Like { column, pattern } => {
                 let operand = Operand::Like(pattern.clone());
@@ -605,6 +662,7 @@ impl Compiler<'_> {
                 pending.push(Work::TrueGoesOn {
                     node: *left,
                     on_false: jumps.on_false,
+                    negated: jumps.negated,
                 });
                 pending.push(Work::Node(*right, jumps));
             }
@@ -612,6 +670,7 @@ impl Compiler<'_> {
                 pending.push(Work::FalseGoesOn {
                     node: *left,
                     on_true: jumps.on_true,
+                    negated: jumps.negated,
                 });
                 pending.push(Work::Node(*right, jumps));
             }
@@ -658,6 +717,7 @@ impl Compiler<'_> {
             let jumps = Jumps {
                 on_true: outcome(true, second),
                 on_false: outcome(false, second),
+                negated: false,
             };
             pending.push(Work::Node(first, jumps));
             return;
@@ -666,6 +726,7 @@ impl Compiler<'_> {
             let jumps = Jumps {
                 on_true: outcome(first, true),
                 on_false: outcome(first, false),
+                negated: false,
             };
             pending.push(Work::Node(second, jumps));
             return;
@@ -676,6 +737,7 @@ impl Compiler<'_> {
             let jumps = Jumps {
                 on_true: outcome(true, second),
                 on_false: outcome(false, second),
+                negated: false,
             };
             match jumps.on_true == jumps.on_false {
                 true => jumps.on_true,
@@ -685,6 +747,7 @@ impl Compiler<'_> {
         let jumps = Jumps {
             on_true: recall(true),
             on_false: recall(false),
+            negated: false,
         };
         pending.push(Work::Kept {
             node: first,

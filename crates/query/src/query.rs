@@ -6,6 +6,7 @@ use lightcone_schema::TableSchema;
 use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
 
 use crate::condition::{ColumnAt, Condition};
+use crate::scalar::Scalar;
 use crate::select_plan::{Projection, SelectPlan};
 use crate::shape::{Grouping, Order};
 
@@ -14,6 +15,14 @@ use crate::shape::{Grouping, Order};
 pub(crate) struct JoinOn {
     pub left: ColumnAt,
     pub right: ColumnAt,
+}
+
+/// A relation that comes without a row where it has no partner: its own column, and the one that it equals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OuterJoin {
+    pub own: ColumnAt,
+    pub other: ColumnAt,
+    pub scalar: Scalar,
 }
 
 /// What a query gives for every match, or for all of them. Relations are those of the text.
@@ -39,6 +48,7 @@ pub struct Fragment {
     /// What must hold, the equalities of `ON` included.
     pub(crate) condition: Arc<Condition>,
     pub(crate) joins: Vec<JoinOn>,
+    pub(crate) outer: Vec<OuterJoin>,
     /// Where the relations of the text are among the tables.
     pub(crate) own: Vec<u16>,
     /// It is the so manieth of a query that rules were drawn into.
@@ -55,6 +65,8 @@ pub struct Query {
     pub fragments: Vec<Fragment>,
     /// The tables that the text names.
     pub(crate) tables: Vec<Arc<TableSchema>>,
+    /// By these tables: it may have no row. Columns are options then.
+    pub(crate) optional: Vec<bool>,
     pub output: Output,
     /// Equal rows come out once.
     pub(crate) distinct: bool,
@@ -118,7 +130,7 @@ impl Query {
             }
             Output::Columns(listed) => {
                 let element =
-                    |(at, name): &(ColumnAt, String)| (name.clone(), self.column_type(*at).clone());
+                    |(at, name): &(ColumnAt, String)| (name.clone(), self.column_type(*at));
                 ProductType::new(listed.iter().map(element))
             }
             Output::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
@@ -129,10 +141,19 @@ impl Query {
         }
     }
 
-    fn column_type(&self, at: ColumnAt) -> &AlgebraicType {
+    fn column_type(&self, at: ColumnAt) -> AlgebraicType {
         let table = &self.tables[usize::from(at.relation)];
         let column = table.column(at.column);
-        &column.expect("columns of a query are its tables'").ty
+        let ty = &column.expect("columns of a query are its tables'").ty;
+        match self.is_optional(at) && !ty.as_option().is_some() {
+            true => AlgebraicType::option(ty.clone()),
+            false => ty.clone(),
+        }
+    }
+
+    /// May the column's relation have no row?
+    pub(crate) fn is_optional(&self, at: ColumnAt) -> bool {
+        self.optional[usize::from(at.relation)]
     }
 
     /// The part of the query that is this fragment.
@@ -141,6 +162,7 @@ impl Query {
             text: self.text.clone(),
             fragments: vec![fragment.clone()],
             tables: self.tables.clone(),
+            optional: self.optional.clone(),
             output: self.output.clone(),
             distinct: self.distinct,
             order: self.order.clone(),

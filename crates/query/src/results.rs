@@ -399,8 +399,7 @@ fn write_row(query: &Query, fragment: &Fragment, found: &Match<'_>, out: &mut Ve
         }
         Output::Columns(listed) => {
             for (at, _) in listed {
-                let value = found.column(fragment.column(*at));
-                out.extend_from_slice(value.unwrap_or_default());
+                found.push_value(fragment.column(*at), query.is_optional(*at), out);
             }
         }
         Output::Count(_) | Output::Groups(_) => {}

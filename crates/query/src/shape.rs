@@ -41,7 +41,8 @@ pub(crate) enum GroupItem {
 /// Rows in groups, each of which becomes one.
 #[derive(Clone, Debug)]
 pub struct Grouping {
-    pub(crate) keys: Vec<ColumnAt>,
+    /// Columns, and whether each may have no row.
+    pub(crate) keys: Vec<(ColumnAt, bool)>,
     pub(crate) items: Vec<GroupItem>,
     /// The items as the columns of a table of groups. Those behind the first `shown` are for `HAVING` and `ORDER BY`.
     pub(crate) row: Arc<TableSchema>,
@@ -195,7 +196,11 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
         None => None,
     };
     let grouping = Grouping {
-        keys: groups.keys,
+        keys: groups
+            .keys
+            .iter()
+            .map(|at| (*at, scope.is_optional(at.relation)))
+            .collect(),
         items: groups.items,
         row,
         shown,
@@ -251,7 +256,7 @@ impl Groups<'_> {
                 "columns of the select list, HAVING and ORDER BY that are in no aggregate belong into GROUP BY",
             ));
         };
-        let ty = self.scope.type_at(at).clone();
+        let ty = self.scope.result_type(at);
         self.add(GroupItem::Key(key), ty, name, None)
     }
 
@@ -267,7 +272,9 @@ impl Groups<'_> {
                 of_type(column.ty).ok_or_else(|| SqlError::UnsupportedAggregate(name.text()))?
             }
         };
-        let is_optional = self.keys.is_empty() && aggregate != Aggregate::Count;
+        let may_be_missing = column.is_some_and(|c| self.scope.is_optional(c.at.relation));
+        let may_be_nothing = self.keys.is_empty() || may_be_missing;
+        let is_optional = may_be_nothing && aggregate != Aggregate::Count;
         let item = GroupItem::Aggregate {
             aggregate,
             column: column.map(|column| column.at),

@@ -227,15 +227,17 @@ fn condition(relations: usize) -> impl Strategy<Value = String> {
 
 /// `FROM … WHERE …` over so many relations.
 fn from(relations: usize) -> impl Strategy<Value = String> {
-    let join = (
-        0..2usize,
-        prop::option::weighted(0.8, (0..8usize, 0..4usize)),
-    );
+    let on = prop::option::weighted(0.8, (0..8usize, 0..4usize));
+    let join = (0..2usize, on, prop::bool::weighted(0.2));
     let condition = prop::option::of(condition(relations));
     (prop::collection::vec(join, relations), condition).prop_map(|(joins, condition)| {
         let mut text = String::from("FROM");
-        for (number, (table, on)) in joins.into_iter().enumerate() {
-            let join = if number > 0 { " JOIN" } else { "" };
+        for (number, (table, on, is_left)) in joins.into_iter().enumerate() {
+            let join = match number {
+                0 => "",
+                _ if is_left && on.is_some() => " LEFT JOIN",
+                _ => " JOIN",
+            };
             text += &format!("{join} {} x{number}", TABLES[table]);
             if let (Some((other, column)), true) = (on, number > 0) {
                 let (left, right) = (name((other % number, column)), name((number, column)));
@@ -320,7 +322,9 @@ fn query() -> impl Strategy<Value = (String, bool)> {
         if !names.is_empty() {
             text += &format!(" GROUP BY {}", names.join(", "));
             // Without groups, aggregates may be nothing, which has no comparison.
-            if let Some((aggregate, number)) = having {
+            let may_be_nothing = from.contains(" LEFT ");
+            let is_count = |having: &(String, u32)| having.0.starts_with("COUNT");
+            if let Some((aggregate, number)) = having.filter(|h| !may_be_nothing || is_count(h)) {
                 let number = match aggregate.ends_with(".s)") && !aggregate.starts_with("COUNT") {
                     true => "'a'".to_owned(),
                     false => number.to_string(),
@@ -338,9 +342,11 @@ fn query() -> impl Strategy<Value = (String, bool)> {
 }
 
 fn ordered(text: String, columns: usize) -> impl Strategy<Value = (String, bool)> {
+    // Nothing comes first there, and last here.
+    let may_be_nothing = text.contains(" LEFT ");
     prop::option::of(order(columns)).prop_map(move |order| match order {
-        Some(order) => (format!("{text}{order}"), true),
-        None => (text.clone(), false),
+        Some(order) if !may_be_nothing => (format!("{text}{order}"), true),
+        _ => (text.clone(), false),
     })
 }
 
