@@ -34,19 +34,9 @@ const REJECT: Target = u32::MAX - 1;
 struct Jumps {
     on_true: Target,
     on_false: Target,
-    /// The test stands under an odd number of `NOT`s.
-    negated: bool,
 }
 
 impl Jumps {
-    /// Where a comparison goes that is neither true nor false: nothing follows from it, nor from its negation.
-    fn on_nothing(self) -> Target {
-        match self.negated {
-            true => self.on_true,
-            false => self.on_false,
-        }
-    }
-
     #[inline]
     fn on(self, truth: bool) -> Target {
         match truth {
@@ -54,9 +44,31 @@ impl Jumps {
             false => self.on_false,
         }
     }
+}
 
-    fn swapped(self) -> Jumps {
+/// Where a part of a condition goes on.
+#[derive(Clone, Copy)]
+struct Ways {
+    on_true: Target,
+    on_false: Target,
+    /// The part stands under an odd number of `NOT`s.
+    negated: bool,
+}
+
+impl Ways {
+    fn on(self, truth: bool) -> Target {
+        self.jumps().on(truth)
+    }
+
+    fn jumps(self) -> Jumps {
         Jumps {
+            on_true: self.on_true,
+            on_false: self.on_false,
+        }
+    }
+
+    fn swapped(self) -> Ways {
+        Ways {
             on_true: self.on_false,
             on_false: self.on_true,
             negated: !self.negated,
@@ -108,9 +120,12 @@ impl Tuple for OneRow<'_> {
     }
 }
 
-/// The orderings under which a comparison holds, as bits: less, equal, greater.
+/// The orderings under which a comparison holds, as bits: less, equal, greater. And whether it stands under an odd number of
+/// `NOT`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holds(u8);
+
+const NEGATED: u8 = 0b1000;
 
 impl Holds {
     fn of(comparison: Comparison) -> Holds {
@@ -124,9 +139,21 @@ impl Holds {
         })
     }
 
+    fn negated(self, negated: bool) -> Holds {
+        match negated {
+            true => Holds(self.0 | NEGATED),
+            false => self,
+        }
+    }
+
     #[inline]
     fn on(self, ordering: Ordering) -> bool {
         self.0 >> (ordering as i8 + 1) & 1 != 0
+    }
+
+    /// How the test ends that is neither true nor false: nothing follows from it, nor from its negation.
+    fn on_nothing(self) -> bool {
+        self.0 & NEGATED != 0
     }
 }
 
@@ -299,7 +326,7 @@ impl Predicate {
                     Some(ordering) => jumps.on(holds.on(ordering)),
                     None if is_row_missing(tuple, *place, operand) => match operand {
                         Operand::Nothing { .. } => jumps.on_true,
-                        _ => jumps.on_nothing(),
+                        _ => jumps.on(holds.on_nothing()),
                     },
                     None => return false,
                 },
@@ -367,7 +394,7 @@ impl<'c> PredicateCompiler<'c> {
         };
         let mut entry = ACCEPT;
         for conjunct in conjuncts.iter().rev() {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: entry,
                 on_false: REJECT,
                 negated: false,
@@ -523,7 +550,7 @@ struct Compiler<'a> {
 /// Work that is still to be done. Code is made from the end: "the part behind" is what was compiled last, and runs after
 /// this one.
 enum Work {
-    Node(NodeId, Jumps),
+    Node(NodeId, Ways),
     /// A node that goes on to the part behind if it is true.
     TrueGoesOn {
         node: NodeId,
@@ -560,7 +587,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a tree and gives its entry.
-    fn tree(&mut self, root: NodeId, jumps: Jumps) -> Target {
+    fn tree(&mut self, root: NodeId, jumps: Ways) -> Target {
         let mut behind = ACCEPT;
         let mut pending = vec![Work::Node(root, jumps)];
         while let Some(work) = pending.pop() {
@@ -575,7 +602,7 @@ impl Compiler<'_> {
     }
 
     /// Where a node goes on, now that the part behind it is compiled.
-    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Jumps) {
+    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Ways) {
         let (node, on_true, on_false, negated) = match work {
             Work::Node(node, jumps) => return (node, jumps),
             Work::TrueGoesOn {
@@ -600,7 +627,7 @@ impl Compiler<'_> {
                 (node, keep(true), keep(false), false)
             }
         };
-        let jumps = Jumps {
+        let jumps = Ways {
             on_true,
             on_false,
             negated,
@@ -609,7 +636,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
-    fn node(&mut self, node: NodeId, jumps: Jumps, pending: &mut Vec<Work>) -> Option<Target> {
+    fn node(&mut self, node: NodeId, jumps: Ways, pending: &mut Vec<Work>) -> Option<Target> {
         let nodes = self.nodes;
         match &nodes[node as usize] {
             Node::Constant(truth) => return Some(jumps.on(*truth)),
@@ -639,13 +666,13 @@ impl Compiler<'_> {
                 let operand = Operand::Like(pattern.clone());
                 return Some(self.test(*column, Comparison::Equal, operand, jumps));
             }
-            // A value equals itself, also where it is no number.
+            // A value equals itself, also where it is no number. With several relations there may be no value.
             Node::Columns {
                 left,
                 right,
                 comparison,
                 ..
-            } if left == right => {
+            } if left == right && self.layouts.len() == 1 => {
                 return Some(jumps.on(Holds::of(*comparison).on(Ordering::Equal)));
             }
             Node::Columns {
@@ -686,14 +713,14 @@ impl Compiler<'_> {
         column: ColumnAt,
         comparison: Comparison,
         operand: Operand,
-        jumps: Jumps,
+        jumps: Ways,
     ) -> Target {
         let place = self.place(column);
         self.emit(Step::Test {
             place,
-            holds: Holds::of(comparison),
+            holds: Holds::of(comparison).negated(jumps.negated),
             operand,
-            jumps,
+            jumps: jumps.jumps(),
         })
     }
 
@@ -702,7 +729,7 @@ impl Compiler<'_> {
         comparison: Comparison,
         left: NodeId,
         right: NodeId,
-        jumps: Jumps,
+        jumps: Ways,
         pending: &mut Vec<Work>,
     ) {
         let need = |id: NodeId| self.registers[id as usize];
@@ -714,7 +741,7 @@ impl Compiler<'_> {
         let holds = Holds::of(comparison);
         let outcome = |first: bool, second: bool| jumps.on(holds.on(first.cmp(&second)));
         if let Node::Constant(second) = self.nodes[second as usize] {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: outcome(true, second),
                 on_false: outcome(false, second),
                 negated: false,
@@ -723,7 +750,7 @@ impl Compiler<'_> {
             return;
         }
         if let Node::Constant(first) = self.nodes[first as usize] {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: outcome(first, true),
                 on_false: outcome(first, false),
                 negated: false,
@@ -734,17 +761,20 @@ impl Compiler<'_> {
         // Registers below this one are used within the second operand.
         let register = need(second);
         let mut recall = |second: bool| {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: outcome(true, second),
                 on_false: outcome(false, second),
                 negated: false,
             };
             match jumps.on_true == jumps.on_false {
                 true => jumps.on_true,
-                false => self.emit(Step::Recall { register, jumps }),
+                false => self.emit(Step::Recall {
+                    register,
+                    jumps: jumps.jumps(),
+                }),
             }
         };
-        let jumps = Jumps {
+        let jumps = Ways {
             on_true: recall(true),
             on_false: recall(false),
             negated: false,
