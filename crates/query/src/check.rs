@@ -75,7 +75,7 @@ impl Scope {
     /// The type of a column in a result: an option, if the relation may have no row.
     pub fn result_type(&self, at: ColumnAt) -> AlgebraicType {
         let ty = self.type_at(at).clone();
-        match self.is_optional(at.relation) && !ty.as_option().is_some() {
+        match self.is_optional(at.relation) && ty.as_option().is_none() {
             true => AlgebraicType::option(ty),
             false => ty,
         }

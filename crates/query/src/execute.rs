@@ -61,7 +61,7 @@ impl Match<'_> {
     pub(crate) fn push_value(&self, at: ColumnAt, is_optional: bool, out: &mut Vec<u8>) {
         match self.typed(at) {
             Some((ty, value)) => {
-                if is_optional && !ty.as_option().is_some() {
+                if is_optional && ty.as_option().is_none() {
                     out.push(SOME);
                 }
                 out.extend_from_slice(value);

@@ -145,7 +145,7 @@ impl Query {
         let table = &self.tables[usize::from(at.relation)];
         let column = table.column(at.column);
         let ty = &column.expect("columns of a query are its tables'").ty;
-        match self.is_optional(at) && !ty.as_option().is_some() {
+        match self.is_optional(at) && ty.as_option().is_none() {
             true => AlgebraicType::option(ty.clone()),
             false => ty.clone(),
         }
