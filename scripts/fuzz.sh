@@ -72,7 +72,7 @@ run() {
     [ -d "$root/fuzz/seeds/$target" ] && seeds+=("$root/fuzz/seeds/$target")
     mkdir -p "$corpus" "$artifacts" "$data/logs"
     case $target in
-    sql) options+=(-dict="$root/fuzz/dict/sql.dict") ;;
+    sql | query_plan) options+=(-dict="$root/fuzz/dict/sql.dict") ;;
     *json) options+=(-dict="$root/fuzz/dict/json.dict") ;;
     esac
     # New inputs go to the first directory, the seeds are only read. An allocation beyond the address space fails at

@@ -25,6 +25,10 @@ pub(crate) enum Expression {
     And(ExpressionId, ExpressionId),
     Or(ExpressionId, ExpressionId),
     Not(ExpressionId),
+    /// A column is like a pattern.
+    Like(ExpressionId, String),
+    /// A column has no value.
+    IsNull(ExpressionId),
 }
 
 /// A column as written: `relation` is dot-joined.
@@ -61,6 +65,8 @@ pub(crate) struct Join {
     pub table: TableRef,
     /// The two columns of `ON`; without them, a cross product.
     pub on: Option<(ColumnName, ColumnName)>,
+    /// `LEFT JOIN`: what has no partner comes without one. Not of the reference's language.
+    pub outer: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +78,98 @@ pub(crate) enum Projection {
     Columns(Vec<ColumnItem>),
     /// `COUNT(*) AS alias`
     Count(String),
+    /// Columns and aggregates in any number. Not of the reference's language.
+    Items(Vec<SelectItem>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SelectItem {
+    Column(ColumnItem),
+    Aggregate(AggregateName, String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Count,
+    Sum,
+    Min,
+    Max,
+    Avg,
+}
+
+impl Function {
+    pub fn of(name: &str) -> Option<Function> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "count" => Function::Count,
+            "sum" => Function::Sum,
+            "min" => Function::Min,
+            "max" => Function::Max,
+            "avg" => Function::Avg,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Count => "count",
+            Function::Sum => "sum",
+            Function::Min => "min",
+            Function::Max => "max",
+            Function::Avg => "avg",
+        }
+    }
+}
+
+/// An aggregate as written: `COUNT(*)` has no column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AggregateName {
+    pub function: Function,
+    pub column: Option<ColumnName>,
+}
+
+impl AggregateName {
+    /// A name for the column that it is, the same however it was written. No column of a table is called so.
+    pub fn text(&self) -> String {
+        let function = self.function.name();
+        match &self.column {
+            None => format!("{function}(*)"),
+            Some(ColumnName {
+                relation: None,
+                name,
+            }) => format!("{function}({name})"),
+            Some(ColumnName {
+                relation: Some(relation),
+                name,
+            }) => format!("{function}({relation}.{name})"),
+        }
+    }
+}
+
+/// What rows are sorted by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OrderItem {
+    pub target: OrderTarget,
+    pub descending: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OrderTarget {
+    /// A result column, counted from 1.
+    Position(usize),
+    Column(ColumnName),
+    Aggregate(AggregateName),
+}
+
+/// The clauses of a query that the reference does not have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub distinct: bool,
+    pub group_by: Vec<ColumnName>,
+    /// Aggregates in it are columns called by their [`AggregateName::text`].
+    pub having: Option<Expressions>,
+    pub having_aggregates: Vec<AggregateName>,
+    pub order_by: Vec<OrderItem>,
+    pub offset: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,11 +186,14 @@ pub(crate) struct Select {
     pub condition: Option<Expressions>,
     /// The number after `LIMIT` as written.
     pub limit: Option<String>,
+    pub shape: Shape,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {
     Select(Box<Select>),
+    /// A query whose plan is wanted.
+    Explain(Box<Select>),
     Write(Write),
     /// A variable and its new value.
     Set(String, Value),

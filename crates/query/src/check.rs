@@ -18,6 +18,8 @@ use crate::scalar::Scalar;
 pub(crate) struct Scope {
     relations: Vec<Arc<TableSchema>>,
     by_alias: HashMap<String, usize>,
+    /// By relation: it may have no row.
+    optional: Vec<bool>,
     /// Columns must say which relation they are of.
     qualified_only: bool,
 }
@@ -27,6 +29,7 @@ impl Scope {
         Scope {
             relations: Vec::new(),
             by_alias: HashMap::new(),
+            optional: Vec::new(),
             qualified_only,
         }
     }
@@ -43,6 +46,7 @@ impl Scope {
             return Err(SqlError::DuplicateName(alias.to_owned()));
         }
         self.relations.push(table);
+        self.optional.push(false);
         Ok(())
     }
 
@@ -53,6 +57,34 @@ impl Scope {
             .ok_or_else(|| SqlError::NotInScope(alias.to_owned()))
     }
 
+    /// The last relation may have no row.
+    pub fn last_is_optional(&mut self) {
+        if let Some(last) = self.optional.last_mut() {
+            *last = true;
+        }
+    }
+
+    pub fn is_optional(&self, relation: u16) -> bool {
+        self.optional[usize::from(relation)]
+    }
+
+    pub fn has_optional(&self) -> bool {
+        self.optional.contains(&true)
+    }
+
+    /// The type of a column in a result: an option, if the relation may have no row.
+    pub fn result_type(&self, at: ColumnAt) -> AlgebraicType {
+        let ty = self.type_at(at).clone();
+        match self.is_optional(at.relation) && ty.as_option().is_none() {
+            true => AlgebraicType::option(ty),
+            false => ty,
+        }
+    }
+
+    pub fn table(&self, relation: u16) -> &Arc<TableSchema> {
+        &self.relations[usize::from(relation)]
+    }
+
     /// The tables, in the order in which they are joined.
     pub fn into_tables(self) -> Vec<Arc<TableSchema>> {
         self.relations
@@ -60,6 +92,14 @@ impl Scope {
 
     pub fn tables(&self) -> &[Arc<TableSchema>] {
         &self.relations
+    }
+
+    pub fn type_at(&self, at: ColumnAt) -> &AlgebraicType {
+        let table = &self.relations[usize::from(at.relation)];
+        &table
+            .column(at.column)
+            .expect("it was found by its name")
+            .ty
     }
 
     pub fn len(&self) -> usize {
@@ -191,11 +231,45 @@ impl<'a> Checker<'a> {
             Expression::Compare(comparison, left, right) => {
                 return self.compare(*comparison, *left, *right)
             }
+            Expression::Like(column, pattern) => self.like(*column, pattern)?,
+            Expression::IsNull(column) => self.is_null(*column)?,
             Expression::And(left, right) => Node::And(self.truth(*left)?, self.truth(*right)?),
             Expression::Or(left, right) => Node::Or(self.truth(*left)?, self.truth(*right)?),
             Expression::Not(inner) => Node::Not(self.truth(*inner)?),
         };
         Ok(Typed::Truth(self.push(node)))
+    }
+
+    fn like(&self, column: ExpressionId, pattern: &str) -> Result<Node, SqlError> {
+        match &self.typed[column as usize] {
+            Typed::Column(column) if *column.ty == AlgebraicType::String => Ok(Node::Like {
+                column: column.at,
+                pattern: pattern.into(),
+            }),
+            _ => Err(SqlError::InvalidOperator {
+                operator: "LIKE",
+                ty: self.own_type(column)?.type_name(),
+            }),
+        }
+    }
+
+    /// Only an option may have no value. An option without a value is one byte.
+    fn is_null(&self, column: ExpressionId) -> Result<Node, SqlError> {
+        match &self.typed[column as usize] {
+            Typed::Column(column) if self.scope.is_optional(column.at.relation) => {
+                Ok(Node::IsNull {
+                    column: column.at,
+                    is_option: column.ty.as_option().is_some(),
+                })
+            }
+            Typed::Column(column) if column.ty.as_option().is_some() => Ok(Node::ColumnConstant {
+                column: column.at,
+                scalar: Scalar::U8,
+                comparison: Comparison::Equal,
+                constant: Constant::Value([1].into()),
+            }),
+            _ => Ok(Node::Constant(false)),
+        }
     }
 
     /// The node of an expression that must be a Bool.
@@ -297,6 +371,12 @@ impl<'a> Checker<'a> {
                 scalar,
                 comparison,
             },
+            // Of a row that is not there, a condition is neither true nor false.
+            _ if self.scope.has_optional() => {
+                return Err(SqlError::Inconsistent(
+                    "queries with LEFT JOIN have no comparisons of conditions",
+                ))
+            }
             (left, right) => {
                 let (left, right) = (self.truth_of_side(left), self.truth_of_side(right));
                 Node::CompareTruths(comparison, left, right)

@@ -85,6 +85,16 @@ pub(crate) enum Node {
         scalar: Scalar,
         comparison: Comparison,
     },
+    /// A String column is like a pattern.
+    Like {
+        column: ColumnAt,
+        pattern: Box<str>,
+    },
+    /// A column of a relation that may have no row has no value.
+    IsNull {
+        column: ColumnAt,
+        is_option: bool,
+    },
     And(NodeId, NodeId),
     Or(NodeId, NodeId),
     Not(NodeId),
@@ -107,7 +117,9 @@ impl Node {
     /// The columns it reads itself.
     pub fn columns(&self) -> [Option<ColumnAt>; 2] {
         match self {
-            Node::ColumnConstant { column, .. } => [Some(*column), None],
+            Node::ColumnConstant { column, .. }
+            | Node::Like { column, .. }
+            | Node::IsNull { column, .. } => [Some(*column), None],
             Node::Columns { left, right, .. } => [Some(*left), Some(*right)],
             _ => [None, None],
         }
@@ -157,7 +169,11 @@ impl Node {
     fn moved(&self, by: NodeId, relation: &impl Fn(u16) -> u16) -> Node {
         let mut node = self.clone();
         match &mut node {
-            Node::ColumnConstant { column, .. } => column.relation = relation(column.relation),
+            Node::ColumnConstant { column, .. }
+            | Node::Like { column, .. }
+            | Node::IsNull { column, .. } => {
+                column.relation = relation(column.relation);
+            }
             Node::Columns { left, right, .. } => {
                 left.relation = relation(left.relation);
                 right.relation = relation(right.relation);
@@ -272,6 +288,7 @@ impl Condition {
                 ..
             } => value.len(),
             Node::SenderConstant { constant, .. } => constant.len(),
+            Node::Like { pattern, .. } => pattern.len(),
             _ => 0,
         };
         let constants: usize = self.nodes.iter().map(of_constant).sum();

@@ -126,6 +126,9 @@ pub enum SqlError {
     #[error("Invalid number of tables in subscription: {0}")]
     TooManyTables(usize),
 
+    #[error("{0} [LC0411]")]
+    Inconsistent(&'static str),
+
     // Row-level security
     #[error("Discovered cyclic dependency when resolving RLS rules for table id `{0}`")]
     CyclicRules(TableId),

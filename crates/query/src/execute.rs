@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use lightcone_table::{RowId, RowLayout, TableView};
-use lightcone_types::{ColId, Identity};
+use lightcone_types::{AlgebraicType, ColId, Identity};
 
 use crate::condition::ColumnAt;
 use crate::planner::{plan, Access, KeyPart, Step, Strategy};
@@ -24,9 +24,13 @@ const ROW_STEPS: usize = 4;
 /// Why a query cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    #[error("joining the tables of the query takes more than {bytes_max} bytes of memory, as no index finds the rows: make an index on the join columns [LC0410]")]
+    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows [LC0410]")]
     Memory { bytes_max: usize },
 }
+
+/// The tags of an option.
+pub(crate) const SOME: u8 = 0;
+pub(crate) const NOTHING: u8 = 1;
 
 /// Where an evaluation is after a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,28 @@ impl Match<'_> {
     pub fn column(&self, at: ColumnAt) -> Option<&[u8]> {
         let (layout, row) = self.row(at.relation)?;
         Some(layout.column(row, usize::from(at.column.0)))
+    }
+}
+
+impl Match<'_> {
+    /// Writes a column's value in BSATN. Where the relation may have no row, it is an option.
+    pub(crate) fn push_value(&self, at: ColumnAt, is_optional: bool, out: &mut Vec<u8>) {
+        match self.typed(at) {
+            Some((ty, value)) => {
+                if is_optional && ty.as_option().is_none() {
+                    out.push(SOME);
+                }
+                out.extend_from_slice(value);
+            }
+            None => out.push(NOTHING),
+        }
+    }
+
+    /// A column's type and value.
+    pub(crate) fn typed(&self, at: ColumnAt) -> Option<(&AlgebraicType, &[u8])> {
+        let (layout, row) = self.row(at.relation)?;
+        let column = usize::from(at.column.0);
+        Some((layout.column_type(column), layout.column(row, column)))
     }
 }
 
@@ -89,6 +115,17 @@ struct Loop {
     hash: Option<HashTable>,
     /// The next place in the hash table.
     place: u32,
+    /// There was a match with a row.
+    is_matched: bool,
+    read: Read,
+}
+
+/// What was read of a relation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Read {
+    pub looked_at: u64,
+    /// Rows that matched with those of the relations before.
+    pub found: u64,
 }
 
 impl Execution {
@@ -127,7 +164,6 @@ impl Execution {
         mut visit: impl FnMut(&Match<'_>) -> bool,
     ) -> Result<Progress, ExecuteError> {
         let strategy = self.strategy.clone();
-        let innermost = strategy.steps.len() - 1;
         while !self.is_done {
             if *steps == 0 {
                 return Ok(Progress::Paused);
@@ -139,6 +175,13 @@ impl Execution {
             let Some(&id) = state.ids.get(state.at) else {
                 if !state.is_exhausted {
                     self.refill(step, tables, steps)?;
+                } else if step.outer && !state.is_matched {
+                    state.is_matched = true;
+                    self.ids[usize::from(step.relation)] = None;
+                    let go_on = self.take(&strategy, step, tables, steps, &mut visit);
+                    if !go_on {
+                        return Ok(Progress::Stopped);
+                    }
                 } else if depth == 0 {
                     self.is_done = true;
                 } else {
@@ -160,16 +203,43 @@ impl Execution {
                     continue;
                 }
             }
-            if depth < innermost {
-                self.depth += 1;
-                self.enter(&strategy.steps[depth + 1], tables);
-            } else {
-                if !visit(&tuple) {
-                    return Ok(Progress::Stopped);
-                }
+            let state = &mut self.loops[depth];
+            state.read.found += 1;
+            state.is_matched = true;
+            if !self.take(&strategy, step, tables, steps, &mut visit) {
+                return Ok(Progress::Stopped);
             }
         }
         Ok(Progress::Done)
+    }
+
+    /// The present row of a loop is a match: goes on with the next loop, or visits. False if no more are wanted.
+    #[inline]
+    fn take(
+        &mut self,
+        strategy: &Strategy,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        let tuple = Match {
+            tables,
+            ids: &self.ids,
+        };
+        if let Some(after) = &step.after {
+            let row = tuple.row(step.relation);
+            spend(steps, after.steps(row.map_or(0, |(_, row)| row.len())));
+            if !after.matches_tuple(&tuple) {
+                return true;
+            }
+        }
+        if self.depth + 1 == strategy.steps.len() {
+            return visit(&tuple);
+        }
+        self.depth += 1;
+        self.enter(&strategy.steps[self.depth], tables);
+        true
     }
 
     /// Begins the loop at the present depth for the present rows.
@@ -183,6 +253,7 @@ impl Execution {
         state.at = 0;
         state.after = None;
         state.is_exhausted = false;
+        state.is_matched = false;
         state.key.clear();
         match &step.access {
             Access::Scan => {}
@@ -224,10 +295,12 @@ impl Execution {
         state.ids.clear();
         state.at = 0;
         let (ids, last) = (&mut state.ids, &mut state.after);
+        let looked_at = &mut state.read.looked_at;
         let after = *last;
         let mut is_exhausted = true;
         let mut look_at = |id: RowId, row: &[u8]| {
             *last = Some(id);
+            *looked_at += 1;
             spend(steps, ROW_STEPS);
             if takes(step.own.as_ref(), layout, row, steps) {
                 ids.push(id);
@@ -273,6 +346,7 @@ impl Execution {
         let (mut is_complete, mut looked_at) = (true, 0);
         rows.walk(state.after, |id, row| {
             state.after = Some(id);
+            state.read.looked_at += 1;
             spend(steps, ROW_STEPS);
             looked_at += 1;
             if takes(step.own.as_ref(), layout, row, steps) {
@@ -293,6 +367,12 @@ impl Execution {
             self.enter(step, tables);
         }
         Ok(())
+    }
+
+    /// The relations in the order in which they are read, with what was read of each.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&Step, Read)> {
+        let read = self.loops.iter().map(|state| state.read);
+        self.strategy.steps.iter().zip(read)
     }
 
     /// Memory for hash tables, in bytes.
@@ -428,6 +508,7 @@ impl Loop {
             spend(steps, ROW_STEPS);
             let entry = self.place as usize;
             let id = hashed.ids[entry];
+            self.read.looked_at += 1;
             let row = table.row(id);
             let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
                 let own = table.layout().column(row, usize::from(column.0));

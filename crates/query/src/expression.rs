@@ -1,9 +1,9 @@
 //! Conditions: an operator-precedence parser without recursion (08 §5.1).
 
-use crate::ast::{Expression, ExpressionId, Expressions, Literal};
+use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal};
 use crate::error::SqlError;
 use crate::lexer::{unquote, Comparison, Kind};
-use crate::parser::Parser;
+use crate::parser::{Language, Parser};
 use crate::words;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,8 @@ impl Parser<'_> {
                 Kind::Word if self.is_word("AND") => Operator::And,
                 Kind::Word if self.is_word("OR") => Operator::Or,
                 Kind::Word if self.is_one_of(words::FOREIGN_INFIX) => {
-                    return Err(self.foreign_infix(stacks))
+                    self.suffix(stacks)?;
+                    continue;
                 }
                 Kind::Plus | Kind::Minus | Kind::Star => {
                     return Err(SqlError::UnsupportedOperator(
@@ -151,6 +152,97 @@ impl Parser<'_> {
         }
         stacks.reduce(1);
         Ok(false)
+    }
+
+    /// `IN`, `BETWEEN`, `LIKE` and `IS NULL` behind a column, with or without `NOT`: of the ad hoc language only.
+    fn suffix(&mut self, stacks: &mut Stacks) -> Result<(), SqlError> {
+        let refused = self.foreign_infix(stacks);
+        let Some(operand) = stacks.operands.pop() else {
+            return Err(refused);
+        };
+        let is_column = matches!(
+            stacks.tree.0[operand.id as usize],
+            Expression::Column(_) | Expression::Sender
+        );
+        // Only of columns, as the operand is used several times.
+        if self.language == Language::Subscription || !is_column {
+            return Err(refused);
+        }
+        let mut is_not = self.take_word("NOT");
+        let tree = &mut stacks.tree;
+        let id = if self.take_word("IN") {
+            self.in_list(tree, operand.id, refused)?
+        } else if self.take_word("BETWEEN") {
+            let low = self.operand_of_suffix(tree)?;
+            if !self.take_word("AND") {
+                return self.expected("AND");
+            }
+            let high = self.operand_of_suffix(tree)?;
+            let above = Expression::Compare(Comparison::GreaterOrEqual, operand.id, low);
+            let below = Expression::Compare(Comparison::LessOrEqual, operand.id, high);
+            let (above, below) = (tree.push(above), tree.push(below));
+            tree.push(Expression::And(above, below))
+        } else if self.take_word("LIKE") {
+            if self.kind() != Kind::Text {
+                return Err(refused);
+            }
+            let pattern = unquote(self.slice(self.token()), '\'');
+            self.advance();
+            tree.push(Expression::Like(operand.id, pattern))
+        } else if !is_not && self.take_word("IS") {
+            is_not = self.take_word("NOT");
+            if !self.take_word("NULL") {
+                return Err(refused);
+            }
+            tree.push(Expression::IsNull(operand.id))
+        } else {
+            return Err(refused);
+        };
+        let id = match is_not {
+            true => tree.push(Expression::Not(id)),
+            false => id,
+        };
+        stacks.operands.push(Operand {
+            id,
+            start: operand.start,
+        });
+        Ok(())
+    }
+
+    /// `(a, b, …)` as comparisons of which one must hold.
+    fn in_list(
+        &mut self,
+        tree: &mut Expressions,
+        operand: ExpressionId,
+        refused: SqlError,
+    ) -> Result<ExpressionId, SqlError> {
+        if !self.take(Kind::OpenParen) {
+            return self.expected("(");
+        }
+        if self.is_one_of(&["SELECT", "WITH"]) {
+            return Err(refused);
+        }
+        let mut any = None;
+        loop {
+            let item = self.operand_of_suffix(tree)?;
+            let equal = tree.push(Expression::Compare(Comparison::Equal, operand, item));
+            any = Some(match any {
+                None => equal,
+                Some(any) => tree.push(Expression::Or(any, equal)),
+            });
+            if !self.take(Kind::Comma) {
+                break;
+            }
+        }
+        match (self.take(Kind::CloseParen), any) {
+            (true, Some(any)) => Ok(any),
+            _ => self.expected(")"),
+        }
+    }
+
+    fn operand_of_suffix(&mut self, tree: &mut Expressions) -> Result<ExpressionId, SqlError> {
+        let operand = self.primary()?;
+        Ok(tree.push(operand))
     }
 
     fn foreign_infix(&self, stacks: &Stacks) -> SqlError {
@@ -261,6 +353,17 @@ impl Parser<'_> {
         }
         if self.kind_after(1) == Kind::Text && self.is_one_of(words::STRING_TYPES) {
             return Err(unsupported(self));
+        }
+        if self.aggregates.is_some() && self.kind_after(1) == Kind::OpenParen {
+            let aggregate = self.aggregate_name()?;
+            let name = aggregate.text();
+            if let Some(aggregates) = &mut self.aggregates {
+                aggregates.push(aggregate);
+            }
+            return Ok(Expression::Column(ColumnName {
+                relation: None,
+                name,
+            }));
         }
         let column = self.column_name()?;
         if self.kind() == Kind::OpenParen {

@@ -12,11 +12,13 @@
 mod admission;
 mod ast;
 mod check;
+mod collect;
 mod condition;
 mod dml;
 mod error;
 mod estimate;
 mod execute;
+mod explain;
 mod expression;
 pub mod fuzzing;
 mod lexer;
@@ -32,6 +34,7 @@ mod results;
 mod rules;
 mod scalar;
 mod select_plan;
+mod shape;
 mod words;
 
 /// Shared with the tests beside the crate.
@@ -54,3 +57,4 @@ pub use query::{Fragment, Output, Query};
 pub use results::{Run, Tables};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
+pub use shape::Grouping;

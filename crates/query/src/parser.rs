@@ -1,7 +1,8 @@
 //! Statements: tokens to [`ast`](crate::ast) (08 §5). Expressions are parsed in `expression`.
 
 use crate::ast::{
-    ColumnItem, ColumnName, Expression, Expressions, Join, Projection, Select, Statement, TableRef,
+    AggregateName, ColumnItem, ColumnName, Expression, Expressions, Function, Join, OrderItem,
+    OrderTarget, Projection, Select, SelectItem, Shape, Statement, TableRef,
 };
 use crate::error::SqlError;
 use crate::lexer::{unquote, Comparison, Kind, Token};
@@ -20,6 +21,8 @@ pub(crate) struct Parser<'a> {
     pub(crate) tokens: &'a [Token],
     pub(crate) at: usize,
     pub(crate) language: Language,
+    /// The aggregates of the condition that is being parsed, if it may have some: that of `HAVING`.
+    pub(crate) aggregates: Option<Vec<AggregateName>>,
 }
 
 /// Parses the one statement of `text`. `tokens` are `text` lexed.
@@ -33,6 +36,7 @@ pub(crate) fn parse(
         tokens,
         at: 0,
         language,
+        aggregates: None,
     };
     parser.skip_semicolons();
     if parser.kind() == Kind::End {
@@ -169,6 +173,10 @@ impl Parser<'_> {
         if word.eq_ignore_ascii_case("WITH") {
             return Err(self.unsupported_statement());
         }
+        if !subscription && self.is_word("EXPLAIN") && self.is_word_after(1, "SELECT") {
+            self.advance();
+            return Ok(Statement::Explain(Box::new(self.select()?)));
+        }
         let known = is_one_of(word, &["INSERT", "UPDATE", "DELETE", "SET", "SHOW"]);
         if !known && !is_one_of(word, words::FOREIGN_STATEMENTS) {
             return self.expected("an SQL statement");
@@ -185,10 +193,16 @@ impl Parser<'_> {
     fn select(&mut self) -> Result<Select, SqlError> {
         let start = self.at;
         self.expect_word("SELECT")?;
-        if self.is_word("DISTINCT") {
+        let is_ad_hoc = self.language == Language::AdHoc;
+        if self.is_word("DISTINCT") && (!is_ad_hoc || self.is_word_after(1, "ON")) {
             return Err(self.unsupported_select(start));
         }
+        let mut shape = Shape {
+            distinct: self.take_word("DISTINCT"),
+            ..Shape::default()
+        };
         self.take_word("ALL");
+        let projection_at = self.at;
         let projection = self.projection()?;
         if self.is_word("INTO") {
             return Err(self.unsupported_select(start));
@@ -206,6 +220,10 @@ impl Parser<'_> {
         } else {
             None
         };
+        if is_ad_hoc {
+            self.grouping(&mut shape)?;
+        }
+        let projection = self.grouped(projection, &shape, projection_at)?;
         if self.is_one_of(&[
             "GROUP",
             "HAVING",
@@ -221,7 +239,17 @@ impl Parser<'_> {
         if self.is_one_of(&["UNION", "EXCEPT", "INTERSECT"]) {
             return Err(self.unsupported_set_operation(start));
         }
-        let limit = self.limit(start)?;
+        if is_ad_hoc {
+            self.order_by(&mut shape)?;
+        }
+        let mut limit = self.limit(start)?;
+        if is_ad_hoc && self.take_word("OFFSET") {
+            shape.offset = Some(self.count(start)?);
+            let _ = self.take_word("ROW") || self.take_word("ROWS");
+            if limit.is_none() {
+                limit = self.limit(start)?;
+            }
+        }
         if self.is_one_of(&["ORDER", "OFFSET", "FETCH", "FOR"]) {
             return Err(self.unsupported_from(start));
         }
@@ -231,6 +259,7 @@ impl Parser<'_> {
             joins,
             condition,
             limit,
+            shape,
         })
     }
 
@@ -242,6 +271,11 @@ impl Parser<'_> {
         if self.take_word("ALL") {
             return Ok(None);
         }
+        self.count(start).map(Some)
+    }
+
+    /// A number of rows.
+    fn count(&mut self, start: usize) -> Result<String, SqlError> {
         let token = self.token();
         let ends = |kind| matches!(kind, Kind::End | Kind::Semicolon | Kind::Word);
         if token.kind == Kind::End || token.kind == Kind::Semicolon {
@@ -255,39 +289,144 @@ impl Parser<'_> {
         }
         let number = self.slice(token).trim_end_matches('L').to_owned();
         self.advance();
-        Ok(Some(number))
+        Ok(number)
     }
 
     fn projection(&mut self) -> Result<Projection, SqlError> {
-        let mut columns = Vec::new();
+        let mut items = Vec::new();
         let mut wildcards = Vec::new();
-        let mut count = None;
-        let mut items = 0usize;
+        let mut count = 0usize;
         loop {
-            items += 1;
+            count += 1;
             if self.take(Kind::Star) {
                 wildcards.push(Projection::Star);
             } else if let Some(relation) = self.relation_star()? {
                 wildcards.push(Projection::RelationStar(relation));
             } else if self.is_function() {
-                let item = self.at;
-                let alias = self.aggregate()?;
-                count = Some((self.render_item(item), alias));
+                let (aggregate, alias) = self.aggregate()?;
+                items.push(SelectItem::Aggregate(aggregate, alias));
             } else {
-                columns.push(self.column_item()?);
+                items.push(SelectItem::Column(self.column_item()?));
             }
             if !self.take(Kind::Comma) {
                 break;
             }
         }
-        match (wildcards.pop(), count) {
-            (Some(star), _) if items == 1 => Ok(star),
-            (Some(_), _) => Err(SqlError::MixedWildcard),
-            (None, Some((_, alias))) if items == 1 => alias
-                .map(Projection::Count)
-                .ok_or(SqlError::AggregateWithoutAlias),
-            (None, Some((item, _))) => Err(SqlError::UnsupportedProjectionExpression(item)),
-            (None, None) => Ok(Projection::Columns(columns)),
+        match wildcards.pop() {
+            Some(star) if count == 1 => Ok(star),
+            Some(_) => Err(SqlError::MixedWildcard),
+            None => Ok(Projection::Items(items)),
+        }
+    }
+
+    /// A list of items as what it is in the reference's language, if it is something there.
+    fn grouped(
+        &self,
+        projection: Projection,
+        shape: &Shape,
+        start: usize,
+    ) -> Result<Projection, SqlError> {
+        let Projection::Items(mut items) = projection else {
+            return Ok(projection);
+        };
+        let is_column = |item: &SelectItem| matches!(item, SelectItem::Column(_));
+        let is_grouped = !shape.group_by.is_empty() || shape.having.is_some();
+        if !is_grouped && items.iter().all(is_column) {
+            let column = |item| match item {
+                SelectItem::Column(column) => Some(column),
+                SelectItem::Aggregate(..) => None,
+            };
+            return Ok(Projection::Columns(
+                items.into_iter().filter_map(column).collect(),
+            ));
+        }
+        let is_only_count = |item: &SelectItem| {
+            matches!(item, SelectItem::Aggregate(aggregate, _)
+                if aggregate.function == Function::Count && aggregate.column.is_none())
+        };
+        if !is_grouped && items.len() == 1 && is_only_count(&items[0]) && !shape.distinct {
+            if let Some(SelectItem::Aggregate(_, alias)) = items.pop() {
+                return Ok(Projection::Count(alias));
+            }
+        }
+        // A column beside an aggregate must be one of the groups'.
+        if shape.group_by.is_empty() && items.iter().any(is_column) {
+            return Err(self.unsupported_projection(self.first_aggregate(start)));
+        }
+        Ok(Projection::Items(items))
+    }
+
+    /// Where the first aggregate of a select list begins.
+    fn first_aggregate(&self, start: usize) -> usize {
+        let is_function = |at: &usize| {
+            matches!(self.tokens[*at].kind, Kind::Word | Kind::QuotedWord)
+                && self.tokens[*at + 1].kind == Kind::OpenParen
+        };
+        (start..self.at).find(is_function).unwrap_or(start)
+    }
+
+    /// `GROUP BY` and `HAVING`.
+    fn grouping(&mut self, shape: &mut Shape) -> Result<(), SqlError> {
+        if self.is_word("GROUP") && self.is_word_after(1, "BY") {
+            self.advance();
+            self.advance();
+            loop {
+                shape.group_by.push(self.plain_column()?);
+                if !self.take(Kind::Comma) {
+                    break;
+                }
+            }
+        }
+        if self.take_word("HAVING") {
+            self.aggregates = Some(Vec::new());
+            let having = self.condition();
+            shape.having_aggregates = self.aggregates.take().unwrap_or_default();
+            shape.having = Some(having?);
+        }
+        Ok(())
+    }
+
+    fn order_by(&mut self, shape: &mut Shape) -> Result<(), SqlError> {
+        if !self.is_word("ORDER") || !self.is_word_after(1, "BY") {
+            return Ok(());
+        }
+        self.advance();
+        self.advance();
+        loop {
+            let token = self.token();
+            let target = if token.kind == Kind::Number {
+                let position = self.slice(token).parse();
+                let position = position
+                    .map_err(|_| SqlError::UnsupportedExpression(self.render_item(self.at)))?;
+                self.advance();
+                OrderTarget::Position(position)
+            } else if self.is_function() {
+                OrderTarget::Aggregate(self.aggregate_name()?)
+            } else {
+                OrderTarget::Column(self.plain_column()?)
+            };
+            let descending = self.take_word("DESC") || {
+                self.take_word("ASC");
+                false
+            };
+            if self.is_word("NULLS") {
+                return Err(SqlError::UnsupportedExpression(self.render_item(self.at)));
+            }
+            shape.order_by.push(OrderItem { target, descending });
+            if !self.take(Kind::Comma) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A column where no other expression may stand.
+    fn plain_column(&mut self) -> Result<ColumnName, SqlError> {
+        match self.kind() {
+            Kind::Word | Kind::QuotedWord if self.kind_after(1) != Kind::OpenParen => {
+                self.column_name()
+            }
+            Kind::End | Kind::Semicolon | Kind::Comma => self.expected("an expression:"),
+            _ => Err(SqlError::UnsupportedExpression(self.render_item(self.at))),
         }
     }
 
@@ -320,14 +459,17 @@ impl Parser<'_> {
             && !self.is_word("NOT")
     }
 
-    /// A function call as a select item: only `COUNT(*)` passes. Gives its alias.
-    fn aggregate(&mut self) -> Result<Option<String>, SqlError> {
+    /// A function call as a select item, with its alias.
+    fn aggregate(&mut self) -> Result<(AggregateName, String), SqlError> {
         let start = self.at;
-        let is_count = self.word()?.eq_ignore_ascii_case("COUNT");
-        let is_star = self.kind_after(1) == Kind::Star && self.kind_after(2) == Kind::CloseParen;
-        self.skip_parentheses()?;
+        let name = self.aggregate_name();
+        if name.is_err() {
+            self.at = start;
+            self.advance();
+            self.skip_parentheses()?;
+        }
         let end = self.at;
-        if is_count && is_star && self.is_word("OVER") {
+        if name.is_ok() && self.is_word("OVER") {
             return Err(self.unsupported_projection(start));
         }
         if !self.at_item_end()
@@ -336,14 +478,42 @@ impl Parser<'_> {
         {
             return Err(self.unsupported_projection(start));
         }
-        let alias = self.column_alias()?;
-        match alias {
-            None if !(is_count && is_star) => Err(SqlError::AggregateWithoutAlias),
-            Some(_) if !(is_count && is_star) => {
-                Err(SqlError::UnsupportedAggregate(self.render(start, end)))
-            }
-            alias => Ok(alias),
+        let Some(alias) = self.column_alias()? else {
+            return Err(SqlError::AggregateWithoutAlias);
+        };
+        match name {
+            Ok(name) => Ok((name, alias)),
+            Err(_) => Err(SqlError::UnsupportedAggregate(self.render(start, end))),
         }
+    }
+
+    /// `COUNT(*)`, or one of the aggregates of a column.
+    pub(crate) fn aggregate_name(&mut self) -> Result<AggregateName, SqlError> {
+        let start = self.at;
+        let function = Function::of(&self.word()?);
+        let is_star = self.kind_after(1) == Kind::Star && self.kind_after(2) == Kind::CloseParen;
+        let unsupported = |parser: &Self| SqlError::UnsupportedAggregate(parser.render_item(start));
+        let function = function.ok_or_else(|| unsupported(self))?;
+        self.advance();
+        let column = match is_star {
+            true if function == Function::Count => {
+                self.advance();
+                None
+            }
+            true => return Err(unsupported(self)),
+            false if self.language == Language::AdHoc => Some(self.plain_column()?),
+            false => return Err(unsupported(self)),
+        };
+        match self.take(Kind::CloseParen) {
+            true => Ok(AggregateName { function, column }),
+            false => Err(unsupported(self)),
+        }
+    }
+
+    pub(crate) fn is_word_after(&self, tokens: usize, word: &str) -> bool {
+        self.tokens.get(self.at + tokens).is_some_and(|token| {
+            token.kind == Kind::Word && self.slice(*token).eq_ignore_ascii_case(word)
+        })
     }
 
     fn column_item(&mut self) -> Result<ColumnItem, SqlError> {
@@ -439,6 +609,7 @@ impl Parser<'_> {
             if self.kind() == Kind::Comma {
                 return Err(SqlError::ImplicitJoin);
             }
+            let outer = self.language == Language::AdHoc && self.is_left_join();
             if self.is_one_of(&["LEFT", "RIGHT", "FULL", "NATURAL", "OUTER"]) {
                 return Err(SqlError::NonInnerJoin);
             }
@@ -454,8 +625,21 @@ impl Parser<'_> {
             }
             let table = self.table_ref()?;
             let on = if cross { None } else { self.join_condition()? };
-            joins.push(Join { table, on });
+            if outer && on.is_none() {
+                return Err(SqlError::NonInnerJoin);
+            }
+            joins.push(Join { table, on, outer });
         }
+    }
+
+    /// Moves to the `JOIN` of `LEFT [OUTER] JOIN`, if that is what stands here.
+    fn is_left_join(&mut self) -> bool {
+        let words = if self.is_word_after(1, "OUTER") { 2 } else { 1 };
+        let there = self.is_word("LEFT") && self.is_word_after(words, "JOIN");
+        if there {
+            self.at += words;
+        }
+        there
     }
 
     fn join_condition(&mut self) -> Result<Option<(ColumnName, ColumnName)>, SqlError> {

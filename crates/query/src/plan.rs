@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lightcone_schema::{TableAccess, TableKind, TableSchema, ViewSchema};
+use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema, ViewSchema};
 use lightcone_types::{view_args_hash, AlgebraicType, ColId, Identity, TableId};
 
 use crate::ast::{self, Select};
@@ -14,9 +14,10 @@ use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
 use crate::literal;
 use crate::parser::{parse, Language};
-use crate::query::{Fragment, JoinOn, Output, Query};
+use crate::query::{Fragment, JoinOn, OuterJoin, Output, Query};
 use crate::rules::apply_rules;
 use crate::scalar::Scalar;
+use crate::shape::{self, check_shape, Order};
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
@@ -90,6 +91,13 @@ pub fn compile_statement(
         ast::Statement::Select(select) => {
             plan_select(text, &select, catalog, caller).map(Statement::Select)
         }
+        ast::Statement::Explain(select) => {
+            let query = plan_select(text, &select, catalog, caller)?;
+            Ok(Statement::Select(Query {
+                explain: true,
+                ..query
+            }))
+        }
         ast::Statement::Write(write) => {
             dml::plan_write(text, write, catalog, caller).map(Statement::Write)
         }
@@ -140,6 +148,7 @@ pub(crate) fn compile_rule(
     };
     Ok(Fragment {
         own: vec![returned],
+        rules: vec![text.into()],
         ..checked.fragment
     })
 }
@@ -226,7 +235,11 @@ fn instance_of(view: ViewSchema) -> Constant {
 /// A query as its text says it, before rules are drawn in.
 struct Checked {
     fragment: Fragment,
+    optional: Vec<bool>,
     output: Output,
+    distinct: bool,
+    order: Vec<Order>,
+    offset: u64,
     limit: Option<u64>,
 }
 
@@ -236,7 +249,7 @@ fn check_select(
     caller: &Caller,
 ) -> Result<Checked, SqlError> {
     let mut scope = Scope::new(!select.joins.is_empty());
-    let mut joins = Vec::new();
+    let (mut joins, mut outer) = (Vec::new(), Vec::new());
     scope.add(
         &select.from.alias,
         find_table(&select.from.name, catalog, caller)?,
@@ -246,9 +259,23 @@ fn check_select(
             &join.table.alias,
             find_table(&join.table.name, catalog, caller)?,
         )?;
-        if let Some((left, right)) = &join.on {
-            joins.push(scope.check_join(left, right)?);
+        let on = match &join.on {
+            Some((left, right)) => scope.check_join(left, right)?,
+            None => continue,
+        };
+        if !join.outer {
+            joins.push(on);
+            continue;
         }
+        let (left, right, scalar) = on;
+        let last = (scope.len() - 1) as u16;
+        let (own, other) = match (left.relation == last, right.relation == last) {
+            (true, _) => (left, right),
+            (_, true) => (right, left),
+            _ => return Err(SqlError::NonInnerJoin),
+        };
+        scope.last_is_optional();
+        outer.push(OuterJoin { own, other, scalar });
     }
     let mut condition = match &select.condition {
         Some(expressions) => check_condition(expressions, &scope)?,
@@ -258,25 +285,29 @@ fn check_select(
         condition.add_equality(*left, *right, *scalar);
     }
     for (relation, table) in scope.tables().iter().enumerate() {
-        if let Some(view) = table.view {
-            let hidden = ColumnAt {
-                relation: relation as u16,
-                column: ColId(0),
-            };
-            condition.add_value(hidden, Scalar::U256, instance_of(view));
+        let Some(view) = table.view else {
+            continue;
+        };
+        let relation = relation as u16;
+        if scope.is_optional(relation) {
+            return Err(SqlError::Inconsistent(
+                "a view cannot stand on the right of LEFT JOIN",
+            ));
         }
+        let column = ColId(0);
+        let hidden = ColumnAt { relation, column };
+        condition.add_value(hidden, Scalar::U256, instance_of(view));
     }
-    let output = check_output(&select.projection, &scope)?;
-    let limit = match &select.limit {
-        Some(number) => Some(
-            literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
-                text: number.clone(),
-                ty: AlgebraicType::U64.type_name(),
-            })?,
-        ),
-        None => None,
+    let (plain, items) = match &select.projection {
+        ast::Projection::Items(items) => (None, &items[..]),
+        projection => (Some(check_output(projection, &scope)?), &[][..]),
     };
+    let shape::Checked { output, order } = check_shape(&select.shape, plain, items, &scope)?;
+    let limit = select.limit.as_deref().map(check_count).transpose()?;
+    let offset = select.shape.offset.as_deref().map(check_count);
     let on = |(left, right, _)| JoinOn { left, right };
+    let optional = (0..scope.len() as u16).map(|relation| scope.is_optional(relation));
+    let optional = optional.collect();
     let tables = scope.into_tables();
     Ok(Checked {
         fragment: Fragment {
@@ -284,10 +315,24 @@ fn check_select(
             tables,
             condition: Arc::new(condition),
             joins: joins.into_iter().map(on).collect(),
+            outer,
             number: None,
+            rules: Vec::new(),
         },
+        optional,
         output,
+        distinct: select.shape.distinct,
+        order,
+        offset: offset.transpose()?.unwrap_or(0),
         limit,
+    })
+}
+
+/// A number of rows.
+fn check_count(number: &str) -> Result<u64, SqlError> {
+    literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
+        text: number.to_owned(),
+        ty: AlgebraicType::U64.type_name(),
     })
 }
 
@@ -313,8 +358,13 @@ fn finish(
         text: text.to_owned(),
         tables: checked.fragment.tables.clone(),
         fragments: apply_rules(checked.fragment, catalog, caller)?,
+        optional: checked.optional,
         output: checked.output,
+        distinct: checked.distinct,
+        order: checked.order,
+        offset: checked.offset,
         limit: checked.limit,
+        explain: false,
     })
 }
 
@@ -323,10 +373,19 @@ fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, S
         ast::Projection::Star if scope.len() > 1 => Err(SqlError::WildcardOnJoin),
         ast::Projection::Star => Ok(Output::Row(0)),
         ast::Projection::RelationStar(relation) => {
-            let relation = scope.relation(relation)?;
-            Ok(Output::Row(relation as u16))
+            let relation = scope.relation(relation)? as u16;
+            if !scope.is_optional(relation) {
+                return Ok(Output::Row(relation));
+            }
+            let columns = scope.table(relation).columns.iter().enumerate();
+            let column = |(column, schema): (usize, &ColumnSchema)| {
+                let column = ColId(column as u16);
+                (ColumnAt { relation, column }, schema.name.clone())
+            };
+            Ok(Output::Columns(columns.map(column).collect()))
         }
         ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
+        ast::Projection::Items(_) => unreachable!("groups are checked elsewhere"),
         ast::Projection::Columns(items) => {
             let mut names = HashSet::new();
             let mut columns = Vec::with_capacity(items.len());

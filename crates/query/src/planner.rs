@@ -12,7 +12,7 @@ use crate::admission::finds_equals;
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
-use crate::query::Fragment;
+use crate::query::{Fragment, OuterJoin};
 use crate::scalar::Scalar;
 
 /// Rows of a table that are looked up again to learn how many rows a key has.
@@ -71,6 +71,10 @@ pub(crate) struct Step {
     pub own: Option<Predicate>,
     /// What must hold of the row with those of the relations before it.
     pub joined: Option<Predicate>,
+    /// Without such a row, there is one match without a row.
+    pub outer: bool,
+    /// What must hold then, or with the row, of a match of such a relation.
+    pub after: Option<Predicate>,
     /// How many rows there are for the rows of the relations before it, about.
     pub rows: f64,
 }
@@ -90,17 +94,29 @@ pub(crate) fn plan(fragment: &Fragment, sender: &Identity, tables: &[&TableView]
     let compiler = PredicateCompiler::new(&condition, layouts);
     let mut conjuncts = Conjuncts::of(&condition, tables.len());
     let constant = compiler.compile(&conjuncts.of_none);
-    let mut planner = Planner::new(&condition, tables, &conjuncts);
+    let mut planner = Planner::new(&condition, tables, &conjuncts, &fragment.outer);
     let mut steps = Vec::with_capacity(tables.len());
     while let Some(relation) = planner.next() {
         let Choice { access, rows } = planner.bind(relation);
         let own = std::mem::take(&mut conjuncts.own[relation]);
         let joined = conjuncts.complete_with(relation);
+        let outer = planner.is_optional[relation];
+        // The rows of `LEFT JOIN` are found by its `ON` alone; conditions are on what comes of it.
+        let after = match outer {
+            true => [&own[..], &joined].concat(),
+            false => Vec::new(),
+        };
+        let (own, joined) = match outer {
+            true => (Vec::new(), Vec::new()),
+            false => (own, joined),
+        };
         steps.push(Step {
             relation: relation as u16,
             access,
             own: compiler.compile(&own),
             joined: compiler.compile(&joined),
+            outer,
+            after: compiler.compile(&after),
             rows,
         });
     }
@@ -115,7 +131,7 @@ fn never_matches(step: &Step) -> bool {
         let predicate = predicate.as_ref();
         predicate.is_some_and(Predicate::is_never)
     };
-    is_never(&step.own) || is_never(&step.joined)
+    is_never(&step.own) || is_never(&step.joined) || is_never(&step.after)
 }
 
 /// The conjuncts by the relations that they read.
@@ -198,6 +214,7 @@ struct Planner<'a> {
     /// The best way so far of reading each relation that is not bound.
     choices: Vec<Option<Choice>>,
     is_bound: Vec<bool>,
+    is_optional: Vec<bool>,
     samples: Vec<Vec<Option<f64>>>,
 }
 
@@ -206,6 +223,7 @@ impl<'a> Planner<'a> {
         condition: &'a Condition,
         tables: &'a [&'a TableView],
         conjuncts: &Conjuncts,
+        outer: &[OuterJoin],
     ) -> Planner<'a> {
         let none = || (0..tables.len()).map(|_| Vec::new());
         let mut planner = Planner {
@@ -216,11 +234,17 @@ impl<'a> Planner<'a> {
             joins: (0..tables.len()).map(|_| Vec::new()).collect(),
             choices: Vec::new(),
             is_bound: vec![false; tables.len()],
+            is_optional: vec![false; tables.len()],
             samples: tables
                 .iter()
                 .map(|table| vec![None; table.indexes().len()])
                 .collect(),
         };
+        for join in outer {
+            planner.is_optional[usize::from(join.own.relation)] = true;
+            let of_other = &mut planner.joins[usize::from(join.other.relation)];
+            of_other.push((join.other.column, join.own, join.scalar));
+        }
         planner.learn(condition, conjuncts);
         for relation in 0..tables.len() {
             let choice = planner.choose(relation);
@@ -232,6 +256,9 @@ impl<'a> Planner<'a> {
     fn learn(&mut self, condition: &Condition, conjuncts: &Conjuncts) {
         for conjunct in condition.constant_conjuncts() {
             let relation = usize::from(conjunct.column.relation);
+            if self.is_optional[relation] {
+                continue;
+            }
             let Constant::Value(value) = conjunct.constant else {
                 unreachable!("conditions are bound before they are planned");
             };
@@ -258,6 +285,9 @@ impl<'a> Planner<'a> {
             } = &condition.nodes[*id as usize]
             {
                 let mut add = |own: &ColumnAt, other: &ColumnAt| {
+                    if self.is_optional[usize::from(other.relation)] {
+                        return;
+                    }
                     self.joins[usize::from(own.relation)].push((own.column, *other, *scalar));
                 };
                 add(left, right);
@@ -301,7 +331,12 @@ impl<'a> Planner<'a> {
     /// The relation to be read next.
     fn next(&self) -> Option<usize> {
         let open = self.choices.iter().enumerate();
-        let open = open.filter_map(|(relation, choice)| Some((relation, choice.as_ref()?.rows)));
+        let mut open =
+            open.filter_map(|(relation, choice)| Some((relation, choice.as_ref()?.rows)));
+        // With `LEFT JOIN`, the order counts.
+        if self.is_optional.contains(&true) {
+            return open.next().map(|(relation, _)| relation);
+        }
         open.min_by(|(_, a), (_, b)| a.total_cmp(b))
             .map(|(relation, _)| relation)
     }

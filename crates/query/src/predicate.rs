@@ -44,11 +44,34 @@ impl Jumps {
             false => self.on_false,
         }
     }
+}
 
-    fn swapped(self) -> Jumps {
+/// Where a part of a condition goes on.
+#[derive(Clone, Copy)]
+struct Ways {
+    on_true: Target,
+    on_false: Target,
+    /// The part stands under an odd number of `NOT`s.
+    negated: bool,
+}
+
+impl Ways {
+    fn on(self, truth: bool) -> Target {
+        self.jumps().on(truth)
+    }
+
+    fn jumps(self) -> Jumps {
         Jumps {
+            on_true: self.on_true,
+            on_false: self.on_false,
+        }
+    }
+
+    fn swapped(self) -> Ways {
+        Ways {
             on_true: self.on_false,
             on_false: self.on_true,
+            negated: !self.negated,
         }
     }
 }
@@ -97,9 +120,12 @@ impl Tuple for OneRow<'_> {
     }
 }
 
-/// The orderings under which a comparison holds, as bits: less, equal, greater.
+/// The orderings under which a comparison holds, as bits: less, equal, greater. And whether it stands under an odd number of
+/// `NOT`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holds(u8);
+
+const NEGATED: u8 = 0b1000;
 
 impl Holds {
     fn of(comparison: Comparison) -> Holds {
@@ -113,9 +139,21 @@ impl Holds {
         })
     }
 
+    fn negated(self, negated: bool) -> Holds {
+        match negated {
+            true => Holds(self.0 | NEGATED),
+            false => self,
+        }
+    }
+
     #[inline]
     fn on(self, ordering: Ordering) -> bool {
         self.0 >> (ordering as i8 + 1) & 1 != 0
+    }
+
+    /// How the test ends that is neither true nor false: nothing follows from it, nor from its negation.
+    fn on_nothing(self) -> bool {
+        self.0 & NEGATED != 0
     }
 }
 
@@ -138,6 +176,12 @@ enum Operand {
     F64(f64),
     Bytes(Box<[u8]>),
     Column(Place, Scalar),
+    /// Equal is what is like the pattern.
+    Like(Box<str>),
+    /// Equal is what has no value; of columns that are options or not.
+    Nothing {
+        is_option: bool,
+    },
 }
 
 impl Operand {
@@ -167,6 +211,7 @@ impl Operand {
             Operand::U128(_) | Operand::I128(_) => size_of::<u128>(),
             Operand::U256(_) | Operand::I256(_) => size_of::<U256>(),
             Operand::Bytes(constant) => constant.len(),
+            Operand::Like(pattern) => pattern.len(),
             _ => 0,
         }
     }
@@ -225,6 +270,8 @@ impl Cost {
             match operand {
                 Operand::Bytes(constant) => cost.steps += constant.len() / BYTES_PER_STEP,
                 Operand::Column(_, Scalar::Bytes) => cost.whole_rows += 1,
+                // A part of the pattern may be tried at each byte.
+                Operand::Like(pattern) => cost.whole_rows += 1 + pattern.len(),
                 _ => {}
             }
         }
@@ -262,7 +309,7 @@ impl Predicate {
         self.matches_tuple(&OneRow { layout, row })
     }
 
-    /// The same for a condition on several relations. A comparison with a row that is not there makes the whole not match.
+    /// The same for a condition on several relations. A comparison with a row that is not there is neither true nor false.
     #[inline]
     pub fn matches_tuple(&self, tuple: &impl Tuple) -> bool {
         let mut at = self.entry;
@@ -277,6 +324,10 @@ impl Predicate {
                     jumps,
                 } => match compare(tuple, *place, operand) {
                     Some(ordering) => jumps.on(holds.on(ordering)),
+                    None if is_row_missing(tuple, *place, operand) => match operand {
+                        Operand::Nothing { .. } => jumps.on_true,
+                        _ => jumps.on(holds.on_nothing()),
+                    },
                     None => return false,
                 },
                 Step::Keep {
@@ -343,9 +394,10 @@ impl<'c> PredicateCompiler<'c> {
         };
         let mut entry = ACCEPT;
         for conjunct in conjuncts.iter().rev() {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: entry,
                 on_false: REJECT,
+                negated: false,
             };
             entry = compiler.tree(*conjunct, jumps);
         }
@@ -392,8 +444,75 @@ fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Orderi
         Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
         Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
+        Operand::Nothing { is_option } => match *is_option && bytes.first() == Some(&1) {
+            true => Ordering::Equal,
+            false => Ordering::Less,
+        },
+        Operand::Like(pattern) => match is_like(content(bytes)?, pattern.as_bytes()) {
+            true => Ordering::Equal,
+            false => Ordering::Less,
+        },
         Operand::Column(other, scalar) => scalar.compare(bytes, bytes_at(tuple, *other)?)?,
     })
+}
+
+/// Is a row not there that a test looks at?
+#[cold]
+fn is_row_missing(tuple: &impl Tuple, place: Place, operand: &Operand) -> bool {
+    let is_missing = |place: Place| tuple.row(place.relation()).is_none();
+    match operand {
+        Operand::Column(other, _) => is_missing(place) || is_missing(*other),
+        _ => is_missing(place),
+    }
+}
+
+/// Is a text like a pattern? `%` stands for any text, `_` for one character, and a backslash before a character for that
+/// character. Both are UTF-8.
+fn is_like(text: &[u8], pattern: &[u8]) -> bool {
+    let (mut at, mut of) = (0, 0);
+    // Where to go on if the rest does not match: behind the last `%`, one character further in the text.
+    let mut retry: Option<(usize, usize)> = None;
+    while at < text.len() {
+        let matched = match pattern.get(of) {
+            Some(b'%') => {
+                retry = Some((at, of + 1));
+                of += 1;
+                continue;
+            }
+            Some(b'_') => {
+                at += character_bytes(text[at]);
+                of += 1;
+                continue;
+            }
+            Some(b'\\') => {
+                of += 1;
+                pattern.get(of) == Some(&text[at])
+            }
+            Some(byte) => *byte == text[at],
+            None => false,
+        };
+        if matched {
+            at += 1;
+            of += 1;
+        } else if let Some((begun, behind)) = retry {
+            at = begun + character_bytes(text[begun]);
+            of = behind;
+            retry = Some((at, of));
+        } else {
+            return false;
+        }
+    }
+    pattern[of..].iter().all(|byte| *byte == b'%')
+}
+
+/// Bytes of the character that begins with this one.
+fn character_bytes(first: u8) -> usize {
+    match first {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        0xc0.. => 2,
+        _ => 1,
+    }
 }
 
 /// How many registers each node needs: the operand of a comparison of truths that needs more goes first, so a text of
@@ -406,6 +525,8 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
             Node::Constant(_)
             | Node::ColumnConstant { .. }
             | Node::SenderConstant { .. }
+            | Node::Like { .. }
+            | Node::IsNull { .. }
             | Node::Columns { .. } => 0,
             Node::Not(inner) => of(inner),
             Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
@@ -429,16 +550,18 @@ struct Compiler<'a> {
 /// Work that is still to be done. Code is made from the end: "the part behind" is what was compiled last, and runs after
 /// this one.
 enum Work {
-    Node(NodeId, Jumps),
+    Node(NodeId, Ways),
     /// A node that goes on to the part behind if it is true.
     TrueGoesOn {
         node: NodeId,
         on_false: Target,
+        negated: bool,
     },
     /// A node that goes on to the part behind if it is false.
     FalseGoesOn {
         node: NodeId,
         on_true: Target,
+        negated: bool,
     },
     /// A node whose truth is kept in a register for the part behind.
     Kept {
@@ -464,7 +587,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a tree and gives its entry.
-    fn tree(&mut self, root: NodeId, jumps: Jumps) -> Target {
+    fn tree(&mut self, root: NodeId, jumps: Ways) -> Target {
         let mut behind = ACCEPT;
         let mut pending = vec![Work::Node(root, jumps)];
         while let Some(work) = pending.pop() {
@@ -479,11 +602,19 @@ impl Compiler<'_> {
     }
 
     /// Where a node goes on, now that the part behind it is compiled.
-    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Jumps) {
-        let (node, on_true, on_false) = match work {
+    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Ways) {
+        let (node, on_true, on_false, negated) = match work {
             Work::Node(node, jumps) => return (node, jumps),
-            Work::TrueGoesOn { node, on_false } => (node, behind, on_false),
-            Work::FalseGoesOn { node, on_true } => (node, on_true, behind),
+            Work::TrueGoesOn {
+                node,
+                on_false,
+                negated,
+            } => (node, behind, on_false, negated),
+            Work::FalseGoesOn {
+                node,
+                on_true,
+                negated,
+            } => (node, on_true, behind, negated),
             Work::Kept { node, register } => {
                 let mut keep = |truth| {
                     self.emit(Step::Keep {
@@ -492,14 +623,20 @@ impl Compiler<'_> {
                         next: behind,
                     })
                 };
-                (node, keep(true), keep(false))
+                // No relation of such a condition is without a row.
+                (node, keep(true), keep(false), false)
             }
         };
-        (node, Jumps { on_true, on_false })
+        let jumps = Ways {
+            on_true,
+            on_false,
+            negated,
+        };
+        (node, jumps)
     }
 
     /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
-    fn node(&mut self, node: NodeId, jumps: Jumps, pending: &mut Vec<Work>) -> Option<Target> {
+    fn node(&mut self, node: NodeId, jumps: Ways, pending: &mut Vec<Work>) -> Option<Target> {
         let nodes = self.nodes;
         match &nodes[node as usize] {
             Node::Constant(truth) => return Some(jumps.on(*truth)),
@@ -519,13 +656,23 @@ impl Compiler<'_> {
                     .expect("constants are encoded as their column's type");
                 return Some(self.test(*column, *comparison, operand, jumps));
             }
-            // A value equals itself, also where it is no number.
+            Node::IsNull { column, is_option } => {
+                let operand = Operand::Nothing {
+                    is_option: *is_option,
+                };
+                return Some(self.test(*column, Comparison::Equal, operand, jumps));
+            }
+            Node::Like { column, pattern } => {
+                let operand = Operand::Like(pattern.clone());
+                return Some(self.test(*column, Comparison::Equal, operand, jumps));
+            }
+            // A value equals itself, also where it is no number. With several relations there may be no value.
             Node::Columns {
                 left,
                 right,
                 comparison,
                 ..
-            } if left == right => {
+            } if left == right && self.layouts.len() == 1 => {
                 return Some(jumps.on(Holds::of(*comparison).on(Ordering::Equal)));
             }
             Node::Columns {
@@ -542,6 +689,7 @@ impl Compiler<'_> {
                 pending.push(Work::TrueGoesOn {
                     node: *left,
                     on_false: jumps.on_false,
+                    negated: jumps.negated,
                 });
                 pending.push(Work::Node(*right, jumps));
             }
@@ -549,6 +697,7 @@ impl Compiler<'_> {
                 pending.push(Work::FalseGoesOn {
                     node: *left,
                     on_true: jumps.on_true,
+                    negated: jumps.negated,
                 });
                 pending.push(Work::Node(*right, jumps));
             }
@@ -564,14 +713,14 @@ impl Compiler<'_> {
         column: ColumnAt,
         comparison: Comparison,
         operand: Operand,
-        jumps: Jumps,
+        jumps: Ways,
     ) -> Target {
         let place = self.place(column);
         self.emit(Step::Test {
             place,
-            holds: Holds::of(comparison),
+            holds: Holds::of(comparison).negated(jumps.negated),
             operand,
-            jumps,
+            jumps: jumps.jumps(),
         })
     }
 
@@ -580,7 +729,7 @@ impl Compiler<'_> {
         comparison: Comparison,
         left: NodeId,
         right: NodeId,
-        jumps: Jumps,
+        jumps: Ways,
         pending: &mut Vec<Work>,
     ) {
         let need = |id: NodeId| self.registers[id as usize];
@@ -592,17 +741,19 @@ impl Compiler<'_> {
         let holds = Holds::of(comparison);
         let outcome = |first: bool, second: bool| jumps.on(holds.on(first.cmp(&second)));
         if let Node::Constant(second) = self.nodes[second as usize] {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: outcome(true, second),
                 on_false: outcome(false, second),
+                negated: false,
             };
             pending.push(Work::Node(first, jumps));
             return;
         }
         if let Node::Constant(first) = self.nodes[first as usize] {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: outcome(first, true),
                 on_false: outcome(first, false),
+                negated: false,
             };
             pending.push(Work::Node(second, jumps));
             return;
@@ -610,18 +761,23 @@ impl Compiler<'_> {
         // Registers below this one are used within the second operand.
         let register = need(second);
         let mut recall = |second: bool| {
-            let jumps = Jumps {
+            let jumps = Ways {
                 on_true: outcome(true, second),
                 on_false: outcome(false, second),
+                negated: false,
             };
             match jumps.on_true == jumps.on_false {
                 true => jumps.on_true,
-                false => self.emit(Step::Recall { register, jumps }),
+                false => self.emit(Step::Recall {
+                    register,
+                    jumps: jumps.jumps(),
+                }),
             }
         };
-        let jumps = Jumps {
+        let jumps = Ways {
             on_true: recall(true),
             on_false: recall(false),
+            negated: false,
         };
         pending.push(Work::Kept {
             node: first,

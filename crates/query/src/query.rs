@@ -6,7 +6,9 @@ use lightcone_schema::TableSchema;
 use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
 
 use crate::condition::{ColumnAt, Condition};
+use crate::scalar::Scalar;
 use crate::select_plan::{Projection, SelectPlan};
+use crate::shape::{Grouping, Order};
 
 /// The columns of an `ON`.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +17,16 @@ pub(crate) struct JoinOn {
     pub right: ColumnAt,
 }
 
+/// A relation that comes without a row where it has no partner: its own column, and the one that it equals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OuterJoin {
+    pub own: ColumnAt,
+    pub other: ColumnAt,
+    pub scalar: Scalar,
+}
+
 /// What a query gives for every match, or for all of them. Relations are those of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Output {
     /// The row of this relation as it is stored.
     Row(u16),
@@ -24,6 +34,8 @@ pub enum Output {
     Columns(Vec<(ColumnAt, String)>),
     /// One row with one U64 of this name: how many matches there are.
     Count(String),
+    /// One row for each group of matches.
+    Groups(Arc<Grouping>),
 }
 
 /// A part of a query: the query is the union of its fragments, equal rows counted as often as they come (08 §9.2).
@@ -36,10 +48,13 @@ pub struct Fragment {
     /// What must hold, the equalities of `ON` included.
     pub(crate) condition: Arc<Condition>,
     pub(crate) joins: Vec<JoinOn>,
+    pub(crate) outer: Vec<OuterJoin>,
     /// Where the relations of the text are among the tables.
     pub(crate) own: Vec<u16>,
     /// It is the so manieth of a query that rules were drawn into.
     pub number: Option<u16>,
+    /// The texts of the rules that were drawn in.
+    pub(crate) rules: Vec<Arc<str>>,
 }
 
 /// A checked query. One is good for every caller with the same rights.
@@ -50,9 +65,18 @@ pub struct Query {
     pub fragments: Vec<Fragment>,
     /// The tables that the text names.
     pub(crate) tables: Vec<Arc<TableSchema>>,
+    /// By these tables: it may have no row. Columns are options then.
+    pub(crate) optional: Vec<bool>,
     pub output: Output,
+    /// Equal rows come out once.
+    pub(crate) distinct: bool,
+    pub(crate) order: Vec<Order>,
+    /// So many rows are left out at the start.
+    pub(crate) offset: u64,
     /// At most so many result rows. Above a count, it limits the one row that holds the count.
     pub limit: Option<u64>,
+    /// Not the rows are wanted but how they are found: rows of one text.
+    pub(crate) explain: bool,
 }
 
 impl Fragment {
@@ -85,12 +109,20 @@ impl Query {
     pub fn returned_table(&self) -> Option<&Arc<TableSchema>> {
         match self.output {
             Output::Row(relation) => self.tables.get(usize::from(relation)),
-            Output::Columns(_) | Output::Count(_) => None,
+            Output::Columns(_) | Output::Count(_) | Output::Groups(_) => None,
         }
     }
 
     /// The names and types of the result's columns (08 §3).
     pub fn output_type(&self) -> ProductType {
+        if self.explain {
+            return ProductType::new([("plan", AlgebraicType::String)]);
+        }
+        self.row_type()
+    }
+
+    /// The columns of the rows that are found.
+    pub(crate) fn row_type(&self) -> ProductType {
         match &self.output {
             Output::Row(relation) => {
                 let columns = self.tables[usize::from(*relation)]
@@ -100,17 +132,30 @@ impl Query {
             }
             Output::Columns(listed) => {
                 let element =
-                    |(at, name): &(ColumnAt, String)| (name.clone(), self.column_type(*at).clone());
+                    |(at, name): &(ColumnAt, String)| (name.clone(), self.column_type(*at));
                 ProductType::new(listed.iter().map(element))
             }
             Output::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
+            Output::Groups(grouping) => {
+                let columns = grouping.row.columns.iter().take(grouping.shown);
+                ProductType::new(columns.map(|c| (c.name.as_str(), c.ty.clone())))
+            }
         }
     }
 
-    fn column_type(&self, at: ColumnAt) -> &AlgebraicType {
+    fn column_type(&self, at: ColumnAt) -> AlgebraicType {
         let table = &self.tables[usize::from(at.relation)];
         let column = table.column(at.column);
-        &column.expect("columns of a query are its tables'").ty
+        let ty = &column.expect("columns of a query are its tables'").ty;
+        match self.is_optional(at) && ty.as_option().is_none() {
+            true => AlgebraicType::option(ty.clone()),
+            false => ty.clone(),
+        }
+    }
+
+    /// May the column's relation have no row?
+    pub(crate) fn is_optional(&self, at: ColumnAt) -> bool {
+        self.optional[usize::from(at.relation)]
     }
 
     /// The part of the query that is this fragment.
@@ -119,7 +164,12 @@ impl Query {
             text: self.text.clone(),
             fragments: vec![fragment.clone()],
             tables: self.tables.clone(),
+            optional: self.optional.clone(),
             output: self.output.clone(),
+            distinct: self.distinct,
+            order: self.order.clone(),
+            offset: self.offset,
+            explain: self.explain,
             limit: self.limit,
         }
     }
@@ -129,6 +179,9 @@ impl Query {
         let [table] = &fragment.tables[..] else {
             return None;
         };
+        if self.explain || self.distinct || !self.order.is_empty() || self.offset > 0 {
+            return None;
+        }
         let columns = |listed: &[(ColumnAt, String)]| -> Vec<(ColId, String)> {
             let column = |(at, name): &(ColumnAt, String)| (at.column, name.clone());
             listed.iter().map(column).collect()
@@ -137,6 +190,7 @@ impl Query {
             Output::Row(_) => Projection::Row,
             Output::Columns(listed) => Projection::Columns(columns(listed)),
             Output::Count(name) => Projection::Count(name.clone()),
+            Output::Groups(_) => return None,
         };
         Some(SelectPlan::new(self, fragment, table, projection, sender))
     }

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use lightcone_table::TableView;
+use lightcone_table::{RowLayout, TableView};
 use lightcone_types::{Identity, TableId};
 
+use crate::collect::{sort_key, Groups, Memory, Seen, Sorter};
 use crate::execute::{ExecuteError, Execution, Match, Progress};
+use crate::explain::{explain_fragment, explain_result};
 use crate::predicate::Tuple;
 use crate::query::{Fragment, Output, Query};
+
+/// Steps for each row that is sorted, grouped or compared with those that came already.
+const KEPT_STEPS: usize = 16;
 
 /// The tables that a query reads, in one state.
 pub trait Tables {
@@ -19,33 +24,96 @@ pub trait Tables {
 pub struct Run {
     query: Arc<Query>,
     sender: Identity,
-    /// Position of the fragment that is being evaluated.
-    fragment: usize,
-    /// Of that fragment.
+    phase: Phase,
+    /// Of the fragment that is being evaluated.
     execution: Option<Execution>,
-    /// Matches so far of a query that counts them, else rows that came out.
-    count: u64,
-    row: Vec<u8>,
+    groups: Option<Groups>,
+    outlet: Outlet,
     memory_bytes_max: usize,
+    /// The lines of the plan, if it is wanted, and how many of them came out.
+    lines: Vec<String>,
+    lines_out: usize,
+}
+
+/// What is being worked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The matches of the fragment at a position.
+    Matches(usize),
+    /// The rows of the group at a position, or the count.
+    Groups(usize),
+    /// The sorted row at a position.
+    Sorted(usize),
+    Done,
+}
+
+/// Where rows pass on their way out.
+struct Outlet {
+    /// Of the rows; with the hidden columns of groups.
+    layout: RowLayout,
+    row: Vec<u8>,
+    key: Vec<u8>,
+    count: u64,
+    seen: Option<Seen>,
+    sorter: Option<Sorter>,
+    /// Rows that are still to be left out, and that may still come.
+    skip: u64,
+    left: u64,
+    /// Rows that matter in the end.
+    rows_max: usize,
+    memory: Memory,
+    failed: Option<ExecuteError>,
 }
 
 impl Run {
-    /// `memory_bytes_max` is for what a fragment has to keep to find its matches.
+    /// `memory_bytes_max` is for what a fragment has to keep to find its matches, and as much for what the result needs.
     pub fn new(query: Arc<Query>, sender: Identity, memory_bytes_max: usize) -> Run {
+        let groups = match &query.output {
+            Output::Groups(grouping) => Some(Groups::new(grouping, &sender)),
+            _ => None,
+        };
+        let layout = match &groups {
+            Some(groups) => groups.layout.clone(),
+            None => {
+                let columns = query.row_type().elements.into_iter();
+                let types: Vec<_> = columns.map(|column| column.algebraic_type).collect();
+                RowLayout::new(&types)
+            }
+        };
+        let left = query.limit.unwrap_or(u64::MAX);
+        let rows_max = left.saturating_add(query.offset);
         Run {
+            outlet: Outlet {
+                layout,
+                row: Vec::new(),
+                key: Vec::new(),
+                count: 0,
+                seen: query.distinct.then(Seen::default),
+                sorter: (!query.order.is_empty()).then(Sorter::default),
+                skip: query.offset,
+                left,
+                rows_max: usize::try_from(rows_max).unwrap_or(usize::MAX),
+                memory: Memory::new(memory_bytes_max),
+                failed: None,
+            },
+            phase: match query.limit {
+                Some(0) => Phase::Done,
+                _ => Phase::Matches(0),
+            },
             query,
             sender,
-            fragment: 0,
             execution: None,
-            count: 0,
-            row: Vec::new(),
+            groups,
             memory_bytes_max,
+            lines: Vec::new(),
+            lines_out: 0,
         }
     }
 
     /// What the evaluation keeps beside its result, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.execution.as_ref().map_or(0, Execution::memory_bytes)
+        let execution = self.execution.as_ref().map_or(0, Execution::memory_bytes);
+        execution + self.outlet.memory.bytes
     }
 
     /// Evaluates until about so many steps are done, `visit` returns false, or all rows were visited. A row is the BSATN of
@@ -60,27 +128,56 @@ impl Run {
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<Progress, ExecuteError> {
         let query = self.query.clone();
-        let is_count = matches!(query.output, Output::Count(_));
-        if query.limit == Some(0) {
-            return Ok(Progress::Done);
+        if !query.explain {
+            return self.find(&query, tables, steps, visit);
         }
-        while let Some(fragment) = query.fragments.get(self.fragment) {
-            let progress = self.run_fragment(&query, fragment, tables, steps, &mut visit)?;
-            match progress {
-                Progress::Done => {
-                    self.fragment += 1;
-                    self.execution = None;
-                }
-                Progress::Paused => return Ok(Progress::Paused),
-                Progress::Stopped if query.limit == Some(self.count) => {
-                    self.fragment = query.fragments.len();
-                }
-                Progress::Stopped => return Ok(Progress::Stopped),
+        while self.phase != Phase::Done {
+            if self.find(&query, tables, steps, |_| true)? == Progress::Paused {
+                return Ok(Progress::Paused);
             }
         }
-        if is_count && self.fragment == query.fragments.len() {
-            self.fragment += 1;
-            visit(&self.count.to_le_bytes());
+        if self.lines_out == 0 {
+            self.lines.extend(explain_result(&query));
+        }
+        while let Some(line) = self.lines.get(self.lines_out) {
+            self.lines_out += 1;
+            let mut row = (line.len() as u32).to_le_bytes().to_vec();
+            row.extend_from_slice(line.as_bytes());
+            if !visit(&row) {
+                return Ok(Progress::Stopped);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// The rows.
+    fn find(
+        &mut self,
+        query: &Query,
+        tables: &dyn Tables,
+        steps: &mut usize,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Progress, ExecuteError> {
+        while self.phase != Phase::Done {
+            let progress = match self.phase {
+                Phase::Matches(number) => match query.fragments.get(number) {
+                    Some(fragment) => {
+                        self.run_fragment(query, fragment, number, tables, steps, &mut visit)?
+                    }
+                    None => {
+                        self.phase = Phase::Groups(0);
+                        Progress::Done
+                    }
+                },
+                Phase::Groups(place) => self.run_groups(query, place, steps, &mut visit)?,
+                Phase::Sorted(place) => self.run_sorted(place, steps, &mut visit),
+                Phase::Done => Progress::Done,
+            };
+            if self.outlet.left == 0 && self.outlet.sorter.is_none() {
+                self.phase = Phase::Done;
+            } else if progress != Progress::Done {
+                return Ok(progress);
+            }
         }
         Ok(Progress::Done)
     }
@@ -89,36 +186,204 @@ impl Run {
         &mut self,
         query: &Query,
         fragment: &Fragment,
+        number: usize,
         tables: &dyn Tables,
         steps: &mut usize,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<Progress, ExecuteError> {
         let of_fragment = fragment.tables.iter().map(|schema| tables.table(schema.id));
         let Some(tables) = of_fragment.collect::<Option<Vec<_>>>() else {
+            self.phase = Phase::Matches(number + 1);
             return Ok(Progress::Done);
         };
-        let is_count = matches!(query.output, Output::Count(_));
+        let is_count = matches!(query.output, Output::Count(_)) && !query.explain;
         if let ([table], true, true) = (
             &tables[..],
             is_count,
             fragment.condition.conjuncts.is_empty(),
         ) {
-            self.count += table.rows().row_count();
+            self.outlet.count += table.rows().row_count();
+            self.phase = Phase::Matches(number + 1);
             return Ok(Progress::Done);
         }
         let execution = self.execution.get_or_insert_with(|| {
             Execution::new(fragment, &self.sender, &tables, self.memory_bytes_max)
         });
-        let (count, row) = (&mut self.count, &mut self.row);
-        let limit = query.limit.unwrap_or(u64::MAX);
-        execution.run(&tables, steps, |found| {
-            *count += 1;
-            if is_count {
-                return true;
+        let (outlet, groups) = (&mut self.outlet, &mut self.groups);
+        let keeps = groups.is_some() || outlet.keeps();
+        let mut kept = 0;
+        let progress = execution.run(&tables, steps, |found| {
+            kept += 1;
+            let taken = match (&query.output, &mut *groups) {
+                (Output::Count(_), _) => {
+                    outlet.count += 1;
+                    Ok(true)
+                }
+                (Output::Groups(grouping), Some(groups)) => {
+                    let added = groups.add(grouping, fragment, found, &mut outlet.memory);
+                    added.map(|()| true)
+                }
+                _ => outlet.take_match(query, fragment, found, visit),
+            };
+            outlet.go_on(taken)
+        })?;
+        if keeps {
+            *steps = steps.saturating_sub(kept * KEPT_STEPS);
+        }
+        self.outlet.check()?;
+        let is_over = progress == Progress::Done || self.outlet.left == 0;
+        if let (true, true, Some(execution)) = (query.explain, is_over, &self.execution) {
+            let lines = explain_fragment(query, fragment, number, execution);
+            self.lines.extend(lines);
+        }
+        if progress == Progress::Done {
+            self.execution = None;
+            self.phase = Phase::Matches(number + 1);
+        }
+        Ok(progress)
+    }
+
+    /// The count, or the rows of groups.
+    fn run_groups(
+        &mut self,
+        query: &Query,
+        place: usize,
+        steps: &mut usize,
+        visit: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Result<Progress, ExecuteError> {
+        let next = match (&query.output, &self.groups) {
+            (Output::Count(_), _) if place == 0 => {
+                let row = self.outlet.count.to_le_bytes();
+                self.outlet.row.clear();
+                self.outlet.row.extend_from_slice(&row);
+                Some(true)
             }
-            write_row(query, fragment, found, row);
-            visit(row) && *count < limit
-        })
+            (Output::Groups(grouping), Some(groups)) => {
+                groups.row(grouping, place, &mut self.outlet.row)
+            }
+            _ => None,
+        };
+        let Some(is_wanted) = next else {
+            self.phase = Phase::Sorted(0);
+            return Ok(Progress::Done);
+        };
+        self.phase = Phase::Groups(place + 1);
+        if *steps == 0 {
+            self.phase = Phase::Groups(place);
+            return Ok(Progress::Paused);
+        }
+        *steps = steps.saturating_sub(KEPT_STEPS);
+        if !is_wanted {
+            return Ok(Progress::Done);
+        }
+        let shown = match &query.output {
+            Output::Groups(grouping) => grouping.shown,
+            _ => usize::MAX,
+        };
+        match self.outlet.take_row(query, shown, |_| None, visit)? {
+            true => Ok(Progress::Done),
+            false => Ok(Progress::Stopped),
+        }
+    }
+
+    fn run_sorted(
+        &mut self,
+        place: usize,
+        steps: &mut usize,
+        visit: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Progress {
+        let outlet = &mut self.outlet;
+        let row = outlet.sorter.as_mut().and_then(|sorter| sorter.row(place));
+        let (Some(row), true) = (row, outlet.left > 0) else {
+            self.phase = Phase::Done;
+            return Progress::Done;
+        };
+        if *steps == 0 {
+            return Progress::Paused;
+        }
+        *steps = steps.saturating_sub(1);
+        self.phase = Phase::Sorted(place + 1);
+        if outlet.skip > 0 {
+            outlet.skip -= 1;
+            return Progress::Done;
+        }
+        outlet.left -= 1;
+        match visit(row) {
+            true => Progress::Done,
+            false => Progress::Stopped,
+        }
+    }
+}
+
+impl Outlet {
+    /// Is anything kept of each row?
+    fn keeps(&self) -> bool {
+        self.seen.is_some() || self.sorter.is_some()
+    }
+
+    /// Remembers what went wrong. False: no more matches are wanted.
+    fn go_on(&mut self, taken: Result<bool, ExecuteError>) -> bool {
+        match taken {
+            Ok(go_on) => go_on && (self.left > 0 || self.sorter.is_some()),
+            Err(error) => {
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+
+    fn check(&mut self) -> Result<(), ExecuteError> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn take_match(
+        &mut self,
+        query: &Query,
+        fragment: &Fragment,
+        found: &Match<'_>,
+        visit: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool, ExecuteError> {
+        write_row(query, fragment, found, &mut self.row);
+        let read = |at| found.typed(fragment.column(at));
+        self.take_row(query, usize::MAX, read, visit)
+    }
+
+    /// The present row goes on its way: it is left out, kept, or visited. Its first `shown` columns come out.
+    fn take_row<'v>(
+        &mut self,
+        query: &Query,
+        shown: usize,
+        read: impl Fn(
+            crate::condition::ColumnAt,
+        ) -> Option<(&'v lightcone_types::AlgebraicType, &'v [u8])>,
+        visit: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool, ExecuteError> {
+        if self.sorter.is_some() {
+            sort_key(&query.order, &self.layout, &self.row, read, &mut self.key);
+        }
+        if shown < self.layout.column_count() {
+            let end = self.layout.column_range(&self.row, shown).start;
+            self.row.truncate(end);
+        }
+        if let Some(seen) = &mut self.seen {
+            let columns = shown.min(self.layout.column_count());
+            if !seen.is_new(&self.layout, columns, &self.row, &mut self.memory)? {
+                return Ok(true);
+            }
+        }
+        if let Some(sorter) = &mut self.sorter {
+            sorter.push(&self.key, &self.row, self.rows_max, &mut self.memory)?;
+            return Ok(true);
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(true);
+        }
+        self.left -= 1;
+        Ok(visit(&self.row))
     }
 }
 
@@ -135,10 +400,9 @@ fn write_row(query: &Query, fragment: &Fragment, found: &Match<'_>, out: &mut Ve
         }
         Output::Columns(listed) => {
             for (at, _) in listed {
-                let value = found.column(fragment.column(*at));
-                out.extend_from_slice(value.unwrap_or_default());
+                found.push_value(fragment.column(*at), query.is_optional(*at), out);
             }
         }
-        Output::Count(_) => {}
+        Output::Count(_) | Output::Groups(_) => {}
     }
 }

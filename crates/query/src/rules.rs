@@ -9,7 +9,7 @@ use lightcone_types::TableId;
 use crate::condition::Condition;
 use crate::error::{SqlError, RELATIONS_MAX};
 use crate::plan::{compile_rule, Caller, Catalog};
-use crate::query::{Fragment, JoinOn};
+use crate::query::{Fragment, JoinOn, OuterJoin};
 
 /// A query becomes at most so many fragments: the numbers of rules of its relations multiply.
 pub const FRAGMENTS_MAX: usize = 256;
@@ -55,8 +55,14 @@ impl Expansion<'_> {
     fn expand(&mut self, query: &Fragment) -> Result<Vec<Fragment>, SqlError> {
         let mut choices = Vec::with_capacity(query.tables.len());
         let mut count = 1usize;
-        for table in &query.tables {
+        for (relation, table) in query.tables.iter().enumerate() {
             let choice = self.instead_of(table)?;
+            let is_it = |outer: &OuterJoin| usize::from(outer.own.relation) == relation;
+            if choice.is_some() && query.outer.iter().any(is_it) {
+                return Err(SqlError::Inconsistent(
+                    "a table with row-level security rules cannot stand on the right of LEFT JOIN",
+                ));
+            }
             if let Some(fragments) = &choice {
                 count = count.saturating_mul(fragments.len());
             }
@@ -133,6 +139,7 @@ fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment
     let mut tables = Vec::new();
     let mut condition = Condition::default();
     let mut joins = Vec::new();
+    let mut rules = query.rules.clone();
     // Where the relations of the query are now.
     let mut moved = Vec::with_capacity(query.tables.len());
     for (table, chosen) in query.tables.iter().zip(chosen) {
@@ -146,6 +153,7 @@ fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment
                 moved.push(base + rule.own[0]);
                 tables.extend(rule.tables.iter().cloned());
                 condition.append(&rule.condition, |relation| base + relation);
+                rules.extend(rule.rules.iter().cloned());
                 joins.extend(rule.joins.iter().map(|on| on.moved(|at| base + at)));
             }
         }
@@ -160,9 +168,24 @@ fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment
         tables,
         condition: Arc::new(condition),
         joins,
+        outer: query
+            .outer
+            .iter()
+            .map(|outer| outer.moved(to_moved))
+            .collect(),
         own: query.own.iter().map(|&own| to_moved(own)).collect(),
         number: None,
+        rules,
     })
+}
+
+impl OuterJoin {
+    fn moved(&self, relation: impl Fn(u16) -> u16) -> OuterJoin {
+        let mut outer = *self;
+        outer.own.relation = relation(outer.own.relation);
+        outer.other.relation = relation(outer.other.relation);
+        outer
+    }
 }
 
 impl JoinOn {

@@ -67,11 +67,15 @@ fn waits(message: &str) -> bool {
     message.ends_with("[LC0404]")
 }
 
+/// Ad hoc texts that the reference refuses and that have a meaning here, or are refused for another reason (08 §5.4).
+const EXTENSIONS: [&str; 2] = ["select sum(u32) as n from t", "select distinct x from test"];
+
 /// Checks the cases of a language; so many that are valid are not there yet.
 fn check_cases(language: &str, not_yet: usize) {
     let waiting = Cell::new(0);
     each(STATEMENTS, "cases", |entry| {
-        if entry.text("language") != language {
+        let is_extension = EXTENSIONS.contains(&entry.text("sql"));
+        if entry.text("language") != language || (language == "ad hoc" && is_extension) {
             return;
         }
         match (entry.text("outcome"), outcome(entry)) {

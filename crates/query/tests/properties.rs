@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use common::{encode_row, layout, matches, only, table, Tables};
 use lightcone_query::{
-    compile_statement, compile_subscription, fuzzing::fuzz_sql, Caller, SelectPlan,
+    compile_statement, compile_subscription,
+    fuzzing::{fuzz_plan, fuzz_sql},
+    Caller, SelectPlan,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, I256, U256};
 use proptest::prelude::*;
@@ -300,6 +302,35 @@ proptest! {
         let text = words.join(" ");
         fuzz_sql(text.as_bytes());
         fuzz_sql(format!("SELECT * FROM t {text}").as_bytes());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn ends_of_queries_mean_the_same_with_indexes_and_without(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "r.a", "s.a", "s.b", "r.f", "r.i", "s.t", "a", "f", "=", "<", ">=", "<>", "1", "2", "0.0", "TRUE", ":sender",
+            "'a'", "AND", "AND", "OR", "NOT", "(", ")", "WHERE", "ON", "JOIN s", "JOIN r q", "q.a", "IN (1, 2)",
+            "BETWEEN 0 AND 1", "LIKE 'a%'", "IS NULL", "GROUP BY", "ORDER BY", "DISTINCT", "COUNT(*) AS n", ",", "FROM r",
+            "HAVING", "SUM(r.a) AS m",
+        ]), 0..14),
+    ) {
+        fuzz_plan(words.join(" ").as_bytes());
+    }
+}
+
+#[test]
+fn ends_of_queries_that_mean_something() {
+    for end in [
+        "JOIN s ON r.a = s.a WHERE s.b = TRUE AND r.f >= 0",
+        "r.a = s.a JOIN r q ON q.b = s.b WHERE q.a < 3 AND r.i = :sender",
+        "a BETWEEN 1 AND 2 AND f = 0",
+        "DISTINCT r.a, s.b FROM r JOIN s ON r.a = s.a ORDER BY 2 DESC, 1",
+        "r.a, COUNT(*) AS n FROM r JOIN s ON r.f = s.f GROUP BY r.a HAVING n > 1",
+    ] {
+        fuzz_plan(end.as_bytes());
     }
 }
 

@@ -8,7 +8,7 @@ use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
 
 use super::{NewValue, RowChange, Value, ValueKind, Write, WritePlan};
 use crate::ast::{
-    ColumnItem, ColumnName, Expression, Expressions, Literal, Projection, Select, TableRef,
+    ColumnItem, ColumnName, Expression, Expressions, Literal, Projection, Select, Shape, TableRef,
 };
 use crate::error::SqlError;
 use crate::lexer::Comparison;
@@ -107,6 +107,7 @@ fn rows_of(
         joins: Vec::new(),
         condition,
         limit: None,
+        shape: Shape::default(),
     };
     let reader = Caller {
         is_owner: true,
@@ -284,5 +285,6 @@ pub(crate) fn read_variable(name: &str) -> Result<Select, SqlError> {
         joins: Vec::new(),
         condition: Some(condition),
         limit: None,
+        shape: Shape::default(),
     })
 }

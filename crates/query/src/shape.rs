@@ -1,0 +1,344 @@
+//! Groups, order and distinct rows: the clauses of the ad hoc language that the reference does not have, with names resolved.
+
+use std::sync::Arc;
+
+use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
+use lightcone_types::{AlgebraicType as T, TableId};
+
+use crate::ast::{AggregateName, Function, OrderItem, OrderTarget, SelectItem, Shape};
+use crate::check::{check_condition, Scope};
+use crate::condition::{ColumnAt, Condition};
+use crate::error::SqlError;
+use crate::query::Output;
+use crate::scalar::Scalar;
+
+/// How the values of a column become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aggregate {
+    Count,
+    SumSigned(Scalar),
+    SumUnsigned(Scalar),
+    SumFloat(Scalar),
+    Min(Scalar),
+    Max(Scalar),
+    Average(Scalar),
+}
+
+/// A value of a group.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupItem {
+    /// The value that its rows have in common: a position among the keys.
+    Key(usize),
+    Aggregate {
+        aggregate: Aggregate,
+        /// None counts rows.
+        column: Option<ColumnAt>,
+        /// There may be no rows, and so no value.
+        is_optional: bool,
+    },
+}
+
+/// Rows in groups, each of which becomes one.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    /// Columns, and whether each may have no row.
+    pub(crate) keys: Vec<(ColumnAt, bool)>,
+    pub(crate) items: Vec<GroupItem>,
+    /// The items as the columns of a table of groups. Those behind the first `shown` are for `HAVING` and `ORDER BY`.
+    pub(crate) row: Arc<TableSchema>,
+    pub(crate) shown: usize,
+    /// On that table.
+    pub(crate) having: Option<Arc<Condition>>,
+}
+
+/// What rows are sorted by: a column that is read, or one that comes out of groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub by: OrderKey,
+    pub descending: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OrderKey {
+    Column(ColumnAt),
+    /// Position among the columns of the result, hidden ones of groups included.
+    Result(usize),
+}
+
+/// The clauses behind a select list.
+pub(crate) struct Checked {
+    pub output: Output,
+    pub order: Vec<Order>,
+}
+
+/// Checks groups and order. `plain` is the output of a query without groups; `items` are those of one with groups.
+pub(crate) fn check_shape(
+    shape: &Shape,
+    plain: Option<Output>,
+    items: &[SelectItem],
+    scope: &Scope,
+) -> Result<Checked, SqlError> {
+    let Some(plain) = plain else {
+        return check_groups(shape, items, scope);
+    };
+    let order = shape
+        .order_by
+        .iter()
+        .map(|item| order_of_rows(item, shape.distinct, &plain, scope))
+        .collect::<Result<_, _>>()?;
+    Ok(Checked {
+        output: plain,
+        order,
+    })
+}
+
+/// `*`, `t.*` and `COUNT(*)` cannot be sorted by position.
+fn order_of_rows(
+    item: &OrderItem,
+    distinct: bool,
+    output: &Output,
+    scope: &Scope,
+) -> Result<Order, SqlError> {
+    let listed: &[(ColumnAt, String)] = match output {
+        Output::Columns(listed) => listed,
+        _ => &[],
+    };
+    let by = match &item.target {
+        OrderTarget::Position(position) => {
+            let place = position
+                .checked_sub(1)
+                .filter(|&place| place < listed.len());
+            OrderKey::Result(place.ok_or_else(|| no_position(*position))?)
+        }
+        OrderTarget::Column(name) => {
+            let is_alias = |(_, alias): &(ColumnAt, String)| *alias == name.name;
+            match (&name.relation, listed.iter().position(is_alias)) {
+                (None, Some(place)) => OrderKey::Result(place),
+                _ => {
+                    let at = scope.column(name)?.at;
+                    match listed.iter().position(|(listed, _)| *listed == at) {
+                        Some(place) => OrderKey::Result(place),
+                        None => OrderKey::Column(at),
+                    }
+                }
+            }
+        }
+        OrderTarget::Aggregate(aggregate) => {
+            return Err(SqlError::UnsupportedExpression(aggregate.text()))
+        }
+    };
+    match by {
+        OrderKey::Column(_) if distinct && !matches!(output, Output::Row(_)) => {
+            Err(SqlError::Inconsistent(
+                "rows of SELECT DISTINCT are sorted by columns of the select list",
+            ))
+        }
+        by => Ok(Order {
+            by,
+            descending: item.descending,
+        }),
+    }
+}
+
+fn no_position(position: usize) -> SqlError {
+    SqlError::NotInScope(position.to_string())
+}
+
+/// The table of groups under construction.
+struct Groups<'s> {
+    scope: &'s Scope,
+    keys: Vec<ColumnAt>,
+    items: Vec<GroupItem>,
+    columns: Vec<ColumnSchema>,
+}
+
+fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Checked, SqlError> {
+    let keys = shape.group_by.iter().map(|name| Ok(scope.column(name)?.at));
+    let mut groups = Groups {
+        scope,
+        keys: keys.collect::<Result<_, SqlError>>()?,
+        items: Vec::new(),
+        columns: Vec::new(),
+    };
+    for item in items {
+        match item {
+            SelectItem::Column(item) => {
+                let column = scope.column(&item.column)?;
+                let name = item.alias.as_ref().unwrap_or(&item.column.name);
+                groups.add_key(column.at, name)?;
+            }
+            SelectItem::Aggregate(aggregate, alias) => {
+                groups.add_aggregate(aggregate, alias)?;
+            }
+        }
+    }
+    let shown = groups.items.len();
+    for aggregate in &shape.having_aggregates {
+        groups.find_aggregate(aggregate)?;
+    }
+    let order = shape
+        .order_by
+        .iter()
+        .map(|item| {
+            Ok(Order {
+                by: OrderKey::Result(groups.order(item, shown)?),
+                descending: item.descending,
+            })
+        })
+        .collect::<Result<_, SqlError>>()?;
+    let row = Arc::new(table_of_groups(groups.columns));
+    let having = match &shape.having {
+        Some(having) => {
+            let mut scope = Scope::new(false);
+            scope.add("", row.clone())?;
+            Some(Arc::new(check_condition(having, &scope)?))
+        }
+        None => None,
+    };
+    let grouping = Grouping {
+        keys: groups
+            .keys
+            .iter()
+            .map(|at| (*at, scope.is_optional(at.relation)))
+            .collect(),
+        items: groups.items,
+        row,
+        shown,
+        having,
+    };
+    Ok(Checked {
+        output: Output::Groups(Arc::new(grouping)),
+        order,
+    })
+}
+
+/// The rows of groups as those of a table, so that conditions on them are checked like all others.
+fn table_of_groups(columns: Vec<ColumnSchema>) -> TableSchema {
+    TableSchema {
+        id: TableId(0),
+        name: String::new(),
+        accessor: None,
+        columns,
+        primary_key: None,
+        indexes: Vec::new(),
+        constraints: Vec::new(),
+        sequences: Vec::new(),
+        schedule: None,
+        access: TableAccess::Public,
+        kind: TableKind::User,
+        is_event: false,
+        view: None,
+    }
+}
+
+impl Groups<'_> {
+    fn add(
+        &mut self,
+        item: GroupItem,
+        ty: T,
+        name: &str,
+        text: Option<String>,
+    ) -> Result<usize, SqlError> {
+        if self.columns.iter().any(|column| column.name == name) {
+            return Err(SqlError::DuplicateName(name.to_owned()));
+        }
+        self.items.push(item);
+        self.columns.push(ColumnSchema {
+            name: name.to_owned(),
+            accessor: text,
+            ty,
+        });
+        Ok(self.items.len() - 1)
+    }
+
+    fn add_key(&mut self, at: ColumnAt, name: &str) -> Result<usize, SqlError> {
+        let Some(key) = self.keys.iter().position(|key| *key == at) else {
+            return Err(SqlError::Inconsistent(
+                "columns of the select list, HAVING and ORDER BY that are in no aggregate belong into GROUP BY",
+            ));
+        };
+        let ty = self.scope.result_type(at);
+        self.add(GroupItem::Key(key), ty, name, None)
+    }
+
+    fn add_aggregate(&mut self, name: &AggregateName, alias: &str) -> Result<usize, SqlError> {
+        let column = match &name.column {
+            Some(column) => Some(self.scope.column(column)?),
+            None => None,
+        };
+        let of_type = |ty: &T| aggregate_of(name.function, ty);
+        let (aggregate, ty) = match column {
+            None => (Aggregate::Count, T::U64),
+            Some(column) => {
+                of_type(column.ty).ok_or_else(|| SqlError::UnsupportedAggregate(name.text()))?
+            }
+        };
+        let may_be_missing = column.is_some_and(|c| self.scope.is_optional(c.at.relation));
+        let may_be_nothing = self.keys.is_empty() || may_be_missing;
+        let is_optional = may_be_nothing && aggregate != Aggregate::Count;
+        let item = GroupItem::Aggregate {
+            aggregate,
+            column: column.map(|column| column.at),
+            is_optional,
+        };
+        let ty = if is_optional { T::option(ty) } else { ty };
+        self.add(item, ty, alias, Some(name.text()))
+    }
+
+    /// The item that is this aggregate; a hidden one, if the select list has none.
+    fn find_aggregate(&mut self, name: &AggregateName) -> Result<usize, SqlError> {
+        let text = name.text();
+        let is_it = |column: &ColumnSchema| column.accessor.as_deref() == Some(&*text);
+        match self.columns.iter().position(is_it) {
+            Some(place) => Ok(place),
+            None => self.add_aggregate(name, &text),
+        }
+    }
+
+    fn order(&mut self, item: &OrderItem, shown: usize) -> Result<usize, SqlError> {
+        match &item.target {
+            OrderTarget::Position(position) => {
+                let place = position.checked_sub(1).filter(|place| *place < shown);
+                place.ok_or_else(|| no_position(*position))
+            }
+            OrderTarget::Aggregate(aggregate) => self.find_aggregate(aggregate),
+            OrderTarget::Column(name) => {
+                let shown = self.columns.iter().take(shown);
+                let alias = shown.clone().position(|column| column.name == name.name);
+                if let (None, Some(place)) = (&name.relation, alias) {
+                    return Ok(place);
+                }
+                let at = self.scope.column(name)?.at;
+                let is_it =
+                    |item: &GroupItem| matches!(item, GroupItem::Key(key) if self.keys[*key] == at);
+                match self.items.iter().position(is_it) {
+                    Some(place) => Ok(place),
+                    None => self.add_key(at, &format!("key of {}", self.items.len())),
+                }
+            }
+        }
+    }
+}
+
+/// An aggregate of values of a type, and the type of the result.
+fn aggregate_of(function: Function, ty: &T) -> Option<(Aggregate, T)> {
+    if function == Function::Count {
+        return Some((Aggregate::Count, T::U64));
+    }
+    let scalar = Scalar::of(ty)?;
+    match function {
+        Function::Min => return Some((Aggregate::Min(scalar), ty.clone())),
+        Function::Max => return Some((Aggregate::Max(scalar), ty.clone())),
+        _ => {}
+    }
+    let sum = match ty {
+        T::I8 | T::I16 | T::I32 | T::I64 => (Aggregate::SumSigned(scalar), T::I128),
+        T::U8 | T::U16 | T::U32 | T::U64 => (Aggregate::SumUnsigned(scalar), T::U128),
+        T::F32 | T::F64 => (Aggregate::SumFloat(scalar), T::F64),
+        _ => return None,
+    };
+    match function {
+        Function::Avg => Some((Aggregate::Average(scalar), T::F64)),
+        _ => Some(sum),
+    }
+}
