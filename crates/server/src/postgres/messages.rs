@@ -140,9 +140,8 @@ impl Wire {
     /// Completes when the client has gone, and never while something of it waits to be read.
     pub async fn gone(&self) {
         let mut byte = [0];
-        match self.stream.peek(&mut byte).await {
-            Ok(1..) => std::future::pending().await,
-            Ok(0) | Err(_) => {}
+        if let Ok(1..) = self.stream.peek(&mut byte).await {
+            std::future::pending::<()>().await;
         }
     }
 
