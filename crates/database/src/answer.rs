@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_query::SelectPlan;
 use lightcone_types::Encode;
 use lightcone_wire::{server, RowListSize, SizedRowList};
 use tokio::sync::oneshot;
 
+use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget, Exceeded};
-use crate::evaluate::Source;
+use crate::evaluate::{Cursor, Source};
 use crate::outgoing::{MessageBatch, ReadTicket};
 use crate::reads::{Job, Progress, Slice};
 
@@ -34,6 +34,10 @@ pub(crate) enum ReadError {
     TooLong {
         limit: Duration,
     },
+    /// Keeping what is read as it was costs too much by now.
+    Ended,
+    /// The query cannot be evaluated.
+    Query(String),
 }
 
 impl std::fmt::Display for ReadError {
@@ -48,6 +52,8 @@ impl std::fmt::Display for ReadError {
                 f,
                 "finding the rows took longer than limits.read-time-max, which is {limit:?} [LC0708]"
             ),
+            ReadError::Ended => f.write_str("the table changed so much while its rows were read that keeping them as they were would take more than limits.frozen-bytes-max [LC0712]"),
+            ReadError::Query(error) => f.write_str(error),
         }
     }
 }
@@ -93,19 +99,27 @@ impl Reply {
     }
 }
 
+/// The name that an entry has.
+fn table_name(asked: &Asked) -> &str {
+    let table = asked.table();
+    &table
+        .expect("only queries for rows of a table have such answers")
+        .name
+}
+
 /// Bytes in front of the entries of any of these messages, at most.
 const HEAD_BYTES: usize = 32;
 
-/// A place in the pages of several sources.
-#[derive(Default)]
+/// A place in several sources.
+#[derive(Clone, Copy, Default)]
 struct Place {
     source: usize,
-    page: usize,
+    cursor: Cursor,
 }
 
 /// An answer under construction.
 pub(crate) struct Answering {
-    sources: Vec<(Arc<SelectPlan>, Source)>,
+    sources: Vec<(Asked, Source)>,
     reply: Reply,
     place: Place,
     /// One for each source that has been walked, or is.
@@ -130,12 +144,12 @@ impl Writing {
 }
 
 impl Answering {
-    pub fn new(sources: Vec<(Arc<SelectPlan>, Source)>, reply: Reply) -> Answering {
+    pub fn new(sources: Vec<(Asked, Source)>, reply: Reply) -> Answering {
         let sources: Vec<_> = sources
             .into_iter()
             .filter(|(_, source)| reply.keeps_empty() || !source.table_is_empty())
             .collect();
-        let names = sources.iter().map(|(plan, _)| 4 + plan.table.name.len());
+        let names = sources.iter().map(|(asked, _)| 4 + table_name(asked).len());
         Answering {
             bytes: HEAD_BYTES + names.sum::<usize>(),
             sizes: Vec::with_capacity(sources.len()),
@@ -161,45 +175,58 @@ impl Answering {
 
     /// Counts the next page. False if there is none. `room` is what the client may have at most.
     fn measure(&mut self, room: usize) -> Result<bool, ReadError> {
-        let Place { source, page } = self.place;
-        let Some((plan, rows)) = self.sources.get(source) else {
+        let Place { source, mut cursor } = self.place;
+        let Some((asked, rows)) = self.sources.get(source) else {
             return Ok(false);
         };
-        if page == 0 {
+        if cursor.is_at_start() {
             self.sizes.push(RowListSize::default());
         }
         let size = &mut self.sizes[source];
-        let known = match rows {
+        let known = match asked {
             // No need to look at the rows.
-            Source::Scan(table) if plan.predicate.is_none() => table
-                .rows
-                .row_bytes()
-                .map(|bytes| (table.rows.row_count() as usize, bytes)),
+            Asked::Plan(plan) if plan.predicate.is_none() => rows.whole_table().and_then(|table| {
+                let rows = table.rows();
+                Some((rows.row_count() as usize, rows.row_bytes()?))
+            }),
             _ => None,
         };
-        match known {
+        let has_more = match known {
             Some((count, bytes)) => {
                 size.add_many(count, bytes);
-                self.place.page = rows.page_count();
+                false
             }
-            None if page < rows.page_count() => {
-                rows.for_each_of_page(plan, page, |row| size.add(row.len()));
-                self.place.page += 1;
-            }
-            None => {}
-        }
+            None => rows.step(asked, &mut cursor, |row| size.add(row.len()))?,
+        };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
         if so_far > room {
             return Err(ReadError::Exceeded(Exceeded::Client { bytes_max: room }));
         }
-        if self.place.page >= rows.page_count() {
+        if !has_more {
             self.bytes = so_far;
-            self.place = Place {
-                source: source + 1,
-                page: 0,
-            };
         }
+        self.go_on(source, cursor, has_more);
         Ok(true)
+    }
+
+    /// Evaluates a little of the next source that is still to be evaluated before its size can be counted. False if there is
+    /// none.
+    fn find_more(&mut self, budget: &Arc<ClientBudget>) -> Result<bool, ReadError> {
+        let Some((_, source)) = self.sources.get_mut(self.place.source) else {
+            return Ok(false);
+        };
+        source.find_more(budget)
+    }
+
+    /// Goes on in a source, or begins the next one.
+    fn go_on(&mut self, source: usize, cursor: Cursor, has_more: bool) {
+        self.place = match has_more {
+            true => Place { source, cursor },
+            false => Place {
+                source: source + 1,
+                cursor: Cursor::default(),
+            },
+        };
     }
 
     /// Starts to write, with the memory for all of it.
@@ -216,36 +243,30 @@ impl Answering {
 
     /// Writes the next page. False if there is none.
     fn write(&mut self, writing: &mut Writing) -> Result<bool, ReadError> {
-        let Place { source, page } = self.place;
-        let Some((plan, rows)) = self.sources.get(source) else {
+        let Place { source, mut cursor } = self.place;
+        let Some((asked, rows)) = self.sources.get(source) else {
             return Ok(false);
         };
         let message = &mut writing.message;
         let list = match &mut writing.list {
             Some(list) => list,
             list => {
-                plan.table.name.encode(message);
+                table_name(asked).encode(message);
                 let begun =
                     self.sizes[source]
                         .begin(message)
                         .map_err(|_| ReadError::RowListTooLarge {
-                            query: plan.text.clone(),
+                            query: asked.text().to_owned(),
                         })?;
                 list.insert(begun)
             }
         };
-        if page < rows.page_count() {
-            rows.for_each_of_page(plan, page, |row| list.push(message, row));
-            self.place.page += 1;
-        }
-        if self.place.page >= rows.page_count() {
+        let has_more = rows.step(asked, &mut cursor, |row| list.push(message, row))?;
+        if !has_more {
             debug_assert!(list.is_complete(), "frozen rows stay the same");
             writing.list = None;
-            self.place = Place {
-                source: source + 1,
-                page: 0,
-            };
         }
+        self.go_on(source, cursor, has_more);
         Ok(true)
     }
 
@@ -257,6 +278,7 @@ impl Answering {
     ) -> Result<Option<MessageBatch>, ReadError> {
         loop {
             match self.writing.take() {
+                None if self.find_more(budget)? => {}
                 None => {
                     if !self.measure(budget.bytes_max())? {
                         let charge = budget.reserve(self.bytes).map_err(ReadError::Exceeded)?;
@@ -329,6 +351,7 @@ impl Job for DeferredAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asked::Asked;
     use crate::budget::MemoryBudget;
     use crate::evaluate::Rows;
     use crate::testing::{machine, Items};
@@ -344,7 +367,7 @@ mod tests {
             rows,
             table_is_empty: false,
         };
-        let plan = Arc::new(items.plan("id = 1"));
+        let plan = Asked::Plan(Arc::new(items.plan("id = 1")));
         Answering::new(vec![(plan, source)], Reply::OneOff { request_id: 1 })
     }
 

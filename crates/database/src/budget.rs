@@ -300,6 +300,11 @@ impl Charge {
     pub fn is_none(&self) -> bool {
         self.budget.is_none()
     }
+
+    /// What is reserved, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Drop for Charge {

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
-use lightcone_query::Catalog;
+use lightcone_query::{check_rule, Catalog};
 use lightcone_schema::{ModuleDef, TableAccess, TableSchema};
-use lightcone_types::TableId;
+use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
+
+use crate::joins::JoinShapes;
 
 /// The names of one version of a database.
 pub(crate) struct CatalogView {
     pub schemas: Vec<Arc<TableSchema>>,
     by_name: FxHashMap<String, usize>,
     views: FxHashMap<String, TableAccess>,
-    /// The module has row-level security rules, which are not evaluated yet: only the owner may read user tables.
-    row_level_security: bool,
+    /// Row-level security rules.
+    rules: FxHashMap<TableId, Vec<String>>,
+    /// Of the live joins that were compiled against it.
+    pub joins: JoinShapes,
 }
 
 impl CatalogView {
@@ -39,11 +43,35 @@ impl CatalogView {
             views.insert(view.name.clone(), access);
             views.entry(view.source_name.clone()).or_insert(access);
         }
-        CatalogView {
+        let mut catalog = CatalogView {
             schemas,
             by_name,
             views,
-            row_level_security: !def.row_level_security.is_empty(),
+            rules: FxHashMap::default(),
+            joins: JoinShapes::default(),
+        };
+        for rule in &def.row_level_security {
+            catalog.add_rule(rule);
+        }
+        catalog
+    }
+
+    /// Rules were checked when the module was published. If it is not known whose rows one gives, as it reads a view, nobody
+    /// but the owner gets rows of any table: the rule is drawn into all queries, and refuses them.
+    fn add_rule(&mut self, rule: &str) {
+        let of = |schema: &Arc<TableSchema>| schema.id;
+        let tables: Vec<TableId> = match check_rule(rule, self, Identity::ZERO) {
+            Ok(Some(table)) => vec![table.id],
+            Ok(None) | Err(_) => {
+                let is_user = |id: &TableId| id.0 >= lightcone_schema::table::FIRST_USER_ID;
+                self.schemas.iter().map(of).filter(is_user).collect()
+            }
+        };
+        for table in tables {
+            let rules = self.rules.entry(table).or_default();
+            if !rules.iter().any(|known| known == rule) {
+                rules.push(rule.to_owned());
+            }
         }
     }
 }
@@ -59,7 +87,7 @@ impl Catalog for CatalogView {
         self.views.get(name).copied()
     }
 
-    fn has_row_level_security(&self, table: TableId) -> bool {
-        self.row_level_security && table.0 >= lightcone_schema::table::FIRST_USER_ID
+    fn rules(&self, table: TableId) -> &[String] {
+        self.rules.get(&table).map_or(&[], Vec::as_slice)
     }
 }

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_query::{
-    compile_subscription, expand_subscribe_all, read_subscribe_text, SelectPlan, SubscribeText,
+    compile_subscription, expand_subscribe_all, read_subscribe_text, Query, SubscribeText,
 };
 use lightcone_wire::{ClientMessage, ClientPayload};
 use tokio::sync::oneshot;
 
+use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
+use crate::joins::JoinShapes;
 use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
@@ -27,13 +29,9 @@ const QUERY_BYTES: usize = 1024;
 const TEXTS_FACTOR: usize = 4;
 
 /// A query that is run once.
-pub(crate) fn compile_one(
-    module: &Module,
-    peer: &Peer,
-    text: &str,
-) -> Result<Arc<SelectPlan>, String> {
+pub(crate) fn compile_one(module: &Module, peer: &Peer, text: &str) -> Result<Asked, String> {
     compile_subscription(text, &module.catalog, &peer.caller())
-        .map(Arc::new)
+        .map(|query| Asked::new(query, peer.identity))
         .map_err(|error| error.to_string())
 }
 
@@ -94,17 +92,30 @@ impl SetCompiler {
         }
         self.reserve(QUERY_BYTES + text.len())?;
         self.seen.insert(text.to_owned());
-        let plan = compile_subscription(text, catalog, &self.peer.caller()).and_then(|plan| {
-            lightcone_query::admit_subscription(&plan)?;
-            Ok(plan)
+        let query = compile_subscription(text, catalog, &self.peer.caller()).and_then(|query| {
+            lightcone_query::admit_subscription(&query)?;
+            Ok(query)
         });
-        let plan = plan.map_err(|error| match suffix {
-            true => executing(&error.to_string(), text),
-            false => error.to_string(),
-        })?;
-        let query = LiveQuery::new(plan, &self.peer.identity);
-        self.reserve(query.memory_bytes())?;
-        self.queries.push(Arc::new(query));
+        let added = query
+            .map_err(|error| error.to_string())
+            .and_then(|query| self.add_fragments(&query, &catalog.joins));
+        added.map_err(|error| match suffix {
+            true => executing(&error, text),
+            false => error,
+        })
+    }
+
+    /// Each fragment is a live query of its own.
+    fn add_fragments(&mut self, query: &Query, shapes: &JoinShapes) -> Result<(), String> {
+        for fragment in &query.fragments {
+            if self.queries.len() == self.peer.queries_per_set_max {
+                return Err(too_many_queries(&self.peer));
+            }
+            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, shapes);
+            let live = live.ok_or("a subscription reads at most two relations")?;
+            self.reserve(live.memory_bytes())?;
+            self.queries.push(Arc::new(live));
+        }
         Ok(())
     }
 

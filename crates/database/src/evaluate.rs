@@ -1,13 +1,18 @@
-//! Finding what a query reads: by an index on the writer, or in frozen pages for a scan on another thread.
+//! Finding what a query reads: by an index on the writer, or in a frozen table on another thread.
 
 use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::{Predicate, SelectPlan};
-use lightcone_schema::IndexSchema;
-use lightcone_table::{RowLayout, TableSnapshot};
-use lightcone_types::{ColId, TableId};
+use lightcone_schema::{IndexSchema, TableSchema};
+use lightcone_table::{RowId, RowLayout, TableView};
+use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
+
+use crate::answer::ReadError;
+use crate::asked::{Asked, Running};
+use crate::budget::{Charge, ClientBudget};
+use crate::frozen::{FrozenTable, FrozenTables};
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
@@ -16,6 +21,9 @@ const WRITER_ROWS_MAX: usize = 65_536;
 const WRITER_BYTES_MAX: usize = 1 << 20;
 /// Steps of predicates ([`Predicate::steps`]) that the queries of one request may take on the writer: about a millisecond.
 const WRITER_STEPS_MAX: usize = 1 << 18;
+
+/// Memory for rows that were found is reserved in pieces of this size.
+const FOUND_BYTES: usize = 64 << 10;
 
 /// Rows a query found, or what is needed to find them elsewhere.
 pub(crate) enum Source {
@@ -26,7 +34,37 @@ pub(crate) enum Source {
     },
     /// All rows are counted, and this is how many there are.
     Count(u64),
-    Scan(Arc<TableSnapshot>),
+    View(View),
+    /// A query on several tables. What was found is kept until all is, as far as it has to be counted first.
+    Running(Box<Running>, Found),
+}
+
+/// Rows that were found so far, with their memory.
+#[derive(Default)]
+pub(crate) struct Found {
+    rows: Rows,
+    charge: Charge,
+    is_complete: bool,
+}
+
+/// A frozen table, and how its rows are found.
+pub(crate) struct View {
+    table: Arc<FrozenTable>,
+    /// An index and the point to look up there; without it, all rows are looked at.
+    point: Option<(usize, Vec<u8>)>,
+}
+
+/// A place in a source: what comes before it was visited.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cursor {
+    page: usize,
+    after: Option<RowId>,
+}
+
+impl Cursor {
+    pub fn is_at_start(&self) -> bool {
+        self.page == 0 && self.after.is_none()
+    }
 }
 
 /// Concatenated rows with their boundaries.
@@ -42,6 +80,10 @@ impl Rows {
         self.ends.push(self.bytes.len());
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
         (0..self.ends.len()).map(|index| {
             let start = if index == 0 { 0 } else { self.ends[index - 1] };
@@ -50,13 +92,13 @@ impl Rows {
     }
 }
 
-/// The queries of one request: what they may still do on the writer, and the tables they have frozen.
+/// The queries of one request, and what they may still do on the writer.
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
+    frozen: &'d mut FrozenTables,
     /// Without it, only what can be found here is.
     may_freeze: bool,
     left: Allowance,
-    frozen: Vec<(TableId, Arc<TableSnapshot>)>,
 }
 
 /// What is left of the work that the queries of one request may do on the writer.
@@ -87,17 +129,21 @@ impl Allowance {
     }
 }
 
-impl Finder<'_> {
-    pub fn new(datastore: &mut Datastore, may_freeze: bool) -> Finder<'_> {
+impl<'d> Finder<'d> {
+    pub fn new(
+        datastore: &'d mut Datastore,
+        frozen: &'d mut FrozenTables,
+        may_freeze: bool,
+    ) -> Finder<'d> {
         Finder {
             datastore,
+            frozen,
             may_freeze,
             left: Allowance {
                 rows: WRITER_ROWS_MAX,
                 steps: WRITER_STEPS_MAX,
                 bytes: WRITER_BYTES_MAX,
             },
-            frozen: Vec::new(),
         }
     }
 
@@ -105,7 +151,18 @@ impl Finder<'_> {
     ///
     /// The plan's table may be gone or replaced since it was compiled; the result is empty then. None: it would have to be
     /// frozen, and may not.
-    pub fn find(&mut self, plan: &SelectPlan) -> Option<Source> {
+    pub fn find(&mut self, asked: &Asked) -> Option<Source> {
+        match asked {
+            Asked::Plan(plan) => self.find_plan(plan),
+            Asked::Query(query, sender) if self.may_freeze => {
+                let running = Running::new(self.datastore, self.frozen, query, *sender);
+                Some(Source::Running(Box::new(running), Found::default()))
+            }
+            Asked::Query(..) => None,
+        }
+    }
+
+    fn find_plan(&mut self, plan: &SelectPlan) -> Option<Source> {
         let none = |table_is_empty| Source::Rows {
             rows: Rows::default(),
             table_is_empty,
@@ -131,14 +188,15 @@ impl Finder<'_> {
             kept.is_some()
         };
         let mut complete = false;
-        if let Some((position, point)) = usable_index(plan, &table.schema.indexes) {
-            let index = &table.indexes()[position];
+        let point = usable_index(plan, &table.schema.indexes);
+        if let Some((position, point)) = &point {
+            let index = &table.indexes()[*position];
             complete = true;
             let visit = |id| {
                 complete = complete && look_at(table.row(id));
                 complete
             };
-            let found = index.walk_point(table.rows(), table.layout(), &point, None, visit);
+            let found = index.walk_point(table.rows(), table.layout(), point, None, visit);
             complete &= found.is_ok();
         } else if table.rows().row_count() <= SCAN_ON_WRITER_ROWS_MAX {
             complete = true;
@@ -153,21 +211,12 @@ impl Finder<'_> {
                 table_is_empty: false,
             });
         }
-        self.may_freeze
-            .then(|| Source::Scan(self.freeze(plan.table.id)))
-    }
-
-    fn freeze(&mut self, id: TableId) -> Arc<TableSnapshot> {
-        if let Some((_, table)) = self.frozen.iter().find(|(frozen, _)| *frozen == id) {
-            return table.clone();
+        if !self.may_freeze {
+            return None;
         }
-        let table = self
-            .datastore
-            .snapshot_table(id)
-            .expect("the table was just there");
-        let table = Arc::new(table);
-        self.frozen.push((id, table.clone()));
-        table
+        let table = self.frozen.freeze(self.datastore, plan.table.id);
+        let table = table.expect("the table was just there");
+        Some(Source::View(View { table, point }))
     }
 }
 
@@ -193,7 +242,7 @@ pub(crate) fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option
 
 impl Source {
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Source::Scan(_))
+        matches!(self, Source::View(_) | Source::Running(..))
     }
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
@@ -211,40 +260,107 @@ impl Source {
     pub fn held_bytes(&self) -> usize {
         match self {
             Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
-            Source::Count(_) | Source::Scan(_) => 0,
+            Source::Count(_) | Source::View(_) | Source::Running(..) => 0,
         }
     }
 
-    /// The number of pages; what was found on the writer is one.
-    pub fn page_count(&self) -> usize {
+    /// The frozen table, if all of its rows are looked at.
+    pub fn whole_table(&self) -> Option<&TableView> {
         match self {
-            Source::Scan(table) => table.rows.pages().len(),
-            Source::Rows { .. } | Source::Count(_) => 1,
+            Source::View(View { table, point: None }) => Some(table),
+            _ => None,
         }
     }
 
-    /// Calls `visit` with the rows of a page that match.
-    pub fn for_each_of_page(&self, plan: &SelectPlan, page: usize, mut visit: impl FnMut(&[u8])) {
-        match self {
-            Source::Rows { rows, .. } => rows.iter().for_each(visit),
-            Source::Count(_) => {}
-            Source::Scan(table) => {
-                let rows = &table.rows;
-                rows.for_each_of_page(&rows.pages()[page], |row| match &plan.predicate {
-                    Some(predicate) if !predicate.matches(&table.layout, row) => {}
-                    _ => visit(row),
-                });
+    /// Calls `visit` with the next rows that match. False: there are none behind them.
+    ///
+    /// # Errors
+    /// The table was frozen too long ago.
+    pub fn step(
+        &self,
+        asked: &Asked,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(&[u8]),
+    ) -> Result<bool, ReadError> {
+        match (self, asked) {
+            (Source::Rows { rows, .. }, _) => {
+                rows.iter().for_each(visit);
+                Ok(false)
             }
+            (Source::Running(_, found), _) => {
+                found.rows.iter().for_each(visit);
+                Ok(false)
+            }
+            (Source::View(view), _) if view.table.is_ended() => Err(ReadError::Ended),
+            (Source::View(view), Asked::Plan(plan)) => {
+                let layout = view.table.layout();
+                Ok(view.step(cursor, |row| match &plan.predicate {
+                    Some(predicate) if !predicate.matches(layout, row) => {}
+                    _ => visit(row),
+                }))
+            }
+            (Source::Count(_) | Source::View(_), _) => Ok(false),
         }
+    }
+
+    /// Finds a little more of what is kept until all is found. False: there is nothing to be found so.
+    pub fn find_more(&mut self, budget: &Arc<ClientBudget>) -> Result<bool, ReadError> {
+        let Source::Running(running, found) = self else {
+            return Ok(false);
+        };
+        if found.is_complete {
+            return Ok(false);
+        }
+        let mut kept = Ok(());
+        let rows = &mut found.rows;
+        let charge = &mut found.charge;
+        let has_more = running.step(budget, |row| {
+            rows.push(row);
+            // In pieces, as a budget is shared by threads.
+            if rows.memory_bytes() > charge.bytes() {
+                kept = charge.grow_in(budget, FOUND_BYTES + row.len());
+            }
+            kept.is_ok()
+        })?;
+        kept.map_err(ReadError::Exceeded)?;
+        found.is_complete = !has_more;
+        Ok(true)
     }
 }
 
-/// What is known of the size of a plan's rows.
-pub(crate) fn row_size(plan: &SelectPlan) -> RowSize {
-    let types: Option<usize> = plan
-        .table
-        .columns
-        .iter()
+/// Rows of an index that are looked at in one step.
+const STEP_ROWS: usize = 1024;
+
+impl View {
+    /// Visits the rows of a page, or as many of an index. False: there are no more.
+    fn step(&self, cursor: &mut Cursor, mut visit: impl FnMut(&[u8])) -> bool {
+        let table = &self.table;
+        let Some((position, point)) = &self.point else {
+            let pages = table.rows().page_count();
+            if cursor.page < pages {
+                let rows = table.rows();
+                rows.for_each_of_page(cursor.page, |_, row| visit(row));
+                cursor.page += 1;
+            }
+            return cursor.page < pages;
+        };
+        let mut left = STEP_ROWS;
+        let index = &table.indexes()[*position];
+        let found = index.walk_point(table.rows(), table.layout(), point, cursor.after, |id| {
+            visit(table.row(id));
+            cursor.after = Some(id);
+            left -= 1;
+            left > 0
+        });
+        found.expect("the writer has looked up the same point");
+        left == 0
+    }
+}
+
+/// What is known of the size of a table's rows.
+pub(crate) fn row_size(table: &TableSchema) -> RowSize {
+    let columns = table.columns.iter();
+    let types: Option<usize> = columns
         .map(|column| lightcone_types::bsatn::fixed_size(&column.ty))
         .sum();
     RowSize::new(types)
@@ -261,30 +377,32 @@ mod tests {
 
     #[test]
     fn only_cheap_conditions_are_checked_on_the_writer() {
+        let mut frozen = FrozenTables::default();
         let mut items = Items::new(256, 100);
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore, true);
-        let Some(Source::Rows { rows, .. }) = finder.find(&cheap) else {
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
+        let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
-        assert!(is_deferred(finder.find(&long)), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore, true);
-        assert!(is_deferred(finder.find(&texts)), "6 MB of comparisons");
-        let mut finder = Finder::new(&mut items.datastore, false);
-        assert!(finder.find(&cheap).is_some());
-        assert!(finder.find(&long).is_none());
+        assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
+        assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, false);
+        assert!(finder.find_plan(&cheap).is_some());
+        assert!(finder.find_plan(&long).is_none());
     }
 
     #[test]
     fn what_was_too_much_was_done_all_the_same() {
+        let mut frozen = FrozenTables::default();
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
         for _ in 0..100 {
-            assert!(is_deferred(finder.find(&long)));
+            assert!(is_deferred(finder.find_plan(&long)));
         }
         assert!(finder.left.steps < 3001, "the second one was not tried");
         assert!(finder.left.rows < WRITER_ROWS_MAX - 87);

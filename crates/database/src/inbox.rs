@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use lightcone_query::{SelectPlan, WritePlan};
+use lightcone_query::WritePlan;
 use lightcone_types::{ConnectionId, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
+use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
@@ -115,7 +116,7 @@ pub(crate) struct HttpCall {
 pub(crate) struct HttpQuery {
     pub caller: Caller,
     pub connection_id: ConnectionId,
-    pub plan: Result<Arc<SelectPlan>, SqlError>,
+    pub plan: Result<Asked, SqlError>,
     pub turn: QueryTurn,
 }
 
@@ -137,7 +138,7 @@ pub(crate) enum QueryTurn {
 }
 
 /// None: the writer did not find the rows, and may not freeze their table without a permit.
-pub(crate) type FoundQuery = (Arc<SelectPlan>, Option<Source>);
+pub(crate) type FoundQuery = (Asked, Option<Source>);
 
 /// Clients are told code and reason, and whoever asked when all is done.
 pub(crate) struct Stop {

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod asked;
 mod budget;
 mod calls;
 mod catalog;
@@ -28,9 +29,11 @@ mod error;
 mod evaluate;
 mod events;
 mod fanout;
+mod frozen;
 mod handle;
 mod http;
 mod inbox;
+mod joins;
 mod live_query;
 mod loads;
 mod module;

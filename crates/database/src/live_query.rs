@@ -3,8 +3,15 @@
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
-use lightcone_query::{Predicate, SelectPlan};
+use lightcone_query::{Fragment, Predicate, Query, SelectPlan};
+use lightcone_schema::TableSchema;
 use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
+
+use crate::asked::Asked;
+use crate::joins::{JoinShape, JoinShapes};
+
+/// Stands in the place of a column for the key of a changed row of a join.
+pub(crate) const KEY_COLUMN: ColId = ColId(u16::MAX);
 
 /// Steps of a query for each row that it is checked against, before those of its predicate: finding it, and noting that it
 /// matched.
@@ -14,24 +21,32 @@ const ROW_BYTES: usize = 512;
 
 /// A query of a query set.
 pub(crate) struct LiveQuery {
-    pub plan: Arc<SelectPlan>,
+    /// What its rows are found with.
+    pub asked: Asked,
+    /// Whose rows come out.
+    pub table: Arc<TableSchema>,
+    /// The join that it is, if it is one: with its parameters' values as the group's.
+    pub join: Option<Arc<JoinShape>>,
     pub key: Arc<QueryKey>,
     pub group: Arc<Group>,
     /// What is left to check for the rows of the group.
     pub residual: Option<Predicate>,
 }
 
-/// Queries with the same key match the same rows: the text, and the caller where the text depends on it.
+/// Queries with the same key match the same rows: the text, the rules that are drawn in, and the caller where these depend on
+/// him. All callers but the owner have the same rules.
 #[derive(PartialEq, Eq)]
 pub(crate) struct QueryKey {
     hash: u64,
     text: String,
     table: TableId,
+    /// Where row-level security rules make several queries of a text, or one that is not the owner's.
+    fragment: Option<u16>,
     sender_value: Option<Vec<u8>>,
 }
 
-/// Queries that a changed row is checked against together: those of a table that need one value in a column, found by it, or
-/// those without such a value.
+/// Queries that a changed row is checked against together: those of a table, or join, that need one value in a column, found by
+/// it, or those without such a value.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Group {
     hash: u64,
@@ -59,12 +74,19 @@ impl Hash for Group {
 }
 
 impl QueryKey {
-    fn of(plan: &SelectPlan, caller: &Identity) -> QueryKey {
-        let sender_value = plan.reads_sender.then(|| caller.as_le_bytes().to_vec());
+    fn new(
+        text: &str,
+        table: TableId,
+        fragment: Option<u16>,
+        reads_sender: bool,
+        caller: &Identity,
+    ) -> QueryKey {
+        let sender_value = reads_sender.then(|| caller.as_le_bytes().to_vec());
         QueryKey {
-            hash: hash_of(&(&plan.text, plan.table.id, &sender_value)),
-            text: plan.text.clone(),
-            table: plan.table.id,
+            hash: hash_of(&(text, table, fragment, &sender_value)),
+            text: text.to_owned(),
+            table,
+            fragment,
             sender_value,
         }
     }
@@ -91,12 +113,53 @@ impl LiveQuery {
             Some((column, _)) => plan.residual(&[*column]),
             None => plan.predicate.clone(),
         };
+        let key = QueryKey::new(
+            &plan.text,
+            plan.table.id,
+            plan.fragment,
+            plan.reads_sender,
+            caller,
+        );
         LiveQuery {
-            key: Arc::new(QueryKey::of(&plan, caller)),
+            key: Arc::new(key),
             group: Arc::new(Group::of(plan.table.id, equality)),
             residual,
-            plan: Arc::new(plan),
+            table: plan.table.clone(),
+            join: None,
+            asked: Asked::Plan(Arc::new(plan)),
         }
+    }
+
+    /// The live query of a fragment that is admitted. None if that reads more relations than two.
+    pub fn of_fragment(
+        query: &Query,
+        fragment: &Fragment,
+        caller: &Identity,
+        shapes: &JoinShapes,
+    ) -> Option<LiveQuery> {
+        if let Some(plan) = query.select_plan(fragment, caller) {
+            return Some(LiveQuery::new(plan, caller));
+        }
+        let (shape, key) = shapes.shape_of(&query.live_join(fragment, caller)?);
+        let table = shape.returned_table().clone();
+        let number = fragment.number;
+        let reads_sender = fragment.reads_sender();
+        let query_key = QueryKey::new(&query.text, table.id, number, reads_sender, caller);
+        Some(LiveQuery {
+            key: Arc::new(query_key),
+            group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
+            residual: None,
+            table,
+            join: Some(shape),
+            asked: Asked::Query(Arc::new(query.of_fragment(fragment)), *caller),
+        })
+    }
+
+    /// The tables whose changes concern it.
+    pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
+        let join = self.join.iter().flat_map(|shape| &shape.sides);
+        let joined = join.map(|side| side.table.id);
+        joined.chain(self.join.is_none().then_some(self.table.id))
     }
 
     /// What a changed row costs that the query is checked against: so many steps of a few nanoseconds.
@@ -105,14 +168,17 @@ impl LiveQuery {
         QUERY_STEPS + residual.map_or(0, |residual| residual.steps(ROW_BYTES))
     }
 
+    /// What a changed row costs that is looked at for the join.
+    pub fn join_steps(&self) -> usize {
+        let join = self.join.as_ref();
+        join.map_or(0, |shape| shape.steps(ROW_BYTES))
+    }
+
     /// What counts of these for its connection: none, if finding the query by its value is all there is to do.
     pub fn steps_of_connection(&self) -> usize {
         let is_only_found = self.group.equality.is_some() && self.residual.is_none();
-        if is_only_found {
-            0
-        } else {
-            self.steps()
-        }
+        let own = if is_only_found { 0 } else { self.steps() };
+        own + self.join_steps()
     }
 
     /// Bytes of memory.
@@ -126,7 +192,7 @@ impl LiveQuery {
         size_of::<LiveQuery>()
             + size_of::<QueryKey>()
             + size_of::<Group>()
-            + self.plan.memory_bytes()
+            + self.asked.memory_bytes()
             + self.key.text.len()
             + value
             + residual

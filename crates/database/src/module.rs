@@ -66,9 +66,6 @@ impl Program {
                 "views are not supported yet: {views} views of this module cannot be queried [LC0404]"
             ));
         }
-        if !self.def.row_level_security.is_empty() {
-            warn("row-level security is not supported yet: only the owner may read the tables of this module [LC0405]");
-        }
     }
 
     fn load_and<T: Send + 'static>(

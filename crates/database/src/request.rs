@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lightcone_query::SelectPlan;
 use lightcone_types::Timestamp;
 
+use crate::asked::Asked;
 use crate::budget::Charge;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
@@ -40,7 +40,7 @@ pub(crate) enum Request {
     },
     OneOff {
         request_id: u32,
-        plan: Result<Arc<SelectPlan>, String>,
+        plan: Result<Asked, String>,
         ticket: ReadTicket,
     },
     /// As [`Request::Call`].

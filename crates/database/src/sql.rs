@@ -6,12 +6,13 @@ mod rows;
 
 use std::sync::Arc;
 
-use lightcone_query::{compile_statement, SelectPlan, Statement, WritePlan};
-use lightcone_types::ProductType;
+use lightcone_query::{compile_statement, Statement, WritePlan};
+use lightcone_types::{Identity, ProductType};
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
 use self::rows::{RowsJob, RowsOf};
 use crate::answer::ReadError;
+use crate::asked::Asked;
 use crate::budget::{ClientBudget, Exceeded, HeldBytes};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
@@ -76,7 +77,7 @@ impl DatabaseHandle {
         let bytes = text.len();
         let compile = move || {
             compile_statement(&text, &module.catalog, &rights)
-                .map(Compiled::from)
+                .map(|statement| Compiled::new(statement, rights.identity))
                 .map_err(|error| SqlError::Query(error.to_string()))
         };
         let statement = if bytes <= COMPILED_HERE_BYTES_MAX {
@@ -124,14 +125,14 @@ impl DatabaseHandle {
 
 /// A checked statement, to be shared with the writer.
 enum Compiled {
-    Read(Arc<SelectPlan>),
+    Read(Asked),
     Write(Arc<WritePlan>),
 }
 
-impl From<Statement> for Compiled {
-    fn from(statement: Statement) -> Compiled {
+impl Compiled {
+    fn new(statement: Statement, sender: Identity) -> Compiled {
         match statement {
-            Statement::Select(plan) => Compiled::Read(Arc::new(plan)),
+            Statement::Select(query) => Compiled::Read(Asked::new(query, sender)),
             Statement::Write(plan) => Compiled::Write(Arc::new(plan)),
         }
     }
@@ -180,7 +181,7 @@ impl DatabaseHandle {
     async fn find(
         &self,
         caller: Caller,
-        plan: Result<Arc<SelectPlan>, SqlError>,
+        plan: Result<Asked, SqlError>,
         confirmed: bool,
         bytes: usize,
     ) -> Result<(FoundQuery, Option<OwnedSemaphorePermit>), SqlError> {
@@ -204,7 +205,7 @@ impl DatabaseHandle {
     async fn ask(
         &self,
         caller: Caller,
-        plan: Result<Arc<SelectPlan>, SqlError>,
+        plan: Result<Asked, SqlError>,
         turn: QueryTurn,
         confirmed: bool,
         bytes: usize,

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lightcone_engine::{DeltaBatch, DeltaKind, DeltaOp};
-use lightcone_query::{Predicate, SelectPlan};
+use lightcone_query::Predicate;
+use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{ColId, TableId};
 use lightcone_wire::rows::RowSize;
@@ -12,7 +13,7 @@ use lightcone_wire::server::{event_rows, persistent_rows};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evaluate::row_size;
-use crate::live_query::{Group, LiveQuery, QueryKey};
+use crate::live_query::{Group, LiveQuery, QueryKey, KEY_COLUMN};
 use crate::peer::ConnectionNumber;
 
 /// Position of a query in the registry; reused after the last subscriber leaves.
@@ -49,7 +50,7 @@ struct Query {
 /// to meet in one place.
 type QueriesByValue = hashbrown::HashMap<Box<[u8]>, Vec<QueryIndex>>;
 
-/// Queries over one table.
+/// Queries over one table, or joins of one shape.
 struct TableQueries {
     layout: RowLayout,
     row_size: RowSize,
@@ -231,7 +232,7 @@ impl Subscriptions {
         let table = self
             .tables
             .entry(live.group.table)
-            .or_insert_with(|| TableQueries::new(&live.plan));
+            .or_insert_with(|| TableQueries::new(&live.table));
         let index = self.free.pop().unwrap_or(self.queries.len() as QueryIndex);
         let list = table.list_of(&live.group);
         let place = list.len() as u32;
@@ -299,7 +300,7 @@ impl Subscriptions {
             };
             let row = deltas.row(op);
             candidates.clear();
-            table.candidates(row, candidates);
+            table.candidates(deltas.key(op), row, candidates);
             for &index in candidates.iter() {
                 let query = self.queries[index as usize]
                     .as_mut()
@@ -467,18 +468,13 @@ impl Subscriptions {
 }
 
 impl TableQueries {
-    fn new(plan: &SelectPlan) -> TableQueries {
-        let types: Vec<_> = plan
-            .table
-            .columns
-            .iter()
-            .map(|column| column.ty.clone())
-            .collect();
+    fn new(table: &TableSchema) -> TableQueries {
+        let types: Vec<_> = table.columns.iter().map(|c| c.ty.clone()).collect();
         TableQueries {
             layout: RowLayout::new(&types),
-            row_size: row_size(plan),
-            is_event: plan.table.is_event,
-            name: plan.table.name.clone(),
+            row_size: row_size(table),
+            is_event: table.is_event,
+            name: table.name.clone(),
             scans: Vec::new(),
             by_value: Vec::new(),
         }
@@ -504,10 +500,14 @@ impl TableQueries {
     }
 
     #[inline]
-    fn candidates(&self, row: &[u8], out: &mut Vec<QueryIndex>) {
+    fn candidates(&self, key: &[u8], row: &[u8], out: &mut Vec<QueryIndex>) {
         out.extend_from_slice(&self.scans);
         for (column, map) in &self.by_value {
-            if let Some(queries) = map.get(self.layout.column(row, usize::from(column.0))) {
+            let value = match *column {
+                KEY_COLUMN => key,
+                column => self.layout.column(row, usize::from(column.0)),
+            };
+            if let Some(queries) = map.get(value) {
                 out.extend_from_slice(queries);
             }
         }

@@ -6,7 +6,7 @@ use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_query::{compile_subscription, Caller, SelectPlan};
 use lightcone_schema::raw::{RawModuleDef, RawModuleDefV10};
 use lightcone_schema::{ColumnDef, ModuleDef, TableAccess, TableDef};
-use lightcone_types::{AlgebraicType as T, Encode, Identity, TypeRef};
+use lightcone_types::{AlgebraicType as T, Encode, Identity, TableId, TypeRef};
 use tokio::runtime::Runtime;
 
 use crate::catalog::CatalogView;
@@ -48,6 +48,24 @@ impl Items {
         }
     }
 
+    /// Removes a row in a transaction of its own.
+    pub fn delete(&mut self, table: TableId, id: u32) {
+        let wanted = id.to_le_bytes();
+        let view = self.datastore.table(table).expect("items");
+        let mut found = None;
+        view.rows().walk(None, |_, row| {
+            found = (row[..4] == wanted).then(|| row.to_vec());
+            found.is_none()
+        });
+        self.datastore.begin();
+        let mut rows = 1_u32.to_vec();
+        rows.extend(found.expect("the row is there"));
+        self.datastore
+            .delete_all_by_eq(table, &rows)
+            .expect("a row of the table");
+        self.datastore.commit(&mut CommitOutput::default());
+    }
+
     /// `SELECT * FROM items WHERE` a condition.
     pub fn plan(&self, condition: &str) -> SelectPlan {
         let caller = Caller {
@@ -55,7 +73,9 @@ impl Items {
             is_owner: false,
         };
         let text = format!("SELECT * FROM items WHERE {condition}");
-        compile_subscription(&text, &self.catalog, &caller).expect("a query")
+        let query = compile_subscription(&text, &self.catalog, &caller).expect("a query");
+        let plan = query.only_select_plan(&caller.identity);
+        plan.expect("it is on one table")
     }
 }
 

@@ -23,7 +23,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
+use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
+use crate::joins::Joins;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -91,6 +93,10 @@ pub(crate) struct WriterState {
     /// Live queries per table.
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
+    frozen: FrozenTables,
+    joins: Joins,
+    /// Some of these were too much for a transaction of the round.
+    has_failed_joins: bool,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.
@@ -129,6 +135,8 @@ impl Writer {
                 }
             }
             self.end_round();
+            let bytes_max = self.shared.options.limits.frozen_bytes_max;
+            self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
             self.snapshot_if_due();
         }

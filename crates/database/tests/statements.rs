@@ -379,7 +379,7 @@ async fn statements_are_bounded_and_undone_as_a_whole() {
         "INSERT INTO place VALUES (1, 5000)",
     ] {
         let error = sql(&database, OWNER, text).await.unwrap_err();
-        assert!(error.ends_with("[LC0712]"), "{text}: {error}");
+        assert!(error.ends_with("[LC0713]"), "{text}: {error}");
     }
     let (rows, _) = sql(
         &database,

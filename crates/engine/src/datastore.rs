@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, Table};
-use lightcone_types::{IndexId, TableId, Timestamp};
+use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::error::DatastoreError;
@@ -228,6 +228,20 @@ impl Datastore {
     }
 
     #[inline]
+    /// Makes sure that a column has an index to look rows up by, as [`Table::hold_index`].
+    pub fn hold_index(&mut self, table: TableId, column: ColId) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).table.hold_index(column);
+        }
+    }
+
+    /// Undoes one [`hold_index`](Self::hold_index).
+    pub fn release_index(&mut self, table: TableId, column: ColId) {
+        if let Ok(slot) = self.slot(table) {
+            self.at_mut(slot).table.release_index(column);
+        }
+    }
+
     pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         match self.table_slots.get(table.0 as usize) {
             Some(&slot) if slot != TableSlot::NONE => Ok(slot),

@@ -11,10 +11,13 @@ pub enum DeltaKind {
 /// One row that appeared or disappeared.
 #[derive(Debug, Clone, Copy)]
 pub struct DeltaOp {
+    /// Or what stands in the place of one.
     pub table: TableId,
     pub kind: DeltaKind,
     start: u32,
     len: u32,
+    /// Bytes before `start` that say who is concerned, where that is not in the row itself.
+    key_len: u32,
 }
 
 /// Changes of many transactions in flat vectors, reused from batch to batch.
@@ -45,6 +48,21 @@ impl DeltaBatch {
         &self.bytes[op.start as usize..(op.start + op.len) as usize]
     }
 
+    /// What says who is concerned by a row that came from [`push_keyed`](Self::push_keyed); empty for others.
+    #[inline]
+    pub fn key(&self, op: &DeltaOp) -> &[u8] {
+        &self.bytes[(op.start - op.key_len) as usize..op.start as usize]
+    }
+
+    /// Adds a change that was derived from those of tables.
+    pub fn push_keyed(&mut self, table: TableId, kind: DeltaKind, key: &[u8], row: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.push(table, kind, row);
+        if let Some(op) = self.ops.last_mut() {
+            op.key_len = key.len() as u32;
+        }
+    }
+
     /// Bytes of row data held.
     pub fn bytes_len(&self) -> usize {
         self.bytes.len()
@@ -58,6 +76,7 @@ impl DeltaBatch {
             kind,
             start,
             len: row.len() as u32,
+            key_len: 0,
         });
     }
 }

@@ -1,8 +1,10 @@
 //! Frozen copies of the whole database: for reads beside the writer, and for snapshots on disk.
 
+use std::sync::Arc;
+
 use lightcone_log::LogOffset;
 use lightcone_snapshot::{ObjectHash, Snapshot, SnapshotError, SnapshotStats, SnapshotStore};
-use lightcone_table::TableSnapshot;
+use lightcone_table::{TableSnapshot, TableView};
 use lightcone_types::bsatn::{Encode, Reader};
 use lightcone_types::TableId;
 
@@ -38,17 +40,17 @@ impl Datastore {
         }
     }
 
-    /// Freezes the committed rows of one table.
+    /// Freezes the committed rows of one table, with its indexes.
     ///
     /// # Panics
     /// Inside a transaction.
-    pub fn snapshot_table(&mut self, table: TableId) -> Option<TableSnapshot> {
+    pub fn freeze_table(&mut self, table: TableId) -> Option<Arc<TableView>> {
         assert!(
             !self.transaction.open,
-            "a snapshot is taken between transactions"
+            "a view is taken between transactions"
         );
         let slot = self.slot(table).ok()?;
-        Some(self.at_mut(slot).table.snapshot())
+        Some(self.at_mut(slot).table.freeze())
     }
 
     pub(crate) fn load_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), RecoveryError> {
@@ -133,7 +135,7 @@ impl DatastoreSnapshot {
                 if !may_go_on() {
                     return Ok(None);
                 }
-                manifest.extend_from_slice(&writer.put(page.bytes())?.0);
+                manifest.extend_from_slice(&writer.put(page)?.0);
             }
         }
         writer.finish(&manifest).map(Some)

@@ -142,7 +142,7 @@ section! {
             sql_write_time_max: Duration = Duration::from_secs(10);
                 bounds "time of one `INSERT`, `UPDATE`, `DELETE` or `SET`, which the writer does nothing else in; looked \
                     at after every `ROWS_PER_LOOK` rows (`crates/database/src/writer/statements.rs`)";
-                reached "undo the statement: LC0712. The bytes that it changes are those of a transaction, LC0702";
+                reached "undo the statement: LC0713. The bytes that it changes are those of a transaction, LC0702";
         }
         in Storage {
             /// A snapshot is written after so many bytes of log.
@@ -193,6 +193,20 @@ section! {
                     copy of its tables alive, which costs the pages that are written meanwhile";
                 reached "wait: connections take turns, with one query at a time. Queries that the writer answers itself do \
                     not wait, `FIRST_TRIES_MAX` (`crates/database/src/handle.rs`), 16 at a time";
+
+            /// Most bytes that a database keeps for readers of frozen tables, beside what is in use; beyond it, the oldest
+            /// readers get an error.
+            frozen_bytes_max: usize = 1 << 30;
+                bounds "bytes that the writer has copied because a query still reads the table as it was before, of all \
+                    queries of a database that read beside the writer";
+                reached "refuse: the queries that began to read first get LC0712";
+
+            /// Most rows that one changed row of a table is joined with for a subscription, on average over a transaction; a join
+            /// with more is ended.
+            join_partners_max: usize = 65_536;
+                bounds "rows of the other table that are looked at for one changed row of a join that somebody has \
+                    subscribed to, on average over a transaction";
+                reached "the query sets that have such a join end: `SubscriptionError`, LC0714; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.
             #[serde(deserialize_with = "crate::duration::deserialize")]

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
-use lightcone_types::{AlgebraicType, ColId, Identity};
+use lightcone_types::AlgebraicType;
 
 use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal};
-use crate::condition::{Condition, Node, NodeId};
-use crate::error::SqlError;
+use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SenderAs};
+use crate::error::{SqlError, RELATIONS_MAX};
 use crate::lexer::Comparison;
 use crate::literal;
 use crate::scalar::Scalar;
@@ -32,6 +32,9 @@ impl Scope {
     }
 
     pub fn add(&mut self, alias: &str, table: Arc<TableSchema>) -> Result<(), SqlError> {
+        if self.relations.len() >= RELATIONS_MAX {
+            return Err(SqlError::TooManyRelations);
+        }
         if self
             .by_alias
             .insert(alias.to_owned(), self.relations.len())
@@ -50,8 +53,9 @@ impl Scope {
             .ok_or_else(|| SqlError::NotInScope(alias.to_owned()))
     }
 
-    pub fn table(&self, relation: usize) -> &Arc<TableSchema> {
-        &self.relations[relation]
+    /// The tables, in the order in which they are joined.
+    pub fn into_tables(self) -> Vec<Arc<TableSchema>> {
+        self.relations
     }
 
     pub fn len(&self) -> usize {
@@ -67,9 +71,11 @@ impl Scope {
         let table = &self.relations[relation];
         let column = table.column_by_accessor_or_name(&name.name);
         match column.and_then(|id| table.column(id).map(|schema| (id, schema))) {
-            Some((id, schema)) => Ok(ColumnRef {
-                relation,
-                id,
+            Some((column, schema)) => Ok(ColumnRef {
+                at: ColumnAt {
+                    relation: relation as u16,
+                    column,
+                },
                 ty: &schema.ty,
             }),
             None => Err(SqlError::NotInScope(name.name.clone())),
@@ -77,20 +83,24 @@ impl Scope {
     }
 
     /// The two columns of an `ON`: of different relations, of one comparable type.
-    pub fn check_join(&self, left: &ColumnName, right: &ColumnName) -> Result<(), SqlError> {
+    pub fn check_join(
+        &self,
+        left: &ColumnName,
+        right: &ColumnName,
+    ) -> Result<(ColumnAt, ColumnAt, Scalar), SqlError> {
         let (left, right) = (self.column(left)?, self.column(right)?);
-        if left.relation == right.relation {
+        if left.at.relation == right.at.relation {
             return Err(SqlError::NonInnerJoin);
         }
         expect_equal(right.ty, left.ty)?;
-        comparable(Comparison::Equal, left.ty).map(drop)
+        let scalar = comparable(Comparison::Equal, left.ty)?;
+        Ok((left.at, right.at, scalar))
     }
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct ColumnRef<'a> {
-    relation: usize,
-    pub id: ColId,
+    pub at: ColumnAt,
     pub ty: &'a AlgebraicType,
 }
 
@@ -129,30 +139,25 @@ enum Typed<'a> {
 
 /// A side of a comparison when its type is known.
 enum Side {
-    Constant(Box<[u8]>),
-    Column(ColId),
+    Constant(Constant),
+    Column(ColumnAt),
     Truth(NodeId),
 }
 
 struct Checker<'a> {
     scope: &'a Scope,
-    sender: Identity,
     identity_type: AlgebraicType,
     typed: Vec<Typed<'a>>,
     nodes: Vec<Node>,
 }
 
-/// Checks a condition and binds `:sender`.
-///
-/// The result speaks of columns by position alone, so it means something only where `scope` has one relation.
+/// Checks a condition. `:sender` stays a parameter.
 pub(crate) fn check_condition(
     expressions: &Expressions,
     scope: &Scope,
-    sender: Identity,
 ) -> Result<Condition, SqlError> {
     let mut checker = Checker {
         scope,
-        sender,
         identity_type: AlgebraicType::identity(),
         typed: Vec::with_capacity(expressions.0.len()),
         nodes: Vec::new(),
@@ -198,12 +203,14 @@ impl<'a> Checker<'a> {
     fn truth_of_side(&mut self, side: Side) -> NodeId {
         match side {
             Side::Truth(node) => node,
-            Side::Constant(constant) => self.push(Node::Constant(*constant == [1])),
+            Side::Constant(constant) => {
+                self.push(Node::Constant(constant == Constant::Value([1].into())))
+            }
             Side::Column(column) => self.push(Node::ColumnConstant {
                 column,
                 scalar: Scalar::U8,
                 comparison: Comparison::Equal,
-                constant: [1].into(),
+                constant: Constant::Value([1].into()),
             }),
         }
     }
@@ -222,7 +229,7 @@ impl<'a> Checker<'a> {
     fn with_type(&self, id: ExpressionId, expected: &AlgebraicType) -> Result<Side, SqlError> {
         match &self.typed[id as usize] {
             Typed::Text(text) => match literal::encode(text, expected) {
-                Some(bsatn) => Ok(Side::Constant(bsatn.into())),
+                Some(bsatn) => Ok(Side::Constant(Constant::Value(bsatn.into()))),
                 None => Err(SqlError::InvalidLiteral {
                     text: (*text).to_owned(),
                     ty: expected.type_name(),
@@ -230,20 +237,18 @@ impl<'a> Checker<'a> {
             },
             Typed::Bool(value) => {
                 expect_equal(&AlgebraicType::Bool, expected)?;
-                Ok(Side::Constant([u8::from(*value)].into()))
+                Ok(Side::Constant(Constant::Value([u8::from(*value)].into())))
             }
             Typed::Sender if expected.is_bytes() => {
-                let bsatn = literal::with_length(&self.sender.to_be_bytes())
-                    .expect("32 bytes have a length");
-                Ok(Side::Constant(bsatn.into()))
+                Ok(Side::Constant(Constant::Sender(SenderAs::Bytes)))
             }
             Typed::Sender => {
                 expect_equal(&self.identity_type, expected)?;
-                Ok(Side::Constant(self.sender.to_le_bytes().into()))
+                Ok(Side::Constant(Constant::Sender(SenderAs::Identity)))
             }
             Typed::Column(column) => {
                 expect_equal(column.ty, expected)?;
-                Ok(Side::Column(column.id))
+                Ok(Side::Column(column.at))
             }
             Typed::Truth(node) => {
                 expect_equal(&AlgebraicType::Bool, expected)?;
@@ -268,10 +273,7 @@ impl<'a> Checker<'a> {
         let scalar = comparable(comparison, &ty)?;
         let node = match (left, right) {
             (Side::Constant(left), Side::Constant(right)) => {
-                let ordering = scalar
-                    .compare(&left, &right)
-                    .expect("both are values of the type");
-                Node::Constant(holds(comparison, ordering))
+                compare_constants(comparison, scalar, left, right)
             }
             (Side::Column(column), Side::Constant(constant)) => Node::ColumnConstant {
                 column,
@@ -300,13 +302,35 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn holds(comparison: Comparison, ordering: Ordering) -> bool {
-    match comparison {
-        Comparison::Equal => ordering.is_eq(),
-        Comparison::NotEqual => ordering.is_ne(),
-        Comparison::Less => ordering.is_lt(),
-        Comparison::LessOrEqual => ordering.is_le(),
-        Comparison::Greater => ordering.is_gt(),
-        Comparison::GreaterOrEqual => ordering.is_ge(),
+/// Two constants of one type.
+fn compare_constants(
+    comparison: Comparison,
+    scalar: Scalar,
+    left: Constant,
+    right: Constant,
+) -> Node {
+    match (left, right) {
+        (Constant::Value(left), Constant::Value(right)) => {
+            let ordering = scalar
+                .compare(&left, &right)
+                .expect("both are values of the type");
+            Node::Constant(comparison.holds(ordering))
+        }
+        // Of one type, so in one form.
+        (Constant::Sender(_), Constant::Sender(_)) => {
+            Node::Constant(comparison.holds(Ordering::Equal))
+        }
+        (Constant::Sender(form), Constant::Value(constant)) => Node::SenderConstant {
+            form,
+            scalar,
+            comparison,
+            constant,
+        },
+        (Constant::Value(constant), Constant::Sender(form)) => Node::SenderConstant {
+            form,
+            scalar,
+            comparison: comparison.flipped(),
+            constant,
+        },
     }
 }

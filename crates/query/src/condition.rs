@@ -1,28 +1,84 @@
 //! Checked conditions: names resolved, types known, constants encoded, and no other walk than from operands up.
 
-use lightcone_types::ColId;
+use std::sync::Arc;
+
+use lightcone_types::{ColId, Identity};
 
 use crate::lexer::Comparison;
+use crate::literal;
 use crate::scalar::Scalar;
 
 /// Position of a [`Node`] in its [`Condition`].
 pub(crate) type NodeId = u32;
 
-/// Something that is true or false of a row.
+/// A column of one of the relations of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnAt {
+    /// Position of the relation in its query.
+    pub relation: u16,
+    pub column: ColId,
+}
+
+/// What `:sender` is where it stands (08 §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderAs {
+    Identity,
+    /// The 32 bytes, big-endian.
+    Bytes,
+}
+
+impl SenderAs {
+    /// The value for this caller, in BSATN.
+    pub fn bsatn(self, sender: &Identity) -> Box<[u8]> {
+        match self {
+            SenderAs::Identity => sender.to_le_bytes().into(),
+            SenderAs::Bytes => literal::with_length(&sender.to_be_bytes())
+                .expect("32 bytes have a length")
+                .into(),
+        }
+    }
+}
+
+/// What a column is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Constant {
+    /// In BSATN.
+    Value(Box<[u8]>),
+    Sender(SenderAs),
+}
+
+impl Constant {
+    /// The value in BSATN, for this caller.
+    pub fn bound(&self, sender: &Identity) -> Box<[u8]> {
+        match self {
+            Constant::Value(value) => value.clone(),
+            Constant::Sender(form) => form.bsatn(sender),
+        }
+    }
+}
+
+/// Something that is true or false of a row of each relation.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Constant(bool),
-    /// The column compared with a constant of its type, in BSATN.
+    /// The column compared with a constant of its type.
     ColumnConstant {
-        column: ColId,
+        column: ColumnAt,
+        scalar: Scalar,
+        comparison: Comparison,
+        constant: Constant,
+    },
+    /// `:sender` compared with a value in BSATN.
+    SenderConstant {
+        form: SenderAs,
         scalar: Scalar,
         comparison: Comparison,
         constant: Box<[u8]>,
     },
     /// Two columns of one type.
     Columns {
-        left: ColId,
-        right: ColId,
+        left: ColumnAt,
+        right: ColumnAt,
         scalar: Scalar,
         comparison: Comparison,
     },
@@ -33,7 +89,102 @@ pub(crate) enum Node {
     CompareTruths(Comparison, NodeId, NodeId),
 }
 
-/// The condition of a query on one relation, as a list of conjuncts over one tree.
+impl Node {
+    /// The nodes it is made of.
+    pub fn operands(&self) -> [Option<NodeId>; 2] {
+        match self {
+            Node::And(left, right)
+            | Node::Or(left, right)
+            | Node::CompareTruths(_, left, right) => [Some(*left), Some(*right)],
+            Node::Not(inner) => [Some(*inner), None],
+            _ => [None, None],
+        }
+    }
+
+    /// The columns it reads itself.
+    pub fn columns(&self) -> [Option<ColumnAt>; 2] {
+        match self {
+            Node::ColumnConstant { column, .. } => [Some(*column), None],
+            Node::Columns { left, right, .. } => [Some(*left), Some(*right)],
+            _ => [None, None],
+        }
+    }
+
+    fn reads_sender(&self) -> bool {
+        matches!(
+            self,
+            Node::SenderConstant { .. }
+                | Node::ColumnConstant {
+                    constant: Constant::Sender(_),
+                    ..
+                }
+        )
+    }
+
+    /// The same for one caller.
+    fn bind(&self, sender: &Identity) -> Node {
+        match self {
+            Node::ColumnConstant {
+                column,
+                scalar,
+                comparison,
+                constant: Constant::Sender(form),
+            } => Node::ColumnConstant {
+                column: *column,
+                scalar: *scalar,
+                comparison: *comparison,
+                constant: Constant::Value(form.bsatn(sender)),
+            },
+            Node::SenderConstant {
+                form,
+                scalar,
+                comparison,
+                constant,
+            } => {
+                let ordering = scalar
+                    .compare(&form.bsatn(sender), constant)
+                    .expect("both are values of the type");
+                Node::Constant(comparison.holds(ordering))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// The same in a longer list of nodes, of a query with more relations.
+    fn moved(&self, by: NodeId, relation: &impl Fn(u16) -> u16) -> Node {
+        let mut node = self.clone();
+        match &mut node {
+            Node::ColumnConstant { column, .. } => column.relation = relation(column.relation),
+            Node::Columns { left, right, .. } => {
+                left.relation = relation(left.relation);
+                right.relation = relation(right.relation);
+            }
+            Node::And(left, right)
+            | Node::Or(left, right)
+            | Node::CompareTruths(_, left, right) => {
+                *left += by;
+                *right += by;
+            }
+            Node::Not(inner) => *inner += by,
+            Node::Constant(_) | Node::SenderConstant { .. } => {}
+        }
+        node
+    }
+}
+
+/// A comparison of a column with a constant that must hold.
+pub(crate) struct ConstantConjunct<'c> {
+    /// Position among the conjuncts.
+    pub position: usize,
+    pub column: ColumnAt,
+    pub scalar: Scalar,
+    pub comparison: Comparison,
+    pub constant: &'c Constant,
+    /// No other encoding is equal: that is so of all values but the zeros of floats.
+    pub is_bytewise: bool,
+}
+
+/// The condition of a query, as a list of conjuncts over one tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Condition {
     /// Operands stand before what uses them.
@@ -45,26 +196,68 @@ pub(crate) struct Condition {
 impl Condition {
     /// A condition whose root is the last node.
     pub fn new(nodes: Vec<Node>) -> Condition {
-        let mut conjuncts = Vec::new();
-        let mut pending: Vec<NodeId> = nodes
-            .len()
-            .checked_sub(1)
-            .map(|root| root as NodeId)
-            .into_iter()
-            .collect();
+        let root = nodes.len().checked_sub(1).map(|root| root as NodeId);
+        let mut condition = Condition {
+            nodes,
+            conjuncts: Vec::new(),
+        };
+        condition.add_conjuncts(root);
+        condition
+    }
+
+    fn add_conjuncts(&mut self, root: Option<NodeId>) {
+        let mut pending: Vec<NodeId> = root.into_iter().collect();
         while let Some(id) = pending.pop() {
-            match nodes[id as usize] {
+            match self.nodes[id as usize] {
                 Node::And(left, right) => pending.extend([right, left]),
-                _ => conjuncts.push(id),
+                _ => self.conjuncts.push(id),
             }
         }
-        Condition { nodes, conjuncts }
+    }
+
+    /// Adds a comparison of two columns that must hold too.
+    pub fn add_equality(&mut self, left: ColumnAt, right: ColumnAt, scalar: Scalar) {
+        self.conjuncts.push(self.nodes.len() as NodeId);
+        self.nodes.push(Node::Columns {
+            left,
+            right,
+            scalar,
+            comparison: Comparison::Equal,
+        });
+    }
+
+    /// Adds the conjuncts of another condition, whose relations are called differently here.
+    pub fn append(&mut self, other: &Condition, relation: impl Fn(u16) -> u16) {
+        let by = self.nodes.len() as NodeId;
+        let moved = other.nodes.iter().map(|node| node.moved(by, &relation));
+        self.nodes.extend(moved);
+        self.conjuncts
+            .extend(other.conjuncts.iter().map(|id| id + by));
+    }
+
+    pub fn reads_sender(&self) -> bool {
+        self.nodes.iter().any(Node::reads_sender)
+    }
+
+    /// The condition for one caller: nothing in it is `:sender`.
+    pub fn bind(self: &Arc<Self>, sender: &Identity) -> Arc<Condition> {
+        if !self.reads_sender() {
+            return self.clone();
+        }
+        Arc::new(Condition {
+            nodes: self.nodes.iter().map(|node| node.bind(sender)).collect(),
+            conjuncts: self.conjuncts.clone(),
+        })
     }
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         let of_constant = |node: &Node| match node {
-            Node::ColumnConstant { constant, .. } => constant.len(),
+            Node::ColumnConstant {
+                constant: Constant::Value(value),
+                ..
+            } => value.len(),
+            Node::SenderConstant { constant, .. } => constant.len(),
             _ => 0,
         };
         let constants: usize = self.nodes.iter().map(of_constant).sum();
@@ -73,10 +266,8 @@ impl Condition {
             + constants
     }
 
-    /// `column = constant` conjuncts: the conjunct's position, the column and the constant.
-    ///
-    /// A float zero is left out, as the two zeros are equal and encoded differently.
-    pub fn equalities(&self) -> impl Iterator<Item = (usize, ColId, &[u8])> {
+    /// The conjuncts that compare a column with a constant.
+    pub fn constant_conjuncts(&self) -> impl Iterator<Item = ConstantConjunct<'_>> {
         self.conjuncts
             .iter()
             .enumerate()
@@ -84,14 +275,60 @@ impl Condition {
                 Node::ColumnConstant {
                     column,
                     scalar,
-                    comparison: Comparison::Equal,
+                    comparison,
                     constant,
-                } => {
-                    let is_float_zero = matches!(scalar, Scalar::F32 | Scalar::F64)
-                        && constant.iter().all(|b| *b == 0);
-                    (!is_float_zero).then_some((position, *column, &**constant))
-                }
+                } => Some(ConstantConjunct {
+                    position,
+                    column: *column,
+                    scalar: *scalar,
+                    comparison: *comparison,
+                    constant,
+                    is_bytewise: !is_float_zero(*scalar, constant),
+                }),
                 _ => None,
             })
+    }
+
+    /// `column = constant` conjuncts. A float zero is left out, as the two zeros are equal and encoded differently.
+    pub fn equalities(&self) -> impl Iterator<Item = ConstantConjunct<'_>> {
+        self.constant_conjuncts()
+            .filter(|c| c.comparison == Comparison::Equal && c.is_bytewise)
+    }
+
+    /// Calls `visit` with a node and all that it is made of.
+    fn visit_tree(&self, root: NodeId, mut visit: impl FnMut(&Node)) {
+        let mut pending = vec![root];
+        while let Some(id) = pending.pop() {
+            let node = &self.nodes[id as usize];
+            visit(node);
+            pending.extend(node.operands().into_iter().flatten());
+        }
+    }
+
+    pub fn conjunct_reads_sender(&self, conjunct: NodeId) -> bool {
+        let mut reads_sender = false;
+        self.visit_tree(conjunct, |node| reads_sender |= node.reads_sender());
+        reads_sender
+    }
+
+    /// For each conjunct, the relations that it reads, ascending.
+    pub fn relations_of_conjuncts(&self) -> Vec<Vec<u16>> {
+        let of = |conjunct: &NodeId| {
+            let mut relations = Vec::new();
+            self.visit_tree(*conjunct, |node| {
+                relations.extend(node.columns().into_iter().flatten().map(|c| c.relation));
+            });
+            relations.sort_unstable();
+            relations.dedup();
+            relations
+        };
+        self.conjuncts.iter().map(of).collect()
+    }
+}
+
+fn is_float_zero(scalar: Scalar, constant: &Constant) -> bool {
+    match constant {
+        Constant::Value(value) if scalar.is_float() => value.iter().all(|b| *b == 0),
+        _ => false,
     }
 }

@@ -9,7 +9,7 @@ use lightcone_schema::TableSchema;
 use lightcone_types::ColId;
 
 use crate::ast::Expressions;
-use crate::plan::SelectPlan;
+use crate::select_plan::SelectPlan;
 
 pub(crate) use check::{plan_set, plan_write, read_variable};
 

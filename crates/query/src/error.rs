@@ -1,9 +1,13 @@
 //! What a query can be refused for, with the texts of 08 §7.2.
 
-use lightcone_types::Identity;
+use lightcone_types::{Identity, TableId};
 
 /// Query texts longer than this many UTF-8 bytes are refused (08 §16).
 pub const QUERY_BYTES_MAX: usize = 50_000;
+
+/// Queries that read more relations are refused, those of row-level security rules counted. No text that is allowed comes
+/// near it by itself.
+pub const RELATIONS_MAX: usize = 8192;
 
 /// Why a query text was refused. `Display` is the text that the client gets (08 §7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,15 +118,25 @@ pub enum SqlError {
     #[error("{0} is not a valid system variable")]
     UnknownVariable(String),
 
+    // Admission of subscriptions
+    #[error("Subscriptions require indexes on join columns")]
+    JoinWithoutIndex,
+    #[error("Event tables cannot be used as the lookup table in subscription joins")]
+    EventTableLookedUp,
+    #[error("Invalid number of tables in subscription: {0}")]
+    TooManyTables(usize),
+
+    // Row-level security
+    #[error("Discovered cyclic dependency when resolving RLS rules for table id `{0}`")]
+    CyclicRules(TableId),
+    #[error("with the row-level security rules of its tables, the query would be more than {fragments_max} queries, or a long one: read fewer tables that have several rules [LC0408]")]
+    RulesMultiply { fragments_max: usize },
+    #[error("a query reads at most {RELATIONS_MAX} relations, row-level security rules included [LC0409]")]
+    TooManyRelations,
+
     // Not there yet
-    #[error("joins are not supported yet: the query reads {relations} relations, write one query per table [LC0401]")]
-    JoinNotYet { relations: usize },
     #[error("`{0}` is a view, and views are not supported yet in queries: query the tables it reads [LC0404]")]
     ViewNotYet(String),
-    #[error(
-        "`{0}` has row-level security rules, which are not supported yet: only the database's owner may read it [LC0405]"
-    )]
-    RowLevelSecurityNotYet(String),
 }
 
 impl SqlError {

@@ -2,6 +2,8 @@
 //!
 //! Tokens are spans of the text; their contents are read on demand, so lexing allocates one vector.
 
+use std::cmp::Ordering;
+
 use crate::error::SqlError;
 
 /// A comparison operator (08 §5.1).
@@ -25,6 +27,18 @@ impl Comparison {
             Comparison::LessOrEqual => "<=",
             Comparison::Greater => ">",
             Comparison::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// Does it hold of two values in this order?
+    pub(crate) fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::NotEqual => ordering.is_ne(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::LessOrEqual => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::GreaterOrEqual => ordering.is_ge(),
         }
     }
 

@@ -9,11 +9,14 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod ast;
 mod check;
 mod condition;
 mod dml;
 mod error;
+mod estimate;
+mod execute;
 mod expression;
 pub mod fuzzing;
 mod lexer;
@@ -21,9 +24,14 @@ mod literal;
 mod parameters;
 mod parser;
 mod plan;
+mod planner;
 mod predicate;
+mod query;
 mod render;
+mod results;
+mod rules;
 mod scalar;
+mod select_plan;
 mod words;
 
 /// Shared with the tests beside the crate.
@@ -31,11 +39,18 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
+pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
+pub use condition::{ColumnAt, SenderAs};
 pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, QUERY_BYTES_MAX};
+pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
-    admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, Caller, Catalog, Projection, SelectPlan, Statement, SubscribeText,
+    check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
+    Caller, Catalog, Statement, SubscribeText,
 };
-pub use predicate::Predicate;
+pub use predicate::{Predicate, Tuple};
+pub use query::{Fragment, Output, Query};
+pub use results::{Run, Tables};
+pub use rules::FRAGMENTS_MAX;
+pub use select_plan::{Projection, SelectPlan};

@@ -1,21 +1,21 @@
-//! From text to a checked plan, and what the engine reads off a plan.
+//! From text to checked queries, and what a caller may read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use lightcone_schema::{TableAccess, TableKind, TableSchema};
-use lightcone_table::RowLayout;
-use lightcone_types::{AlgebraicType, ColId, Identity, ProductType, TableId};
+use lightcone_types::{AlgebraicType, Identity, TableId};
 
 use crate::ast::{self, Select};
 use crate::check::{check_condition, Scope};
 use crate::condition::Condition;
-use crate::dml::{self, RowChange, WritePlan};
+use crate::dml::{self, WritePlan};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
 use crate::literal;
 use crate::parser::{parse, Language};
-use crate::predicate::Predicate;
+use crate::query::{Fragment, JoinOn, Output, Query};
+use crate::rules::apply_rules;
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
@@ -27,9 +27,10 @@ pub trait Catalog {
         None
     }
 
-    /// Do row-level security rules limit who sees which rows of this table?
-    fn has_row_level_security(&self, _table: TableId) -> bool {
-        false
+    /// The row-level security rules of this table: others than the owner see the rows that at least one of them gives
+    /// (08 §9). None for a table without rules, whose rows everybody sees.
+    fn rules(&self, _table: TableId) -> &[String] {
+        &[]
     }
 }
 
@@ -42,110 +43,19 @@ pub struct Caller {
     pub is_owner: bool,
 }
 
-/// What a query gives for every matching row, or for all of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Projection {
-    /// The row as it is stored.
-    Row,
-    /// These columns under these names.
-    Columns(Vec<(ColId, String)>),
-    /// One row with one U64 of this name: how many rows match.
-    Count(String),
-}
-
-/// A checked query over one table.
-///
-/// `:sender` is already bound: plans of a text with [`reads_sender`](Self::reads_sender) are the caller's own.
-#[derive(Clone, Debug)]
-pub struct SelectPlan {
-    pub table: Arc<TableSchema>,
-    /// What a row must fulfil; `None` if every row does.
-    pub predicate: Option<Predicate>,
-    pub projection: Projection,
-    /// At most so many result rows. Above a count, it limits the one row that holds the count.
-    pub limit: Option<u64>,
-    /// Columns that must equal a constant, which is in BSATN as a value of the column: the key of an index lookup, or
-    /// of a map from values to queries. At most one entry per column.
-    pub equalities: Vec<(ColId, Box<[u8]>)>,
-    /// The text mentions `:sender`.
-    pub reads_sender: bool,
-    /// The text the plan was made from.
-    pub text: String,
-    condition: Arc<Condition>,
-}
-
-impl SelectPlan {
-    /// What is left of the predicate for rows that were found by the [`equalities`](Self::equalities) of these columns.
-    pub fn residual(&self, handled: &[ColId]) -> Option<Predicate> {
-        let mut dropped = HashSet::new();
-        for (position, column, _) in first_equalities(&self.condition) {
-            if handled.contains(&column) {
-                dropped.insert(position);
-            }
-        }
-        if dropped.is_empty() {
-            return self.predicate.clone();
-        }
-        let kept = self
-            .condition
-            .conjuncts
-            .iter()
-            .enumerate()
-            .filter(|(position, _)| !dropped.contains(position));
-        let kept: Vec<_> = kept.map(|(_, conjunct)| *conjunct).collect();
-        Predicate::compile(&self.condition, &kept, &layout(&self.table))
-    }
-
-    /// Bytes of memory that are this plan's own.
-    pub fn memory_bytes(&self) -> usize {
-        let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);
-        let values = self.equalities.iter().map(|(_, value)| value.len());
-        size_of::<SelectPlan>()
-            + self.equalities.capacity() * size_of::<(ColId, Box<[u8]>)>()
-            + values.sum::<usize>()
-            + self.text.len()
-            + predicate
-            + self.condition.memory_bytes()
-    }
-
-    /// The names and types of the result's columns (08 §3).
-    pub fn output_type(&self) -> ProductType {
-        let columns = &self.table.columns;
-        match &self.projection {
-            Projection::Row => {
-                ProductType::new(columns.iter().map(|c| (c.name.as_str(), c.ty.clone())))
-            }
-            Projection::Columns(listed) => {
-                let element = |(column, name): &(ColId, String)| {
-                    let schema = self
-                        .table
-                        .column(*column)
-                        .expect("columns of a plan are the table's");
-                    (name.clone(), schema.ty.clone())
-                };
-                ProductType::new(listed.iter().map(element))
-            }
-            Projection::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
-        }
-    }
-}
-
 /// A checked statement.
 #[derive(Clone, Debug)]
 pub enum Statement {
-    Select(SelectPlan),
+    Select(Query),
     Write(WritePlan),
 }
 
 impl Statement {
-    /// The query, or that of the rows that are to be changed.
-    pub fn into_query(self) -> Option<SelectPlan> {
+    /// The query, if it is one.
+    pub fn into_query(self) -> Option<Query> {
         match self {
-            Statement::Select(plan) => Some(plan),
-            Statement::Write(plan) => match plan.change {
-                RowChange::Update { rows, .. } | RowChange::Delete { rows } => Some(rows),
-                RowChange::Insert(_) | RowChange::Put(_) => None,
-            },
+            Statement::Select(query) => Some(query),
+            Statement::Write(_) => None,
         }
     }
 }
@@ -158,10 +68,14 @@ pub fn compile_subscription(
     text: &str,
     catalog: &dyn Catalog,
     caller: &Caller,
-) -> Result<SelectPlan, SqlError> {
+) -> Result<Query, SqlError> {
     match read(text, Language::Subscription)? {
         ast::Statement::Select(select) => {
-            plan_select(text, &select, catalog, caller, Language::Subscription)
+            let checked = check_select(&select, catalog, caller)?;
+            if !matches!(checked.output, Output::Row(_)) {
+                return Err(SqlError::ProjectionInSubscription);
+            }
+            finish(text, checked, catalog, caller)
         }
         _ => Err(SqlError::NotSelect),
     }
@@ -178,7 +92,7 @@ pub fn compile_statement(
 ) -> Result<Statement, SqlError> {
     match read(text, Language::AdHoc)? {
         ast::Statement::Select(select) => {
-            plan_select(text, &select, catalog, caller, Language::AdHoc).map(Statement::Select)
+            plan_select(text, &select, catalog, caller).map(Statement::Select)
         }
         ast::Statement::Write(write) => {
             dml::plan_write(text, write, catalog, caller).map(Statement::Write)
@@ -188,7 +102,7 @@ pub fn compile_statement(
         }
         ast::Statement::Show(name) => {
             let select = dml::read_variable(&name)?;
-            plan_select(text, &select, catalog, caller, Language::AdHoc).map(Statement::Select)
+            plan_select(text, &select, catalog, caller).map(Statement::Select)
         }
     }
 }
@@ -204,43 +118,38 @@ pub fn check_rule(
     catalog: &dyn Catalog,
     owner: Identity,
 ) -> Result<Option<Arc<TableSchema>>, SqlError> {
-    let ast::Statement::Select(select) = read(text, Language::Subscription)? else {
-        return Err(SqlError::NotSelect);
-    };
     let caller = Caller {
         identity: owner,
         is_owner: true,
     };
-    let scope = match scope_of(&select, catalog, &caller) {
+    let checked = match compile_rule(text, catalog, &caller) {
         Err(SqlError::ViewNotYet(_)) => return Ok(None),
-        scope => scope?,
+        checked => checked?,
     };
-    if let Some(condition) = &select.condition {
-        check_condition(condition, &scope, owner)?;
-    }
-    if plan_projection(&select.projection, &scope)? != Projection::Row {
-        return Err(SqlError::ProjectionInSubscription);
-    }
-    let returned = match &select.projection {
-        ast::Projection::RelationStar(relation) => scope.relation(relation)?,
-        _ => 0,
-    };
-    let table = scope.table(returned);
+    let table = &checked.tables[usize::from(checked.own[0])];
     match table.access {
         TableAccess::Public => Ok(Some(table.clone())),
         TableAccess::Private => Err(SqlError::RuleOnPrivateTable(table.name.clone())),
     }
 }
 
-/// Is this plan admissible as a subscription (08 §13)? A query on one relation always is.
-///
-/// # Errors
-/// Those of 08 §13, once plans can have several relations.
-pub fn admit_subscription(plan: &SelectPlan) -> Result<(), SqlError> {
-    match plan.projection {
-        Projection::Row => Ok(()),
-        Projection::Columns(_) | Projection::Count(_) => Err(SqlError::ProjectionInSubscription),
-    }
+/// A rule as a part of queries. What it returns takes the place of the only relation of a text.
+pub(crate) fn compile_rule(
+    text: &str,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Fragment, SqlError> {
+    let ast::Statement::Select(select) = read(text, Language::Subscription)? else {
+        return Err(SqlError::NotSelect);
+    };
+    let checked = check_select(&select, catalog, caller)?;
+    let Output::Row(returned) = checked.output else {
+        return Err(SqlError::ProjectionInSubscription);
+    };
+    Ok(Fragment {
+        own: vec![returned],
+        ..checked.fragment
+    })
 }
 
 /// One string of a `Subscribe` message (08 §1).
@@ -305,12 +214,7 @@ fn find_table(
     caller: &Caller,
 ) -> Result<Arc<TableSchema>, SqlError> {
     match catalog.table(name) {
-        Some(table) if may_read(table.access, caller) => {
-            if !caller.is_owner && catalog.has_row_level_security(table.id) {
-                return Err(SqlError::RowLevelSecurityNotYet(name.to_owned()));
-            }
-            Ok(table)
-        }
+        Some(table) if may_read(table.access, caller) => Ok(table),
         None if is_readable_view(name, catalog, caller) => {
             Err(SqlError::ViewNotYet(name.to_owned()))
         }
@@ -324,22 +228,20 @@ pub(crate) fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Calle
         .is_some_and(|access| may_read(access, caller))
 }
 
-fn layout(table: &TableSchema) -> RowLayout {
-    let types: Vec<AlgebraicType> = table.columns.iter().map(|c| c.ty.clone()).collect();
-    RowLayout::new(&types)
+/// A query as its text says it, before rules are drawn in.
+struct Checked {
+    fragment: Fragment,
+    output: Output,
+    limit: Option<u64>,
 }
 
-/// The equalities of a condition, the first one per column.
-fn first_equalities(condition: &Condition) -> impl Iterator<Item = (usize, ColId, &[u8])> {
-    let mut seen = HashSet::new();
-    condition
-        .equalities()
-        .filter(move |(_, column, _)| seen.insert(*column))
-}
-
-/// The relations of a query, with their joins checked.
-fn scope_of(select: &Select, catalog: &dyn Catalog, caller: &Caller) -> Result<Scope, SqlError> {
+fn check_select(
+    select: &Select,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Checked, SqlError> {
     let mut scope = Scope::new(!select.joins.is_empty());
+    let mut joins = Vec::new();
     scope.add(
         &select.from.alias,
         find_table(&select.from.name, catalog, caller)?,
@@ -350,28 +252,17 @@ fn scope_of(select: &Select, catalog: &dyn Catalog, caller: &Caller) -> Result<S
             find_table(&join.table.name, catalog, caller)?,
         )?;
         if let Some((left, right)) = &join.on {
-            scope.check_join(left, right)?;
+            joins.push(scope.check_join(left, right)?);
         }
     }
-    Ok(scope)
-}
-
-pub(crate) fn plan_select(
-    text: &str,
-    select: &Select,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-    language: Language,
-) -> Result<SelectPlan, SqlError> {
-    let scope = scope_of(select, catalog, caller)?;
-    let condition = match &select.condition {
-        Some(expressions) => check_condition(expressions, &scope, caller.identity)?,
+    let mut condition = match &select.condition {
+        Some(expressions) => check_condition(expressions, &scope)?,
         None => Condition::default(),
     };
-    let projection = plan_projection(&select.projection, &scope)?;
-    if language == Language::Subscription && projection != Projection::Row {
-        return Err(SqlError::ProjectionInSubscription);
+    for (left, right, scalar) in &joins {
+        condition.add_equality(*left, *right, *scalar);
     }
+    let output = check_output(&select.projection, &scope)?;
     let limit = match &select.limit {
         Some(number) => Some(
             literal::limit(number).ok_or_else(|| SqlError::InvalidLiteral {
@@ -381,40 +272,57 @@ pub(crate) fn plan_select(
         ),
         None => None,
     };
-    if scope.len() > 1 {
-        return Err(SqlError::JoinNotYet {
-            relations: scope.len(),
-        });
-    }
-    let table = Arc::clone(scope.table(0));
-    let predicate = Predicate::compile(&condition, &condition.conjuncts, &layout(&table));
-    let equalities = first_equalities(&condition)
-        .map(|(_, column, constant)| (column, constant.into()))
-        .collect();
-    let reads_sender = select
-        .condition
-        .as_ref()
-        .is_some_and(|e| e.0.iter().any(|e| matches!(e, ast::Expression::Sender)));
-    Ok(SelectPlan {
-        table,
-        predicate,
-        projection,
+    let on = |(left, right, _)| JoinOn { left, right };
+    let tables = scope.into_tables();
+    Ok(Checked {
+        fragment: Fragment {
+            own: (0..tables.len() as u16).collect(),
+            tables,
+            condition: Arc::new(condition),
+            joins: joins.into_iter().map(on).collect(),
+            number: None,
+        },
+        output,
         limit,
-        equalities,
-        reads_sender,
-        text: text.to_owned(),
-        condition: Arc::new(condition),
     })
 }
 
-fn plan_projection(projection: &ast::Projection, scope: &Scope) -> Result<Projection, SqlError> {
+/// Checks a query of the ad hoc language.
+pub(crate) fn plan_select(
+    text: &str,
+    select: &Select,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Query, SqlError> {
+    let checked = check_select(select, catalog, caller)?;
+    finish(text, checked, catalog, caller)
+}
+
+/// Draws in the rules for the caller.
+fn finish(
+    text: &str,
+    checked: Checked,
+    catalog: &dyn Catalog,
+    caller: &Caller,
+) -> Result<Query, SqlError> {
+    Ok(Query {
+        text: text.to_owned(),
+        tables: checked.fragment.tables.clone(),
+        fragments: apply_rules(checked.fragment, catalog, caller)?,
+        output: checked.output,
+        limit: checked.limit,
+    })
+}
+
+fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, SqlError> {
     match projection {
         ast::Projection::Star if scope.len() > 1 => Err(SqlError::WildcardOnJoin),
-        ast::Projection::Star => Ok(Projection::Row),
+        ast::Projection::Star => Ok(Output::Row(0)),
         ast::Projection::RelationStar(relation) => {
-            scope.relation(relation).map(|_| Projection::Row)
+            let relation = scope.relation(relation)?;
+            Ok(Output::Row(relation as u16))
         }
-        ast::Projection::Count(alias) => Ok(Projection::Count(alias.clone())),
+        ast::Projection::Count(alias) => Ok(Output::Count(alias.clone())),
         ast::Projection::Columns(items) => {
             let mut names = HashSet::new();
             let mut columns = Vec::with_capacity(items.len());
@@ -424,9 +332,9 @@ fn plan_projection(projection: &ast::Projection, scope: &Scope) -> Result<Projec
                 if !names.insert(name) {
                     return Err(SqlError::DuplicateName(name.clone()));
                 }
-                columns.push((column.id, name.clone()));
+                columns.push((column.at, name.clone()));
             }
-            Ok(Projection::Columns(columns))
+            Ok(Output::Columns(columns))
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, I256, U256};
 
-use crate::condition::{Condition, Node, NodeId};
+use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
 use crate::lexer::Comparison;
 use crate::scalar::{
     compare_floats, content, f32_at, f64_at, i128_at, i16_at, i256_at, i32_at, i64_at, i8_at,
@@ -56,19 +56,44 @@ impl Jumps {
 /// Where a column's bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// At the same offset in every row.
-    Fixed(u32),
+    /// At the same offset in every row of a relation.
+    Fixed { relation: u16, offset: u32 },
     /// Behind columns whose size differs from row to row.
-    Column(u16),
+    Column { relation: u16, column: u16 },
 }
 
 impl Place {
     /// Columns that are walked over to come there.
     fn columns_before(self) -> usize {
         match self {
-            Place::Fixed(_) => 0,
-            Place::Column(column) => usize::from(column),
+            Place::Fixed { .. } => 0,
+            Place::Column { column, .. } => usize::from(column),
         }
+    }
+
+    fn relation(self) -> u16 {
+        match self {
+            Place::Fixed { relation, .. } | Place::Column { relation, .. } => relation,
+        }
+    }
+}
+
+/// One row of each relation of a query, where they lie.
+pub trait Tuple {
+    /// The row of a relation with its layout; `None` if the relation has no row here.
+    fn row(&self, relation: u16) -> Option<(&RowLayout, &[u8])>;
+}
+
+/// A row of the only relation there is.
+struct OneRow<'r> {
+    layout: &'r RowLayout,
+    row: &'r [u8],
+}
+
+impl Tuple for OneRow<'_> {
+    #[inline(always)]
+    fn row(&self, _relation: u16) -> Option<(&RowLayout, &[u8])> {
+        Some((self.layout, self.row))
     }
 }
 
@@ -179,8 +204,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(steps: &[Step], layout: &RowLayout) -> Cost {
-        let first_walked = first_walked(layout);
+    fn of(steps: &[Step], layouts: &[&RowLayout]) -> Cost {
         let mut cost = Cost {
             steps: steps.len(),
             whole_rows: 0,
@@ -194,6 +218,7 @@ impl Cost {
                 _ => None,
             };
             for place in [Some(*place), other].into_iter().flatten() {
+                let first_walked = first_walked(layouts[usize::from(place.relation())]);
                 cost.steps += place.columns_before();
                 cost.whole_rows += usize::from(place.columns_before() > first_walked);
             }
@@ -234,6 +259,12 @@ impl Predicate {
     /// Values compare by the order of 01 §1.6.1. Bytes that are too short for the layout do not match.
     #[inline]
     pub fn matches(&self, layout: &RowLayout, row: &[u8]) -> bool {
+        self.matches_tuple(&OneRow { layout, row })
+    }
+
+    /// The same for a condition on several relations. A comparison with a row that is not there makes the whole not match.
+    #[inline]
+    pub fn matches_tuple(&self, tuple: &impl Tuple) -> bool {
         let mut at = self.entry;
         // One bit per register.
         let mut registers = 0u64;
@@ -244,7 +275,7 @@ impl Predicate {
                     holds,
                     operand,
                     jumps,
-                } => match compare(layout, row, *place, operand) {
+                } => match compare(tuple, *place, operand) {
                     Some(ordering) => jumps.on(holds.on(ordering)),
                     None => return false,
                 },
@@ -283,17 +314,31 @@ impl Predicate {
     pub fn is_never(&self) -> bool {
         self.entry == REJECT
     }
+}
 
-    /// Compiles the given conjuncts of a condition; `None` if every row matches.
-    pub(crate) fn compile(
-        condition: &Condition,
-        conjuncts: &[NodeId],
-        layout: &RowLayout,
-    ) -> Option<Predicate> {
-        let mut compiler = Compiler {
-            nodes: &condition.nodes,
+/// Compiles conjuncts of one condition.
+pub(crate) struct PredicateCompiler<'c> {
+    condition: &'c Condition,
+    registers: Vec<u8>,
+    layouts: Vec<&'c RowLayout>,
+}
+
+impl<'c> PredicateCompiler<'c> {
+    /// `layouts` are those of the relations that the condition is on. Nothing in it may be `:sender` any more.
+    pub fn new(condition: &'c Condition, layouts: Vec<&'c RowLayout>) -> PredicateCompiler<'c> {
+        PredicateCompiler {
             registers: register_needs(&condition.nodes),
-            layout,
+            condition,
+            layouts,
+        }
+    }
+
+    /// The predicate that all of the given conjuncts hold; `None` if they always do.
+    pub fn compile(&self, conjuncts: &[NodeId]) -> Option<Predicate> {
+        let mut compiler = Compiler {
+            nodes: &self.condition.nodes,
+            registers: &self.registers,
+            layouts: &self.layouts,
             steps: Vec::new(),
         };
         let mut entry = ACCEPT;
@@ -310,7 +355,7 @@ impl Predicate {
             compiler.steps
         };
         (entry != ACCEPT).then(|| Predicate {
-            cost: Cost::of(&steps, layout),
+            cost: Cost::of(&steps, &self.layouts),
             steps: steps.into(),
             entry,
         })
@@ -318,16 +363,19 @@ impl Predicate {
 }
 
 #[inline]
-fn bytes_at<'r>(layout: &RowLayout, row: &'r [u8], place: Place) -> Option<&'r [u8]> {
+fn bytes_at(tuple: &impl Tuple, place: Place) -> Option<&[u8]> {
     match place {
-        Place::Fixed(offset) => row.get(offset as usize..),
-        Place::Column(column) => Some(layout.column(row, usize::from(column))),
+        Place::Fixed { relation, offset } => tuple.row(relation)?.1.get(offset as usize..),
+        Place::Column { relation, column } => {
+            let (layout, row) = tuple.row(relation)?;
+            Some(layout.column(row, usize::from(column)))
+        }
     }
 }
 
 #[inline]
-fn compare(layout: &RowLayout, row: &[u8], place: Place, operand: &Operand) -> Option<Ordering> {
-    let bytes = bytes_at(layout, row, place)?;
+fn compare(tuple: &impl Tuple, place: Place, operand: &Operand) -> Option<Ordering> {
+    let bytes = bytes_at(tuple, place)?;
     Some(match operand {
         Operand::U8(constant) => bytes.first()?.cmp(constant),
         Operand::U16(constant) => u16_at(bytes)?.cmp(constant),
@@ -344,7 +392,7 @@ fn compare(layout: &RowLayout, row: &[u8], place: Place, operand: &Operand) -> O
         Operand::F32(constant) => compare_floats(f32_at(bytes)?.into(), (*constant).into()),
         Operand::F64(constant) => compare_floats(f64_at(bytes)?, *constant),
         Operand::Bytes(constant) => content(bytes)?.cmp(constant),
-        Operand::Column(other, scalar) => scalar.compare(bytes, bytes_at(layout, row, *other)?)?,
+        Operand::Column(other, scalar) => scalar.compare(bytes, bytes_at(tuple, *other)?)?,
     })
 }
 
@@ -355,7 +403,10 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
     for node in nodes {
         let of = |id: &NodeId| needs[*id as usize];
         let need = match node {
-            Node::Constant(_) | Node::ColumnConstant { .. } | Node::Columns { .. } => 0,
+            Node::Constant(_)
+            | Node::ColumnConstant { .. }
+            | Node::SenderConstant { .. }
+            | Node::Columns { .. } => 0,
             Node::Not(inner) => of(inner),
             Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
             Node::CompareTruths(_, left, right) => {
@@ -370,8 +421,8 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
 
 struct Compiler<'a> {
     nodes: &'a [Node],
-    registers: Vec<u8>,
-    layout: &'a RowLayout,
+    registers: &'a [u8],
+    layouts: &'a [&'a RowLayout],
     steps: Vec<Step>,
 }
 
@@ -402,11 +453,13 @@ impl Compiler<'_> {
         (self.steps.len() - 1) as Target
     }
 
-    fn place(&self, column: lightcone_types::ColId) -> Place {
-        let start = self.layout.constant_start(usize::from(column.0));
+    fn place(&self, at: ColumnAt) -> Place {
+        let (relation, column) = (at.relation, at.column.0);
+        let layout = self.layouts[usize::from(relation)];
+        let start = layout.constant_start(usize::from(column));
         match start.and_then(|offset| u32::try_from(offset).ok()) {
-            Some(offset) => Place::Fixed(offset),
-            None => Place::Column(column.0),
+            Some(offset) => Place::Fixed { relation, offset },
+            None => Place::Column { relation, column },
         }
     }
 
@@ -450,12 +503,18 @@ impl Compiler<'_> {
         let nodes = self.nodes;
         match &nodes[node as usize] {
             Node::Constant(truth) => return Some(jumps.on(*truth)),
+            Node::SenderConstant { .. } => {
+                unreachable!("conditions are bound before they are compiled")
+            }
             Node::ColumnConstant {
                 column,
                 scalar,
                 comparison,
                 constant,
             } => {
+                let Constant::Value(constant) = constant else {
+                    unreachable!("conditions are bound before they are compiled");
+                };
                 let operand = Operand::constant(*scalar, constant)
                     .expect("constants are encoded as their column's type");
                 return Some(self.test(*column, *comparison, operand, jumps));
@@ -502,7 +561,7 @@ impl Compiler<'_> {
 
     fn test(
         &mut self,
-        column: lightcone_types::ColId,
+        column: ColumnAt,
         comparison: Comparison,
         operand: Operand,
         jumps: Jumps,

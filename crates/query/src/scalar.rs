@@ -59,6 +59,10 @@ impl Scalar {
         })
     }
 
+    pub fn is_float(self) -> bool {
+        matches!(self, Scalar::F32 | Scalar::F64)
+    }
+
     /// Compares the values at the start of two byte strings. `None` if one of them is too short.
     pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
         Some(match self {

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{guest, table, Tables};
+use common::{guest, only, table, Tables};
 use lightcone_query::{compile_subscription, SelectPlan};
 use lightcone_types::AlgebraicType as T;
 
@@ -19,7 +19,7 @@ fn plan(condition: &str) -> SelectPlan {
     ];
     let tables = Tables(vec![Arc::new(table(2, "t", &columns))]);
     let text = format!("SELECT * FROM t WHERE {condition}");
-    compile_subscription(&text, &tables, &guest()).expect("a query")
+    only(compile_subscription(&text, &tables, &guest()).expect("a query"))
 }
 
 /// For a row of so many bytes.

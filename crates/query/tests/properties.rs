@@ -5,7 +5,7 @@ mod common;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use common::{encode_row, layout, matches, table, Tables};
+use common::{encode_row, layout, matches, only, table, Tables};
 use lightcone_query::{
     compile_statement, compile_subscription, fuzzing::fuzz_sql, Caller, SelectPlan,
 };
@@ -260,7 +260,7 @@ const CALLER: Caller = Caller {
 fn plan(condition: &str) -> SelectPlan {
     let tables = Tables(vec![Arc::new(table(1, "t", COLUMNS))]);
     let text = format!("SELECT * FROM t WHERE {condition}");
-    compile_subscription(&text, &tables, &CALLER).unwrap_or_else(|e| panic!("{text}: {e}"))
+    only(compile_subscription(&text, &tables, &CALLER).unwrap_or_else(|e| panic!("{text}: {e}")))
 }
 
 proptest! {

@@ -6,17 +6,36 @@
 //! cache once more.
 
 use crate::row_id::RowId;
+use crate::words::Words;
 
-/// In an empty bucket. No entry is like this, as no row has the id [`RowId::MAX`].
-const EMPTY: u64 = u64::MAX;
-const BUCKETS_MIN: usize = 8;
+/// In an empty bucket, as in new pages. No entry is like this, as the number after a row id is never zero.
+const EMPTY: u64 = 0;
+/// Buckets of the smallest table, as a power of two.
+const BITS_MIN: u32 = 3;
+/// Buckets of a page, as powers of two: small pages cost little to copy after a table was frozen, and large tables have
+/// larger ones, so that the list of pages stays in the cache.
+const PAGE_BITS_MIN: u32 = 9;
+const PAGE_BITS_MAX: u32 = 12;
+/// So many pages, as a power of two, before they become larger.
+const PAGES_BITS: u32 = 10;
 
 /// Row ids by hash; the caller knows what is hashed and compares it.
-#[derive(Default)]
 pub(crate) struct IdTable {
     /// A power of two, or none. An entry lies in the bucket of its tag or, if that is taken, in the next empty one.
-    buckets: Vec<u64>,
+    buckets: Words<u64>,
+    /// The number of buckets, less one.
+    mask: usize,
     len: usize,
+}
+
+impl Default for IdTable {
+    fn default() -> IdTable {
+        IdTable {
+            buckets: Words::new(BITS_MIN),
+            mask: 0,
+            len: 0,
+        }
+    }
 }
 
 /// The part of a hash that an entry keeps.
@@ -27,12 +46,12 @@ fn tag(hash: u64) -> u64 {
 
 #[inline]
 fn entry(hash: u64, id: RowId) -> u64 {
-    tag(hash) << 32 | u64::from(id.number())
+    tag(hash) << 32 | u64::from(id.number() + 1)
 }
 
 #[inline]
 fn id_of(entry: u64) -> RowId {
-    RowId::from_number(entry as u32)
+    RowId::from_number((entry as u32) - 1)
 }
 
 #[inline]
@@ -44,13 +63,13 @@ impl IdTable {
     /// The first entry with this hash that is the `same`.
     #[inline]
     pub fn find(&self, hash: u64, mut same: impl FnMut(RowId) -> bool) -> Option<RowId> {
-        if self.buckets.is_empty() {
+        if self.len == 0 {
             return None;
         }
-        let mask = self.buckets.len() - 1;
+        let mask = self.mask;
         let mut at = tag(hash) as usize & mask;
         loop {
-            let entry = self.buckets[at];
+            let entry = self.buckets.get(at);
             if entry == EMPTY {
                 return None;
             }
@@ -72,32 +91,45 @@ impl IdTable {
     }
 
     fn put(&mut self, entry: u64) {
-        let mask = self.buckets.len() - 1;
+        let mask = self.mask;
         let mut at = tag_of(entry) as usize & mask;
-        while self.buckets[at] != EMPTY {
+        while self.buckets.get(at) != EMPTY {
             at = (at + 1) & mask;
         }
-        self.buckets[at] = entry;
+        self.buckets.set(at, entry);
     }
 
     fn grow(&mut self) {
-        let buckets = (self.buckets.len() * 2).max(BUCKETS_MIN);
-        let old = std::mem::replace(&mut self.buckets, vec![EMPTY; buckets]);
-        old.into_iter()
+        let bits = match self.buckets.len() {
+            0 => BITS_MIN,
+            buckets => buckets.ilog2() + 1,
+        };
+        let page_bits = bits
+            .saturating_sub(PAGES_BITS)
+            .clamp(PAGE_BITS_MIN, PAGE_BITS_MAX)
+            .min(bits);
+        let grown = self.buckets.emptied(page_bits);
+        let old = std::mem::replace(&mut self.buckets, grown);
+        for _ in 0..1 << (bits - page_bits) {
+            self.buckets.push_page();
+        }
+        self.mask = (1 << bits) - 1;
+        (0..old.len())
+            .map(|at| old.get(at))
             .filter(|&entry| entry != EMPTY)
             .for_each(|entry| self.put(entry));
     }
 
     /// Removes the entry of this row, if it is there.
     pub fn remove(&mut self, hash: u64, id: RowId) {
-        if self.buckets.is_empty() {
+        if self.len == 0 {
             return;
         }
-        let mask = self.buckets.len() - 1;
+        let mask = self.mask;
         let removed = entry(hash, id);
         let mut hole = tag(hash) as usize & mask;
-        while self.buckets[hole] != removed {
-            if self.buckets[hole] == EMPTY {
+        while self.buckets.get(hole) != removed {
+            if self.buckets.get(hole) == EMPTY {
                 return;
             }
             hole = (hole + 1) & mask;
@@ -107,17 +139,17 @@ impl IdTable {
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
-            let entry = self.buckets[at];
+            let entry = self.buckets.get(at);
             if entry == EMPTY {
                 break;
             }
             let distance = at.wrapping_sub(tag_of(entry) as usize) & mask;
             if distance >= at.wrapping_sub(hole) & mask {
-                self.buckets[hole] = entry;
+                self.buckets.set(hole, entry);
                 hole = at;
             }
         }
-        self.buckets[hole] = EMPTY;
+        self.buckets.set(hole, EMPTY);
     }
 
     pub fn len(&self) -> usize {
@@ -125,7 +157,25 @@ impl IdTable {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.buckets.capacity() * 8
+        self.buckets.heap_bytes()
+    }
+
+    /// The entries as they are now.
+    pub fn freeze(&mut self) -> IdTable {
+        IdTable {
+            buckets: self.buckets.freeze(),
+            ..*self
+        }
+    }
+
+    /// As [`Words::released_bytes`].
+    pub fn released_bytes(&self) -> u64 {
+        self.buckets.released_bytes()
+    }
+
+    pub fn clear(&mut self) {
+        self.buckets.reset(BITS_MIN);
+        (self.mask, self.len) = (0, 0);
     }
 }
 

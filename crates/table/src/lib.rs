@@ -4,7 +4,8 @@
 //! the same bytes, so scans and point reads are memory copies. A [`Table`] knows nothing of transactions: the engine
 //! keeps the undo log and calls the primitive operations here.
 //!
-//! `unsafe` is in `page` and its one caller that takes a promise, `rows/dense`, and refused anywhere else.
+//! `unsafe` is in `page`, in its two callers that take a promise, `words` and `rows/dense`, and in `index/tree`, which shares nodes
+//! as pages are shared; it is refused anywhere else.
 
 #![deny(unsafe_code)]
 
@@ -18,13 +19,14 @@ mod row_id;
 mod rows;
 mod seed;
 mod table;
+#[allow(unsafe_code)]
+mod words;
 
 pub use index::{Index, PointKey, RangeBounds};
 pub use layout::RowLayout;
-pub use page::PageImage;
 pub use row_id::RowId;
-pub use rows::{RowSnapshot, RowStore};
-pub use table::{InsertError, Inserted, Table, TableSnapshot};
+pub use rows::RowStore;
+pub use table::{InsertError, Inserted, Table, TableSnapshot, TableView};
 
 /// What can be wrong with the input of this crate.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -1,9 +1,9 @@
-//! Page buffers shared between the one writer and any number of snapshots.
+//! Page buffers shared between the one writer and any number of frozen copies.
 //!
-//! The writer owns a page *exclusively* while no snapshot holds it, and then changes it in place. Taking a snapshot
-//! raises the table's epoch. A page with an older epoch may be held by a snapshot: the first write to it looks at the
-//! reference count, copies the page if it must, and gives it the new epoch. Every other write costs one comparison of
-//! integers and no atomic operation.
+//! The writer owns a page *exclusively* while no frozen copy holds it, and then changes it in place. Freezing raises the
+//! table's epoch. A page with an older epoch may be held by a frozen copy: the first write to it looks at the reference
+//! counts, copies the page if it must, and gives it the new epoch. Every other write costs one comparison of integers and
+//! no atomic operation.
 
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::ptr::NonNull;
@@ -37,11 +37,6 @@ impl PageBuffer {
             None => handle_alloc_error(layout),
         }
     }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `data` points to `len` initialised bytes (zeroed at allocation) for as long as `self` lives.
-        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
-    }
 }
 
 impl Drop for PageBuffer {
@@ -51,60 +46,99 @@ impl Drop for PageBuffer {
     }
 }
 
-/// A page as a snapshot sees it: it never changes while this value lives.
-#[derive(Clone)]
-pub struct PageImage(Arc<PageBuffer>);
-
-impl PageImage {
-    /// The whole page, in the layout of `docs/on-disk-formats.md`.
-    pub fn bytes(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
-/// Counts the snapshots of a table. Not the epoch of a log.
+/// Counts how often a table was frozen. Not the epoch of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 struct PageEpoch(u64);
 
-/// The pages of one table.
+/// Pages are shared in groups of so many, so that freezing a table counts groups and not pages.
+const GROUP_PAGES: usize = 32;
+
+/// Pages one behind the other, as a table or a frozen copy of it owns them.
+#[derive(Clone, Default)]
+struct PageGroup(Vec<Arc<PageBuffer>>);
+
+/// The pages of one table or index, or a frozen copy of them.
 #[derive(Default)]
 pub(crate) struct PageTable {
-    pages: Vec<Arc<PageBuffer>>,
+    /// All of them have [`GROUP_PAGES`] pages, but for the last one.
+    groups: Vec<Arc<PageGroup>>,
     /// First byte of each page, so that a row is one load away.
     starts: Vec<NonNull<u8>>,
-    /// A page is exclusively ours if its entry equals `epoch`.
+    /// Length of each page in bytes.
+    lens: Vec<u32>,
+    /// A page is exclusively ours if its entry equals `epoch`. Frozen copies have none, so they cannot be written to.
     epochs: Vec<PageEpoch>,
     epoch: PageEpoch,
+    released_bytes: u64,
 }
 
-// SAFETY: `starts` points into `pages`, which the value owns; see `PageBuffer`.
+// SAFETY: `starts` points into `groups`, which the value owns; see `PageBuffer`.
 unsafe impl Send for PageTable {}
+// SAFETY: as above. Through a shared reference pages are only read, and what another table owns too is not written to: that
+// table copies it first.
+unsafe impl Sync for PageTable {}
 
 impl PageTable {
     pub fn len(&self) -> usize {
-        self.pages.len()
+        self.starts.len()
     }
 
     pub fn push_zeroed(&mut self, len: usize) -> PageNumber {
-        let page = Arc::new(PageBuffer::zeroed(len));
+        let page = PageBuffer::zeroed(len);
         self.starts.push(page.data);
+        self.lens.push(page_len(len));
         self.epochs.push(self.epoch);
-        self.pages.push(page);
-        PageNumber::new(self.pages.len() - 1)
+        if self.groups.len() * GROUP_PAGES < self.starts.len() {
+            self.groups.push(Arc::default());
+        }
+        let last = self.groups.last_mut().expect("one was just made");
+        Arc::make_mut(last).0.push(Arc::new(page));
+        PageNumber::new(self.starts.len() - 1)
     }
 
     /// Puts a new zeroed page in the place of another.
     pub fn replace_zeroed(&mut self, page: PageNumber, len: usize) {
-        let buffer = Arc::new(PageBuffer::zeroed(len));
-        self.starts[page.index()] = buffer.data;
-        self.epochs[page.index()] = self.epoch;
-        self.pages[page.index()] = buffer;
+        let index = page.index();
+        if self.epochs[index] != self.epoch {
+            self.released_bytes += u64::from(self.lens[index]);
+        }
+        self.put(index, PageBuffer::zeroed(len));
+    }
+
+    /// Removes all pages.
+    pub fn clear(&mut self) {
+        *self = self.emptied();
+    }
+
+    /// A table without pages that goes on from here when this one's content has moved to it.
+    pub fn emptied(&self) -> PageTable {
+        let shared = self.lens.iter().zip(&self.epochs);
+        let shared = shared.filter(|(_, epoch)| **epoch != self.epoch);
+        PageTable {
+            epoch: self.epoch,
+            released_bytes: self.released_bytes
+                + shared.map(|(len, _)| u64::from(*len)).sum::<u64>(),
+            ..PageTable::default()
+        }
+    }
+
+    fn put(&mut self, index: usize, page: PageBuffer) {
+        self.starts[index] = page.data;
+        self.lens[index] = page_len(page.len);
+        self.epochs[index] = self.epoch;
+        let group = Arc::make_mut(&mut self.groups[index / GROUP_PAGES]);
+        group.0[index % GROUP_PAGES] = Arc::new(page);
     }
 
     #[inline]
     pub fn bytes(&self, page: PageNumber) -> &[u8] {
-        self.pages[page.index()].bytes()
+        let index = page.index();
+        // SAFETY: start and length are those of a buffer in `groups`, whose bytes are all initialised. The lifetime is bound to
+        // `self`, and pages are freed or written to only through `&mut self`.
+        unsafe {
+            std::slice::from_raw_parts(self.starts[index].as_ptr(), self.lens[index] as usize)
+        }
     }
 
     /// `len` bytes at `start` of a page, with one look at it: its length is not read.
@@ -116,23 +150,26 @@ impl PageTable {
     /// If there is no such page.
     #[inline]
     pub unsafe fn slice(&self, page: PageNumber, start: usize, len: usize) -> &[u8] {
-        debug_assert!(start + len <= self.pages[page.index()].len);
+        debug_assert!(start + len <= self.lens[page.index()] as usize);
         // SAFETY: the buffer has these bytes by the caller's word, and all of them are initialised. The lifetime is bound
         // to `self`, and pages are freed or written to only through `&mut self`.
         unsafe { std::slice::from_raw_parts(self.starts[page.index()].as_ptr().add(start), len) }
     }
 
-    /// The page for writing, copied first if a snapshot still holds it.
+    /// The page for writing, copied first if a frozen copy still holds it.
+    ///
+    /// # Panics
+    /// If this is a frozen copy, or there is no such page.
     #[inline]
     pub fn bytes_mut(&mut self, page: PageNumber) -> &mut [u8] {
         let index = page.index();
         if self.epochs[index] != self.epoch {
             self.make_exclusive(index);
         }
-        // SAFETY: the page is exclusive (its only `Arc` is in `self.pages`), and `&mut self` rules out other borrows
-        // of it from here; the pointer covers `len` initialised bytes.
+        // SAFETY: the page is exclusive (its only `Arc` is in a group that only `self.groups` holds), and `&mut self` rules out
+        // other borrows of it from here; pointer and length cover the initialised bytes of the buffer.
         unsafe {
-            std::slice::from_raw_parts_mut(self.starts[index].as_ptr(), self.pages[index].len)
+            std::slice::from_raw_parts_mut(self.starts[index].as_ptr(), self.lens[index] as usize)
         }
     }
 
@@ -142,28 +179,47 @@ impl PageTable {
             self.epochs[index] < self.epoch,
             "epochs of pages never go back"
         );
-        if Arc::get_mut(&mut self.pages[index]).is_none() {
-            let old = &self.pages[index];
-            let copy = PageBuffer::zeroed(old.len);
-            // SAFETY: both buffers have `old.len` bytes and do not overlap, as `copy` is fresh.
-            unsafe {
-                copy.data
-                    .as_ptr()
-                    .copy_from_nonoverlapping(old.data.as_ptr(), old.len)
-            };
-            self.starts[index] = copy.data;
-            self.pages[index] = Arc::new(copy);
+        let group = Arc::make_mut(&mut self.groups[index / GROUP_PAGES]);
+        let page = &mut group.0[index % GROUP_PAGES];
+        if Arc::get_mut(page).is_some() {
+            self.epochs[index] = self.epoch;
+            return;
         }
-        self.epochs[index] = self.epoch;
+        let copy = PageBuffer::zeroed(page.len);
+        // SAFETY: both buffers have `page.len` bytes and do not overlap, as `copy` is fresh.
+        unsafe {
+            copy.data
+                .as_ptr()
+                .copy_from_nonoverlapping(page.data.as_ptr(), page.len)
+        };
+        self.released_bytes += page.len as u64;
+        self.put(index, copy);
     }
 
-    /// Hands out all pages as they are now. Costs one reference count per page.
-    pub fn snapshot(&mut self) -> Vec<PageImage> {
+    /// All pages as they are now. Costs a reference count for each group of them, and a copy of the list of their places.
+    pub fn freeze(&mut self) -> PageTable {
         self.epoch = PageEpoch(self.epoch.0 + 1);
-        self.pages.iter().cloned().map(PageImage).collect()
+        PageTable {
+            groups: self.groups.clone(),
+            starts: self.starts.clone(),
+            lens: self.lens.clone(),
+            epochs: Vec::new(),
+            epoch: self.epoch,
+            released_bytes: 0,
+        }
+    }
+
+    /// Bytes that frozen copies may hold alone, since they were copied or replaced here; all that ever were.
+    pub fn released_bytes(&self) -> u64 {
+        self.released_bytes
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.pages.iter().map(|page| page.len).sum::<usize>() + self.pages.len() * 40
+        let pages: usize = self.lens.iter().map(|&len| len as usize).sum();
+        pages + self.starts.len() * 44
     }
+}
+
+fn page_len(len: usize) -> u32 {
+    u32::try_from(len).expect("rows, and so pages, are far below 4 GiB")
 }

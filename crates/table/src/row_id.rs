@@ -12,8 +12,6 @@ pub struct RowId(u32);
 impl RowId {
     /// Before all others.
     pub(crate) const MIN: RowId = RowId(0);
-    /// Behind all others; no row has it.
-    pub(crate) const MAX: RowId = RowId(u32::MAX);
 
     /// The id with this number. For structures that keep ids in numbers.
     #[inline]
@@ -107,7 +105,7 @@ mod tests {
             }
             let end = RowId::new(PageNumber::new(3), last, slot_bits).next();
             assert_eq!(end, RowId::new(PageNumber::new(4), Slot::new(0), slot_bits));
-            assert_eq!(RowId::MAX.slot(slot_bits), last);
+            assert_eq!(RowId::from_number(u32::MAX).slot(slot_bits), last);
         }
     }
 }

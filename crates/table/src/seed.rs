@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 /// The random key of one hash table.
+#[derive(Clone, Copy)]
 pub(crate) struct Seed(u64);
 
 impl Default for Seed {

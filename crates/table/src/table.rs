@@ -2,27 +2,55 @@
 
 use std::sync::Arc;
 
-use lightcone_schema::{TableKind, TableSchema};
+use lightcone_schema::{IndexAlgorithm, IndexSchema, TableKind, TableSchema};
+use lightcone_types::ColId;
 
 use crate::id_table::IdTable;
 use crate::index::Index;
 use crate::layout::RowLayout;
 use crate::row_id::RowId;
-use crate::rows::{bad_page_error, RowSnapshot, RowStore, ROW_IDS_MAX};
+use crate::rows::{bad_page_error, RowStore, ROW_IDS_MAX};
 use crate::seed::Seed;
 use crate::Error;
 
-/// The rows and indexes of one table.
-pub struct Table {
+/// The rows and indexes of one table, to read.
+///
+/// A [`Table`] shows itself as one. A frozen one, from [`Table::freeze`], stays as it is and can be read on any thread.
+pub struct TableView {
     pub schema: Arc<TableSchema>,
     layout: Arc<RowLayout>,
     rows: RowStore,
     /// In the order of `schema.indexes`.
     indexes: Vec<Index>,
+    /// Indexes that the catalog does not know, on one column each, as long as somebody holds them. Frozen tables have none.
+    held: Vec<HeldIndex>,
+}
+
+/// An index for those who look rows up by a column that no index of the schema is for.
+struct HeldIndex {
+    column: ColId,
+    index: Index,
+    holders: usize,
+}
+
+/// The rows and indexes of one table.
+pub struct Table {
+    view: TableView,
     /// Positions of unique indexes.
     unique: Vec<usize>,
     /// Finds equal rows where no unique index does it (set semantics, 03 §8.4).
     row_set: Option<RowSet>,
+    /// The view of what is there now, if somebody has asked since the last change.
+    frozen: Option<Arc<TableView>>,
+}
+
+impl std::ops::Deref for Table {
+    type Target = TableView;
+
+    #[inline]
+    fn deref(&self) -> &TableView {
+        &self.view
+    }
 }
 
 /// What inserting a row did.
@@ -43,11 +71,10 @@ pub enum InsertError {
     Other(#[from] Error),
 }
 
-/// A frozen copy of a table, safe to read on another thread.
+/// Frozen rows of a table, without indexes.
 pub struct TableSnapshot {
     pub schema: Arc<TableSchema>,
-    pub layout: Arc<RowLayout>,
-    pub rows: RowSnapshot,
+    pub rows: RowStore,
 }
 
 /// Row ids by the hash of the whole row.
@@ -72,31 +99,7 @@ impl RowSet {
     }
 }
 
-impl Table {
-    /// An empty table.
-    pub fn new(schema: Arc<TableSchema>) -> Table {
-        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
-        let layout = Arc::new(RowLayout::new(&types));
-        let rows = RowStore::new(&layout);
-        let indexes: Vec<Index> = schema
-            .indexes
-            .iter()
-            .map(|i| Index::new(&i.algorithm, i.unique, &layout))
-            .collect();
-        let unique: Vec<usize> = (0..indexes.len())
-            .filter(|&i| indexes[i].is_unique())
-            .collect();
-        let row_set = unique.is_empty().then(RowSet::default);
-        Table {
-            schema,
-            layout,
-            rows,
-            indexes,
-            unique,
-            row_set,
-        }
-    }
-
+impl TableView {
     pub fn is_system(&self) -> bool {
         self.schema.kind == TableKind::System
     }
@@ -118,6 +121,90 @@ impl Table {
 
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
+    }
+
+    /// An index on this column and no other.
+    pub fn index_on(&self, column: ColId) -> Option<&Index> {
+        let held = || self.held.iter().find(|held| held.column == column);
+        match self.position_on(column) {
+            Some(position) => Some(&self.indexes[position]),
+            None => held().map(|held| &held.index),
+        }
+    }
+
+    fn position_on(&self, column: ColId) -> Option<usize> {
+        let is_on = |index: &IndexSchema| *index.algorithm.columns() == [column];
+        self.schema.indexes.iter().position(is_on)
+    }
+}
+
+/// The indexes of the schema, and those that somebody holds.
+fn all<'t>(
+    indexes: &'t mut [Index],
+    held: &'t mut [HeldIndex],
+) -> impl Iterator<Item = &'t mut Index> {
+    let held = held.iter_mut().map(|held| &mut held.index);
+    indexes.iter_mut().chain(held)
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(schema: Arc<TableSchema>) -> Table {
+        let types: Vec<_> = schema.columns.iter().map(|c| c.ty.clone()).collect();
+        let layout = Arc::new(RowLayout::new(&types));
+        let rows = RowStore::new(&layout);
+        let indexes: Vec<Index> = schema
+            .indexes
+            .iter()
+            .map(|i| Index::new(&i.algorithm, i.unique, &layout))
+            .collect();
+        let unique: Vec<usize> = (0..indexes.len())
+            .filter(|&i| indexes[i].is_unique())
+            .collect();
+        let row_set = unique.is_empty().then(RowSet::default);
+        Table {
+            view: TableView {
+                schema,
+                layout,
+                rows,
+                indexes,
+                held: Vec::new(),
+            },
+            unique,
+            row_set,
+            frozen: None,
+        }
+    }
+
+    /// Makes sure that there is an index on this column until as many have let go of it. Builds it if need be, which takes as
+    /// long as the table is large.
+    pub fn hold_index(&mut self, column: ColId) {
+        if self.position_on(column).is_some() {
+            return;
+        }
+        let TableView {
+            rows, layout, held, ..
+        } = &mut self.view;
+        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
+            known.holders += 1;
+            return;
+        }
+        let mut index = Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout);
+        rows.for_each(|id, _| index.insert(rows, layout, id));
+        held.push(HeldIndex {
+            column,
+            index,
+            holders: 1,
+        });
+    }
+
+    /// Undoes one [`hold_index`](Self::hold_index).
+    pub fn release_index(&mut self, column: ColId) {
+        let held = &mut self.view.held;
+        if let Some(known) = held.iter_mut().find(|held| held.column == column) {
+            known.holders -= 1;
+        }
+        held.retain(|held| held.holders > 0);
     }
 
     /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.
@@ -159,7 +246,8 @@ impl Table {
                 return Ok(Inserted::Same(id));
             }
         }
-        let id = self.rows.insert(row).ok_or_else(|| self.full())?;
+        self.frozen = None;
+        let id = self.view.rows.insert(row).ok_or_else(|| self.full())?;
         self.index_row(id);
         Ok(Inserted::New(id))
     }
@@ -186,14 +274,16 @@ impl Table {
         if self.layout.fixed_size().is_none() || self.row_set.is_some() {
             return self.replace_moving(id, row);
         }
-        let Table {
+        self.frozen = None;
+        let TableView {
             rows,
             indexes,
             layout,
+            held,
             ..
-        } = self;
+        } = &mut self.view;
         let mut changed = 0_u64;
-        for (position, index) in indexes.iter_mut().enumerate() {
+        for (position, index) in all(indexes, held).enumerate() {
             if !index.same_key(layout, rows.get(id), row) {
                 index.remove(rows, layout, id);
                 changed |= 1 << (position % 64);
@@ -202,7 +292,7 @@ impl Table {
         let replaced = rows.replace(id, row);
         debug_assert_eq!(replaced, Some(id), "rows of one size never move");
         if changed != 0 {
-            for (position, index) in indexes.iter_mut().enumerate() {
+            for (position, index) in all(indexes, held).enumerate() {
                 // A bit may stand for two indexes of a table with more than 64: putting a row in again is harmless.
                 if changed >> (position % 64) & 1 == 1 {
                     index.reinsert(rows, layout, id);
@@ -214,7 +304,7 @@ impl Table {
 
     fn replace_moving(&mut self, id: RowId, row: &[u8]) -> Result<RowId, Error> {
         self.unindex_row(id);
-        match self.rows.replace(id, row) {
+        match self.view.rows.replace(id, row) {
             Some(new) => {
                 self.index_row(new);
                 Ok(new)
@@ -229,18 +319,19 @@ impl Table {
     /// Deletes a live row.
     pub fn delete(&mut self, id: RowId) {
         self.unindex_row(id);
-        self.rows.delete(id);
+        self.view.rows.delete(id);
     }
 
     fn index_row(&mut self, id: RowId) {
-        let Table {
+        let Table { view, row_set, .. } = self;
+        let TableView {
             rows,
             indexes,
             layout,
-            row_set,
+            held,
             ..
-        } = self;
-        for index in indexes.iter_mut() {
+        } = view;
+        for index in all(indexes, held) {
             index.insert(rows, layout, id);
         }
         if let Some(set) = row_set {
@@ -249,14 +340,16 @@ impl Table {
     }
 
     fn unindex_row(&mut self, id: RowId) {
-        let Table {
+        self.frozen = None;
+        let Table { view, row_set, .. } = self;
+        let TableView {
             rows,
             indexes,
             layout,
-            row_set,
+            held,
             ..
-        } = self;
-        for index in indexes.iter_mut() {
+        } = view;
+        for index in all(indexes, held) {
             index.remove(rows, layout, id);
         }
         if let Some(set) = row_set {
@@ -273,20 +366,42 @@ impl Table {
 
     /// Removes all rows.
     pub fn clear(&mut self) {
-        self.rows.clear();
-        self.indexes.iter_mut().for_each(Index::clear);
+        self.frozen = None;
+        self.view.rows.clear();
+        all(&mut self.view.indexes, &mut self.view.held).for_each(Index::clear);
         if let Some(set) = &mut self.row_set {
             *set = RowSet::default();
         }
     }
 
-    /// Freezes the rows as they are. Costs one reference count per page.
+    /// The table as it is now: its rows and indexes. Nothing is copied but lists of pages, and not even these if nothing has
+    /// changed since the last time. Later changes copy what the view still holds, page by page and node by node.
+    pub fn freeze(&mut self) -> Arc<TableView> {
+        let view = &mut self.view;
+        let frozen = self.frozen.get_or_insert_with(|| {
+            Arc::new(TableView {
+                schema: view.schema.clone(),
+                layout: view.layout.clone(),
+                rows: view.rows.freeze(),
+                indexes: view.indexes.iter_mut().map(Index::freeze).collect(),
+                held: Vec::new(),
+            })
+        });
+        frozen.clone()
+    }
+
+    /// Freezes the rows alone.
     pub fn snapshot(&mut self) -> TableSnapshot {
         TableSnapshot {
             schema: self.schema.clone(),
-            layout: self.layout.clone(),
-            rows: self.rows.snapshot(),
+            rows: self.view.rows.freeze(),
         }
+    }
+
+    /// Bytes that frozen copies may hold alone, as they were copied or removed here; all that ever were.
+    pub fn released_bytes(&self) -> u64 {
+        let indexes = self.indexes.iter().map(Index::released_bytes);
+        self.rows.released_bytes() + indexes.sum::<u64>()
     }
 
     /// Fills an empty table with page images of a snapshot and builds its indexes.
@@ -305,8 +420,9 @@ impl Table {
     /// # Errors
     /// The page is not a possible page of this table.
     pub fn load_page(&mut self, number: usize, page: &[u8]) -> Result<(), Error> {
-        self.rows
-            .load_page(page, &self.layout)
+        self.frozen = None;
+        let TableView { rows, layout, .. } = &mut self.view;
+        rows.load_page(page, layout)
             .map_err(|detail| bad_page_error(&self.schema.name, format!("page {number}: {detail}")))
     }
 
@@ -315,14 +431,14 @@ impl Table {
     /// # Errors
     /// Two rows violate a unique index.
     pub fn build_indexes(&mut self) -> Result<(), Error> {
-        let Table {
+        let Table { view, row_set, .. } = self;
+        let TableView {
             rows,
             indexes,
             layout,
-            row_set,
             schema,
             ..
-        } = self;
+        } = view;
         let mut clash = None;
         rows.for_each(|id, row| {
             for index in indexes.iter_mut() {
@@ -353,6 +469,11 @@ impl Table {
     pub fn heap_bytes(&self) -> usize {
         self.rows.heap_bytes()
             + self.indexes.iter().map(Index::heap_bytes).sum::<usize>()
+            + self
+                .held
+                .iter()
+                .map(|held| held.index.heap_bytes())
+                .sum::<usize>()
             + self.row_set.as_ref().map_or(0, |set| set.ids.heap_bytes())
     }
 }

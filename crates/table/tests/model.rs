@@ -4,7 +4,11 @@ mod common;
 
 use common::*;
 use lightcone_schema::IndexAlgorithm;
-use lightcone_table::{Error, InsertError, Inserted, RangeBounds, RowId, Table, TableSnapshot};
+use std::sync::Arc;
+
+use lightcone_table::{
+    Error, InsertError, Inserted, RangeBounds, RowId, Table, TableSnapshot, TableView,
+};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId};
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -89,6 +93,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// A row of the model.
+#[derive(Clone)]
 struct Row {
     id: RowId,
     values: Vec<V>,
@@ -100,6 +105,7 @@ struct Model {
     rows: Vec<Row>,
     indexes: Vec<ModelIndex>,
     snapshots: Vec<(TableSnapshot, Vec<Vec<u8>>)>,
+    views: Vec<(Arc<TableView>, Vec<Row>)>,
 }
 
 impl Model {
@@ -113,6 +119,7 @@ impl Model {
                 .map(|(a, u)| ModelIndex::new(a, *u, &case.columns))
                 .collect(),
             snapshots: Vec::new(),
+            views: Vec::new(),
         }
     }
 
@@ -316,9 +323,7 @@ impl Model {
     fn reload(&mut self) {
         let snapshot = self.table.snapshot();
         let mut table = Table::new(snapshot.schema.clone());
-        table
-            .load(snapshot.rows.pages().iter().map(|page| page.bytes()))
-            .expect("good pages");
+        table.load(snapshot.rows.pages()).expect("good pages");
         self.table = table;
     }
 
@@ -340,6 +345,7 @@ impl Model {
             Op::Snapshot => {
                 let rows = self.sorted_rows();
                 self.snapshots.push((self.table.snapshot(), rows));
+                self.views.push((self.table.freeze(), self.rows.clone()));
             }
             Op::Reload => self.reload(),
             Op::Point(_, _) | Op::Range(_, _, _, _) if self.indexes.is_empty() => {}
@@ -356,12 +362,43 @@ impl Model {
     }
 }
 
+/// A frozen table has the rows it had, and finds them by all indexes.
+fn check_view(view: &TableView, rows: &[Row], indexes: &[ModelIndex]) {
+    let mut found = Vec::new();
+    view.rows()
+        .for_each(|id, row| found.push((id, row.to_vec())));
+    let mut expected: Vec<_> = rows.iter().map(|row| (row.id, row.bytes.clone())).collect();
+    expected.sort();
+    assert_eq!(found, expected, "a view never changes");
+    for (index, model) in view.indexes().iter().zip(indexes) {
+        assert_eq!(index.row_count(), rows.len());
+        for row_of in rows {
+            let point = row(&model.key(&row_of.values));
+            let mut found = Vec::new();
+            let visit = |id| found.push(id);
+            index
+                .for_point(view.rows(), view.layout(), &point, visit)
+                .expect("a good point");
+            assert!(found.contains(&row_of.id));
+            let same = rows
+                .iter()
+                .filter(|other| model.same(&model.key(&other.values), &model.key(&row_of.values)));
+            assert_eq!(found.len(), same.count());
+        }
+        let all = Bound::Unbounded.encode();
+        let mut found = Vec::new();
+        let range = RangeBounds::of_first(&all, &all);
+        let walked = index.for_range(view.rows(), view.layout(), range, |id| found.push(id));
+        if !matches!(model.algorithm, IndexAlgorithm::Hash(_)) {
+            walked.expect("a good range");
+            assert_eq!(found.len(), rows.len());
+        }
+    }
+}
+
 fn snapshot_rows(snapshot: &TableSnapshot) -> Vec<Vec<u8>> {
     let mut rows = Vec::new();
-    snapshot.rows.for_each_while(|row| {
-        rows.push(row.to_vec());
-        true
-    });
+    snapshot.rows.for_each(|_, row| rows.push(row.to_vec()));
     rows.sort();
     rows
 }
@@ -375,6 +412,9 @@ proptest! {
         for op in &case.ops {
             model.run(op);
             model.check();
+        }
+        for (view, rows) in &model.views {
+            check_view(view, rows, &model.indexes);
         }
         for index in 0..model.indexes.len() {
             for position in 0..model.rows.len() {

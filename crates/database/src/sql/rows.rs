@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_query::{Projection, SelectPlan};
+use lightcone_query::Projection;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, Encode};
 use tokio::sync::oneshot;
 
 use crate::answer::ReadError;
+use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget, Exceeded, HeldBytes};
-use crate::evaluate::Source;
+use crate::evaluate::{Cursor, Source};
 use crate::reads::{Job, Progress, Slice};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
@@ -93,11 +94,12 @@ pub trait RowEncoder: Send {
 
 /// The rows of a statement on their way to the encoder.
 pub(super) struct RowsOf<E: RowEncoder> {
-    plan: Arc<SelectPlan>,
+    asked: Asked,
     source: Source,
     layout: RowLayout,
     columns: Vec<usize>,
-    page: usize,
+    cursor: Cursor,
+    is_done: bool,
     count: u64,
     encoder: E,
     /// The piece under construction.
@@ -111,30 +113,20 @@ pub(super) struct RowsOf<E: RowEncoder> {
 
 impl<E: RowEncoder> RowsOf<E> {
     pub fn new(
-        plan: Arc<SelectPlan>,
+        asked: Asked,
         source: Source,
         mut encoder: E,
         budget: &Arc<ClientBudget>,
     ) -> RowsOf<E> {
-        let of_table = || plan.table.columns.iter().map(|column| column.ty.clone());
-        let (types, columns): (Vec<_>, Vec<_>) = match &plan.projection {
-            Projection::Columns(listed) => {
-                let columns = listed.iter().map(|(column, _)| usize::from(column.0));
-                (of_table().collect(), columns.collect())
-            }
-            Projection::Row => (
-                of_table().collect(),
-                (0..plan.table.columns.len()).collect(),
-            ),
-            Projection::Count(_) => (vec![AlgebraicType::U64], vec![0]),
-        };
+        let (types, columns) = columns_of(&asked);
         let mut out = E::Out::default();
         encoder.begin(&mut out);
         RowsOf {
             layout: RowLayout::new(&types),
             columns,
             source,
-            page: 0,
+            cursor: Cursor::default(),
+            is_done: false,
             count: 0,
             encoder,
             out,
@@ -142,41 +134,66 @@ impl<E: RowEncoder> RowsOf<E> {
             charge: Charge::default(),
             budget: budget.clone(),
             exceeded: None,
-            plan,
+            asked,
         }
     }
 
-    /// Writes, or counts, the rows of the next page. False if there is none.
-    fn page(&mut self) -> Result<bool, Exceeded> {
-        if self.page >= self.source.page_count() {
+    /// Writes, or counts, the next rows. False if there are none.
+    fn rows(&mut self) -> Result<bool, ReadError> {
+        if self.is_done {
             return Ok(false);
         }
-        let (plan, source) = (
-            self.plan.clone(),
-            std::mem::replace(&mut self.source, Source::Count(0)),
-        );
-        match plan.projection {
-            Projection::Count(_) => match &source {
-                Source::Count(count) => self.count = *count,
-                source => source.for_each_of_page(&plan, self.page, |_| self.count += 1),
-            },
-            Projection::Row | Projection::Columns(_) => {
+        let asked = self.asked.clone();
+        let Asked::Plan(plan) = &asked else {
+            return self.running_rows();
+        };
+        let source = std::mem::replace(&mut self.source, Source::Count(0));
+        let mut cursor = self.cursor;
+        let has_more = match (&plan.projection, &source) {
+            (Projection::Count(_), Source::Count(count)) => {
+                self.count = *count;
+                false
+            }
+            (Projection::Count(_), source) => {
+                source.step(&asked, &mut cursor, |_| self.count += 1)?
+            }
+            (Projection::Row | Projection::Columns(_), source) => {
                 let limit = plan.limit.unwrap_or(u64::MAX);
-                source.for_each_of_page(&plan, self.page, |row| {
+                let has_more = source.step(&asked, &mut cursor, |row| {
                     if self.count < limit && self.exceeded.is_none() {
                         self.count += 1;
                         self.exceeded = self.row(row).err();
                     }
-                });
-                if self.count >= limit {
-                    self.page = source.page_count();
-                }
+                })?;
+                has_more && self.count < limit
             }
-        }
+        };
         self.source = source;
-        self.page += 1;
+        self.cursor = cursor;
+        self.is_done = !has_more;
         match self.exceeded {
-            Some(exceeded) => Err(exceeded),
+            Some(exceeded) => Err(ReadError::Exceeded(exceeded)),
+            None => Ok(true),
+        }
+    }
+
+    /// The same for a query on several tables.
+    fn running_rows(&mut self) -> Result<bool, ReadError> {
+        let mut source = std::mem::replace(&mut self.source, Source::Count(0));
+        let has_more = match &mut source {
+            Source::Running(running, _) => {
+                let budget = self.budget.clone();
+                running.step(&budget, |row| {
+                    self.exceeded = self.row(row).err();
+                    self.exceeded.is_none()
+                })?
+            }
+            _ => false,
+        };
+        self.source = source;
+        self.is_done = !has_more;
+        match self.exceeded {
+            Some(exceeded) => Err(ReadError::Exceeded(exceeded)),
             None => Ok(true),
         }
     }
@@ -199,6 +216,16 @@ impl<E: RowEncoder> RowsOf<E> {
         Ok(())
     }
 
+    /// Is what was counted a row that is still to be written?
+    fn ends_with_count(&self) -> bool {
+        match &self.asked {
+            Asked::Plan(plan) => {
+                matches!(plan.projection, Projection::Count(_)) && plan.limit != Some(0)
+            }
+            Asked::Query(..) => false,
+        }
+    }
+
     /// Puts what there is into a piece of its own.
     fn end_piece(&mut self) -> Result<(), Exceeded> {
         if self.out.bytes_len() == 0 {
@@ -211,18 +238,41 @@ impl<E: RowEncoder> RowsOf<E> {
     }
 
     /// Works until the end of the slice. None: there is more to do.
-    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, Exceeded> {
-        while self.page()? {
+    fn step(&mut self, slice: &Slice<'_>) -> Result<Option<Vec<HeldBytes>>, ReadError> {
+        while self.rows()? {
             if slice.is_over() {
                 return Ok(None);
             }
         }
-        if let (Projection::Count(_), false) = (&self.plan.projection, self.plan.limit == Some(0)) {
-            self.row(&self.count.to_vec())?;
+        if self.ends_with_count() {
+            let row = self.count.to_vec();
+            self.row(&row).map_err(ReadError::Exceeded)?;
         }
         self.encoder.end(&mut self.out);
-        self.end_piece()?;
+        self.end_piece().map_err(ReadError::Exceeded)?;
         Ok(Some(std::mem::take(&mut self.pieces)))
+    }
+}
+
+/// Types of a row as it is found, and which of its columns come out.
+fn columns_of(asked: &Asked) -> (Vec<AlgebraicType>, Vec<usize>) {
+    let plan = match asked {
+        Asked::Plan(plan) => plan,
+        Asked::Query(query, _) => {
+            let output = query.output_type().elements;
+            let columns = (0..output.len()).collect();
+            let types = output.into_iter().map(|element| element.algebraic_type);
+            return (types.collect(), columns);
+        }
+    };
+    let types = || plan.table.columns.iter().map(|column| column.ty.clone());
+    match &plan.projection {
+        Projection::Columns(listed) => {
+            let columns = listed.iter().map(|(column, _)| usize::from(column.0));
+            (types().collect(), columns.collect())
+        }
+        Projection::Row => (types().collect(), (0..plan.table.columns.len()).collect()),
+        Projection::Count(_) => (vec![AlgebraicType::U64], vec![0]),
     }
 }
 
@@ -254,7 +304,7 @@ impl<E: RowEncoder> Job for RowsJob<E> {
         if !is_awaited || self.rows.budget.is_gone() {
             return Progress::Done;
         }
-        let step = self.rows.step(slice).map_err(ReadError::Exceeded);
+        let step = self.rows.step(slice);
         self.spent += slice.elapsed();
         let result = match step {
             Ok(None) if self.spent < self.time_max => return Progress::Again,

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
+use crate::asked::Asked;
 use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
@@ -93,7 +94,11 @@ impl Writer {
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(&self.datastore, is_owner, new.map(|query| &*query.plan))?;
+        row_limit::check(
+            &self.datastore,
+            is_owner,
+            new.filter_map(|query| query.asked.plan()),
+        )?;
         Ok(set)
     }
 
@@ -134,7 +139,7 @@ impl Writer {
             false => limits.query_steps_per_table_max,
         };
         let counted = self.state.query_load.add(&set.queries, steps_max);
-        counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.plan.table.name))?;
+        counted.map_err(|query| format!("checking a changed row of `{}` against the queries of all clients would take more than the {steps_max} steps of limits.query-steps-per-table-max [LC0711]", query.table.name))?;
         Ok(set)
     }
 
@@ -286,14 +291,14 @@ impl Writer {
         &mut self,
         connection: ConnectionNumber,
         request_id: u32,
-        plan: Result<Arc<SelectPlan>, String>,
+        plan: Result<Asked, String>,
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
         let is_owner = |client: &super::Client| client.peer.is_owner;
         let is_owner = self.state.clients.get(&connection).is_some_and(is_owner);
         let plan = plan.and_then(|plan| {
-            row_limit::check(&self.datastore, is_owner, [&*plan])?;
+            row_limit::check_asked(&self.datastore, is_owner, &plan)?;
             Ok(plan)
         });
         let plan = match plan {
@@ -315,7 +320,7 @@ impl Writer {
     fn evaluate(
         &mut self,
         connection: ConnectionNumber,
-        plans: Vec<Arc<SelectPlan>>,
+        plans: Vec<Asked>,
         reply: Reply,
         ticket: ReadTicket,
         failed: Option<Box<dyn FnOnce() + Send>>,
@@ -328,8 +333,9 @@ impl Writer {
             return Ok(Answer::Nobody);
         }
         let datastore = &mut self.datastore;
-        let mut finder = Finder::new(datastore, ticket.first_try.is_none());
-        let find = |plan: Arc<SelectPlan>| {
+        let frozen = &mut self.state.frozen;
+        let mut finder = Finder::new(datastore, frozen, ticket.first_try.is_none());
+        let find = |plan: Asked| {
             let source = finder.find(&plan)?;
             Some((plan, source))
         };
@@ -364,14 +370,50 @@ impl Writer {
     /// Counts queries that have come to, or gone from, their tables.
     pub(super) fn watch(&mut self, queries: &[Arc<LiveQuery>], change: isize) {
         for query in queries {
-            let table = query.group.table;
-            let count = self.state.watchers.entry(table).or_default();
-            let before = *count;
-            *count = before.saturating_add_signed(change);
-            let after = *count;
-            if (before == 0) != (after == 0) {
-                self.datastore().set_watched(table, after > 0);
+            for table in query.tables() {
+                let count = self.state.watchers.entry(table).or_default();
+                let before = *count;
+                *count = before.saturating_add_signed(change);
+                let after = *count;
+                if (before == 0) != (after == 0) {
+                    self.datastore.set_watched(table, after > 0);
+                }
             }
+            if let (Some(shape), Some((_, key))) = (&query.join, &query.group.equality) {
+                let (joins, datastore) = (&mut self.state.joins, &mut self.datastore);
+                match change > 0 {
+                    true => joins.add(datastore, shape, key),
+                    false => joins.remove(datastore, shape, key),
+                }
+            }
+        }
+    }
+
+    /// Ends the query sets with joins that were too much for a transaction. Their clients are told.
+    #[cold]
+    pub(super) fn drop_failed_joins(&mut self) {
+        self.state.has_failed_joins = false;
+        let has_failed = |set: &QuerySet| {
+            let mut joins = set.set.queries.iter().filter_map(|q| q.join.as_ref());
+            joins.any(|shape| self.state.joins.has_failed(shape))
+        };
+        let failed: Vec<_> = (self.state.clients.iter())
+            .flat_map(|(connection, client)| client.query_sets.iter().map(|set| (*connection, set)))
+            .filter(|(_, (_, set))| has_failed(set))
+            .map(|(connection, (query_set_id, _))| (connection, *query_set_id))
+            .collect();
+        let partners_max = self.shared.options.limits.join_partners_max;
+        let error = format!("a changed row had more than {partners_max} partners in a join of this subscription, which limits.join-partners-max allows on average: the subscription has ended [LC0714]");
+        for (connection, query_set_id) in failed {
+            self.unregister(connection, query_set_id);
+            let mut message = Vec::new();
+            server::subscription_error(&mut message, None, query_set_id, &error);
+            let answer = self.ready(connection, message);
+            self.event(Event::Unsubscribed {
+                connection,
+                query_set_id,
+                answer: Some(answer),
+            });
         }
     }
 
@@ -387,20 +429,19 @@ impl Writer {
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
         let is_owner = caller.identity == self.shared.options.owner;
-        let datastore = &mut self.datastore;
+        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let plan = plan.and_then(|plan| {
-            row_limit::check(datastore, is_owner, [&*plan]).map_err(SqlError::Query)?;
+            row_limit::check_asked(datastore, is_owner, &plan).map_err(SqlError::Query)?;
             Ok(plan)
         });
         let found = plan.map(|plan| {
-            let source = match &plan.projection {
-                // The number is known.
-                Projection::Count(_) if plan.predicate.is_none() => {
+            let source = match &plan {
+                Asked::Plan(plan) if is_row_count(plan) => {
                     let table = datastore.table(plan.table.id);
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore, turn != QueryTurn::First).find(&plan),
+                _ => Finder::new(datastore, frozen, turn != QueryTurn::First).find(&plan),
             };
             (plan, source)
         });
@@ -411,8 +452,16 @@ impl Writer {
     }
 }
 
-fn plans_of(set: &CompiledSet) -> Vec<Arc<SelectPlan>> {
-    set.queries.iter().map(|query| query.plan.clone()).collect()
+/// Is the result a number that the table knows?
+fn is_row_count(plan: &SelectPlan) -> bool {
+    matches!(plan.projection, Projection::Count(_)) && plan.predicate.is_none()
+}
+
+fn plans_of(set: &CompiledSet) -> Vec<Asked> {
+    set.queries
+        .iter()
+        .map(|query| query.asked.clone())
+        .collect()
 }
 
 fn steps_of(set: &CompiledSet) -> usize {

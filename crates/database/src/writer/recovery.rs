@@ -47,6 +47,7 @@ impl Writer {
         for (table, count) in &self.state.watchers {
             datastore.set_watched(*table, *count > 0);
         }
+        self.state.joins.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
         let taken_back = self.next_offset - durable_offset;
         self.next_offset = durable_offset;

@@ -22,6 +22,9 @@ impl Writer {
 
     /// Gives the round's records to the log and its events to fan-out.
     pub(crate) fn end_round(&mut self) {
+        if self.state.has_failed_joins {
+            self.drop_failed_joins();
+        }
         if self.answer_directly() {
             return;
         }
@@ -111,6 +114,7 @@ impl Writer {
             state: &mut self.state,
             next_offset: &mut self.next_offset,
             environment: &*self.shared.options.commons.environment,
+            join_partners_max: self.shared.options.limits.join_partners_max,
         };
         (transactions, self.instance.as_mut())
     }
@@ -122,13 +126,25 @@ pub(super) struct RoundTransactions<'w> {
     pub(super) state: &'w mut WriterState,
     next_offset: &'w mut LogOffset,
     pub(super) environment: &'w dyn Environment,
+    join_partners_max: usize,
 }
 
 impl RoundTransactions<'_> {
     /// Commits the open transaction.
     pub(super) fn commit(&mut self) -> Committed {
         let state = &mut *self.state;
-        let committed = commit(self.datastore, &mut state.output, self.environment);
+        let mut committed = commit(self.datastore, &mut state.output, self.environment);
+        if !state.joins.is_empty() && !committed.changes.is_empty() {
+            let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
+            let joins = &mut state.joins;
+            state.has_failed_joins |= joins.evaluate(
+                self.datastore,
+                deltas,
+                changes.clone(),
+                self.join_partners_max,
+            );
+            changes.end = deltas.position();
+        }
         if committed.has_record {
             state.record_ends.push(state.output.records.len());
             *self.next_offset += 1;

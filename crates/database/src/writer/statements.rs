@@ -74,7 +74,7 @@ enum Failure {
         columns: Vec<String>,
         value: String,
     },
-    #[error("the statement ran for {} ms and was undone, as limits.sql-write-time-max says: let it change fewer rows, by an index if it searches many [LC0712]", .0.as_millis())]
+    #[error("the statement ran for {} ms and was undone, as limits.sql-write-time-max says: let it change fewer rows, by an index if it searches many [LC0713]", .0.as_millis())]
     TooLong(Duration),
     #[error("table `{0}` was changed by a publish while the statement waited: send it again")]
     TableChanged(String),

@@ -3,6 +3,7 @@
 
 pub mod requests;
 pub mod tables;
+pub mod watcher;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! A module that is nothing but tables. Its program is JSON like an entry of `08-execution.json`: `tables` with columns and
 //! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column) and `events` (tables).
+//!
+//! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,21 +14,26 @@ use lightcone_host::{
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawConstraintData,
     RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10, RawModuleDefV10,
-    RawModuleDefV10Section as Section, RawRowLevelSecurityDef, RawSequenceDefV10, RawTableDefV10,
-    RawUniqueConstraintData,
+    RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawSequenceDefV10,
+    RawTableDefV10, RawUniqueConstraintData,
 };
-use lightcone_schema::{RawModuleDef, TableAccess, TableKind};
+use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
 use lightcone_types::bsatn::Encode as _;
-use lightcone_types::{AlgebraicType as T, ColId, Identity, TypeRef, Typespace};
+use lightcone_types::{
+    AlgebraicType as T, ColId, Decode as _, Identity, ProductType, Reader, TypeRef, Typespace,
+};
 use serde_json::Value;
 
 use super::{caller, options};
 
 pub struct TablesEngine;
 
-struct Tables(Vec<u8>);
+struct Tables {
+    definition: Vec<u8>,
+    program: Arc<Value>,
+}
 
-struct Nothing;
+struct Changing(Arc<Value>);
 
 impl ModuleEngine for TablesEngine {
     fn name(&self) -> &'static str {
@@ -39,22 +46,50 @@ impl ModuleEngine for TablesEngine {
         _: &InstanceOptions,
     ) -> Result<Box<dyn LoadedModule>, HostError> {
         let program: Value = serde_json::from_slice(program).expect("the program is JSON");
-        Ok(Box::new(Tables(definition(&program))))
+        Ok(Box::new(Tables {
+            definition: definition(&program),
+            program: Arc::new(program),
+        }))
     }
 }
 
 impl LoadedModule for Tables {
     fn describe(&self) -> &[u8] {
-        &self.0
+        &self.definition
     }
 
     fn instantiate(&self, _: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError> {
-        Ok(Box::new(Nothing))
+        Ok(Box::new(Changing(self.program.clone())))
     }
 }
 
-impl ModuleInstance for Nothing {
-    fn call_reducer(&mut self, _: OpenTransaction<'_>, _: &ReducerCall<'_>) -> ReducerOutcome {
+impl ModuleInstance for Changing {
+    fn call_reducer(
+        &mut self,
+        transaction: OpenTransaction<'_>,
+        call: &ReducerCall<'_>,
+    ) -> ReducerOutcome {
+        let text = String::decode(&mut Reader::new(call.args)).expect("a text");
+        let changes: Value = serde_json::from_str(&text).expect("JSON");
+        let datastore = transaction.into_datastore();
+        for (name, change) in changes.as_object().expect("tables") {
+            let id = datastore.table_id_from_name(name).expect("a table");
+            let types = self.0["tables"][name].as_array().expect("columns");
+            let rows = |kind: &str| {
+                let rows = change[kind].as_array().cloned().unwrap_or_default();
+                rows.iter().map(|row| row_bsatn(types, row)).collect()
+            };
+            let deletes: Vec<Vec<u8>> = rows("deletes");
+            let mut listed = (deletes.len() as u32).to_vec();
+            listed.extend(deletes.into_iter().flatten());
+            datastore.delete_all_by_eq(id, &listed).expect("rows");
+            let inserts: Vec<Vec<u8>> = rows("inserts");
+            for row in inserts {
+                datastore
+                    .insert(id, &row, &mut Vec::new())
+                    .expect("the keys are free");
+            }
+        }
         ReducerOutcome::Ok
     }
 
@@ -78,6 +113,30 @@ impl ModuleInstance for Nothing {
     fn is_poisoned(&self) -> bool {
         false
     }
+}
+
+/// A row of JSON values as BSATN.
+pub fn row_bsatn(columns: &[Value], row: &Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (column, value) in columns.iter().zip(row.as_array().expect("a row")) {
+        let number = || value.as_u64().expect("a number");
+        match column[1].as_str().expect("a type") {
+            "Bool" => value.as_bool().expect("a Bool").encode(&mut bytes),
+            "U32" => (number() as u32).encode(&mut bytes),
+            "U64" => number().encode(&mut bytes),
+            "F64" => value.as_f64().expect("a number").encode(&mut bytes),
+            "String" => value
+                .as_str()
+                .expect("a text")
+                .to_owned()
+                .encode(&mut bytes),
+            "Identity" => Identity::from_hex(value.as_str().expect("hex"))
+                .expect("an identity")
+                .encode(&mut bytes),
+            other => panic!("no JSON of {other}"),
+        }
+    }
+    bytes
 }
 
 fn column_type(name: &str) -> T {
@@ -173,6 +232,13 @@ fn definition(program: &Value) -> Vec<u8> {
     let sections = vec![
         Section::Typespace(Typespace { types }),
         Section::Tables(tables),
+        Section::Reducers(vec![RawReducerDefV10 {
+            source_name: "change".to_owned(),
+            params: ProductType::new([("changes", T::String)]),
+            visibility: Visibility::ClientCallable,
+            ok_return_type: T::product::<&str>([]),
+            err_return_type: T::String,
+        }]),
         Section::RowLevelSecurity(rules.map(rule).collect()),
         Section::CaseConversionPolicy(CaseConversionPolicy::None),
         Section::ExplicitNames(ExplicitNames { entries: names }),

@@ -13,8 +13,8 @@ use crate::ast::{
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
-use crate::parser::Language;
-use crate::plan::{is_readable_view, may_read, plan_select, Caller, Catalog, SelectPlan};
+use crate::plan::{is_readable_view, may_read, plan_select, Caller, Catalog};
+use crate::select_plan::SelectPlan;
 
 /// Where variables are kept, under their names.
 const VARIABLES: &str = "st_var";
@@ -111,7 +111,9 @@ fn rows_of(
         is_owner: true,
         ..*caller
     };
-    plan_select(text, &select, catalog, &reader, Language::AdHoc)
+    let query = plan_select(text, &select, catalog, &reader)?;
+    let plan = query.only_select_plan(&caller.identity);
+    Ok(plan.expect("a query of the owner on one table"))
 }
 
 fn whole_table(name: String) -> TableRef {

@@ -1,15 +1,22 @@
 //! A catalog for tests.
 #![allow(dead_code)]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, SelectPlan, SqlError,
+    compile_statement, compile_subscription, Caller, Catalog, Query, RowChange, SelectPlan,
+    SqlError, Statement,
 };
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
+use lightcone_schema::{
+    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
+};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
-use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, TableId};
+use lightcone_types::{AlgebraicType, AlgebraicValue, ColId, Identity, IndexId, TableId};
+
+const GUARDED_RULE: &str =
+    "SELECT guarded.* FROM guarded JOIN team ON guarded.id = team.id WHERE team.open = TRUE";
+static GUARDED: OnceLock<Vec<String>> = OnceLock::new();
 
 pub struct Tables(pub Vec<Arc<TableSchema>>);
 
@@ -29,8 +36,10 @@ impl Catalog for Tables {
         }
     }
 
-    fn has_row_level_security(&self, table: TableId) -> bool {
-        self.0.iter().any(|t| t.id == table && t.name == "guarded")
+    fn rules(&self, table: TableId) -> &[String] {
+        let guarded = self.0.iter().any(|t| t.id == table && t.name == "guarded");
+        let rules = guarded.then(|| GUARDED.get_or_init(|| vec![GUARDED_RULE.to_owned()]));
+        rules.map_or(&[], Vec::as_slice)
     }
 }
 
@@ -58,6 +67,17 @@ pub fn table(id: u32, name: &str, columns: &[(&str, AlgebraicType)]) -> TableSch
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+    }
+}
+
+/// An index over columns.
+pub fn btree(columns: &[u16]) -> IndexSchema {
+    IndexSchema {
+        id: IndexId(1),
+        name: "i".to_owned(),
+        accessor: None,
+        algorithm: IndexAlgorithm::BTree(columns.iter().map(|column| ColId(*column)).collect()),
+        unique: false,
     }
 }
 
@@ -170,7 +190,15 @@ pub fn catalog() -> Tables {
         table(15, "users", &[("id", T::U32), ("age", T::U32)]),
         table(16, "other", &[("uid", T::U32)]),
     ];
-    Tables(tables.into_iter().map(Arc::new).collect())
+    let mut ranked = table(17, "ranked", &[("a", T::U32), ("b", T::U32)]);
+    ranked.indexes.push(btree(&[0, 1]));
+    let mut keyed = table(18, "keyed", &[("id", T::U32), ("owner", T::identity())]);
+    keyed.indexes.push(btree(&[0]));
+    let mut happening = table(19, "happening", &[("id", T::U32)]);
+    happening.is_event = true;
+    happening.indexes.push(btree(&[0]));
+    let tables = tables.into_iter().chain([ranked, keyed, happening]);
+    Tables(tables.map(Arc::new).collect())
 }
 
 pub fn owner() -> Caller {
@@ -189,13 +217,34 @@ pub fn guest() -> Caller {
     }
 }
 
-pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
+pub fn subscription_query(text: &str) -> Result<Query, SqlError> {
     compile_subscription(text, &catalog(), &guest())
 }
 
-pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
+pub fn ad_hoc_query(text: &str) -> Result<Query, SqlError> {
     compile_statement(text, &catalog(), &guest())
         .map(|statement| statement.into_query().expect("a query"))
+}
+
+/// The plan of a query on one relation.
+pub fn only(query: Query) -> SelectPlan {
+    let plan = query.only_select_plan(&guest().identity);
+    plan.unwrap_or_else(|| panic!("{}: several relations", query.text))
+}
+
+pub fn subscription(text: &str) -> Result<SelectPlan, SqlError> {
+    subscription_query(text).map(only)
+}
+
+pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
+    let plan_of = |statement| match statement {
+        Statement::Select(query) => only(query),
+        Statement::Write(write) => match write.change {
+            RowChange::Update { rows, .. } | RowChange::Delete { rows } => rows,
+            change => panic!("{change:?} reads no rows"),
+        },
+    };
+    compile_statement(text, &catalog(), &guest()).map(plan_of)
 }
 
 pub fn layout(table: &TableSchema) -> RowLayout {
@@ -215,4 +264,10 @@ pub fn matches(plan: &SelectPlan, row: &[u8]) -> bool {
     plan.predicate
         .as_ref()
         .is_none_or(|p| p.matches(&layout(&plan.table), row))
+}
+
+/// How many cases a property is tried with: more if PROPTEST_CASES says so.
+pub fn cases(cases: u32) -> u32 {
+    let wanted = std::env::var("PROPTEST_CASES").ok();
+    wanted.and_then(|n| n.parse().ok()).unwrap_or(cases)
 }

@@ -167,11 +167,12 @@ mod tests {
             .chain(WebSocket::rows())
             .collect();
         let numbers = rows.iter().filter(|row| row.default.parse::<u64>().is_ok());
+        let keys: Vec<_> = numbers.map(|row| row.key()).collect();
         let mut refused = 0;
-        for key in numbers.map(|row| row.key()) {
+        for key in &keys {
             let (section, name) = key.split_once('.').expect("a section");
             match parse(&format!("[{section}]\n{name} = 0")) {
-                Ok(_) => assert_eq!(key, "limits.disk-reserve-bytes"),
+                Ok(_) => assert_eq!(*key, "limits.disk-reserve-bytes"),
                 Err(error) => {
                     let expected = format!("{key} must be greater than zero");
                     assert!(error.to_string().contains(&expected), "{error}");
@@ -179,7 +180,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(refused, 42);
+        assert!(keys.len() > 40);
+        assert_eq!(refused, keys.len() - 1);
     }
 
     #[test]

@@ -63,7 +63,10 @@ impl<'c> Catalogue<'c> {
         let question = in_our_language(pieces);
         let compiled = compile_statement(&question, &virtual_tables, &anybody());
         match compiled.map(Statement::into_query) {
-            Ok(Some(plan)) => Ok(virtual_tables.select(&plan)),
+            Ok(Some(query)) => match query.only_select_plan(&Identity::ZERO) {
+                Some(plan) => Ok(virtual_tables.select(&plan)),
+                None => Err(not_answered(text, "it reads several tables")),
+            },
             Ok(None) => Err(not_answered(text, "it is no query")),
             Err(error) => Err(not_answered(text, &error.to_string())),
         }

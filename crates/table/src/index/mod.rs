@@ -8,15 +8,17 @@
 
 mod direct;
 mod reader;
+#[allow(unsafe_code)]
+mod tree;
 mod unique_hash;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::sync::Arc;
 
 use lightcone_schema::IndexAlgorithm;
 
 use self::direct::Direct;
 use self::reader::{Key, KeyReader};
+use self::tree::Tree;
 use self::unique_hash::UniqueHash;
 use crate::key::KeyRange;
 use crate::layout::RowLayout;
@@ -48,9 +50,9 @@ impl<'a> RangeBounds<'a> {
     }
 }
 
-/// One index of a table.
+/// One index of a table, or a frozen copy of it.
 pub struct Index {
-    reader: KeyReader,
+    reader: Arc<KeyReader>,
     structure: Structure,
     unique: bool,
     ordered: bool,
@@ -59,28 +61,20 @@ pub struct Index {
 enum Structure {
     Hash(UniqueHash),
     Direct(Direct),
-    Unique4(BTreeMap<u32, RowId>),
-    Unique8(BTreeMap<u64, RowId>),
-    Unique16(BTreeMap<u128, RowId>),
-    UniqueBytes(BTreeMap<Box<[u8]>, RowId>),
-    Many4(BTreeSet<(u32, RowId)>),
-    Many8(BTreeSet<(u64, RowId)>),
-    Many16(BTreeSet<(u128, RowId)>),
-    ManyBytes(BTreeSet<(Box<[u8]>, RowId)>),
+    Ordered4(Tree<u32>),
+    Ordered8(Tree<u64>),
+    Ordered16(Tree<u128>),
+    OrderedBytes(Tree<Arc<[u8]>>),
 }
 
-/// Calls `$body` with the ordered map or set inside.
-macro_rules! ordered {
-    ($structure:expr, unique $map:ident => $unique:expr, many $set:ident => $many:expr, hash $hash:ident => $h:expr, direct $direct:ident => $d:expr) => {
+/// Calls `$body` with the structure inside.
+macro_rules! inside {
+    ($structure:expr, tree $tree:ident => $t:expr, hash $hash:ident => $h:expr, direct $direct:ident => $d:expr) => {
         match $structure {
-            Structure::Unique4($map) => $unique,
-            Structure::Unique8($map) => $unique,
-            Structure::Unique16($map) => $unique,
-            Structure::UniqueBytes($map) => $unique,
-            Structure::Many4($set) => $many,
-            Structure::Many8($set) => $many,
-            Structure::Many16($set) => $many,
-            Structure::ManyBytes($set) => $many,
+            Structure::Ordered4($tree) => $t,
+            Structure::Ordered8($tree) => $t,
+            Structure::Ordered16($tree) => $t,
+            Structure::OrderedBytes($tree) => $t,
             Structure::Hash($hash) => $h,
             Structure::Direct($direct) => $d,
         }
@@ -94,17 +88,13 @@ impl Index {
         let structure = match (algorithm, unique, reader.fixed_bytes) {
             (IndexAlgorithm::Hash(_), true, _) => Structure::Hash(UniqueHash::default()),
             (IndexAlgorithm::Direct(_), true, _) => Structure::Direct(Direct::default()),
-            (_, true, Some(0..=4)) => Structure::Unique4(BTreeMap::new()),
-            (_, true, Some(5..=8)) => Structure::Unique8(BTreeMap::new()),
-            (_, true, Some(9..=16)) => Structure::Unique16(BTreeMap::new()),
-            (_, true, _) => Structure::UniqueBytes(BTreeMap::new()),
-            (_, false, Some(0..=4)) => Structure::Many4(BTreeSet::new()),
-            (_, false, Some(5..=8)) => Structure::Many8(BTreeSet::new()),
-            (_, false, Some(9..=16)) => Structure::Many16(BTreeSet::new()),
-            (_, false, _) => Structure::ManyBytes(BTreeSet::new()),
+            (_, _, Some(0..=4)) => Structure::Ordered4(Tree::default()),
+            (_, _, Some(5..=8)) => Structure::Ordered8(Tree::default()),
+            (_, _, Some(9..=16)) => Structure::Ordered16(Tree::default()),
+            _ => Structure::OrderedBytes(Tree::default()),
         };
         Index {
-            reader,
+            reader: Arc::new(reader),
             structure,
             unique,
             ordered: !matches!(algorithm, IndexAlgorithm::Hash(_)),
@@ -151,9 +141,8 @@ impl Index {
     pub fn insert(&mut self, rows: &RowStore, layout: &RowLayout, id: RowId) {
         let row = rows.get(id);
         let reader = &self.reader;
-        ordered!(&mut self.structure,
-            unique map => { map.insert(reader.of_row(layout, row), id); },
-            many set => { set.insert((reader.of_row(layout, row), id)); },
+        inside!(&mut self.structure,
+            tree tree => tree.insert(reader.of_row(layout, row), id),
             hash hash => hash.insert(reader, rows, layout, id),
             direct direct => direct.set(reader.of_row::<u64>(layout, row), Some(id)));
     }
@@ -169,9 +158,8 @@ impl Index {
     pub fn remove(&mut self, rows: &RowStore, layout: &RowLayout, id: RowId) {
         let row = rows.get(id);
         let reader = &self.reader;
-        ordered!(&mut self.structure,
-            unique map => map_remove(map, &reader.of_row(layout, row)),
-            many set => { set.remove(&(reader.of_row(layout, row), id)); },
+        inside!(&mut self.structure,
+            tree tree => tree.remove(reader.of_row(layout, row), id),
             hash hash => hash.remove(reader, layout, row, id),
             direct direct => direct.set(reader.of_row::<u64>(layout, row), None));
     }
@@ -181,9 +169,8 @@ impl Index {
     pub fn find_row(&self, rows: &RowStore, layout: &RowLayout, row: &[u8]) -> Option<RowId> {
         debug_assert!(self.unique);
         let reader = &self.reader;
-        ordered!(&self.structure,
-            unique map => map_get(map, &reader.of_row(layout, row)),
-            many _set => None,
+        inside!(&self.structure,
+            tree tree => tree.find(reader.of_row(layout, row)),
             hash hash => hash.find_row(reader, rows, layout, row),
             direct direct => direct.get(reader.of_row::<u64>(layout, row)))
     }
@@ -200,13 +187,34 @@ impl Index {
         point: PointKey<'_>,
         visit: impl FnMut(RowId),
     ) -> Result<(), Error> {
+        if self.unique {
+            let found = self.find_point(rows, layout, point)?;
+            found.into_iter().for_each(visit);
+            return Ok(());
+        }
+        let mut visit = visit;
+        self.walk_point(rows, layout, point, None, |id| {
+            visit(id);
+            true
+        })
+    }
+
+    /// The row of a unique index whose key is `point`.
+    ///
+    /// # Errors
+    /// If the point does not decode.
+    #[inline]
+    fn find_point(
+        &self,
+        rows: &RowStore,
+        layout: &RowLayout,
+        point: PointKey<'_>,
+    ) -> Result<Option<RowId>, Error> {
         let reader = &self.reader;
-        ordered!(&self.structure,
-            unique map => map_get(map, &reader.of_point(layout, point)?).into_iter().for_each(visit),
-            many set => set_point(set, reader.of_point(layout, point)?, visit),
-            hash hash => hash.find_point(reader, rows, layout, point)?.into_iter().for_each(visit),
-            direct direct => direct.get(reader.of_point::<u64>(layout, point)?).into_iter().for_each(visit));
-        Ok(())
+        Ok(inside!(&self.structure,
+            tree tree => tree.find(reader.of_point(layout, point)?),
+            hash hash => hash.find_point(reader, rows, layout, point)?,
+            direct direct => direct.get(reader.of_point::<u64>(layout, point)?)))
     }
 
     /// Like [`Index::for_point`], but only behind the row `after` if there is one, and only until `visit` returns false.
@@ -221,22 +229,23 @@ impl Index {
         after: Option<RowId>,
         mut visit: impl FnMut(RowId) -> bool,
     ) -> Result<(), Error> {
-        let reader = &self.reader;
-        ordered!(&self.structure,
-            unique _map => (),
-            many set => {
-                set_walk_point(set, reader.of_point(layout, point)?, after, visit);
-                return Ok(());
-            },
-            hash _hash => (),
-            direct _direct => ());
-        // All others hold one row for a key.
-        if after.is_some() {
+        if self.unique {
+            // There is nothing behind the only row.
+            let found = match after {
+                Some(_) => None,
+                None => self.find_point(rows, layout, point)?,
+            };
+            found.into_iter().for_each(|id| {
+                visit(id);
+            });
             return Ok(());
         }
-        self.for_point(rows, layout, point, |id| {
-            visit(id);
-        })
+        let reader = &self.reader;
+        inside!(&self.structure,
+            tree tree => tree_point(tree, reader.of_point(layout, point)?, after, visit),
+            hash _hash => unreachable!("an index that is not unique is a tree"),
+            direct _direct => unreachable!("as above"));
+        Ok(())
     }
 
     /// Calls `visit` with every row in the range (03 §8.3), in key order.
@@ -278,14 +287,10 @@ impl Index {
         }
         let size = reader.fixed_bytes.unwrap_or(0);
         let after = after.map(|id| (id, rows.get(id)));
-        ordered!(&self.structure,
-        unique map => {
-            let after = after.map(|(_, row)| reader.of_row(layout, row));
-            map_walk(map, &range, size, after, visit);
-        },
-        many set => {
+        inside!(&self.structure,
+        tree tree => {
             let after = after.map(|(id, row)| (reader.of_row(layout, row), id));
-            set_walk(set, &range, size, after, visit);
+            tree_range(tree, &range, size, after, visit);
         },
         hash _hash => unreachable!("hash indexes have no order"),
         direct direct => {
@@ -306,99 +311,79 @@ impl Index {
     }
 
     pub fn clear(&mut self) {
-        ordered!(&mut self.structure,
-            unique map => map.clear(),
-            many set => set.clear(),
-            hash hash => *hash = UniqueHash::default(),
-            direct direct => *direct = Direct::default());
+        inside!(&mut self.structure, tree tree => tree.clear(), hash hash => hash.clear(), direct direct => direct.clear());
+    }
+
+    /// The index as it is now. The copy can be read on any thread, with the rows that were frozen at the same time.
+    pub fn freeze(&mut self) -> Index {
+        let structure = match &mut self.structure {
+            Structure::Hash(hash) => Structure::Hash(hash.freeze()),
+            Structure::Direct(direct) => Structure::Direct(direct.freeze()),
+            Structure::Ordered4(tree) => Structure::Ordered4(tree.freeze()),
+            Structure::Ordered8(tree) => Structure::Ordered8(tree.freeze()),
+            Structure::Ordered16(tree) => Structure::Ordered16(tree.freeze()),
+            Structure::OrderedBytes(tree) => Structure::OrderedBytes(tree.freeze()),
+        };
+        Index {
+            reader: self.reader.clone(),
+            structure,
+            ..*self
+        }
+    }
+
+    /// Bytes that frozen copies may hold alone; all that ever were.
+    pub fn released_bytes(&self) -> u64 {
+        inside!(&self.structure,
+            tree tree => tree.released_bytes(),
+            hash hash => hash.released_bytes(),
+            direct direct => direct.released_bytes())
     }
 
     /// The number of rows in the index.
     pub fn row_count(&self) -> usize {
-        ordered!(&self.structure,
-            unique map => map.len(),
-            many set => set.len(),
-            hash hash => hash.len(),
-            direct direct => direct.len())
+        inside!(&self.structure, tree tree => tree.len(), hash hash => hash.len(), direct direct => direct.len())
     }
 
-    /// An estimate of the memory in bytes; exact for hash and direct indexes.
+    /// The memory in bytes.
     pub fn heap_bytes(&self) -> usize {
-        match &self.structure {
-            Structure::Hash(hash) => hash.heap_bytes(),
-            Structure::Direct(direct) => direct.heap_bytes(),
-            Structure::Unique4(map) => map.len() * 14,
-            Structure::Unique8(map) => map.len() * 20,
-            Structure::Unique16(map) => map.len() * 32,
-            Structure::UniqueBytes(map) => map.keys().map(|key| key.len() + 48).sum(),
-            Structure::Many4(set) => set.len() * 14,
-            Structure::Many8(set) => set.len() * 24,
-            Structure::Many16(set) => set.len() * 46,
-            Structure::ManyBytes(set) => set.iter().map(|(key, _)| key.len() + 56).sum(),
+        let mut keys_bytes = 0;
+        if let Structure::OrderedBytes(tree) = &self.structure {
+            tree.walk(None, |key, _| {
+                keys_bytes += key.len() + 16;
+                true
+            });
         }
+        keys_bytes
+            + inside!(&self.structure,
+                tree tree => tree.heap_bytes(),
+                hash hash => hash.heap_bytes(),
+                direct direct => direct.heap_bytes())
     }
 }
 
-fn map_get<K: Key>(map: &BTreeMap<K, RowId>, key: &K) -> Option<RowId> {
-    map.get(key).copied()
-}
-
-fn map_remove<K: Key>(map: &mut BTreeMap<K, RowId>, key: &K) {
-    map.remove(key);
-}
-
-fn set_point<K: Key>(set: &BTreeSet<(K, RowId)>, key: K, mut visit: impl FnMut(RowId)) {
-    set.range((key.clone(), RowId::MIN)..=(key, RowId::MAX))
-        .for_each(|(_, id)| visit(*id));
-}
-
-fn set_walk_point<K: Key>(
-    set: &BTreeSet<(K, RowId)>,
+fn tree_point<K: Key>(
+    tree: &Tree<K>,
     key: K,
     after: Option<RowId>,
     mut visit: impl FnMut(RowId) -> bool,
 ) {
-    let start = match after {
-        Some(id) => Bound::Excluded((key.clone(), id)),
-        None => Bound::Included((key.clone(), RowId::MIN)),
-    };
-    let _ = set
-        .range((start, Bound::Included((key, RowId::MAX))))
-        .all(|(_, id)| visit(*id));
+    let start = (key, after.map_or(RowId::MIN, RowId::next));
+    tree.walk(Some(&start), |key, id| *key == start.0 && visit(id));
 }
 
-fn map_walk<K: Key>(
-    map: &BTreeMap<K, RowId>,
-    range: &KeyRange,
-    size: usize,
-    after: Option<K>,
-    mut visit: impl FnMut(RowId) -> bool,
-) {
-    let start = match after {
-        Some(key) => Bound::Excluded(key),
-        None => Bound::Included(K::from_bytes(&range.start, size)),
-    };
-    let end = match &range.end {
-        Some(end) => Bound::Excluded(K::from_bytes(end, size)),
-        None => Bound::Unbounded,
-    };
-    let _ = map.range((start, end)).all(|(_, id)| visit(*id));
-}
-
-fn set_walk<K: Key>(
-    set: &BTreeSet<(K, RowId)>,
+fn tree_range<K: Key>(
+    tree: &Tree<K>,
     range: &KeyRange,
     size: usize,
     after: Option<(K, RowId)>,
     mut visit: impl FnMut(RowId) -> bool,
 ) {
     let start = match after {
-        Some(entry) => Bound::Excluded(entry),
-        None => Bound::Included((K::from_bytes(&range.start, size), RowId::MIN)),
+        Some((key, id)) => (key, id.next()),
+        None => (K::from_bytes(&range.start, size), RowId::MIN),
     };
-    let end = match &range.end {
-        Some(end) => Bound::Excluded((K::from_bytes(end, size), RowId::MIN)),
-        None => Bound::Unbounded,
-    };
-    let _ = set.range((start, end)).all(|(_, id)| visit(*id));
+    let end = range.end.as_ref().map(|end| K::from_bytes(end, size));
+    tree.walk(Some(&start), |key, id| {
+        end.as_ref().is_none_or(|end| key < end) && visit(id)
+    });
 }

@@ -141,6 +141,21 @@ impl UniqueHash {
         self.ids.len()
     }
 
+    pub fn freeze(&mut self) -> UniqueHash {
+        UniqueHash {
+            ids: self.ids.freeze(),
+            seed: self.seed,
+        }
+    }
+
+    pub fn released_bytes(&self) -> u64 {
+        self.ids.released_bytes()
+    }
+
+    pub fn clear(&mut self) {
+        self.ids.clear();
+    }
+
     pub fn heap_bytes(&self) -> usize {
         self.ids.heap_bytes()
     }

@@ -2,7 +2,7 @@
 
 use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::{PageImage, PageTable};
+use crate::page::PageTable;
 use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of one size. A page holds a power of two of them, then one presence bit each.
@@ -138,8 +138,26 @@ impl DenseRows {
         self.row_count -= 1;
     }
 
-    pub fn snapshot(&mut self) -> Vec<PageImage> {
-        self.pages.snapshot()
+    pub fn freeze(&mut self) -> DenseRows {
+        DenseRows {
+            pages: self.pages.freeze(),
+            free: Vec::new(),
+            ..*self
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.pages.clear();
+        self.free.clear();
+        (self.next, self.row_count) = (RowId::MIN, 0);
+    }
+
+    pub fn page(&self, page: PageNumber) -> &[u8] {
+        self.pages.bytes(page)
+    }
+
+    pub fn released_bytes(&self) -> u64 {
+        self.pages.released_bytes()
     }
 
     pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {

@@ -6,10 +6,9 @@
 mod dense;
 mod slotted;
 
-use self::dense::{dense_rows, DenseRows};
-use self::slotted::{slotted_rows, SlottedRows};
+use self::dense::DenseRows;
+use self::slotted::SlottedRows;
 use crate::layout::RowLayout;
-use crate::page::PageImage;
 use crate::row_id::{PageNumber, RowId, Slot};
 use crate::Error;
 
@@ -17,27 +16,16 @@ use crate::Error;
 const PAGE_BYTES: usize = 64 * 1024;
 /// Fixed-size rows above this size go to slotted pages, where an odd size wastes less.
 const DENSE_ROW_BYTES_MAX: usize = 4096;
-/// The most row ids of a table. [`RowId::MAX`] is none of them, nor is any other id in its page.
+/// The most row ids of a table. `u32::MAX` is none of them, nor is any other id in its page.
 pub(crate) const ROW_IDS_MAX: u32 = u32::MAX - slotted::SLOTS as u32;
 
-/// The rows of one table. Row bytes are valid rows of the table's layout; the caller has checked them.
+/// The rows of one table, or a frozen copy of them. Row bytes are valid rows of the table's layout; the caller has checked
+/// them.
 pub struct RowStore(Kind);
 
 enum Kind {
     Dense(DenseRows),
     Slotted(SlottedRows),
-}
-
-/// A frozen copy of a table's rows; cheap to take, safe to read on another thread.
-pub struct RowSnapshot {
-    layout: SnapshotLayout,
-    pages: Vec<PageImage>,
-    row_count: u64,
-}
-
-enum SnapshotLayout {
-    Dense { row_bytes: usize, slots: usize },
-    Slotted,
 }
 
 impl RowStore {
@@ -100,32 +88,29 @@ impl RowStore {
 
     /// Calls `visit` with every live row.
     pub fn for_each(&self, mut visit: impl FnMut(RowId, &[u8])) {
-        let slot_bits = self.slot_bits();
-        for page in self.pages_from(RowId::MIN) {
-            let step = |slot: Slot, row: &[u8]| visit(RowId::new(page, slot, slot_bits), row);
-            match &self.0 {
-                Kind::Dense(rows) => rows.for_each_of_page(page, step),
-                Kind::Slotted(rows) => rows.for_each_of_page(page, step),
-            }
+        (0..self.page_count()).for_each(|page| self.for_each_of_page(page, &mut visit));
+    }
+
+    /// Calls `visit` with every live row of one page, in the order of their ids.
+    pub fn for_each_of_page(&self, page: usize, mut visit: impl FnMut(RowId, &[u8])) {
+        let (page, slot_bits) = (PageNumber::new(page), self.slot_bits());
+        let step = |slot: Slot, row: &[u8]| visit(RowId::new(page, slot, slot_bits), row);
+        match &self.0 {
+            Kind::Dense(rows) => rows.for_each_of_page(page, step),
+            Kind::Slotted(rows) => rows.for_each_of_page(page, step),
         }
     }
 
     /// Like [`RowStore::for_each`], but only behind the row `after` if there is one, and only until `visit` returns false.
     /// Rows come in the order of their ids.
     pub fn walk(&self, after: Option<RowId>, mut visit: impl FnMut(RowId, &[u8]) -> bool) {
-        let slot_bits = self.slot_bits();
         let first = after.map_or(RowId::MIN, RowId::next);
-        for page in self.pages_from(first) {
+        for page in first.page(self.slot_bits()).index()..self.page_count() {
             let mut go_on = true;
             // The rest of a page is passed over: pages are small.
-            let step = |slot: Slot, row: &[u8]| {
-                let id = RowId::new(page, slot, slot_bits);
+            self.for_each_of_page(page, |id, row| {
                 go_on = go_on && (id < first || visit(id, row));
-            };
-            match &self.0 {
-                Kind::Dense(rows) => rows.for_each_of_page(page, step),
-                Kind::Slotted(rows) => rows.for_each_of_page(page, step),
-            }
+            });
             if !go_on {
                 return;
             }
@@ -140,38 +125,50 @@ impl RowStore {
         }
     }
 
-    /// The page of this row and all behind it.
-    fn pages_from(&self, first: RowId) -> impl Iterator<Item = PageNumber> {
-        let page_count = match &self.0 {
+    /// The number of pages, with and without rows.
+    pub fn page_count(&self) -> usize {
+        match &self.0 {
             Kind::Dense(rows) => rows.page_count(),
             Kind::Slotted(rows) => rows.page_count(),
-        };
-        (first.page(self.slot_bits()).index()..page_count).map(PageNumber::new)
+        }
+    }
+
+    /// All pages, in the layout of `docs/on-disk-formats.md`.
+    pub fn pages(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.page_count()).map(|page| match &self.0 {
+            Kind::Dense(rows) => rows.page(PageNumber::new(page)),
+            Kind::Slotted(rows) => rows.page(PageNumber::new(page)),
+        })
+    }
+
+    /// The length of every row, if they all have the same by their type.
+    pub fn row_bytes(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Dense(rows) => Some(rows.row_bytes()),
+            Kind::Slotted(_) => None,
+        }
     }
 
     pub fn clear(&mut self) {
         match &mut self.0 {
-            Kind::Dense(rows) => *rows = DenseRows::new(rows.row_bytes()),
-            Kind::Slotted(rows) => *rows = SlottedRows::default(),
+            Kind::Dense(rows) => rows.clear(),
+            Kind::Slotted(rows) => rows.clear(),
         }
     }
 
-    pub fn snapshot(&mut self) -> RowSnapshot {
-        let row_count = self.row_count();
-        match &mut self.0 {
-            Kind::Dense(rows) => RowSnapshot {
-                layout: SnapshotLayout::Dense {
-                    row_bytes: rows.row_bytes(),
-                    slots: rows.slots(),
-                },
-                pages: rows.snapshot(),
-                row_count,
-            },
-            Kind::Slotted(rows) => RowSnapshot {
-                layout: SnapshotLayout::Slotted,
-                pages: rows.snapshot(),
-                row_count,
-            },
+    /// The rows as they are now. The copy can be read on any thread, and is never written to.
+    pub fn freeze(&mut self) -> RowStore {
+        RowStore(match &mut self.0 {
+            Kind::Dense(rows) => Kind::Dense(rows.freeze()),
+            Kind::Slotted(rows) => Kind::Slotted(rows.freeze()),
+        })
+    }
+
+    /// Bytes that frozen copies may hold alone; all that ever were.
+    pub fn released_bytes(&self) -> u64 {
+        match &self.0 {
+            Kind::Dense(rows) => rows.released_bytes(),
+            Kind::Slotted(rows) => rows.released_bytes(),
         }
     }
 
@@ -190,45 +187,6 @@ impl RowStore {
         match &self.0 {
             Kind::Dense(rows) => rows.heap_bytes(),
             Kind::Slotted(rows) => rows.heap_bytes(),
-        }
-    }
-}
-
-impl RowSnapshot {
-    pub fn row_count(&self) -> u64 {
-        self.row_count
-    }
-
-    pub fn pages(&self) -> &[PageImage] {
-        &self.pages
-    }
-
-    /// The length of every row, if they all have the same by their type.
-    pub fn row_bytes(&self) -> Option<usize> {
-        match self.layout {
-            SnapshotLayout::Dense { row_bytes, .. } => Some(row_bytes),
-            SnapshotLayout::Slotted => None,
-        }
-    }
-
-    /// Calls `visit` with every row of one page.
-    pub fn for_each_of_page(&self, page: &PageImage, mut visit: impl FnMut(&[u8])) {
-        match self.layout {
-            SnapshotLayout::Dense { row_bytes, slots } => {
-                dense_rows(page.bytes(), row_bytes, slots, |_, row| visit(row));
-            }
-            SnapshotLayout::Slotted => slotted_rows(page.bytes(), |_, row| visit(row)),
-        }
-    }
-
-    /// Calls `visit` with every row, until it returns false.
-    pub fn for_each_while(&self, mut visit: impl FnMut(&[u8]) -> bool) {
-        let mut go_on = true;
-        for page in &self.pages {
-            self.for_each_of_page(page, |row| go_on = go_on && visit(row));
-            if !go_on {
-                return;
-            }
         }
     }
 }

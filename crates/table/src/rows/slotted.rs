@@ -2,7 +2,7 @@
 
 use super::{PAGE_BYTES, ROW_IDS_MAX};
 use crate::layout::RowLayout;
-use crate::page::{PageImage, PageTable};
+use crate::page::PageTable;
 use crate::row_id::{PageNumber, RowId, Slot};
 
 /// Rows of varying size in slotted pages; a row too large for a page gets a page of its own.
@@ -291,8 +291,28 @@ impl SlottedRows {
         }
     }
 
-    pub fn snapshot(&mut self) -> Vec<PageImage> {
-        self.pages.snapshot()
+    pub fn freeze(&mut self) -> SlottedRows {
+        SlottedRows {
+            pages: self.pages.freeze(),
+            open: Vec::new(),
+            vacant: Vec::new(),
+            row_count: self.row_count,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.pages.clear();
+        self.open.clear();
+        self.vacant.clear();
+        self.row_count = 0;
+    }
+
+    pub fn page(&self, page: PageNumber) -> &[u8] {
+        self.pages.bytes(page)
+    }
+
+    pub fn released_bytes(&self) -> u64 {
+        self.pages.released_bytes()
     }
 
     pub fn load_page(&mut self, image: &[u8], layout: &RowLayout) -> Result<(), String> {

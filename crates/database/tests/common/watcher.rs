@@ -1,0 +1,201 @@
+//! A client that keeps what it was sent, as the published clients do: rows with counts, by query set and table. It panics where
+//! they would.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lightcone_database::DatabaseHandle;
+use lightcone_types::Identity;
+use lightcone_wire::{
+    ClientMessage, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, TableUpdateRows,
+};
+
+use super::requests::{one_off, subscribe};
+use super::Client;
+
+/// Rows with how often they were sent.
+pub type Bag = BTreeMap<Vec<u8>, i64>;
+
+pub struct Watcher {
+    pub client: Client,
+    pub identity: Identity,
+    rows: BTreeMap<(u32, String), Bag>,
+    /// Updates since they were last taken: the tables of each.
+    updates: Vec<Vec<String>>,
+    /// Errors of query sets since they were last taken.
+    errors: Vec<(u32, String)>,
+    /// Rows of event tables.
+    events: Vec<Vec<u8>>,
+    /// Query sets that were applied and not ended.
+    sets: BTreeSet<u32>,
+}
+
+impl Watcher {
+    pub async fn connect(database: &DatabaseHandle, identity: Identity, id: u128) -> Watcher {
+        Watcher {
+            client: Client::connect(database, identity, id).await,
+            identity,
+            rows: BTreeMap::new(),
+            updates: Vec::new(),
+            errors: Vec::new(),
+            events: Vec::new(),
+            sets: BTreeSet::new(),
+        }
+    }
+
+    /// Subscribes to `SELECT * FROM` each of these.
+    pub async fn watch(&mut self, set: u32, tables: &[&str]) {
+        let texts: Vec<String> = tables
+            .iter()
+            .map(|t| format!("SELECT * FROM {t}"))
+            .collect();
+        let texts = texts.iter().map(String::as_str).collect();
+        self.client.send(&[subscribe(set, texts)]).await;
+        self.settle().await;
+    }
+
+    /// Calls a reducer. Returns the text of its failure.
+    pub async fn call(&mut self, reducer: &str, args: &[u8]) -> Option<String> {
+        self.client
+            .send(&[ClientMessage::CallReducer {
+                request_id: 1,
+                reducer,
+                args,
+            }])
+            .await;
+        loop {
+            let message = self.client.next().await;
+            if let ServerMessage::ReducerResult { result, .. } = message {
+                match result {
+                    ReducerOutcome::Ok { query_sets, .. } => self.update(query_sets),
+                    ReducerOutcome::OkEmpty => {}
+                    ReducerOutcome::Err(text) => return Some(ReducerOutcome::error_text(&text)),
+                    ReducerOutcome::InternalError(text) => return Some(text),
+                }
+                return None;
+            }
+            self.take(message);
+        }
+    }
+
+    /// Takes in all that happened before now.
+    pub async fn settle(&mut self) {
+        self.client
+            .send(&[one_off(77, "SELECT * FROM st_var")])
+            .await;
+        loop {
+            match self.client.next().await {
+                ServerMessage::OneOffQueryResult { request_id: 77, .. } => return,
+                message => self.take(message),
+            }
+        }
+    }
+
+    fn take(&mut self, message: ServerMessage) {
+        match message {
+            ServerMessage::SubscribeApplied {
+                query_set_id, rows, ..
+            } => {
+                self.sets.insert(query_set_id);
+                self.add(query_set_id, rows);
+            }
+            ServerMessage::TransactionUpdate { query_sets } => self.update(query_sets),
+            ServerMessage::SubscriptionError {
+                query_set_id,
+                error,
+                ..
+            } => {
+                self.sets.remove(&query_set_id);
+                self.errors.push((query_set_id, error));
+            }
+            ServerMessage::UnsubscribeApplied { query_set_id, .. } => {
+                self.sets.remove(&query_set_id);
+                self.forget(query_set_id);
+            }
+            ServerMessage::ProcedureResult { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn add(&mut self, set: u32, rows: QueryRows) {
+        for table in rows.tables {
+            let bag = self.rows.entry((set, table.table)).or_default();
+            for row in table.rows.iter() {
+                *bag.entry(row.to_vec()).or_default() += 1;
+            }
+        }
+    }
+
+    fn update(&mut self, query_sets: Vec<QuerySetUpdate>) {
+        let mut tables = Vec::new();
+        for set in query_sets {
+            for table in set.tables {
+                let bag = self
+                    .rows
+                    .entry((set.query_set_id, table.table_name.clone()))
+                    .or_default();
+                for rows in table.rows {
+                    let (inserts, deletes) = match rows {
+                        TableUpdateRows::Persistent { inserts, deletes } => (inserts, deletes),
+                        TableUpdateRows::Event { events } => {
+                            self.events.extend(events.iter().map(<[u8]>::to_vec));
+                            continue;
+                        }
+                    };
+                    for row in inserts.iter() {
+                        *bag.entry(row.to_vec()).or_default() += 1;
+                    }
+                    for row in deletes.iter() {
+                        *bag.entry(row.to_vec()).or_default() -= 1;
+                    }
+                }
+                assert!(bag.values().all(|count| *count >= 0), "a row was not there");
+                bag.retain(|_, count| *count > 0);
+                tables.push(table.table_name);
+            }
+        }
+        tables.sort();
+        tables.dedup();
+        self.updates.push(tables);
+    }
+
+    /// The query sets that it has.
+    pub fn sets(&self) -> Vec<u32> {
+        self.sets.iter().copied().collect()
+    }
+
+    /// Ends a query set.
+    pub async fn unsubscribe(&mut self, set: u32) {
+        let message = ClientMessage::Unsubscribe {
+            request_id: 3,
+            query_set_id: set,
+            send_dropped_rows: false,
+        };
+        self.client.send(&[message]).await;
+        self.settle().await;
+    }
+
+    /// Drops the rows of a query set.
+    pub fn forget(&mut self, set: u32) {
+        self.rows.retain(|(of, _), _| *of != set);
+    }
+
+    /// Rows of event tables, in the order in which they came.
+    pub fn events(&self) -> &[Vec<u8>] {
+        &self.events
+    }
+
+    /// What it has of a table in a set.
+    pub fn rows(&self, set: u32, table: &str) -> Bag {
+        let rows = self.rows.get(&(set, table.to_owned()));
+        rows.cloned().unwrap_or_default()
+    }
+
+    /// The tables of each update since the last time.
+    pub fn take_updates(&mut self) -> Vec<Vec<String>> {
+        std::mem::take(&mut self.updates)
+    }
+
+    pub fn take_errors(&mut self) -> Vec<(u32, String)> {
+        std::mem::take(&mut self.errors)
+    }
+}

@@ -1,0 +1,326 @@
+//! Subscriptions to joins: what clients hold is what the query gives, after every transaction (08 §13, §14).
+
+mod common;
+
+use common::tables::{create_tables, row_bsatn, table_options};
+use common::watcher::{Bag, Watcher};
+use common::{requests, OWNER, STRANGER};
+use lightcone_database::DatabaseHandle;
+use lightcone_types::{Encode, Identity};
+use lightcone_vectors::file;
+use lightcone_wire::{ClientMessage, ServerMessage};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{json, Value};
+
+/// One transaction.
+async fn change(watcher: &mut Watcher, changes: &Value) {
+    let mut args = Vec::new();
+    changes.to_string().encode(&mut args);
+    let failed = watcher.call("change", &args).await;
+    assert_eq!(failed, None, "{changes}");
+}
+
+async fn subscribe(watcher: &mut Watcher, set: u32, text: &str) {
+    watcher
+        .client
+        .send(&[requests::subscribe(set, vec![text])])
+        .await;
+    watcher.settle().await;
+}
+
+/// The rows of a query, evaluated from scratch.
+async fn from_scratch(watcher: &mut Watcher, text: &str) -> Bag {
+    let message = ClientMessage::OneOffQuery {
+        request_id: 5,
+        query_string: text,
+    };
+    watcher.client.send(&[message]).await;
+    let mut bag = Bag::new();
+    match watcher.client.next().await {
+        ServerMessage::OneOffQueryResult {
+            result: Ok(rows), ..
+        } => {
+            for table in rows.tables {
+                for row in table.rows.iter() {
+                    *bag.entry(row.to_vec()).or_default() += 1;
+                }
+            }
+        }
+        other => panic!("{text}: {other:?}"),
+    }
+    bag
+}
+
+fn bag(columns: &Value, rows: &Value) -> Bag {
+    let mut bag = Bag::new();
+    for row in rows.as_array().expect("rows") {
+        let row = row_bsatn(columns.as_array().expect("columns"), row);
+        *bag.entry(row).or_default() += 1;
+    }
+    bag
+}
+
+/// What one bag has more than another.
+fn minus(a: &Bag, b: &Bag) -> Bag {
+    let more = a.iter().map(|(row, count)| {
+        let other = b.get(row).copied().unwrap_or_default();
+        (row.clone(), count - other)
+    });
+    more.filter(|(_, count)| *count > 0).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_of_the_chapter() {
+    let vectors = file("08-deltas.json");
+    let mut cases = 0;
+    for vector in vectors.as_array().expect("a list") {
+        let text = vector["query"].as_str().expect("a query");
+        let returned = &text[7..8];
+        let mut program = json!({ "tables": {}, "indexes": {} });
+        for (name, table) in vector["tables"].as_object().expect("tables") {
+            program["tables"][name] = table["columns"].clone();
+            program["indexes"][name] = table["indexes"].clone();
+        }
+        let columns = &program["tables"][returned];
+        for case in vector["cases"].as_array().expect("cases") {
+            let directory = tempfile::tempdir().expect("a directory");
+            let database = create_tables(table_options(directory.path()), &program).await;
+            let mut watcher = Watcher::connect(&database, STRANGER, 1).await;
+            let mut before = json!({});
+            for (name, rows) in case["before"].as_object().expect("tables") {
+                before[name] = json!({ "inserts": rows });
+            }
+            change(&mut watcher, &before).await;
+            subscribe(&mut watcher, 1, text).await;
+            let held_before = watcher.rows(1, returned);
+            watcher.take_updates();
+            change(&mut watcher, &case["transaction"]).await;
+            let held = watcher.rows(1, returned);
+            let name = &case["name"];
+            let sent = &case["sent"];
+            assert_eq!(
+                minus(&held, &held_before),
+                bag(columns, &sent["inserts"]),
+                "{name}"
+            );
+            assert_eq!(
+                minus(&held_before, &held),
+                bag(columns, &sent["deletes"]),
+                "{name}"
+            );
+            let is_silent = watcher.take_updates().concat().is_empty();
+            let is_nothing = bag(columns, &sent["inserts"]).is_empty()
+                && bag(columns, &sent["deletes"]).is_empty();
+            assert_eq!(is_silent, is_nothing, "{name}");
+            cases += 1;
+        }
+    }
+    assert!(cases > 10, "{cases}");
+}
+
+/// `m` and `x` as rooms and members, without an index on some columns.
+fn program() -> Value {
+    json!({
+        "tables": {
+            "m": [["id", "U32"], ["room", "U32"], ["score", "F64"], ["owner", "Identity"]],
+            "x": [["id", "U32"], ["room", "U32"], ["score", "F64"], ["member", "Identity"], ["open", "Bool"]],
+        },
+        "uniqueKeys": { "m": "id", "x": "id" },
+        "indexes": { "m": [["score"]], "x": [["room"]] },
+    })
+}
+
+const QUERIES: &[&str] = &[
+    "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.member = :sender",
+    "SELECT x.* FROM m JOIN x ON m.room = x.room WHERE x.member = :sender",
+    "SELECT m.* FROM m JOIN x ON m.room = x.room",
+    "SELECT m.* FROM x JOIN m ON m.room = x.room WHERE x.open = TRUE AND m.room <> 3",
+    "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.id = 4",
+    "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.id = 5 AND m.room = 2",
+    "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE m.id < x.id AND (m.owner = :sender OR x.open = TRUE)",
+    "SELECT x.* FROM m JOIN x ON m.score = x.score",
+    "SELECT a.* FROM m a JOIN m b ON a.id = b.room WHERE b.owner = :sender",
+    "SELECT a.* FROM x a JOIN x b ON a.room = b.room WHERE a.open = FALSE AND b.open = TRUE",
+];
+
+fn identity_of(number: u8) -> Identity {
+    Identity::from_le_bytes([number; 32])
+}
+
+/// Rows that are in the tables, as the test knows them.
+#[derive(Default)]
+struct Rows([Vec<Value>; 2]);
+
+impl Rows {
+    fn random_row(rng: &mut StdRng, table: usize, id: u32) -> Value {
+        let room = rng.random_range(0..5_u32);
+        let score = [0.0, -0.0, 1.5][rng.random_range(0..3_usize)];
+        let identity = identity_of(rng.random_range(1..4_u8)).to_hex().to_string();
+        match table {
+            0 => json!([id, room, score, identity]),
+            _ => json!([id, room, score, identity, rng.random_bool(0.5)]),
+        }
+    }
+
+    /// A transaction that deletes, replaces and inserts some rows of both tables.
+    fn random_change(&mut self, rng: &mut StdRng) -> Value {
+        let mut changes = json!({});
+        for (table, name) in ["m", "x"].into_iter().enumerate() {
+            let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
+            for _ in 0..rng.random_range(0..4_u32) {
+                let id = rng.random_range(0..12_u32);
+                let rows = &mut self.0[table];
+                if let Some(at) = rows.iter().position(|row| row[0] == id) {
+                    deletes.push(rows.remove(at));
+                    if rng.random_bool(0.4) {
+                        continue;
+                    }
+                }
+                inserts.retain(|row: &Value| row[0] != id);
+                inserts.push(Rows::random_row(rng, table, id));
+            }
+            self.0[table].extend(inserts.iter().cloned());
+            changes[name] = json!({ "deletes": deletes, "inserts": inserts });
+        }
+        changes
+    }
+}
+
+async fn random_transactions(seed: u64) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create_tables(table_options(directory.path()), &program()).await;
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut rows = Rows::default();
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watchers = Vec::new();
+    for number in 1..4 {
+        watchers
+            .push(Watcher::connect(&database, identity_of(number), 10 + u128::from(number)).await);
+    }
+    for step in 0..60 {
+        // Queries come and go while rows change.
+        let watcher = &mut watchers[rng.random_range(0..3_usize)];
+        let query = rng.random_range(0..QUERIES.len());
+        let set = query as u32;
+        if rng.random_bool(0.4) {
+            if watcher.sets().contains(&set) {
+                watcher.unsubscribe(set).await;
+            } else {
+                subscribe(watcher, set, QUERIES[query]).await;
+            }
+        }
+        change(&mut writer, &rows.random_change(&mut rng)).await;
+        for watcher in &mut watchers {
+            watcher.settle().await;
+            for set in watcher.sets() {
+                let text = QUERIES[set as usize];
+                let expected = from_scratch(watcher, text).await;
+                let table = if text.contains(" FROM m a") || text.starts_with("SELECT m") {
+                    "m"
+                } else {
+                    "x"
+                };
+                assert_eq!(
+                    watcher.rows(set, table),
+                    expected,
+                    "seed {seed}, step {step}: {text}"
+                );
+            }
+        }
+    }
+    assert!(watchers
+        .iter_mut()
+        .all(|watcher| watcher.take_errors().is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clients_hold_is_what_the_query_gives() {
+    let seeds = match std::env::var("SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => (0..12).collect(),
+    };
+    for seed in seeds {
+        random_transactions(seed).await;
+    }
+}
+
+async fn start(partners_max: usize, program: &Value) -> (tempfile::TempDir, DatabaseHandle) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = table_options(directory.path());
+    options.limits.join_partners_max = partners_max;
+    let database = create_tables(options, program).await;
+    (directory, database)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_with_too_many_partners_ends_and_nothing_else_does() {
+    let (_directory, database) = start(20, &program()).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let row = |id: u32, room: u32| json!([id, room, 0.0, member, true]);
+    let rows: Vec<Value> = (0..30).map(|id| row(id, u32::from(id >= 10))).collect();
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    subscribe(&mut watcher, 1, QUERIES[0]).await;
+    subscribe(&mut watcher, 2, "SELECT * FROM m").await;
+    let message = |id: u32, room: u32| json!({ "m": { "inserts": [[id, room, 0.0, member]] } });
+    change(&mut writer, &message(1, 0)).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    assert_eq!(watcher.rows(1, "m").into_values().sum::<i64>(), 10);
+    // Twenty partners are as many as there may be.
+    change(&mut writer, &message(2, 1)).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+    change(&mut writer, &json!({ "x": { "inserts": [row(90, 1)] } })).await;
+    change(&mut writer, &message(3, 1)).await;
+    change(&mut writer, &message(4, 0)).await;
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0714]")),
+        "{errors:?}"
+    );
+    assert_eq!(watcher.rows(2, "m").len(), 4, "another set goes on");
+    // The same set can be subscribed to again.
+    watcher.forget(1);
+    subscribe(&mut watcher, 1, QUERIES[0]).await;
+    let expected = from_scratch(&mut watcher, QUERIES[0]).await;
+    assert_eq!(watcher.rows(1, "m"), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_joined_with_what_is_there_when_they_happen() {
+    let program = json!({
+        "tables": { "e": [["room", "U32"]], "x": [["room", "U32"], ["member", "Identity"]] },
+        "indexes": { "x": [["room"]] },
+        "events": ["e"],
+    });
+    let (_directory, database) = start(1000, &program).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let text = "SELECT e.* FROM e JOIN x ON e.room = x.room WHERE x.member = :sender";
+    subscribe(&mut watcher, 1, text).await;
+    let steps = [
+        // The partner comes in the same transaction: the event is delivered.
+        (
+            json!({ "e": { "inserts": [[1]] }, "x": { "inserts": [[1, member]] } }),
+            1,
+        ),
+        (json!({ "e": { "inserts": [[1], [2]] } }), 2),
+        // The partner goes in the same transaction: it is not.
+        (
+            json!({ "e": { "inserts": [[1]] }, "x": { "deletes": [[1, member]] } }),
+            2,
+        ),
+        (json!({ "x": { "inserts": [[2, member]] } }), 2),
+    ];
+    for (changes, events) in steps {
+        change(&mut writer, &changes).await;
+        watcher.settle().await;
+        assert_eq!(watcher.events().len(), events, "{changes}");
+    }
+    assert_eq!(watcher.events(), [1_u32.to_le_bytes(), 1_u32.to_le_bytes()]);
+}

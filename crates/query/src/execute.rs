@@ -1,0 +1,448 @@
+//! Evaluating a fragment on tables, a bounded piece of work at a time.
+//!
+//! Relations are nested loops in the order of the plan, each over what an index, a hash table or a scan finds for the rows
+//! of the ones before it. Where each loop stands is kept in a list, so nothing recurses over the number of relations, and
+//! the evaluation can stop after any row and go on later. Row ids are taken from a table in batches.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use lightcone_table::{RowId, RowLayout, TableView};
+use lightcone_types::{ColId, Identity};
+
+use crate::condition::ColumnAt;
+use crate::planner::{plan, Access, KeyPart, Step, Strategy};
+use crate::predicate::{Predicate, Tuple};
+use crate::query::Fragment;
+use crate::scalar::{f32_at, f64_at, Scalar};
+
+/// So many row ids are taken from a table at once.
+const BATCH: usize = 1024;
+/// What has to be looked at for a row, in steps of a predicate.
+const ROW_STEPS: usize = 4;
+
+/// Why a query cannot be evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExecuteError {
+    #[error("joining the tables of the query takes more than {bytes_max} bytes of memory, as no index finds the rows: make an index on the join columns [LC0410]")]
+    Memory { bytes_max: usize },
+}
+
+/// Where an evaluation is after a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The steps are used up; there is more to do.
+    Paused,
+    /// Whoever takes the matches wants no more.
+    Stopped,
+    Done,
+}
+
+/// One match: a row of each relation of the fragment.
+pub struct Match<'m> {
+    tables: &'m [&'m TableView],
+    ids: &'m [Option<RowId>],
+}
+
+impl Match<'_> {
+    /// A column's value in BSATN; `None` if its relation has no row here.
+    pub fn column(&self, at: ColumnAt) -> Option<&[u8]> {
+        let (layout, row) = self.row(at.relation)?;
+        Some(layout.column(row, usize::from(at.column.0)))
+    }
+}
+
+impl Tuple for Match<'_> {
+    #[inline]
+    fn row(&self, relation: u16) -> Option<(&RowLayout, &[u8])> {
+        let id = self.ids[usize::from(relation)]?;
+        let table = self.tables[usize::from(relation)];
+        Some((table.layout(), table.row(id)))
+    }
+}
+
+/// The evaluation of one fragment for one caller. Each piece of work is given the same tables.
+pub struct Execution {
+    strategy: Arc<Strategy>,
+    loops: Vec<Loop>,
+    /// The innermost loop that runs.
+    depth: usize,
+    /// The present row of each relation.
+    ids: Vec<Option<RowId>>,
+    is_done: bool,
+    memory_bytes: usize,
+    memory_bytes_max: usize,
+}
+
+/// Where the loop over one relation is.
+#[derive(Default)]
+struct Loop {
+    /// Rows that are there and match by themselves.
+    ids: Vec<RowId>,
+    at: usize,
+    /// The last row that was looked at.
+    after: Option<RowId>,
+    /// Nothing comes behind the ids.
+    is_exhausted: bool,
+    /// Of the index or hash table.
+    key: Vec<u8>,
+    hash: Option<HashTable>,
+    /// The next place in the hash table.
+    place: u32,
+}
+
+impl Execution {
+    /// Plans the evaluation. `tables` are those of the fragment's relations, in their order.
+    pub fn new(
+        fragment: &Fragment,
+        sender: &Identity,
+        tables: &[&TableView],
+        memory_bytes_max: usize,
+    ) -> Execution {
+        let strategy = plan(fragment, sender, tables);
+        let mut loops: Vec<Loop> = Vec::new();
+        loops.resize_with(strategy.steps.len(), Loop::default);
+        let strategy = Arc::new(strategy);
+        let mut execution = Execution {
+            is_done: strategy.is_never,
+            strategy: strategy.clone(),
+            loops,
+            depth: 0,
+            ids: vec![None; tables.len()],
+            memory_bytes: 0,
+            memory_bytes_max,
+        };
+        execution.enter(&strategy.steps[0], tables);
+        execution
+    }
+
+    /// Evaluates until the steps are used up, `visit` returns false, or all matches were visited.
+    ///
+    /// # Errors
+    /// It takes more memory than it may.
+    pub fn run(
+        &mut self,
+        tables: &[&TableView],
+        steps: &mut usize,
+        mut visit: impl FnMut(&Match<'_>) -> bool,
+    ) -> Result<Progress, ExecuteError> {
+        let strategy = self.strategy.clone();
+        let innermost = strategy.steps.len() - 1;
+        while !self.is_done {
+            if *steps == 0 {
+                return Ok(Progress::Paused);
+            }
+            spend(steps, 1);
+            let depth = self.depth;
+            let step = &strategy.steps[depth];
+            let state = &mut self.loops[depth];
+            let Some(&id) = state.ids.get(state.at) else {
+                if !state.is_exhausted {
+                    self.refill(step, tables, steps)?;
+                } else if depth == 0 {
+                    self.is_done = true;
+                } else {
+                    self.ids[usize::from(step.relation)] = None;
+                    self.depth -= 1;
+                }
+                continue;
+            };
+            state.at += 1;
+            self.ids[usize::from(step.relation)] = Some(id);
+            let tuple = Match {
+                tables,
+                ids: &self.ids,
+            };
+            if let Some(joined) = &step.joined {
+                let row_bytes = tables[usize::from(step.relation)].row(id).len();
+                spend(steps, joined.steps(row_bytes));
+                if !joined.matches_tuple(&tuple) {
+                    continue;
+                }
+            }
+            if depth < innermost {
+                self.depth += 1;
+                self.enter(&strategy.steps[depth + 1], tables);
+            } else {
+                if !visit(&tuple) {
+                    return Ok(Progress::Stopped);
+                }
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Begins the loop at the present depth for the present rows.
+    fn enter(&mut self, step: &Step, tables: &[&TableView]) {
+        let tuple = Match {
+            tables,
+            ids: &self.ids,
+        };
+        let state = &mut self.loops[self.depth];
+        state.ids.clear();
+        state.at = 0;
+        state.after = None;
+        state.is_exhausted = false;
+        state.key.clear();
+        match &step.access {
+            Access::Scan => {}
+            Access::Point { key: parts, .. } | Access::Range { prefix: parts, .. } => {
+                state.is_exhausted = !push_key(parts, &tuple, &mut state.key);
+            }
+            Access::Hash { columns } => {
+                if let Some(table) = &state.hash {
+                    let hash = table.hash_of_tuple(columns, &tuple);
+                    state.place = hash.map_or(NONE, |hash| table.first(hash));
+                }
+            }
+        }
+    }
+
+    /// Finds more rows for the present loop. Looks at one row at least.
+    fn refill(
+        &mut self,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+    ) -> Result<(), ExecuteError> {
+        let table = tables[usize::from(step.relation)];
+        let (rows, layout) = (table.rows(), table.layout());
+        let state = &mut self.loops[self.depth];
+        if let Access::Hash { columns } = &step.access {
+            if state.hash.as_ref().is_none_or(|table| !table.is_built) {
+                return self.build(step, columns, tables, steps);
+            }
+            let tuple = Match {
+                tables,
+                ids: &self.ids,
+            };
+            return {
+                state.probe(columns, table, &tuple, steps);
+                Ok(())
+            };
+        }
+        state.ids.clear();
+        state.at = 0;
+        let (ids, last) = (&mut state.ids, &mut state.after);
+        let after = *last;
+        let mut is_exhausted = true;
+        let mut look_at = |id: RowId, row: &[u8]| {
+            *last = Some(id);
+            spend(steps, ROW_STEPS);
+            if takes(step.own.as_ref(), layout, row, steps) {
+                ids.push(id);
+            }
+            is_exhausted = ids.len() < BATCH && *steps > 0;
+            is_exhausted
+        };
+        let by_id = |look_at: &mut dyn FnMut(RowId, &[u8]) -> bool, id| look_at(id, table.row(id));
+        match &step.access {
+            Access::Point { index, .. } => {
+                let index = &table.indexes()[*index];
+                let visit = |id| by_id(&mut look_at, id);
+                let walked = index.walk_point(rows, layout, &state.key, after, visit);
+                walked.expect("keys are values of the columns");
+            }
+            Access::Range { index, .. } => {
+                let index = &table.indexes()[*index];
+                let range = step.access.range(&state.key).expect("it is a range");
+                let visit = |id| by_id(&mut look_at, id);
+                let walked = index.walk_range(rows, layout, range, after, visit);
+                walked.expect("bounds are values of the columns of an ordered index");
+            }
+            Access::Scan | Access::Hash { .. } => rows.walk(after, look_at),
+        }
+        spend(steps, 1);
+        state.is_exhausted = is_exhausted;
+        Ok(())
+    }
+
+    /// Puts more rows into the hash table of the present loop.
+    fn build(
+        &mut self,
+        step: &Step,
+        columns: &[(ColId, Scalar, ColumnAt)],
+        tables: &[&TableView],
+        steps: &mut usize,
+    ) -> Result<(), ExecuteError> {
+        let table = tables[usize::from(step.relation)];
+        let (rows, layout) = (table.rows(), table.layout());
+        let state = &mut self.loops[self.depth];
+        let hashed = state.hash.get_or_insert_with(HashTable::default);
+        let entries_max = (self.memory_bytes_max - self.memory_bytes) / ENTRY_BYTES;
+        let (mut is_complete, mut looked_at) = (true, 0);
+        rows.walk(state.after, |id, row| {
+            state.after = Some(id);
+            spend(steps, ROW_STEPS);
+            looked_at += 1;
+            if takes(step.own.as_ref(), layout, row, steps) {
+                hashed.push(columns, layout, row, id);
+            }
+            is_complete =
+                hashed.ids.len() <= entries_max && *steps > 0 && looked_at < BATCH * BATCH;
+            is_complete
+        });
+        if hashed.ids.len() > entries_max {
+            return Err(ExecuteError::Memory {
+                bytes_max: self.memory_bytes_max,
+            });
+        }
+        if is_complete {
+            hashed.build();
+            self.memory_bytes += hashed.ids.len() * ENTRY_BYTES;
+            self.enter(step, tables);
+        }
+        Ok(())
+    }
+
+    /// Memory for hash tables, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+}
+
+fn spend(steps: &mut usize, taken: usize) {
+    *steps = steps.saturating_sub(taken);
+}
+
+fn takes(own: Option<&Predicate>, layout: &RowLayout, row: &[u8], steps: &mut usize) -> bool {
+    let Some(own) = own else {
+        return true;
+    };
+    spend(steps, own.steps(row.len()));
+    own.matches(layout, row)
+}
+
+/// Appends a key in BSATN. False if a row that it needs is not there.
+fn push_key(parts: &[KeyPart], tuple: &Match<'_>, out: &mut Vec<u8>) -> bool {
+    parts.iter().all(|part| match part {
+        KeyPart::Constant(value) => {
+            out.extend_from_slice(value);
+            true
+        }
+        KeyPart::Column(at) => match tuple.column(*at) {
+            Some(value) => {
+                out.extend_from_slice(value);
+                true
+            }
+            None => false,
+        },
+    })
+}
+
+/// No place in a hash table.
+const NONE: u32 = u32::MAX;
+/// What a row takes in a hash table: its hash, its id, the next row, and the head of a list.
+const ENTRY_BYTES: usize = size_of::<u64>() + size_of::<RowId>() + 2 * size_of::<u32>();
+
+/// Row ids by the hash of some columns. Values are of clients: they are hashed with a secret.
+#[derive(Default)]
+struct HashTable {
+    secret: RandomState,
+    hashes: Vec<u64>,
+    ids: Vec<RowId>,
+    /// The next entry of the same list.
+    next: Vec<u32>,
+    /// The first entry of each list.
+    heads: Vec<u32>,
+    is_built: bool,
+}
+
+impl HashTable {
+    fn push(
+        &mut self,
+        columns: &[(ColId, Scalar, ColumnAt)],
+        layout: &RowLayout,
+        row: &[u8],
+        id: RowId,
+    ) {
+        let mut hasher = self.secret.build_hasher();
+        for (column, scalar, _) in columns {
+            hash_value(
+                *scalar,
+                layout.column(row, usize::from(column.0)),
+                &mut hasher,
+            );
+        }
+        self.hashes.push(hasher.finish());
+        self.ids.push(id);
+    }
+
+    fn build(&mut self) {
+        let lists = self.ids.len().next_power_of_two();
+        self.heads = vec![NONE; lists];
+        self.next = vec![NONE; self.ids.len()];
+        for (entry, hash) in self.hashes.iter().enumerate().rev() {
+            let head = &mut self.heads[*hash as usize & (lists - 1)];
+            self.next[entry] = std::mem::replace(head, entry as u32);
+        }
+        self.is_built = true;
+    }
+
+    fn first(&self, hash: u64) -> u32 {
+        self.heads[hash as usize & (self.heads.len() - 1)]
+    }
+
+    fn hash_of_tuple(
+        &self,
+        columns: &[(ColId, Scalar, ColumnAt)],
+        tuple: &Match<'_>,
+    ) -> Option<u64> {
+        let mut hasher = self.secret.build_hasher();
+        for (_, scalar, other) in columns {
+            hash_value(*scalar, tuple.column(*other)?, &mut hasher);
+        }
+        Some(hasher.finish())
+    }
+}
+
+/// Equal values have equal hashes: zeros of both signs, and all that are no number.
+fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
+    let float = match scalar {
+        Scalar::F32 => f32_at(value).map(f64::from),
+        Scalar::F64 => f64_at(value),
+        _ => None,
+    };
+    match float {
+        Some(0.0) => hasher.write_u64(0),
+        Some(float) if float.is_nan() => hasher.write_u64(f64::NAN.to_bits()),
+        Some(float) => hasher.write_u64(float.to_bits()),
+        None => hasher.write(value),
+    }
+}
+
+impl Loop {
+    /// Takes more rows from the hash table that have the values of the present rows.
+    fn probe(
+        &mut self,
+        columns: &[(ColId, Scalar, ColumnAt)],
+        table: &TableView,
+        tuple: &Match<'_>,
+        steps: &mut usize,
+    ) {
+        self.ids.clear();
+        self.at = 0;
+        let Some(hashed) = &self.hash else { return };
+        // One row at least, so that there is progress.
+        while self.place != NONE {
+            spend(steps, ROW_STEPS);
+            let entry = self.place as usize;
+            let id = hashed.ids[entry];
+            let row = table.row(id);
+            let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
+                let own = table.layout().column(row, usize::from(column.0));
+                let other = tuple.column(*other);
+                other.and_then(|other| scalar.compare(own, other))
+                    == Some(std::cmp::Ordering::Equal)
+            };
+            if columns.iter().all(equals) {
+                self.ids.push(id);
+            }
+            self.place = hashed.next[entry];
+            if self.ids.len() == BATCH || *steps == 0 {
+                break;
+            }
+        }
+        self.is_exhausted = self.place == NONE;
+    }
+}

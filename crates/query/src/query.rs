@@ -1,0 +1,162 @@
+//! Checked queries: which relations they read, what must hold, what comes out. Names are resolved, `:sender` is not.
+
+use std::sync::Arc;
+
+use lightcone_schema::TableSchema;
+use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
+
+use crate::condition::{ColumnAt, Condition};
+use crate::select_plan::{Projection, SelectPlan};
+
+/// The columns of an `ON`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JoinOn {
+    pub left: ColumnAt,
+    pub right: ColumnAt,
+}
+
+/// What a query gives for every match, or for all of them. Relations are those of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The row of this relation as it is stored.
+    Row(u16),
+    /// These columns under these names.
+    Columns(Vec<(ColumnAt, String)>),
+    /// One row with one U64 of this name: how many matches there are.
+    Count(String),
+}
+
+/// A part of a query: the query is the union of its fragments, equal rows counted as often as they come (08 §9.2).
+///
+/// A query has one, unless row-level security rules take the place of tables in it.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// In the order in which they are joined. One table may stand here several times.
+    pub tables: Vec<Arc<TableSchema>>,
+    /// What must hold, the equalities of `ON` included.
+    pub(crate) condition: Arc<Condition>,
+    pub(crate) joins: Vec<JoinOn>,
+    /// Where the relations of the text are among the tables.
+    pub(crate) own: Vec<u16>,
+    /// It is the so manieth of a query that rules were drawn into.
+    pub number: Option<u16>,
+}
+
+/// A checked query. One is good for every caller with the same rights.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The text it was made from.
+    pub text: String,
+    pub fragments: Vec<Fragment>,
+    /// The tables that the text names.
+    pub(crate) tables: Vec<Arc<TableSchema>>,
+    pub output: Output,
+    /// At most so many result rows. Above a count, it limits the one row that holds the count.
+    pub limit: Option<u64>,
+}
+
+impl Fragment {
+    /// The place of a column of the text.
+    pub(crate) fn column(&self, of_text: ColumnAt) -> ColumnAt {
+        ColumnAt {
+            relation: self.own[usize::from(of_text.relation)],
+            column: of_text.column,
+        }
+    }
+
+    /// The result depends on who asks.
+    pub fn reads_sender(&self) -> bool {
+        self.condition.reads_sender()
+    }
+}
+
+impl Query {
+    /// The result depends on who asks, beside his rights.
+    pub fn reads_sender(&self) -> bool {
+        self.fragments.iter().any(Fragment::reads_sender)
+    }
+
+    /// The tables that are read, one for each relation of each fragment.
+    pub fn read_tables(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
+        self.fragments.iter().flat_map(|fragment| &fragment.tables)
+    }
+
+    /// The table whose rows come out, if rows of a table do.
+    pub fn returned_table(&self) -> Option<&Arc<TableSchema>> {
+        match self.output {
+            Output::Row(relation) => self.tables.get(usize::from(relation)),
+            Output::Columns(_) | Output::Count(_) => None,
+        }
+    }
+
+    /// The names and types of the result's columns (08 §3).
+    pub fn output_type(&self) -> ProductType {
+        match &self.output {
+            Output::Row(relation) => {
+                let columns = self.tables[usize::from(*relation)].columns.iter();
+                ProductType::new(columns.map(|c| (c.name.as_str(), c.ty.clone())))
+            }
+            Output::Columns(listed) => {
+                let element =
+                    |(at, name): &(ColumnAt, String)| (name.clone(), self.column_type(*at).clone());
+                ProductType::new(listed.iter().map(element))
+            }
+            Output::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
+        }
+    }
+
+    fn column_type(&self, at: ColumnAt) -> &AlgebraicType {
+        let table = &self.tables[usize::from(at.relation)];
+        let column = table.column(at.column);
+        &column.expect("columns of a query are its tables'").ty
+    }
+
+    /// The part of the query that is this fragment.
+    pub fn of_fragment(&self, fragment: &Fragment) -> Query {
+        Query {
+            text: self.text.clone(),
+            fragments: vec![fragment.clone()],
+            tables: self.tables.clone(),
+            output: self.output.clone(),
+            limit: self.limit,
+        }
+    }
+
+    /// The plan of a fragment on one relation, for one caller. `None` if it is a join.
+    pub fn select_plan(&self, fragment: &Fragment, sender: &Identity) -> Option<SelectPlan> {
+        let [table] = &fragment.tables[..] else {
+            return None;
+        };
+        let columns = |listed: &[(ColumnAt, String)]| -> Vec<(ColId, String)> {
+            let column = |(at, name): &(ColumnAt, String)| (at.column, name.clone());
+            listed.iter().map(column).collect()
+        };
+        let projection = match &self.output {
+            Output::Row(_) => Projection::Row,
+            Output::Columns(listed) => Projection::Columns(columns(listed)),
+            Output::Count(name) => Projection::Count(name.clone()),
+        };
+        Some(SelectPlan::new(self, fragment, table, projection, sender))
+    }
+
+    /// The plan of a query on one relation that no rule multiplies.
+    pub fn only_select_plan(&self, sender: &Identity) -> Option<SelectPlan> {
+        match &self.fragments[..] {
+            [fragment] => self.select_plan(fragment, sender),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory, but for the tables' schemas.
+    pub fn memory_bytes(&self) -> usize {
+        let of_fragment = |fragment: &Fragment| {
+            size_of::<Fragment>()
+                + fragment.condition.memory_bytes()
+                + fragment.tables.len() * size_of::<Arc<TableSchema>>()
+                + fragment.own.len() * size_of::<u16>()
+                + fragment.joins.len() * size_of::<JoinOn>()
+        };
+        let fragments: usize = self.fragments.iter().map(of_fragment).sum();
+        size_of::<Query>() + self.text.len() + fragments
+    }
+}

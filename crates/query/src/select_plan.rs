@@ -1,0 +1,143 @@
+//! Queries on one table, ready to be evaluated for one caller: what subscriptions are made of.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use lightcone_schema::TableSchema;
+use lightcone_table::RowLayout;
+use lightcone_types::{AlgebraicType, ColId, Identity, ProductType};
+
+use crate::condition::{Condition, ConstantConjunct};
+use crate::predicate::{Predicate, PredicateCompiler};
+use crate::query::{Fragment, Query};
+
+/// What a query gives for every matching row, or for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Projection {
+    /// The row as it is stored.
+    Row,
+    /// These columns under these names.
+    Columns(Vec<(ColId, String)>),
+    /// One row with one U64 of this name: how many rows match.
+    Count(String),
+}
+
+/// A checked query over one table.
+///
+/// `:sender` is already bound: plans of a text with [`reads_sender`](Self::reads_sender) are the caller's own.
+#[derive(Clone, Debug)]
+pub struct SelectPlan {
+    pub table: Arc<TableSchema>,
+    /// What a row must fulfil; `None` if every row does.
+    pub predicate: Option<Predicate>,
+    pub projection: Projection,
+    /// At most so many result rows. Above a count, it limits the one row that holds the count.
+    pub limit: Option<u64>,
+    /// Columns that must equal a constant, which is in BSATN as a value of the column: the key of an index lookup, or
+    /// of a map from values to queries. At most one entry per column.
+    pub equalities: Vec<(ColId, Box<[u8]>)>,
+    /// The text mentions `:sender`, or a rule does that is drawn in.
+    pub reads_sender: bool,
+    /// Row-level security rules were drawn in, and it is the so manieth part of the query.
+    pub fragment: Option<u16>,
+    /// The text the plan was made from.
+    pub text: String,
+    condition: Arc<Condition>,
+}
+
+impl SelectPlan {
+    /// The plan of a fragment on one table, for one caller.
+    pub(crate) fn new(
+        query: &Query,
+        fragment: &Fragment,
+        table: &Arc<TableSchema>,
+        projection: Projection,
+        sender: &Identity,
+    ) -> SelectPlan {
+        let condition = fragment.condition.bind(sender);
+        let layout = layout(table);
+        let compiler = PredicateCompiler::new(&condition, vec![&layout]);
+        let predicate = compiler.compile(&condition.conjuncts);
+        let equalities = first_equalities(&condition)
+            .map(|equality| (equality.column.column, equality.constant.bound(sender)))
+            .collect();
+        SelectPlan {
+            table: table.clone(),
+            predicate,
+            projection,
+            limit: query.limit,
+            equalities,
+            reads_sender: fragment.reads_sender(),
+            fragment: fragment.number,
+            text: query.text.clone(),
+            condition,
+        }
+    }
+
+    /// What is left of the predicate for rows that were found by the [`equalities`](Self::equalities) of these columns.
+    pub fn residual(&self, handled: &[ColId]) -> Option<Predicate> {
+        let mut dropped = HashSet::new();
+        for equality in first_equalities(&self.condition) {
+            if handled.contains(&equality.column.column) {
+                dropped.insert(equality.position);
+            }
+        }
+        if dropped.is_empty() {
+            return self.predicate.clone();
+        }
+        let kept = self
+            .condition
+            .conjuncts
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !dropped.contains(position));
+        let kept: Vec<_> = kept.map(|(_, conjunct)| *conjunct).collect();
+        PredicateCompiler::new(&self.condition, vec![&layout(&self.table)]).compile(&kept)
+    }
+
+    /// Bytes of memory that are this plan's own.
+    pub fn memory_bytes(&self) -> usize {
+        let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);
+        let values = self.equalities.iter().map(|(_, value)| value.len());
+        size_of::<SelectPlan>()
+            + self.equalities.capacity() * size_of::<(ColId, Box<[u8]>)>()
+            + values.sum::<usize>()
+            + self.text.len()
+            + predicate
+            + self.condition.memory_bytes()
+    }
+
+    /// The names and types of the result's columns (08 §3).
+    pub fn output_type(&self) -> ProductType {
+        let columns = &self.table.columns;
+        match &self.projection {
+            Projection::Row => {
+                ProductType::new(columns.iter().map(|c| (c.name.as_str(), c.ty.clone())))
+            }
+            Projection::Columns(listed) => {
+                let element = |(column, name): &(ColId, String)| {
+                    let schema = self
+                        .table
+                        .column(*column)
+                        .expect("columns of a plan are the table's");
+                    (name.clone(), schema.ty.clone())
+                };
+                ProductType::new(listed.iter().map(element))
+            }
+            Projection::Count(name) => ProductType::new([(name.as_str(), AlgebraicType::U64)]),
+        }
+    }
+}
+
+pub(crate) fn layout(table: &TableSchema) -> RowLayout {
+    let types: Vec<AlgebraicType> = table.columns.iter().map(|c| c.ty.clone()).collect();
+    RowLayout::new(&types)
+}
+
+/// The equalities of a condition on one relation, the first one per column.
+fn first_equalities(condition: &Condition) -> impl Iterator<Item = ConstantConjunct<'_>> {
+    let mut seen = HashSet::new();
+    condition
+        .equalities()
+        .filter(move |equality| seen.insert(equality.column))
+}
