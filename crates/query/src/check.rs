@@ -58,6 +58,10 @@ impl Scope {
         self.relations
     }
 
+    pub fn tables(&self) -> &[Arc<TableSchema>] {
+        &self.relations
+    }
+
     pub fn len(&self) -> usize {
         self.relations.len()
     }

@@ -93,7 +93,9 @@ impl Query {
     pub fn output_type(&self) -> ProductType {
         match &self.output {
             Output::Row(relation) => {
-                let columns = self.tables[usize::from(*relation)].columns.iter();
+                let columns = self.tables[usize::from(*relation)]
+                    .declared_columns()
+                    .iter();
                 ProductType::new(columns.map(|c| (c.name.as_str(), c.ty.clone())))
             }
             Output::Columns(listed) => {
