@@ -1,10 +1,11 @@
 //! The row limit: queries of others than the owner that are estimated to look at more rows are refused (08 §16).
 
 use lightcone_engine::{Datastore, ST_VAR_ID};
-use lightcone_query::{Projection, SelectPlan};
-use lightcone_table::Table;
-use lightcone_types::Reader;
+use lightcone_query::{Projection, SelectPlan, Tables};
+use lightcone_table::{Table, TableView};
+use lightcone_types::{Reader, TableId};
 
+use crate::asked::Asked;
 use crate::evaluate::usable_index;
 
 /// U64 among the variants of a variable's value (08 §12.5).
@@ -21,14 +22,48 @@ pub(crate) fn check<'p>(
     is_owner: bool,
     plans: impl IntoIterator<Item = &'p SelectPlan>,
 ) -> Result<(), String> {
+    let estimates = plans.into_iter().map(|plan| estimate(datastore, plan));
+    check_estimate(datastore, is_owner, || {
+        estimates.fold(0, u64::saturating_add)
+    })
+}
+
+/// Checks a query that is run once.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_asked(
+    datastore: &Datastore,
+    is_owner: bool,
+    asked: &Asked,
+) -> Result<(), String> {
+    check_estimate(datastore, is_owner, || match asked {
+        Asked::Plan(plan) => estimate(datastore, plan),
+        Asked::Query(query, _) => query.estimated_rows(&Current(datastore)),
+    })
+}
+
+/// The tables as they are now.
+struct Current<'d>(&'d Datastore);
+
+impl Tables for Current<'_> {
+    fn table(&self, id: TableId) -> Option<&TableView> {
+        self.0.table(id).map(|table| &**table)
+    }
+}
+
+fn check_estimate(
+    datastore: &Datastore,
+    is_owner: bool,
+    estimate: impl FnOnce() -> u64,
+) -> Result<(), String> {
     if is_owner {
         return Ok(());
     }
     let Some(limit) = row_limit(datastore) else {
         return Ok(());
     };
-    let estimates = plans.into_iter().map(|plan| estimate(datastore, plan));
-    let rows = estimates.fold(0, u64::saturating_add);
+    let rows = estimate();
     match rows > limit {
         true => Err(format!(
             "Estimated cardinality ({rows} rows) exceeds limit ({limit} rows)"

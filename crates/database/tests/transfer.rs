@@ -259,3 +259,38 @@ async fn unsubscribe_one_off_and_errors() {
     };
     database.shutdown(ShutdownReason::Deleted).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_are_answered_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "transfer").await;
+    seed(&database, 2000).await;
+    let mut client = Client::connect(&database, STRANGER, 1).await;
+    let ask = |request_id, query_string| ClientMessage::OneOffQuery {
+        request_id,
+        query_string,
+    };
+    client
+        .send(&[
+            ask(1, "SELECT a.* FROM accounts a JOIN accounts b ON a.id = b.id WHERE b.id < 5"),
+            ask(2, "SELECT a.* FROM accounts a JOIN accounts b ON a.balance = b.balance WHERE a.id = 7"),
+            ask(3, "SELECT a.* FROM accounts a JOIN accounts b WHERE a.id < b.id AND b.id < a.id"),
+        ])
+        .await;
+    for (request_id, rows) in [(1, 5), (2, 2000), (3, 0)] {
+        let answer = client.next().await;
+        let ServerMessage::OneOffQueryResult {
+            request_id: answered,
+            result: Ok(result),
+        } = answer
+        else {
+            panic!("rows of {request_id}: {answer:?}")
+        };
+        assert_eq!(answered, request_id);
+        assert_eq!(result.tables.len(), 1);
+        assert_eq!(result.tables[0].rows.len(), rows);
+    }
+    let pairs = "SELECT COUNT(*) AS n FROM accounts a JOIN accounts b WHERE a.id < b.id";
+    assert_eq!(rows(&database, pairs).await, "[[1999000]]");
+    database.shutdown(ShutdownReason::Deleted).await;
+}

@@ -321,6 +321,12 @@ section! {
                 bounds "databases of the server";
                 reached "refuse: 503, LC0113";
 
+            /// Time for a client of PostgreSQL's protocol to log in.
+            #[serde(deserialize_with = "crate::duration::deserialize")]
+            postgres_login_time_max: Duration = Duration::from_secs(60);
+                bounds "the start of a connection of PostgreSQL's protocol, up to the password";
+                reached "cut";
+
             /// Time for a client to send the head of a request, and longest idle time of a kept-alive connection.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             header_timeout: Duration = Duration::from_secs(30);

@@ -129,9 +129,9 @@ pub enum SqlError {
     // Row-level security
     #[error("Discovered cyclic dependency when resolving RLS rules for table id `{0}`")]
     CyclicRules(TableId),
-    #[error("with the row-level security rules of its tables, the query would be more than {fragments_max} queries, or a long one: read fewer tables that have several rules [LC0407]")]
+    #[error("with the row-level security rules of its tables, the query would be more than {fragments_max} queries, or a long one: read fewer tables that have several rules [LC0408]")]
     RulesMultiply { fragments_max: usize },
-    #[error("a query reads at most {RELATIONS_MAX} relations, row-level security rules included [LC0408]")]
+    #[error("a query reads at most {RELATIONS_MAX} relations, row-level security rules included [LC0409]")]
     TooManyRelations,
 }
 

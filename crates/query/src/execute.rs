@@ -24,7 +24,7 @@ const ROW_STEPS: usize = 4;
 /// Why a query cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    #[error("joining the tables of the query takes more than {bytes_max} bytes of memory, as no index finds the rows: make an index on the join columns [LC0409]")]
+    #[error("joining the tables of the query takes more than {bytes_max} bytes of memory, as no index finds the rows: make an index on the join columns [LC0410]")]
     Memory { bytes_max: usize },
 }
 

@@ -235,6 +235,111 @@ fn refused_literals() {
 }
 
 #[test]
+fn joins_are_admitted_with_an_index_on_either_side() {
+    let without = "Subscriptions require indexes on join columns";
+    let event = "Event tables cannot be used as the lookup table in subscription joins";
+    // `lib.items`, `users`, `other` and `event` have no index; `ranked` has (a, b), `keyed` and `happening` have id.
+    for (text, expected) in [
+        (
+            "SELECT u.* FROM users u JOIN keyed k ON u.id = k.id",
+            Ok(()),
+        ),
+        (
+            "SELECT k.* FROM keyed k JOIN users u ON u.id = k.id",
+            Ok(()),
+        ),
+        (
+            "SELECT k.* FROM keyed k JOIN keyed l ON l.id = k.id",
+            Ok(()),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN other o ON u.id = o.uid",
+            Err(without),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN keyed k WHERE u.id = k.id",
+            Err(without),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN ranked r ON u.id = r.b",
+            Err(without),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN ranked r ON u.id = r.b WHERE r.a = 3",
+            Ok(()),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN ranked r ON u.id = r.b WHERE r.a > 3",
+            Err(without),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN ranked r ON u.id = r.a",
+            Err(without),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN keyed k ON u.id = k.id JOIN keyed l ON l.id = k.id",
+            Err("Invalid number of tables in subscription: 3"),
+        ),
+        (
+            "SELECT e.* FROM event e JOIN keyed k ON e.id = k.id",
+            Ok(()),
+        ),
+        (
+            "SELECT e.* FROM keyed k JOIN event e ON e.id = k.id",
+            Ok(()),
+        ),
+        (
+            "SELECT e.* FROM event e JOIN users u ON e.id = u.id",
+            Err(without),
+        ),
+        (
+            "SELECT k.* FROM event e JOIN keyed k ON e.id = k.id",
+            Err(event),
+        ),
+        (
+            "SELECT h.* FROM happening h JOIN users u ON h.id = u.id",
+            Err(without),
+        ),
+        (
+            "SELECT h.* FROM happening h JOIN happening i ON h.id = i.id",
+            Err(event),
+        ),
+    ] {
+        match expected {
+            Ok(()) => accepted(text),
+            Err(message) => not_admitted(text, message),
+        }
+    }
+}
+
+#[test]
+fn live_joins_say_what_is_theirs() {
+    let text = "SELECT k.* FROM users u JOIN keyed k ON u.id = k.id \
+        WHERE u.age = 3 AND k.owner = :sender AND u.age < k.id AND k.id > 1";
+    let query = subscription_query(text).expect("valid");
+    let me = guest().identity;
+    let live = query.live_join(&query.fragments[0], &me).expect("a join");
+    assert_eq!(live.returned, 1);
+    assert!(!live.is_of_caller);
+    let [users, keyed] = &live.sides;
+    assert_eq!((users.join_column, keyed.join_column), (ColId(0), ColId(0)));
+    assert!(users.probe.is_none() && keyed.probe.is_some());
+    assert_eq!(users.parameters, [(ColId(1), 3u32.to_le_bytes().into())]);
+    let [(_, value)] = &keyed.parameters[..] else {
+        panic!("{:?}", keyed.parameters);
+    };
+    assert_eq!(value[..], me.to_le_bytes());
+    assert!(users.predicate.is_none() && keyed.predicate.is_some());
+    assert!(live.residual.is_some());
+    let mine = subscription_query(
+        "SELECT k.* FROM users u JOIN keyed k ON u.id = k.id WHERE k.owner <> :sender",
+    );
+    let mine = mine.expect("valid");
+    let live = mine.live_join(&mine.fragments[0], &me).expect("a join");
+    assert!(live.is_of_caller && live.residual.is_none());
+}
+
+#[test]
 fn text_length_is_limited() {
     let text = format!("select * from t where str = '{}'", "é".repeat(25_000));
     let prefix: String = text.chars().take(120).collect();

@@ -527,5 +527,5 @@ fn rules_may_multiply_only_so_far() {
     };
     assert_eq!(fragments(7), Ok(256));
     let refused = fragments(8).expect_err("512").to_string();
-    assert!(refused.ends_with("[LC0407]"), "{refused}");
+    assert!(refused.ends_with("[LC0408]"), "{refused}");
 }

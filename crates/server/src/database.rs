@@ -7,8 +7,9 @@ pub(crate) use lightcone_database::{
     CallArgs, CallError, CallOutcome, Caller, Commons, ConnectError, ConnectRequest,
     DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
     HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
-    Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, PreparedUpdate,
-    RequestSender, ShutdownReason, SqlError, SubmitError, UpdateError, CLIENT_BYTES_CEILING,
+    Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, ParameterText,
+    PreparedUpdate, RequestSender, ResultRow, RowEncoder, ShutdownReason, SqlError, SqlStats,
+    SubmitError, UpdateError, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

@@ -3,7 +3,8 @@
 //! ```text
 //! TcpListener ─▶ server      bounds on connections and time, HTTP/1.1 and HTTP/2
 //!                  ├▶ http   routes; auth (tokens), control (names, owners), databases (opened on demand)
-//!                  └▶ ws     handshake, then a task per client: frames in, frames out
+//!                  ├▶ ws     handshake, then a task per client: frames in, frames out
+//!                  └▶ postgres  PostgreSQL's protocol, on a port of its own
 //! ```
 //!
 //! [`ServerOptions`] → [`Server::bind`] → [`ServerHandle`]. The binary is in the `cli` crate.
@@ -40,6 +41,7 @@ mod names;
 mod orphans;
 mod outgoing_http;
 mod pace;
+mod postgres;
 mod private_files;
 mod publishing;
 mod server;

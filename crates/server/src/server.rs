@@ -49,6 +49,8 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Everything a server needs to know before it starts.
 pub struct ServerOptions {
     pub listen_addr: SocketAddr,
+    /// Where PostgreSQL's protocol is spoken. None: nowhere.
+    pub postgres_addr: Option<SocketAddr>,
     /// Created if it does not exist.
     pub data_dir: PathBuf,
     /// From the command line; wins over the configuration file.
@@ -83,6 +85,7 @@ impl ServerOptions {
     ) -> ServerOptions {
         ServerOptions {
             listen_addr,
+            postgres_addr: None,
             data_dir: data_dir.into(),
             jwt_keys: None,
             jwt_key_dir: None,
@@ -102,6 +105,7 @@ pub struct Server;
 pub struct ServerHandle {
     local_addr: SocketAddr,
     metrics_addr: Option<SocketAddr>,
+    postgres_addr: Option<SocketAddr>,
     state: Arc<ServerState>,
     stop: watch::Sender<Stage>,
     accepting: JoinHandle<()>,
@@ -119,6 +123,7 @@ impl Server {
     /// Opens the data directory, listens, and serves in the background.
     pub async fn bind(options: ServerOptions) -> Result<ServerHandle, Error> {
         let listen_addr = options.listen_addr;
+        let postgres_addr = options.postgres_addr;
         // Reading and writing files.
         let state = tokio::task::spawn_blocking(move || prepare(options))
             .await
@@ -134,6 +139,14 @@ impl Server {
         };
         let listener = TcpListener::bind(listen_addr).await.map_err(bind_error)?;
         let local_addr = listener.local_addr().map_err(bind_error)?;
+        let postgres_listener = match postgres_addr {
+            Some(address) => Some(
+                TcpListener::bind(address)
+                    .await
+                    .map_err(|source| Error::Bind { address, source })?,
+            ),
+            None => None,
+        };
         let metrics_listener = match state.config.metrics.listen {
             Some(address) => Some(
                 TcpListener::bind(address)
@@ -148,8 +161,27 @@ impl Server {
                 let address = listener.local_addr().map_err(bind_error)?;
                 let router = crate::http::metrics_router(state.clone());
                 // Ends with the main one, at the same word.
-                tokio::spawn(accept(listener, router, state.clone(), stopping.clone()));
+                tokio::spawn(accept(
+                    listener,
+                    Protocol::Http(router),
+                    state.clone(),
+                    stopping.clone(),
+                ));
                 tracing::info!("metrics for everybody on {address}");
+                Some(address)
+            }
+            None => None,
+        };
+        let postgres_addr = match postgres_listener {
+            Some(listener) => {
+                let address = listener.local_addr().map_err(bind_error)?;
+                tokio::spawn(accept(
+                    listener,
+                    Protocol::Postgres,
+                    state.clone(),
+                    stopping.clone(),
+                ));
+                tracing::info!("PostgreSQL's protocol on {address}");
                 Some(address)
             }
             None => None,
@@ -160,11 +192,17 @@ impl Server {
             let _ = running.wait_for(|stage| *stage != Stage::Running).await;
         };
         tokio::spawn(crate::keeper::run(state.clone(), stopped));
-        let accepting = tokio::spawn(accept(listener, router, state.clone(), stopping));
+        let accepting = tokio::spawn(accept(
+            listener,
+            Protocol::Http(router),
+            state.clone(),
+            stopping,
+        ));
         tracing::info!("Starting SpacetimeDB listening on {local_addr}");
         Ok(ServerHandle {
             local_addr,
             metrics_addr,
+            postgres_addr,
             state,
             stop,
             accepting,
@@ -180,6 +218,11 @@ impl ServerHandle {
     /// Where `metrics.listen` is served.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
         self.metrics_addr
+    }
+
+    /// Where PostgreSQL's protocol is spoken.
+    pub fn postgres_addr(&self) -> Option<SocketAddr> {
+        self.postgres_addr
     }
 
     /// Stops accepting, ends every database (clients get a Close 1001), and waits until they are all on disk.
@@ -312,9 +355,25 @@ impl ConnectionSlot {
     }
 }
 
+/// What is spoken on a listener.
+#[derive(Clone)]
+enum Protocol {
+    Http(Router),
+    Postgres,
+}
+
+impl Protocol {
+    fn refusal(&self, text: &str) -> Vec<u8> {
+        match self {
+            Protocol::Http(_) => http_refusal(text),
+            Protocol::Postgres => crate::postgres::refusal(text),
+        }
+    }
+}
+
 async fn accept(
     listener: TcpListener,
-    router: Router,
+    protocol: Protocol,
     state: Arc<ServerState>,
     mut stopping: watch::Receiver<Stage>,
 ) {
@@ -344,13 +403,13 @@ async fn accept(
         pause = ACCEPT_PAUSE_MIN;
         if !state.descriptors.permit(&stream) {
             add(&state.counters.connections_refused, 1);
-            refuse(&stream, "the server has no file descriptors left for connections: raise its limit (ulimit -n) [LC0329]");
+            refuse(&stream, &protocol, "the server has no file descriptors left for connections: raise its limit (ulimit -n) [LC0329]");
             continue;
         }
         if state.counters.connections_open.fetch_add(1, Relaxed) >= connections_max {
             state.counters.connections_open.fetch_sub(1, Relaxed);
             add(&state.counters.connections_refused, 1);
-            refuse(&stream, TOO_MANY_CONNECTIONS);
+            refuse(&stream, &protocol, TOO_MANY_CONNECTIONS);
             continue;
         }
         let counted = Counted(state.clone());
@@ -358,7 +417,7 @@ async fn accept(
         let is_proxy = peer.is_trusted_proxy(&state.config.network.trusted_proxies);
         let Some(of_address) = addresses.enter(peer.peer(), is_proxy) else {
             add(&state.counters.connections_refused, 1);
-            refuse(&stream, TOO_MANY_OF_ADDRESS);
+            refuse(&stream, &protocol, TOO_MANY_OF_ADDRESS);
             continue;
         };
         add(&state.counters.connections_accepted, 1);
@@ -369,13 +428,15 @@ async fn accept(
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
-        tokio::spawn(serve_connection(
-            stream,
-            router.clone(),
-            state.clone(),
-            slot,
-            peer,
-        ));
+        match &protocol {
+            Protocol::Http(router) => {
+                let (router, state) = (router.clone(), state.clone());
+                tokio::spawn(serve_connection(stream, router, state, slot, peer));
+            }
+            Protocol::Postgres => {
+                tokio::spawn(serve_postgres(stream, state.clone(), slot, peer));
+            }
+        }
     }
 }
 
@@ -384,15 +445,37 @@ const TOO_MANY_CONNECTIONS: &str =
 const TOO_MANY_OF_ADDRESS: &str =
     "your address has as many connections as limits.connections-per-address-max allows; close some [LC0126]";
 
+async fn serve_postgres(
+    stream: TcpStream,
+    state: Arc<ServerState>,
+    slot: ConnectionSlot,
+    addresses: ConnectionAddresses,
+) {
+    let mut stopping = slot.stopping.clone();
+    let stopping = async move {
+        let _ = stopping.wait_for(|stage| *stage != Stage::Running).await;
+    };
+    let mut stopped = slot.clone();
+    tokio::select! {
+        () = crate::postgres::serve(stream, state, addresses.peer(), stopping) => {}
+        () = stopped.stopped() => {}
+    }
+}
+
 /// Never waits: the answer fits into the socket's buffer or is lost.
-fn refuse(stream: &TcpStream, body: &str) {
+fn refuse(stream: &TcpStream, protocol: &Protocol, text: &str) {
+    let answer = protocol.refusal(text);
+    // A fresh socket has no readiness yet in the runtime's view, so the plain system call.
+    let _ = rustix::net::send(stream, &answer, rustix::net::SendFlags::DONTWAIT);
+}
+
+fn http_refusal(body: &str) -> Vec<u8> {
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
-    // A fresh socket has no readiness yet in the runtime's view, so the plain system call.
-    let _ = rustix::net::send(stream, answer.as_bytes(), rustix::net::SendFlags::DONTWAIT);
+    answer.into_bytes()
 }
 
 async fn serve_connection(

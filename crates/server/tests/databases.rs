@@ -761,6 +761,42 @@ async fn calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn row_level_security() {
+    let server = TestServer::start().await;
+    let owner = server.user().await;
+    let guest = server.user().await;
+    // Two rules of one table, which are a union, and one that joins.
+    let program = "module changed rule:SELECT+*+FROM+person+WHERE+id=1 \
+        rule:SELECT+*+FROM+person+WHERE+name='x' \
+        rule:SELECT+e.*+FROM+extra+e+JOIN+person+p+ON+e.id=p.id";
+    created(&server, &owner, "a", program).await;
+    for row in [r#"[1,"x"]"#, r#"[2,"y"]"#, r#"[3,"x"]"#] {
+        let called = call(&server, &owner, "/v1/database/a/call/add", row).await;
+        assert_eq!(called.0, 200);
+    }
+    let rows = async |user: &User, text: &'static str| {
+        let request = server.request("POST", "/v1/database/a/sql");
+        let request = request.bearer_auth(&user.token).body(text);
+        let response = request.send().await.expect("response");
+        assert_eq!(response.status(), 200);
+        json(&response.text().await.expect("body"))[0]["rows"].take()
+    };
+    let all = "SELECT * FROM person";
+    let owners = rows(&owner, all).await;
+    assert_eq!(owners, json!([[1, "x"], [2, "y"], [3, "x"]]));
+    let guests = rows(&guest, all).await;
+    assert_eq!(guests, json!([[1, "x"], [1, "x"], [3, "x"]]));
+    let count = "SELECT COUNT(*) AS n FROM person WHERE id > 1";
+    assert_eq!(rows(&owner, count).await, json!([[2]]));
+    assert_eq!(rows(&guest, count).await, json!([[1]]));
+    let names = "SELECT p.name, q.id FROM person p JOIN person q ON p.id = q.id WHERE q.id < 4";
+    let owners = rows(&owner, names).await;
+    assert_eq!(owners, json!([["x", 1], ["y", 2], ["x", 3]]));
+    let guests = rows(&guest, names).await.as_array().map(Vec::len);
+    assert_eq!(guests, Some(5), "id 1 twice on both sides");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sql() {
     let server = TestServer::start().await;
     let user = server.user().await;

@@ -45,7 +45,7 @@ pub struct Args {
     /// Accepted for scripts of the reference server; memory is not pooled here
     #[arg(long = "page_pool_max_size", value_name = "SIZE", hide = true)]
     page_pool_max_size: Option<String>,
-    /// Port of the PostgreSQL endpoint (not supported yet)
+    /// Speak PostgreSQL's protocol on this port, at the host of the listen address
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1024..=65534))]
     pg_port: Option<u16>,
     /// Accepted for scripts of the reference server; there is no profiler in this one
@@ -57,12 +57,6 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    if args.pg_port.is_some() {
-        return Err(Error::later(
-            "The PostgreSQL endpoint (--pg-port)",
-            "Leave the option out; `spacetime sql` runs queries.",
-        ));
-    }
     let listen_addr = choose_address(&args)?;
     let data_dir =
         std::path::absolute(&args.data_dir).map_err(|e| Error::file("find", &args.data_dir, e))?;
@@ -103,6 +97,9 @@ pub fn run(args: Args) -> Result<()> {
         .map(|(public, private)| KeyPaths { private, public });
     options.jwt_key_dir = args.jwt_key_dir;
     options.in_memory = args.in_memory;
+    options.postgres_addr = args
+        .pg_port
+        .map(|port| SocketAddr::new(listen_addr.ip(), port));
     let network_threads = config.network.threads();
     options.config = Some(config);
     options.issuer_required_to_publish =

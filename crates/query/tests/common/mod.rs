@@ -7,10 +7,12 @@ use lightcone_query::{
     compile_statement, compile_subscription, Caller, Catalog, Query, RowChange, SelectPlan,
     SqlError, Statement,
 };
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema, ViewSchema};
+use lightcone_schema::{
+    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema, ViewSchema,
+};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
-use lightcone_types::{AlgebraicType, AlgebraicValue, Identity, TableId};
+use lightcone_types::{AlgebraicType, AlgebraicValue, ColId, Identity, IndexId, TableId};
 
 const GUARDED_RULE: &str =
     "SELECT guarded.* FROM guarded JOIN team ON guarded.id = team.id WHERE team.open = TRUE";
@@ -71,6 +73,17 @@ fn view(id: u32, name: &str, access: TableAccess) -> TableSchema {
         is_anonymous: true,
     });
     view
+}
+
+/// An index over columns.
+pub fn btree(columns: &[u16]) -> IndexSchema {
+    IndexSchema {
+        id: IndexId(1),
+        name: "i".to_owned(),
+        accessor: None,
+        algorithm: IndexAlgorithm::BTree(columns.iter().map(|column| ColId(*column)).collect()),
+        unique: false,
+    }
 }
 
 fn names(text: &str) -> (String, Option<String>) {
@@ -184,7 +197,15 @@ pub fn catalog() -> Tables {
         view(117, "public_view", TableAccess::Public),
         view(118, "private_view", TableAccess::Private),
     ];
-    Tables(tables.into_iter().map(Arc::new).collect())
+    let mut ranked = table(17, "ranked", &[("a", T::U32), ("b", T::U32)]);
+    ranked.indexes.push(btree(&[0, 1]));
+    let mut keyed = table(18, "keyed", &[("id", T::U32), ("owner", T::identity())]);
+    keyed.indexes.push(btree(&[0]));
+    let mut happening = table(19, "happening", &[("id", T::U32)]);
+    happening.is_event = true;
+    happening.indexes.push(btree(&[0]));
+    let tables = tables.into_iter().chain([ranked, keyed, happening]);
+    Tables(tables.map(Arc::new).collect())
 }
 
 pub fn owner() -> Caller {

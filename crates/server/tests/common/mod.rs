@@ -37,6 +37,15 @@ impl TestServer {
     }
 
     pub async fn start_in(dir: tempfile::TempDir, config: Config) -> TestServer {
+        Self::start_as(dir, config, |_| {}).await
+    }
+
+    /// With other options than the usual ones.
+    pub async fn start_as(
+        dir: tempfile::TempDir,
+        config: Config,
+        change: impl FnOnce(&mut ServerOptions),
+    ) -> TestServer {
         let mut options = ServerOptions::new(
             "127.0.0.1:0".parse().expect("address"),
             dir.path().join("data"),
@@ -44,6 +53,7 @@ impl TestServer {
         );
         options.jwt_key_dir = Some(dir.path().join("keys"));
         options.config = Some(config);
+        change(&mut options);
         let handle = Server::bind(options).await.expect("server starts");
         let address = handle.local_addr();
         TestServer {

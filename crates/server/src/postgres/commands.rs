@@ -1,0 +1,352 @@
+//! What drivers say about their session, and questions about the server: answered here (08 §19).
+
+use lightcone_types::{AlgebraicType, AlgebraicValue};
+
+use super::failure::{state, Failure};
+use super::table::{text, SmallTable};
+use super::words::Piece;
+
+/// Who asks, and where.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asker {
+    pub user: String,
+    pub database: String,
+    pub application_name: String,
+}
+
+/// What a transaction block is, for drivers that use them (08 §19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Block {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+/// An answer that needs no database.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Done(&'static str),
+    Block(Block),
+    /// The client's name for itself.
+    ApplicationName(String),
+    /// Prepared statements are to be forgotten: this one, or all.
+    Deallocate(Option<String>),
+    Rows(SmallTable),
+}
+
+/// What PostgreSQL this one takes itself for, so that drivers know what to ask.
+pub(super) const SERVER_VERSION: &str = concat!("15.0 (spacetime ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Settings whose value is always the same. Setting them is answered, and changes nothing.
+pub(super) const SETTINGS: [(&str, &str); 34] = [
+    ("allow_system_table_mods", "off"),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("client_min_messages", "notice"),
+    ("datestyle", "ISO, YMD"),
+    ("default_transaction_isolation", "serializable"),
+    ("default_transaction_read_only", "off"),
+    ("enable_seqscan", "on"),
+    ("extra_float_digits", "1"),
+    ("geqo", "on"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("in_hot_standby", "off"),
+    ("integer_datetimes", "on"),
+    ("intervalstyle", "postgres"),
+    ("is_superuser", "on"),
+    ("jit", "off"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C"),
+    ("lock_timeout", "0"),
+    ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
+    ("max_parallel_workers_per_gather", "0"),
+    ("quote_all_identifiers", "off"),
+    ("row_security", "on"),
+    ("search_path", "public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", SERVER_VERSION),
+    ("server_version_num", "150000"),
+    ("standard_conforming_strings", "on"),
+    ("statement_timeout", "0"),
+    ("synchronize_seqscans", "on"),
+    ("timezone", "Etc/UTC"),
+    ("transaction_isolation", "serializable"),
+    ("transaction_read_only", "off"),
+];
+
+fn setting(name: &str) -> Option<&'static str> {
+    let found = SETTINGS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value)
+}
+
+/// The answer to a statement, if it is one of these.
+pub(super) fn answer(pieces: &[Piece], asker: &Asker) -> Option<Result<Answer, Failure>> {
+    let first = match pieces.first()? {
+        Piece::Word(word) => word.as_str(),
+        _ => return None,
+    };
+    let rest = &pieces[1..];
+    let is_next = |word: &str| rest.first().is_some_and(|piece| piece.is_word(word));
+    Some(Ok(match first {
+        "begin" => Answer::Block(Block::Begin),
+        "start" if is_next("transaction") => Answer::Block(Block::Begin),
+        "commit" | "end" => Answer::Block(Block::Commit),
+        "rollback" if rest.iter().any(|piece| piece.is_word("to")) => {
+            return Some(Err(no_savepoints()))
+        }
+        "rollback" | "abort" => Answer::Block(Block::Rollback),
+        "savepoint" | "release" => return Some(Err(no_savepoints())),
+        "discard" => Answer::Deallocate(None),
+        "deallocate" => {
+            let name = rest
+                .iter()
+                .rfind(|piece| !piece.is_word("prepare"))?
+                .name()?;
+            Answer::Deallocate(Some(name.to_owned()).filter(|name| name != "all"))
+        }
+        "reset" => Answer::Done("RESET"),
+        "set" => return set(rest),
+        "show" => return show(rest, asker).map(|table| Ok(Answer::Rows(table))),
+        "select" => return select(rest, asker).map(|table| Ok(Answer::Rows(table))),
+        _ => return None,
+    }))
+}
+
+fn no_savepoints() -> Failure {
+    Failure::unsupported("there are no savepoints: each statement is a transaction of its own")
+}
+
+fn set(rest: &[Piece]) -> Option<Result<Answer, Failure>> {
+    let scope = |piece: &&Piece| !piece.is_word("session") && !piece.is_word("local");
+    let mut words = rest.iter().filter(scope);
+    let name = words.next()?.name()?.to_lowercase();
+    let value = || {
+        let value = rest.last();
+        value.map_or("", |piece| match piece {
+            Piece::Text(text) | Piece::Number(text) => text,
+            other => other.name().unwrap_or_default(),
+        })
+    };
+    match name.as_str() {
+        // Of transactions, which are serializable whatever is wanted; and of time, which is in UTC.
+        "characteristics" | "transaction" | "time" | "names" => {}
+        "application_name" => return Some(Ok(Answer::ApplicationName(value().to_owned()))),
+        "client_encoding" if !is_utf8(value()) => {
+            return Some(Err(Failure::new(
+                state::INVALID_PARAMETER_VALUE,
+                format!(
+                    "invalid value for parameter \"client_encoding\": \"{}\": texts are UTF8",
+                    value()
+                ),
+            )))
+        }
+        name => {
+            setting(name)?;
+        }
+    }
+    Some(Ok(Answer::Done("SET")))
+}
+
+fn is_utf8(name: &str) -> bool {
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    ["utf8", "unicode", "default"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+fn show(rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
+    let words: Option<Vec<&str>> = rest.iter().map(Piece::name).collect();
+    let name = match words?.join("_").to_lowercase().as_str() {
+        "transaction_isolation_level" => "transaction_isolation".to_owned(),
+        "time_zone" => "timezone".to_owned(),
+        name => name.to_owned(),
+    };
+    let value = match name.as_str() {
+        "application_name" => &asker.application_name,
+        "session_authorization" => &asker.user,
+        name => setting(name)?,
+    };
+    Some(SmallTable::text(&name, value))
+}
+
+/// `SELECT` of constants and of functions about the server, without `FROM`.
+fn select(mut rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
+    let mut table = SmallTable {
+        rows: vec![Vec::new()],
+        ..SmallTable::default()
+    };
+    loop {
+        let (name, ty, value, behind) = item(rest, asker)?;
+        rest = behind;
+        // A cast changes nothing but the type of a constant, which is as good as any.
+        while let [Piece::Symbol(':'), Piece::Symbol(':'), Piece::Word(_), behind @ ..] = rest {
+            rest = behind;
+        }
+        let mut name = name;
+        match rest {
+            [Piece::Word(word), alias, behind @ ..] if word == "as" => {
+                name = alias.name()?.to_owned();
+                rest = behind;
+            }
+            [Piece::Word(word), ..] if word == "from" => return None,
+            [alias @ (Piece::Word(_) | Piece::Quoted(_)), behind @ ..] => {
+                name = alias.name()?.to_owned();
+                rest = behind;
+            }
+            _ => {}
+        }
+        table.columns.push((name, ty));
+        table.rows[0].push(value);
+        match rest {
+            [] => return Some(table),
+            [Piece::Symbol(','), behind @ ..] => rest = behind,
+            _ => return None,
+        }
+    }
+}
+
+type Item<'p> = (String, AlgebraicType, Option<AlgebraicValue>, &'p [Piece]);
+
+fn item<'p>(pieces: &'p [Piece], asker: &Asker) -> Option<Item<'p>> {
+    use {AlgebraicType as T, AlgebraicValue as V};
+    let unnamed = "?column?".to_owned();
+    match pieces {
+        [Piece::Number(number), rest @ ..] => match number.parse() {
+            Ok(number) => Some((unnamed, T::I32, Some(V::I32(number)), rest)),
+            Err(_) => Some((unnamed, T::F64, Some(V::F64(number.parse().ok()?)), rest)),
+        },
+        [Piece::Text(value), rest @ ..] => Some((unnamed, T::String, Some(text(value)), rest)),
+        [Piece::Word(schema), Piece::Symbol('.'), rest @ ..] if schema == "pg_catalog" => {
+            item(rest, asker)
+        }
+        [Piece::Word(word), rest @ ..] => {
+            let (arguments, rest) = arguments(rest)?;
+            let (ty, value) = function(word, arguments, asker)?;
+            Some((word.clone(), ty, value, rest))
+        }
+        _ => None,
+    }
+}
+
+/// What stands in parentheses, if there are any, and what behind them.
+fn arguments(pieces: &[Piece]) -> Option<(&[Piece], &[Piece])> {
+    if !pieces.first().is_some_and(|piece| piece.is_symbol('(')) {
+        return Some((&[], pieces));
+    }
+    let end = pieces.iter().position(|piece| piece.is_symbol(')'))?;
+    Some((&pieces[1..end], &pieces[end + 1..]))
+}
+
+fn function(
+    name: &str,
+    arguments: &[Piece],
+    asker: &Asker,
+) -> Option<(AlgebraicType, Option<AlgebraicValue>)> {
+    use {AlgebraicType as T, AlgebraicValue as V};
+    let first_text = || match arguments.first() {
+        Some(Piece::Text(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let string = |value: &str| Some((T::String, Some(text(value))));
+    match name {
+        "true" => Some((T::Bool, Some(V::Bool(true)))),
+        "false" | "pg_is_in_recovery" => Some((T::Bool, Some(V::Bool(false)))),
+        "null" => Some((T::String, None)),
+        "version" => string(&format!("PostgreSQL {SERVER_VERSION}")),
+        "current_schema" => string("public"),
+        "current_schemas" => Some((T::array(T::String), Some(V::Array(vec![text("public")])))),
+        "current_database" | "current_catalog" => string(&asker.database),
+        "current_user" | "session_user" | "user" | "current_role" => string(&asker.user),
+        "pg_backend_pid" => Some((T::I32, Some(V::I32(0)))),
+        "current_setting" => {
+            let name = first_text()?.to_lowercase();
+            string(setting(&name)?)
+        }
+        "set_config" => match arguments.get(2) {
+            Some(Piece::Text(value)) => string(value),
+            _ => None,
+        },
+        "pg_encoding_to_char" => string("UTF8"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::pieces;
+    use super::*;
+
+    fn of(text: &str) -> Option<Result<Answer, Failure>> {
+        let asker = Asker {
+            user: "me".to_owned(),
+            database: "bank".to_owned(),
+            application_name: "psql".to_owned(),
+        };
+        answer(&pieces(text).expect("pieces"), &asker)
+    }
+
+    fn values(text: &str) -> Vec<(String, Option<AlgebraicValue>)> {
+        match of(text) {
+            Some(Ok(Answer::Rows(table))) => {
+                let names = table.columns.iter().map(|(name, _)| name.clone());
+                names.zip(table.rows[0].clone()).collect()
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn constants_and_functions() {
+        let found =
+            values("SELECT 1, 'x' AS a, current_database(), pg_catalog.current_schema() s, TRUE");
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["?column?", "a", "current_database", "s", "true"]);
+        assert_eq!(found[2].1, Some(text("bank")));
+        assert_eq!(found[3].1, Some(text("public")));
+        assert_eq!(
+            values("show transaction isolation level")[0].1,
+            Some(text("serializable"))
+        );
+        for text in [
+            "SELECT 1 FROM t",
+            "SELECT x",
+            "SELECT 1 + 1",
+            "SHOW row_limit",
+            "SET row_limit = 1",
+            "SELECT",
+            "SELECT *",
+            "VACUUM",
+        ] {
+            assert!(of(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_set_up() {
+        for text in [
+            "SET extra_float_digits = 3",
+            "set DateStyle to 'ISO'",
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            "SET TIME ZONE 'UTC'",
+            "SET NAMES 'UTF8'",
+            "SET client_encoding = 'utf-8'",
+            "SET LOCAL statement_timeout = 0",
+        ] {
+            assert!(matches!(of(text), Some(Ok(Answer::Done("SET")))), "{text}");
+        }
+        assert!(matches!(
+            of("SET client_encoding TO 'LATIN1'"),
+            Some(Err(_))
+        ));
+        assert!(matches!(
+            of("BEGIN ISOLATION LEVEL SERIALIZABLE"),
+            Some(Ok(Answer::Block(Block::Begin)))
+        ));
+        assert!(matches!(of("ROLLBACK TO SAVEPOINT x"), Some(Err(_))));
+        assert!(matches!(
+            of("DEALLOCATE ALL"),
+            Some(Ok(Answer::Deallocate(None)))
+        ));
+    }
+}

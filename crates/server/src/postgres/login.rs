@@ -1,0 +1,119 @@
+//! The start of a session: encryption is refused, the password is a token (06 §6).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::commands::{Asker, SETTINGS};
+use super::failure::{state, Failure};
+use super::messages::{Body, Startup, Wire, WireError};
+use crate::database::Caller;
+use crate::names::NameOrIdentity;
+use crate::state::ServerState;
+
+/// Requests for encryption that are refused before the start has to come.
+const ENCRYPTION_REQUESTS_MAX: usize = 2;
+const OK: u32 = 0;
+const CLEARTEXT_PASSWORD: u32 = 3;
+
+/// Who was let in, and to what.
+pub(super) struct Login {
+    pub caller: Caller,
+    pub database: NameOrIdentity,
+    pub asker: Asker,
+}
+
+/// Logs a client in. None: it was told why not, or has gone.
+pub(super) async fn login(
+    wire: &mut Wire,
+    state: &Arc<ServerState>,
+    peer: IpAddr,
+) -> Result<Option<Login>, WireError> {
+    let mut refused = 0;
+    let parameters = loop {
+        match wire.startup().await? {
+            Startup::WantsEncryption if refused < ENCRYPTION_REQUESTS_MAX => {
+                refused += 1;
+                wire.refuse_encryption();
+                wire.flush().await?;
+            }
+            Startup::Parameters(parameters) => break parameters,
+            Startup::WantsEncryption | Startup::Cancel => return Ok(None),
+        }
+    };
+    let parameter = |name: &str| {
+        let found = parameters.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    let asker = Asker {
+        user: parameter("user"),
+        database: parameter("database"),
+        application_name: parameter("application_name"),
+    };
+    if asker.database.is_empty() {
+        let failure = Failure::new(state::INTERNAL, "Database name is required");
+        return refuse(wire, &failure).await;
+    }
+    wire.authentication(CLEARTEXT_PASSWORD);
+    wire.flush().await?;
+    let Some(message) = wire.read_password().await? else {
+        return Ok(None);
+    };
+    let password = Body(&message).text()?.to_owned();
+    let caller = match state.authority.validate(&password, peer).await {
+        Ok(caller) => caller,
+        // Neither the answer nor a log has the token.
+        Err(error) => {
+            let failure = Failure::new(state::INVALID_PASSWORD, error.to_string());
+            return refuse(wire, &failure).await;
+        }
+    };
+    let name = NameOrIdentity::parse(&asker.database).ok();
+    let name = name.filter(|name| name.name().is_some() && state.resolve(name).is_ok());
+    let Some(database) = name else {
+        let failure = no_such_database(&asker.database);
+        return refuse(wire, &failure).await;
+    };
+    wire.authentication(OK);
+    for name in [
+        "server_version",
+        "server_encoding",
+        "client_encoding",
+        "DateStyle",
+        "IntervalStyle",
+        "TimeZone",
+        "integer_datetimes",
+        "in_hot_standby",
+        "search_path",
+        "is_superuser",
+        "default_transaction_read_only",
+        "standard_conforming_strings",
+    ] {
+        let lower = name.to_lowercase();
+        let (_, value) = SETTINGS
+            .iter()
+            .find(|(known, _)| *known == lower)
+            .expect("each is a setting");
+        wire.parameter(name, value);
+    }
+    if !asker.application_name.is_empty() {
+        wire.parameter("application_name", &asker.application_name);
+    }
+    wire.parameter("session_authorization", &asker.user);
+    wire.backend_key();
+    Ok(Some(Login {
+        caller: Caller::from(&caller),
+        database,
+        asker,
+    }))
+}
+
+pub(super) fn no_such_database(name: &str) -> Failure {
+    let message = format!("database \"{name}\" does not exist");
+    Failure::new(state::NO_SUCH_DATABASE, message)
+}
+
+async fn refuse(wire: &mut Wire, failure: &Failure) -> Result<Option<Login>, WireError> {
+    wire.failure(failure, true);
+    wire.flush().await?;
+    Ok(None)
+}

@@ -1,0 +1,294 @@
+//! Values of parameters: from what a driver sends to literals of our language.
+//!
+//! Every literal that leaves this file is one token, or a sign and a number, whatever the driver sent.
+
+use lightcone_types::{hex_encode, AlgebraicType, SpecialProduct, Timestamp};
+
+use super::failure::{state, Failure};
+use super::types::oid;
+use super::values::{Format, EPOCH_2000_US};
+
+/// The literal for a value of a column of type `ty`, which was sent as a value of the type `sent_as`.
+pub(super) fn literal(
+    ty: &AlgebraicType,
+    sent_as: u32,
+    format: Format,
+    value: Option<&[u8]>,
+) -> Result<String, Failure> {
+    let Some(value) = value else {
+        return Err(Failure::new(
+            state::NULL_NOT_ALLOWED,
+            "a parameter is NULL, and there are no NULLs here",
+        ));
+    };
+    let text = match format {
+        Format::Text => text_of(value)?.to_owned(),
+        Format::Binary => from_binary(sent_as, value)?,
+    };
+    write_literal(ty, &text).ok_or_else(|| {
+        Failure::new(
+            state::INVALID_TEXT,
+            format!(
+                "a parameter of type {} cannot have this value",
+                ty.type_name()
+            ),
+        )
+    })
+}
+
+fn text_of(value: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(value)
+        .map_err(|_| Failure::new("22021", "the text of a parameter is not UTF-8"))
+}
+
+fn write_literal(ty: &AlgebraicType, text: &str) -> Option<String> {
+    use AlgebraicType as T;
+    match ty {
+        T::Bool => match text.to_ascii_lowercase().as_str() {
+            "t" | "true" | "y" | "yes" | "on" | "1" => Some("TRUE".to_owned()),
+            "f" | "false" | "n" | "no" | "off" | "0" => Some("FALSE".to_owned()),
+            _ => None,
+        },
+        T::String => Some(quoted(text)),
+        _ if ty.is_bytes() => Some(quoted(hex_digits(text))),
+        _ => match ty.special_product() {
+            Some(SpecialProduct::Identity | SpecialProduct::ConnectionId) => {
+                Some(quoted(hex_digits(text)))
+            }
+            Some(SpecialProduct::Timestamp) => Some(quoted(&with_offset(text))),
+            Some(SpecialProduct::Uuid) => Some(quoted(text)),
+            Some(SpecialProduct::TimeDuration) => None,
+            None => is_number(text.trim()).then(|| text.trim().to_owned()),
+        },
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn hex_digits(text: &str) -> &str {
+    text.strip_prefix("\\x").unwrap_or(text)
+}
+
+/// A time without an offset is in UTC, the time zone of every session.
+fn with_offset(text: &str) -> String {
+    let has_time = text.contains(':');
+    let of_time = text.get(10..).unwrap_or_default();
+    match of_time.find(['Z', 'z', '+', '-']) {
+        None if has_time => format!("{text}Z"),
+        None => format!("{text}T00:00:00Z"),
+        // An offset of hours only.
+        Some(at) if of_time.len() - at == 3 => format!("{text}:00"),
+        Some(_) => text.to_owned(),
+    }
+}
+
+/// `[+-] D+ [. D*] [e [+-] D+]`
+fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
+    let exponent = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
+    digits(whole) && digits(fraction) && exponent.is_none_or(digits)
+}
+
+/// The text of a value that was sent in binary.
+fn from_binary(sent_as: u32, value: &[u8]) -> Result<String, Failure> {
+    let invalid = || {
+        Failure::new(
+            state::INVALID_BINARY,
+            format!("a binary parameter of the type with oid {sent_as} is malformed"),
+        )
+    };
+    let text = match sent_as {
+        oid::BOOL => value.first().map(|byte| (*byte != 0).to_string()),
+        oid::INT2 => value
+            .try_into()
+            .ok()
+            .map(|b| i16::from_be_bytes(b).to_string()),
+        oid::INT4 => value
+            .try_into()
+            .ok()
+            .map(|b| i32::from_be_bytes(b).to_string()),
+        oid::OID => value
+            .try_into()
+            .ok()
+            .map(|b| u32::from_be_bytes(b).to_string()),
+        oid::INT8 => value
+            .try_into()
+            .ok()
+            .map(|b| i64::from_be_bytes(b).to_string()),
+        oid::FLOAT4 => value
+            .try_into()
+            .ok()
+            .map(|b| f32::from_be_bytes(b).to_string()),
+        oid::FLOAT8 => value
+            .try_into()
+            .ok()
+            .map(|b| f64::from_be_bytes(b).to_string()),
+        oid::NUMERIC => numeric(value),
+        oid::BYTEA => Some(hex_encode(value)),
+        oid::UUID if value.len() == 16 => Some(hex_encode(value)),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ => {
+            let us = value.try_into().ok().map(i64::from_be_bytes);
+            let us = us.and_then(|us| us.checked_add(EPOCH_2000_US));
+            us.map(|us| Timestamp(us).to_rfc3339())
+        }
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::UNKNOWN | oid::JSON | 0 => {
+            return text_of(value).map(str::to_owned)
+        }
+        // A version, then text.
+        oid::JSONB => return text_of(value.get(1..).unwrap_or_default()).map(str::to_owned),
+        _ => {
+            return Err(Failure::unsupported(format!(
+            "binary parameters of the type with oid {sent_as} are not supported: send it as text"
+        )))
+        }
+    };
+    text.ok_or_else(invalid)
+}
+
+/// A numeric of PostgreSQL: digits to the base of 10,000, the first of them worth 10,000 to the power of the weight.
+fn numeric(value: &[u8]) -> Option<String> {
+    let (head, digits) = value.split_at_checked(8)?;
+    let short = |at: usize| i16::from_be_bytes([head[at], head[at + 1]]);
+    let (count, weight, sign) = (short(0), short(2), short(4) as u16);
+    if digits.len() != 2 * usize::try_from(count).ok()? || sign & 0xbfff != 0 {
+        // NaN and infinity are no values of ours.
+        return None;
+    }
+    // Beyond this no type of ours has a value.
+    if !(-100..=100).contains(&weight) {
+        return None;
+    }
+    let digit = |place: i16| {
+        let at = usize::try_from(weight.checked_sub(place)?).ok()?;
+        let bytes = digits.get(2 * at..2 * at + 2)?;
+        Some(i16::from_be_bytes([bytes[0], bytes[1]]))
+    };
+    let mut text = String::from(if sign == 0x4000 { "-" } else { "" });
+    for place in (0..=weight.max(0)).rev() {
+        text.push_str(&format!("{:04}", digit(place).unwrap_or(0)));
+    }
+    let last = weight - count + 1;
+    if last < 0 {
+        text.push('.');
+        for place in (last..0).rev() {
+            text.push_str(&format!("{:04}", digit(place).unwrap_or(0)));
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use AlgebraicType as T;
+
+    fn of_text(ty: &T, text: &str) -> Result<String, &'static str> {
+        literal(ty, 0, Format::Text, Some(text.as_bytes())).map_err(|failure| failure.state)
+    }
+
+    #[test]
+    fn texts_become_literals() {
+        for (ty, text, expected) in [
+            (T::U32, "7", Ok("7")),
+            (T::I64, " -7 ", Ok("-7")),
+            (T::F64, "1.5e-3", Ok("1.5e-3")),
+            (T::U32, "7 OR TRUE", Err("22P02")),
+            (T::U32, "", Err("22P02")),
+            (T::F64, "NaN", Err("22P02")),
+            (T::Bool, "t", Ok("TRUE")),
+            (T::Bool, "2", Err("22P02")),
+            (
+                T::String,
+                "O'Neil' OR '1' = '1",
+                Ok("'O''Neil'' OR ''1'' = ''1'"),
+            ),
+            (T::bytes(), "\\xab", Ok("'ab'")),
+            (
+                T::timestamp(),
+                "2025-02-10 15:45:30",
+                Ok("'2025-02-10 15:45:30Z'"),
+            ),
+            (
+                T::timestamp(),
+                "2025-02-10 15:45:30.5+02",
+                Ok("'2025-02-10 15:45:30.5+02:00'"),
+            ),
+            (T::timestamp(), "2025-02-10", Ok("'2025-02-10T00:00:00Z'")),
+            (T::timestamp(), "é", Ok("'éT00:00:00Z'")),
+        ] {
+            assert_eq!(of_text(&ty, text), expected.map(str::to_owned), "{text}");
+        }
+        let null = literal(&T::U32, 0, Format::Text, None).expect_err("no NULLs");
+        assert_eq!(null.state, "22004");
+    }
+
+    #[test]
+    fn binary_becomes_literals() {
+        let of = |ty: &T, oid, bytes: &[u8]| {
+            literal(ty, oid, Format::Binary, Some(bytes)).map_err(|failure| failure.state)
+        };
+        assert_eq!(
+            of(&T::U32, oid::INT8, &7_i64.to_be_bytes()),
+            Ok("7".to_owned())
+        );
+        assert_eq!(of(&T::U32, oid::INT8, &[1]), Err("22P03"));
+        assert_eq!(of(&T::Bool, oid::BOOL, &[1]), Ok("TRUE".to_owned()));
+        assert_eq!(
+            of(&T::F64, oid::FLOAT8, &0.5_f64.to_be_bytes()),
+            Ok("0.5".to_owned())
+        );
+        assert_eq!(
+            of(&T::F64, oid::FLOAT8, &f64::NAN.to_be_bytes()),
+            Err("22P02")
+        );
+        assert_eq!(
+            of(&T::uuid(), oid::UUID, &[0xab; 16]),
+            Ok(format!("'{}'", "ab".repeat(16)))
+        );
+        assert_eq!(
+            of(&T::timestamp(), oid::TIMESTAMP, &0_i64.to_be_bytes()),
+            Ok("'2000-01-01T00:00:00+00:00'".to_owned())
+        );
+        let numeric = [0, 2, 0, 1, 0x40, 0, 0, 0, 0, 1, 0x09, 0x29];
+        assert_eq!(
+            of(&T::I128, oid::NUMERIC, &numeric),
+            Ok("-00012345".to_owned())
+        );
+        let fraction = [0, 1, 0xff, 0xff, 0, 0, 0, 1, 0x13, 0x88];
+        assert_eq!(
+            of(&T::F64, oid::NUMERIC, &fraction),
+            Ok("0000.5000".to_owned())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_literal_is_one_value(text in ".{0,20}", bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+            for ty in [T::U32, T::F64, T::Bool, T::String, T::bytes(), T::identity(), T::timestamp()] {
+                let mut literals = vec![of_text(&ty, &text)];
+                for oid in [0, oid::INT4, oid::NUMERIC, oid::TEXT, oid::TIMESTAMP, oid::FLOAT8] {
+                    let sent = literal(&ty, oid, Format::Binary, Some(&bytes));
+                    literals.push(sent.map_err(|failure| failure.state));
+                }
+                for literal in literals.into_iter().flatten() {
+                    let inner = literal.strip_prefix('\'').and_then(|l| l.strip_suffix('\''));
+                    match inner {
+                        Some(inner) => prop_assert!(!inner.replace("''", "").contains('\'')),
+                        None => prop_assert!(
+                            literal == "TRUE" || literal == "FALSE" || is_number(&literal)
+                        ),
+                    }
+                }
+            }
+        }
+    }
+}

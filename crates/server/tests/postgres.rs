@@ -1,0 +1,527 @@
+//! PostgreSQL's protocol as its programs speak it: bytes by hand, `tokio-postgres`, and `psql` (06 §6, 08 §19).
+
+mod common;
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{config, TestServer, User};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+
+async fn start() -> (TestServer, SocketAddr, User) {
+    start_with("").await
+}
+
+async fn start_with(text: &str) -> (TestServer, SocketAddr, User) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = TestServer::start_as(directory, config(text), |options| {
+        options.postgres_addr = Some("127.0.0.1:0".parse().expect("an address"));
+    })
+    .await;
+    let handle = server.handle.as_ref().expect("it runs");
+    let address = handle.postgres_addr().expect("it is on");
+    let user = server.user().await;
+    let published = server
+        .request("POST", "/v1/database?host_type=Wasm")
+        .bearer_auth(&user.token)
+        .body("module secret");
+    assert!(published
+        .send()
+        .await
+        .expect("a response")
+        .status()
+        .is_success());
+    (server, address, user)
+}
+
+async fn named(server: &TestServer, user: &User, name: &str) {
+    let published = server
+        .request("PUT", &format!("/v1/database/{name}"))
+        .bearer_auth(&user.token)
+        .body("module secret");
+    let response = published.send().await.expect("a response");
+    assert!(response.status().is_success(), "{}", response.status());
+}
+
+async fn connect(
+    address: SocketAddr,
+    database: &str,
+    token: &str,
+) -> Result<Client, tokio_postgres::Error> {
+    let mut config = Config::new();
+    config
+        .host("127.0.0.1")
+        .port(address.port())
+        .user("somebody")
+        .dbname(database)
+        .password(token);
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+fn code(error: &tokio_postgres::Error) -> &str {
+    error.code().map_or("", SqlState::code)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logging_in() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    assert!(connect(address, "bank", &user.token).await.is_ok());
+    let refused = connect(address, "bank", "nonsense")
+        .await
+        .expect_err("no token");
+    assert_eq!(code(&refused), "28P01");
+    let text = refused.as_db_error().expect("an answer").message();
+    assert_eq!(text, "Invalid token: InvalidToken");
+    let unknown = connect(address, "nowhere", &user.token)
+        .await
+        .expect_err("no database");
+    assert_eq!(code(&unknown), "3D000");
+    let text = unknown.as_db_error().expect("an answer").message();
+    assert_eq!(text, "database \"nowhere\" does not exist");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simple_queries() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let changed = client
+        .simple_query("INSERT INTO person VALUES (1, 'Ann'), (2, 'Bob')")
+        .await;
+    assert!(changed.is_ok(), "{changed:?}");
+    let rows = client
+        .simple_query("SELECT * FROM person WHERE id = 2")
+        .await
+        .expect("rows");
+    let [SimpleQueryMessage::RowDescription(columns), SimpleQueryMessage::Row(row), SimpleQueryMessage::CommandComplete(1)] =
+        &rows[..]
+    else {
+        panic!("{rows:?}");
+    };
+    assert_eq!(columns.len(), 2);
+    assert_eq!((row.get("id"), row.get("name")), (Some("2"), Some("Bob")));
+    let empty = client.simple_query(" ; ").await.expect("nothing");
+    assert!(empty.is_empty() || matches!(empty[..], [SimpleQueryMessage::CommandComplete(0)]));
+    for (text, state) in [
+        ("SELECT * FROM nothing", "42P01"),
+        ("SELECT x FROM person", "42703"),
+        ("SELEC", "42601"),
+        ("INSERT INTO person VALUES (1, 'x')", "23505"),
+        ("SELECT id FROM person; SELECT id FROM person", "42601"),
+        ("COPY person FROM STDIN", "0A000"),
+        ("SELECT * FROM pg_catalog.pg_proc", "0A000"),
+        ("SELECT count(*) FROM pg_proc", "0A000"),
+        ("SELECT relname FROM pg_class c JOIN pg_namespace n ON TRUE WHERE relname = 'a' OR TRUE", "0A000"),
+    ] {
+        let error = client.simple_query(text).await.expect_err(text);
+        assert_eq!(code(&error), state, "{text}: {error:?}");
+    }
+    let error = client
+        .simple_query("SELECT * FROM nothing")
+        .await
+        .expect_err("no table");
+    let message = error.as_db_error().expect("an answer").message();
+    assert_eq!(
+        message,
+        "(Sql) no such table: `nothing`. If the table exists, it may be marked private."
+    );
+    // A stranger is no owner.
+    let stranger = server.user().await;
+    let other = connect(address, "bank", &stranger.token)
+        .await
+        .expect("let in");
+    let error = other
+        .simple_query("DELETE FROM person")
+        .await
+        .expect_err("no owner");
+    assert_eq!(code(&error), "42501");
+    let error = other
+        .simple_query("SELECT * FROM secret")
+        .await
+        .expect_err("private");
+    assert_eq!(code(&error), "42P01");
+    assert!(client.simple_query("SELECT * FROM secret").await.is_ok());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prepared_statements() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let insert = client
+        .prepare("INSERT INTO person VALUES ($1, $2)")
+        .await
+        .expect("prepared");
+    assert_eq!(insert.params(), [Type::INT8, Type::TEXT]);
+    assert!(insert.columns().is_empty());
+    for id in 0..10_i64 {
+        let name = format!("O'Neil {id}; DROP TABLE person; --");
+        assert_eq!(
+            client
+                .execute(&insert, &[&id, &name])
+                .await
+                .expect("inserted"),
+            1
+        );
+    }
+    let select = client
+        .prepare("SELECT id, name FROM person WHERE id = $1 OR name = $2")
+        .await
+        .expect("prepared");
+    let types: Vec<_> = select
+        .columns()
+        .iter()
+        .map(|column| column.type_().clone())
+        .collect();
+    assert_eq!(types, [Type::INT8, Type::VARCHAR]);
+    let rows = client
+        .query(&select, &[&3_i64, &"O'Neil 7; DROP TABLE person; --"])
+        .await
+        .expect("rows");
+    let mut found: Vec<(i64, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    found.sort();
+    assert_eq!(found[0], (3, "O'Neil 3; DROP TABLE person; --".to_owned()));
+    assert_eq!(found.len(), 2);
+    assert_eq!(
+        client
+            .execute("UPDATE person SET name = $1 WHERE id > $2", &[&"x", &4_i64])
+            .await
+            .expect("updated"),
+        5
+    );
+    assert_eq!(
+        client
+            .execute("DELETE FROM person WHERE name = $1", &[&"x"])
+            .await
+            .expect("deleted"),
+        5
+    );
+    let error = client
+        .query("SELECT * FROM person WHERE id = $1", &[&-1_i64])
+        .await
+        .expect_err("no U32");
+    assert_eq!(code(&error), "22P02");
+    let error = client
+        .query("SELECT * FROM person WHERE name = $1", &[&None::<String>])
+        .await
+        .expect_err("NULL");
+    assert_eq!(code(&error), "22004");
+    let error = client
+        .prepare("SELECT * FROM person WHERE y = $1")
+        .await
+        .expect_err("no column");
+    assert_eq!(code(&error), "42703");
+    // Row by row, and the session goes on after errors.
+    let count = client
+        .query_one("SELECT COUNT(*) AS n FROM person", &[])
+        .await;
+    assert!(count.is_ok(), "{count:?}");
+    for _ in 0..300 {
+        let limited = client
+            .query("SELECT id FROM person LIMIT $1", &[&2_i64])
+            .await
+            .expect("rows");
+        assert_eq!(limited.len(), 2);
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_fetched_in_parts() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut client = connect(address, "bank", &user.token).await.expect("let in");
+    for start in (0..1000).step_by(500) {
+        let rows: Vec<_> = (start..start + 500)
+            .map(|id| format!("({id}, 'n')"))
+            .collect();
+        client
+            .simple_query(&format!("INSERT INTO person VALUES {}", rows.join(",")))
+            .await
+            .expect("inserted");
+    }
+    let transaction = client.transaction().await.expect("a block");
+    let portal = transaction
+        .bind("SELECT id FROM person", &[])
+        .await
+        .expect("bound");
+    let mut seen = 0;
+    for expected in [300, 300, 300, 100] {
+        let rows = transaction.query_portal(&portal, 300).await.expect("rows");
+        assert_eq!(rows.len(), expected);
+        seen += rows.len();
+    }
+    assert_eq!(seen, 1000);
+    transaction.commit().await.expect("ended");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transaction_blocks_only_read() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut client = connect(address, "bank", &user.token).await.expect("let in");
+    let transaction = client.transaction().await.expect("a block");
+    assert!(transaction.query("SELECT * FROM person", &[]).await.is_ok());
+    let error = transaction
+        .execute("INSERT INTO person VALUES (1, 'x')", &[])
+        .await
+        .expect_err("refused");
+    assert_eq!(code(&error), "25006");
+    let error = transaction
+        .query("SELECT * FROM person", &[])
+        .await
+        .expect_err("aborted");
+    assert_eq!(code(&error), "25P02");
+    transaction.rollback().await.expect("ended");
+    assert!(client
+        .query("SELECT * FROM person", &[])
+        .await
+        .expect("rows")
+        .is_empty());
+    assert_eq!(
+        client
+            .execute("INSERT INTO person VALUES (1, 'x')", &[])
+            .await
+            .expect("outside"),
+        1
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_drivers_ask_first() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    for text in [
+        "SET extra_float_digits = 3",
+        "SET application_name = 'tests'",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SHOW TRANSACTION ISOLATION LEVEL",
+        "SELECT 1",
+        "SELECT current_schema(), current_database()",
+        "DISCARD ALL",
+    ] {
+        let done = client.simple_query(text).await;
+        assert!(done.is_ok(), "{text}: {done:?}");
+    }
+    let version: String = client
+        .query_one("SELECT version()", &[])
+        .await
+        .expect("a row")
+        .get(0);
+    assert!(
+        version.starts_with("PostgreSQL 15.0 (spacetime"),
+        "{version}"
+    );
+    let tables = client
+        .query("SELECT table_name FROM information_schema.tables WHERE table_schema = $1 AND table_type IN ('BASE TABLE', 'VIEW') ORDER BY table_name", &[&"public"])
+        .await
+        .expect("tables");
+    let names: Vec<String> = tables.iter().map(|row| row.get(0)).collect();
+    assert_eq!(names, ["person", "secret"]);
+    let columns = client
+        .query("SELECT column_name, data_type, ordinal_position FROM information_schema.columns WHERE table_name = 'person'", &[])
+        .await
+        .expect("columns");
+    let found: Vec<(String, String, i32)> = columns
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2)))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("id".to_owned(), "bigint".to_owned(), 1),
+            ("name".to_owned(), "character varying".to_owned(), 2),
+        ]
+    );
+    // Others see what they may read.
+    let stranger = server.user().await;
+    let other = connect(address, "bank", &stranger.token)
+        .await
+        .expect("let in");
+    let rows = other
+        .query("SELECT tablename FROM pg_tables", &[])
+        .await
+        .expect("tables");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        client
+            .simple_query("SET row_limit = 0")
+            .await
+            .map(|_| ())
+            .map_err(|e| e.to_string()),
+        Ok(())
+    );
+    assert!(
+        other.simple_query("SELECT * FROM person").await.is_ok(),
+        "it is empty"
+    );
+    server.stop().await;
+}
+
+async fn send(stream: &mut TcpStream, kind: Option<u8>, body: &[u8]) {
+    let mut message: Vec<u8> = kind.into_iter().collect();
+    message.extend((body.len() as u32 + 4).to_be_bytes());
+    message.extend_from_slice(body);
+    stream.write_all(&message).await.expect("sent");
+}
+
+async fn ended(stream: &mut TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let end = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+    let _ = end.await.expect("the connection ends");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_are_held_to_bounds() {
+    let (server, address, user) =
+        start_with("[limits]\npostgres-login-time-max = \"300ms\"\nbody-timeout = \"300ms\"").await;
+    named(&server, &user, "bank").await;
+    // Says nothing; says too much; says no password; wants encryption for ever.
+    let mut silent = TcpStream::connect(address).await.expect("connected");
+    assert!(ended(&mut silent).await.is_empty());
+    let mut long = TcpStream::connect(address).await.expect("connected");
+    long.write_all(&u32::MAX.to_be_bytes()).await.expect("sent");
+    assert!(ended(&mut long).await.is_empty());
+    let mut startup = 196_608_u32.to_be_bytes().to_vec();
+    startup.extend(b"user\0u\0database\0bank\0\0");
+    let mut waiting = TcpStream::connect(address).await.expect("connected");
+    send(&mut waiting, None, &startup).await;
+    assert_eq!(ended(&mut waiting).await, b"R\0\0\0\x08\0\0\0\x03");
+    let mut encrypting = TcpStream::connect(address).await.expect("connected");
+    for _ in 0..3 {
+        send(&mut encrypting, None, &80_877_103_u32.to_be_bytes()).await;
+    }
+    assert_eq!(ended(&mut encrypting).await, b"NN");
+    let mut nameless = TcpStream::connect(address).await.expect("connected");
+    send(&mut nameless, None, b"\0\x03\0\0user\0u\0\0").await;
+    let answer = String::from_utf8_lossy(&ended(&mut nameless).await).into_owned();
+    assert!(answer.contains("Database name is required"), "{answer}");
+    // A message that begins and does not end, one that is too long, one that nobody knows.
+    for message in [
+        &b"Q\0\0\0\x10SELECT"[..],
+        b"Q\x7f\xff\xff\xff",
+        b"y\0\0\0\x04",
+        b"B\0\0\0\x05\0",
+    ] {
+        let mut stream = TcpStream::connect(address).await.expect("connected");
+        send(&mut stream, None, &startup).await;
+        send(
+            &mut stream,
+            Some(b'p'),
+            format!("{}\0", user.token).as_bytes(),
+        )
+        .await;
+        stream.write_all(message).await.expect("sent");
+        let answer = ended(&mut stream).await;
+        assert!(answer.starts_with(b"R\0\0\0\x08\0\0\0\x03R"), "{answer:?}");
+    }
+    let good = connect(address, "bank", &user.token)
+        .await
+        .expect("others go on");
+    assert!(good.simple_query("SELECT 1").await.is_ok());
+    server.stop().await;
+}
+
+/// The real program. Without it the test says so, loudly.
+#[tokio::test(flavor = "multi_thread")]
+async fn psql() {
+    if Command::new("psql").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no psql; install the package postgresql-client");
+        return;
+    }
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let run = |commands: &'static [&'static str]| {
+        let mut psql = Command::new("psql");
+        psql.args([
+            "-X",
+            "-A",
+            "-t",
+            "-h",
+            "127.0.0.1",
+            "-U",
+            "me",
+            "-d",
+            "bank",
+        ])
+        .args(["-p", &address.port().to_string()])
+        .env("PGPASSWORD", &user.token)
+        .env("PGSSLMODE", "prefer");
+        for command in commands {
+            psql.args(["-c", command]);
+        }
+        async move {
+            let run = tokio::task::spawn_blocking(move || psql.output());
+            let output = run.await.expect("no panic").expect("psql runs");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            (text(&output.stdout), text(&output.stderr))
+        }
+    };
+    let (out, err) = run(&[
+        "INSERT INTO person VALUES (1, 'Ann'), (2, 'Bob')",
+        "SELECT * FROM person WHERE id = 1",
+        "SELECT name FROM person WHERE id = 2",
+        "SHOW row_limit",
+        "SELECT 1",
+        "SELECT * FROM nothing",
+    ])
+    .await;
+    let lines: Vec<_> = out.lines().collect();
+    assert!(lines[0].starts_with("inserted: 2, server: "), "{out}");
+    assert_eq!(lines[1..], ["1|Ann", "Bob", "1"], "{out}");
+    assert!(err.contains("no such table: `nothing`"), "{err}");
+    let (out, err) = run(&[
+        "\\dt",
+        "\\d person",
+        "\\d",
+        "\\dt p*",
+        "\\dt x*",
+        "\\dn",
+        "\\l",
+        "\\di",
+        "\\df",
+        "\\dv",
+        "\\du",
+    ])
+    .await;
+    for line in [
+        "public|person|table|me",
+        "public|secret|table|me",
+        "id|bigint||not null|",
+        "name|character varying||not null|",
+        "public|me",
+        "public|person_id_idx_btree|index|me|person",
+    ] {
+        assert!(
+            out.lines().any(|found| found == line),
+            "{line}\n{out}\n{err}"
+        );
+    }
+    assert!(
+        out.lines().any(|line| line.starts_with("bank|me|UTF8")),
+        "{out}"
+    );
+    assert!(!err.contains("ERROR"), "{err}");
+    let (out, err) = run(&["\\t off", "\\d person"]).await;
+    assert!(
+        out.contains("\"person_id_idx_btree\" PRIMARY KEY, btree (id)"),
+        "{out}{err}"
+    );
+    let (out, err) = run(&["\\dx", "SELECT * FROM pg_catalog.pg_language"]).await;
+    assert!(err.contains("pg_language"), "{out}{err}");
+    server.stop().await;
+}
