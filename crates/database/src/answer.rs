@@ -183,6 +183,7 @@ impl Answering {
             self.sizes.push(RowListSize::default());
         }
         let size = &mut self.sizes[source];
+        let hidden = asked.hidden_bytes();
         let known = match asked {
             // No need to look at the rows.
             Asked::Plan(plan) if plan.predicate.is_none() => rows.whole_table().and_then(|table| {
@@ -196,7 +197,7 @@ impl Answering {
                 size.add_many(count, bytes);
                 false
             }
-            None => rows.step(asked, &mut cursor, |row| size.add(row.len()))?,
+            None => rows.step(asked, &mut cursor, |row| size.add(row.len() - hidden))?,
         };
         let so_far = self.bytes.saturating_add(size.encoded_bytes());
         if so_far > room {
@@ -261,7 +262,8 @@ impl Answering {
                 list.insert(begun)
             }
         };
-        let has_more = rows.step(asked, &mut cursor, |row| list.push(message, row))?;
+        let hidden = asked.hidden_bytes();
+        let has_more = rows.step(asked, &mut cursor, |row| list.push(message, &row[hidden..]))?;
         if !has_more {
             debug_assert!(list.is_complete(), "frozen rows stay the same");
             writing.list = None;

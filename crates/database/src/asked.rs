@@ -34,6 +34,15 @@ impl Asked {
         }
     }
 
+    /// Bytes at the start of each row that is found which are not for the client.
+    pub fn hidden_bytes(&self) -> usize {
+        match self {
+            Asked::Plan(plan) => plan.table.hidden_bytes(),
+            // The executor gives rows as they are declared.
+            Asked::Query(..) => 0,
+        }
+    }
+
     /// The plan of a query on one table.
     pub fn plan(&self) -> Option<&SelectPlan> {
         match self {

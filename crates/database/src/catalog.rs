@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_engine::Datastore;
 use lightcone_query::{check_rule, Catalog};
-use lightcone_schema::{ModuleDef, TableAccess, TableSchema};
+use lightcone_schema::{ModuleDef, TableSchema};
 use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
@@ -14,7 +14,6 @@ use crate::joins::JoinShapes;
 pub(crate) struct CatalogView {
     pub schemas: Vec<Arc<TableSchema>>,
     by_name: FxHashMap<String, usize>,
-    views: FxHashMap<String, TableAccess>,
     /// Row-level security rules.
     rules: FxHashMap<TableId, Vec<String>>,
     /// Of the live joins that were compiled against it.
@@ -33,20 +32,9 @@ impl CatalogView {
                 by_name.entry(accessor.clone()).or_insert(position);
             }
         }
-        let mut views = FxHashMap::default();
-        for view in &def.views {
-            let access = if view.is_public {
-                TableAccess::Public
-            } else {
-                TableAccess::Private
-            };
-            views.insert(view.name.clone(), access);
-            views.entry(view.source_name.clone()).or_insert(access);
-        }
         let mut catalog = CatalogView {
             schemas,
             by_name,
-            views,
             rules: FxHashMap::default(),
             joins: JoinShapes::default(),
         };
@@ -56,13 +44,13 @@ impl CatalogView {
         catalog
     }
 
-    /// Rules were checked when the module was published. If it is not known whose rows one gives, as it reads a view, nobody
+    /// Rules were checked when the module was published. If it is not known whose rows one gives, nobody
     /// but the owner gets rows of any table: the rule is drawn into all queries, and refuses them.
     fn add_rule(&mut self, rule: &str) {
         let of = |schema: &Arc<TableSchema>| schema.id;
         let tables: Vec<TableId> = match check_rule(rule, self, Identity::ZERO) {
-            Ok(Some(table)) => vec![table.id],
-            Ok(None) | Err(_) => {
+            Ok(table) => vec![table.id],
+            Err(_) => {
                 let is_user = |id: &TableId| id.0 >= lightcone_schema::table::FIRST_USER_ID;
                 self.schemas.iter().map(of).filter(is_user).collect()
             }
@@ -81,10 +69,6 @@ impl Catalog for CatalogView {
         self.by_name
             .get(name)
             .map(|&position| self.schemas[position].clone())
-    }
-
-    fn view_access(&self, name: &str) -> Option<TableAccess> {
-        self.views.get(name).copied()
     }
 
     fn rules(&self, table: TableId) -> &[String] {

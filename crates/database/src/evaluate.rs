@@ -359,7 +359,7 @@ impl View {
 
 /// What is known of the size of a table's rows.
 pub(crate) fn row_size(table: &TableSchema) -> RowSize {
-    let columns = table.columns.iter();
+    let columns = table.declared_columns().iter();
     let types: Option<usize> = columns
         .map(|column| lightcone_types::bsatn::fixed_size(&column.ty))
         .sum();

@@ -85,6 +85,8 @@ pub(crate) enum Notice {
     },
     /// It is time for a scheduled call.
     SchedulesDue { alarm: u64 },
+    /// It is time to try views again that failed.
+    ViewsDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
     /// Another thread of the database ended because of a bug.

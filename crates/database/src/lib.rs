@@ -59,6 +59,7 @@ mod subscriptions;
 #[cfg(test)]
 mod testing;
 mod update;
+mod views;
 mod writer;
 
 pub use budget::{HeldBytes, Holder};

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lightcone_host::{ConsoleLevel, HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
+use lightcone_host::{HostEnv, InstanceOptions, LoadedModule, ModuleInstance};
+use lightcone_query::Catalog;
 use lightcone_schema::ModuleDef;
-use lightcone_types::{Hash, Timestamp};
+use lightcone_types::{Hash, TableId};
+use rustc_hash::FxHashMap;
 
 use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
-use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
@@ -55,17 +56,6 @@ impl Program {
         Self::load_and(options, instance, bytes, kind, purpose, |loaded| {
             Ok(loaded.instantiate(env)?)
         })
-    }
-
-    /// Says in the module's log what of the module this version does not run.
-    pub fn warn_unsupported(&self, log: &ModuleLog, now: Timestamp) {
-        let warn = |text: &str| log.host(ConsoleLevel::Warn, None, text, now);
-        let views = self.def.views.len();
-        if views > 0 {
-            warn(&format!(
-                "views are not supported yet: {views} views of this module cannot be queried [LC0404]"
-            ));
-        }
     }
 
     fn load_and<T: Send + 'static>(
@@ -113,7 +103,19 @@ pub(crate) struct Module {
     pub procedure_names: Vec<Arc<str>>,
     /// The same of HTTP handlers.
     pub http_handler_names: Vec<Arc<str>>,
+    /// By the table that holds the view's rows.
+    pub views: FxHashMap<TableId, ViewFunction>,
     pub catalog: CatalogView,
+}
+
+/// A view of a module, as it is called.
+pub(crate) struct ViewFunction {
+    /// Among the views of its kind (02 §9.3).
+    pub id: u32,
+    /// The canonical name.
+    pub name: Arc<str>,
+    /// Where it is in the definition.
+    pub position: usize,
 }
 
 impl Module {
@@ -124,12 +126,23 @@ impl Module {
         let procedure_names = procedures.map(|each| each.name.as_str().into()).collect();
         let handlers = program.def.http_handlers.iter();
         let http_handler_names = handlers.map(|each| each.name.as_str().into()).collect();
+        let views = program.def.views.iter().enumerate();
+        let views = views.filter_map(|(position, view)| {
+            let function = ViewFunction {
+                id: view.id,
+                name: view.name.as_str().into(),
+                position,
+            };
+            Some((catalog.table(&view.name)?.id, function))
+        });
+        let views = views.collect();
         Module {
             version,
             program,
             reducer_names,
             procedure_names,
             http_handler_names,
+            views,
             catalog,
         }
     }

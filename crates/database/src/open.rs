@@ -5,15 +5,17 @@ mod threads;
 
 use std::sync::Arc;
 
-use lightcone_engine::Datastore;
+use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::NullConsole;
 use lightcone_log::{
     Epoch, Frame, LocalLog, Log, LogError, LogOffset, LogOptions, MemoryLog, Recovery,
 };
+use lightcone_schema::ViewDef;
 use lightcone_snapshot::SnapshotStore;
 
 use self::initialize::{initialize, Initialized};
 use self::threads::Opened;
+use crate::commit::commit;
 use crate::error::Error;
 use crate::handle::DatabaseHandle;
 use crate::loads::Purpose;
@@ -63,7 +65,6 @@ impl DatabaseHandle {
         durable.sync()?;
         mark_planned(&options, &datastore)?;
         log.info("Database initialized");
-        program.warn_unsupported(&log, options.commons.environment.now());
         Ok(threads::start(Opened {
             options,
             log,
@@ -82,7 +83,7 @@ impl DatabaseHandle {
     /// Damage, or a program that does not load any more.
     pub fn open(options: DatabaseOptions) -> Result<DatabaseHandle, Error> {
         let log = module_log(&options);
-        let (durable, recovery) = open_log(&options)?;
+        let (mut durable, recovery) = open_log(&options)?;
         if recovery.torn_bytes_cut > 0 {
             tracing::warn!(database = %options.identity, bytes = recovery.torn_bytes_cut, "cut an unfinished write from the end of the log");
         }
@@ -111,6 +112,7 @@ impl DatabaseHandle {
             HostKind::from_u8(record.program_kind),
             Purpose::Open,
         )?;
+        create_missing_views(&options, &mut datastore, &program, &mut durable)?;
         Ok(threads::start(Opened {
             options,
             log,
@@ -121,6 +123,33 @@ impl DatabaseHandle {
             replayed_bytes: report.replayed_bytes,
         }))
     }
+}
+
+/// Makes the tables for the views of a database that was published by a version without views.
+fn create_missing_views(
+    options: &DatabaseOptions,
+    datastore: &mut Datastore,
+    program: &Program,
+    log: &mut LocalLog,
+) -> Result<(), Error> {
+    let is_there = |view: &ViewDef| datastore.view_table(&view.name).is_some();
+    if program.def.views.iter().all(is_there) {
+        return Ok(());
+    }
+    datastore.begin();
+    datastore
+        .create_views(&program.def)
+        .map_err(|error| Error::Other(error.to_string()))?;
+    let mut output = CommitOutput::default();
+    commit(datastore, &mut output, &*options.commons.environment);
+    let frame = Frame {
+        first_offset: log.tail().next_offset,
+        count: 1,
+        payload: &[&output.records],
+    };
+    log.append(EPOCH, frame)?;
+    log.sync()?;
+    Ok(())
 }
 
 fn module_log(options: &DatabaseOptions) -> Arc<ModuleLog> {

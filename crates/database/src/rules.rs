@@ -8,9 +8,6 @@ use lightcone_types::{Identity, TableId};
 use crate::catalog::CatalogView;
 use crate::error::Error;
 
-/// What stands for the table of a rule that returns the rows of a view.
-const NO_TABLE: TableId = TableId(0);
-
 /// The rules of a module whose tables the datastore has, each with the table whose rows it lets through.
 ///
 /// # Errors
@@ -25,7 +22,7 @@ pub(crate) fn checked(
     }
     let catalog = CatalogView::new(datastore, def);
     let check = |sql: &String| match check_rule(sql, &catalog, owner) {
-        Ok(table) => Ok((table.map_or(NO_TABLE, |table| table.id), sql.clone())),
+        Ok(table) => Ok((table.id, sql.clone())),
         Err(reason) => Err(Error::Module(format!(
             "failed to create row-level security: `{sql}`: {reason} [LC0406]"
         ))),
@@ -43,6 +40,7 @@ pub(crate) fn check(def: &ModuleDef, owner: Identity) -> Result<(), Error> {
     datastore.bootstrap();
     datastore
         .create_tables(def)
+        .and_then(|()| datastore.create_views(def))
         .map_err(|error| Error::Other(error.to_string()))?;
     checked(&datastore, def, owner).map(drop)
 }

@@ -55,6 +55,8 @@ struct TableQueries {
     layout: RowLayout,
     row_size: RowSize,
     is_event: bool,
+    /// Bytes at the start of each row that subscribers do not get.
+    hidden_bytes: usize,
     name: String,
     /// Queries that every changed row is checked against.
     scans: Vec<QueryIndex>,
@@ -474,6 +476,7 @@ impl TableQueries {
             layout: RowLayout::new(&types),
             row_size: row_size(table),
             is_event: table.is_event,
+            hidden_bytes: table.hidden_bytes(),
             name: table.name.clone(),
             scans: Vec::new(),
             by_value: Vec::new(),
@@ -550,12 +553,12 @@ impl Hit {
         let mut entry = persistent_rows(encoded);
         if !inserts.is_empty() {
             entry
-                .inserts(table.row_size, rows_at(inserts, deltas, ops))
+                .inserts(table.row_size, rows_at(table, inserts, deltas, ops))
                 .expect("a transaction's rows fit a list");
         }
         if !deletes.is_empty() {
             entry
-                .deletes(table.row_size, rows_at(deletes, deltas, ops))
+                .deletes(table.row_size, rows_at(table, deletes, deltas, ops))
                 .expect("a transaction's rows fit a list");
         }
     }
@@ -563,13 +566,15 @@ impl Hit {
 
 /// The rows at these positions of a transaction's operations.
 fn rows_at<'r>(
+    table: &TableQueries,
     positions: &'r [u32],
     deltas: &'r DeltaBatch,
     ops: &'r [DeltaOp],
 ) -> impl Iterator<Item = &'r [u8]> + Clone {
+    let hidden = table.hidden_bytes;
     positions
         .iter()
-        .map(move |position| deltas.row(&ops[*position as usize]))
+        .map(move |position| &deltas.row(&ops[*position as usize])[hidden..])
 }
 
 #[cfg(test)]

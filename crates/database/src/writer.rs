@@ -10,6 +10,7 @@ mod recovery;
 mod rounds;
 mod schedule;
 mod statements;
+mod views;
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::peer::{ConnectionNumber, Peer};
 use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
+use crate::views::Views;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -104,6 +106,8 @@ pub(crate) struct WriterState {
     log_bytes_at_snapshot: u64,
     snapshot_running: bool,
     schedules: schedule::Schedules,
+    views: Views,
+    view_alarm: views::ViewAlarm,
     /// The log failed, and what of the tables was not durable is taken back.
     is_reverted: bool,
     /// A thread of the database ended because of a bug: this one is to end too.
@@ -138,6 +142,7 @@ impl Writer {
             let bytes_max = self.shared.options.limits.frozen_bytes_max;
             self.state.frozen.enforce(&self.datastore, bytes_max);
             self.run_schedules();
+            self.retry_views();
             self.snapshot_if_due();
         }
         self.stop();
@@ -226,6 +231,8 @@ impl Writer {
                 number,
             } => self.drop_subscription(connection, query_set_id, number),
             Notice::SchedulesDue { alarm } => self.schedules_due(alarm),
+            // It is seen to at the end of each round.
+            Notice::ViewsDue => {}
             Notice::SnapshotDone { log_bytes } => {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;

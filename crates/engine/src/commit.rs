@@ -35,7 +35,7 @@ impl CommitOutput {
 
 /// One row's net change.
 #[derive(Debug, Clone, Copy)]
-struct NetChange {
+pub(crate) struct NetChange {
     slot: TableSlot,
     table: TableId,
     kind: NetKind,
@@ -60,7 +60,7 @@ const SMALL_CHANGES: usize = 16;
 const SMALL_PAIRS: usize = 64;
 
 impl Datastore {
-    /// Ends the transaction. Returns false, and appends nothing, if it had no net effect.
+    /// Ends the transaction. Returns whether it has a record: not if it had no net effect, or one on the rows of views only.
     pub fn commit(&mut self, out: &mut CommitOutput) -> bool {
         assert!(self.transaction.open, "commit ends an open transaction");
         self.save_sequences();
@@ -70,9 +70,12 @@ impl Datastore {
         }
         out.net.clear();
         self.collect_net(&mut out.net);
-        let changed = !out.net.is_empty();
-        if changed {
+        let is_logged = |item: &NetChange| !self.at(item.slot).is_view();
+        let has_record = out.net.iter().any(is_logged);
+        if has_record {
             self.write_record(out);
+        }
+        if !out.net.is_empty() {
             self.write_deltas(out);
             if self.has_schedules {
                 self.write_schedules(out);
@@ -81,7 +84,32 @@ impl Datastore {
         }
         out.net.shrink_to(1 << 16);
         self.end_transaction();
-        changed
+        has_record
+    }
+
+    /// What the open transaction has changed in the tables that `is_wanted` names: calls `visit` with each row that went, came, or
+    /// was replaced, as it was and as it is.
+    pub fn for_each_net_change(
+        &mut self,
+        is_wanted: impl Fn(TableId) -> bool,
+        mut visit: impl FnMut(&Table, Option<&[u8]>, Option<&[u8]>),
+    ) {
+        let id_of = |slot: TableSlot| self.at(slot).table.schema.id;
+        let changes = &self.transaction.changes;
+        if !changes.iter().any(|change| is_wanted(id_of(change.slot))) {
+            return;
+        }
+        let mut net = std::mem::take(&mut self.transaction.net);
+        self.collect_net(&mut net);
+        for item in net.iter().filter(|item| is_wanted(item.table)) {
+            let table = &self.at(item.slot).table;
+            let old = (item.kind != NetKind::Insert).then(|| old_row(&self.transaction, item));
+            let new = (item.kind != NetKind::Delete).then(|| table.row(item.new));
+            visit(table, old, new);
+        }
+        net.clear();
+        net.shrink_to(1 << 16);
+        self.transaction.net = net;
     }
 
     /// Rewrites the catalog rows of sequences that reserved values since they were last saved.
@@ -278,7 +306,9 @@ impl Datastore {
             ..
         } = out;
         records.push(TRANSACTION);
-        let mut groups = net.chunk_by(|a, b| a.table == b.table && a.kind == b.kind);
+        let mut groups = net
+            .chunk_by(|a, b| a.table == b.table && a.kind == b.kind)
+            .filter(|items| !self.at(items[0].slot).is_view());
         put_varint(records, groups.clone().count() as u64);
         groups.by_ref().for_each(|items| {
             let table = &self.at(items[0].slot).table;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
-use lightcone_table::{Index, RowId, Table};
+use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
@@ -26,6 +26,8 @@ pub(crate) struct TableState {
     pub watched: bool,
     /// Its rows call a function.
     pub schedule: Option<ScheduleColumns>,
+    /// It holds the rows of a view, and this is how they are declared: without the hash in front.
+    pub declared: Option<RowLayout>,
 }
 
 impl TableState {
@@ -46,12 +48,23 @@ impl TableState {
             .collect();
         // Generated values are returned in ascending column order (02 §12).
         sequences.sort_by_key(|s| s.schema.column);
+        let declared = schema.view.map(|_| {
+            let columns = schema.declared_columns().iter();
+            RowLayout::new(&columns.map(|column| column.ty.clone()).collect::<Vec<_>>())
+        });
         TableState {
+            declared,
             schedule: ScheduleColumns::of(&schema),
             table: Table::new(schema),
             sequences,
             watched: false,
         }
+    }
+
+    /// Nobody but the database itself writes its rows, and they are nowhere but in memory.
+    #[inline]
+    pub fn is_view(&self) -> bool {
+        self.declared.is_some()
     }
 }
 
@@ -297,6 +310,11 @@ impl Datastore {
     pub fn row_count(&self, table: TableId) -> Result<u64, DatastoreError> {
         self.require_transaction()?;
         Ok(self.state(table)?.table.rows().row_count())
+    }
+
+    /// An index with its table.
+    pub fn index_of(&self, index: IndexId) -> Option<(&Table, &Index)> {
+        self.index(index).ok()
     }
 
     pub(crate) fn rows_at_point(

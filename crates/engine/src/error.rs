@@ -36,6 +36,9 @@ pub enum DatastoreError {
     TransactionTooLarge { bytes_max: usize },
     #[error("{0}")]
     TableFull(String),
+    /// The rows of a view are the database's to write.
+    #[error("`{view}` is a view: its rows follow from the tables that it reads, and nobody else writes them [LC0330]")]
+    View { view: String },
 }
 
 impl DatastoreError {
@@ -51,9 +54,9 @@ impl DatastoreError {
             DatastoreError::ScheduleDelayTooLong => 13,
             DatastoreError::IndexNotUnique => 14,
             DatastoreError::NoSuchRow => 15,
-            DatastoreError::TransactionTooLarge { .. } | DatastoreError::TableFull(_) => {
-                return None
-            }
+            DatastoreError::TransactionTooLarge { .. }
+            | DatastoreError::TableFull(_)
+            | DatastoreError::View { .. } => return None,
         })
     }
 }

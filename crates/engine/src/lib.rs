@@ -12,6 +12,7 @@ mod datastore;
 mod delta;
 mod error;
 pub mod fuzzing;
+mod read_set;
 pub mod record;
 mod recovery;
 mod row_buffer;
@@ -20,6 +21,7 @@ mod schedule;
 mod sequence;
 mod snapshot;
 mod system;
+mod view;
 mod write;
 
 pub use catalog::ModuleRecord;
@@ -28,6 +30,7 @@ pub use datastore::{Clock, Datastore};
 pub use delta::{DeltaBatch, DeltaKind, DeltaOp};
 pub use error::{DatastoreError, RecoveryError};
 pub use lightcone_table::RangeBounds;
+pub use read_set::{ReadSet, TableReads, READS_MAX};
 pub use recovery::{RecoveryReport, Replayer};
 pub use row_buffer::RowBuffer;
 pub use scan::Scan;
@@ -37,3 +40,4 @@ pub use system::{
     system_tables, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID, ST_MODULE_ID, ST_SEQUENCE_ID,
     ST_TABLE_ID, ST_VAR_ID, SYSTEM_INDEX_ID_MAX, SYSTEM_TABLE_ID_MAX,
 };
+pub use view::ViewInstance;

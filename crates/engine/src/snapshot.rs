@@ -35,6 +35,7 @@ impl Datastore {
                 .tables
                 .iter_mut()
                 .flatten()
+                .filter(|state| !state.is_view())
                 .map(|state| state.table.snapshot())
                 .collect(),
         }

@@ -20,6 +20,9 @@ pub const ST_SCHEDULED_ID: TableId = TableId(9);
 pub const ST_ROW_LEVEL_SECURITY_ID: TableId = TableId(10);
 pub const ST_CONNECTION_CREDENTIALS_ID: TableId = TableId(11);
 pub const ST_EVENT_TABLE_ID: TableId = TableId(17);
+pub const ST_VIEW_ID: TableId = TableId(12);
+pub const ST_VIEW_PARAM_ID: TableId = TableId(13);
+pub const ST_VIEW_COLUMN_ID: TableId = TableId(14);
 pub const ST_TABLE_ACCESSOR_ID: TableId = TableId(18);
 pub const ST_INDEX_ACCESSOR_ID: TableId = TableId(19);
 pub const ST_COLUMN_ACCESSOR_ID: TableId = TableId(20);
@@ -201,6 +204,7 @@ impl Spec {
             },
             kind: TableKind::System,
             is_event: false,
+            view: None,
         }
     }
 

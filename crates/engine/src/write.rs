@@ -5,6 +5,7 @@ use lightcone_types::bsatn::Reader;
 use lightcone_types::{IndexId, TableId};
 use rustc_hash::FxHashMap;
 
+use crate::commit::NetChange;
 use crate::datastore::{Clock, Datastore, TableSlot, TableState};
 use crate::error::DatastoreError;
 
@@ -42,6 +43,16 @@ pub(crate) struct Transaction {
     pub found: Vec<RowId>,
     /// A row while generated values are put into it.
     row: Vec<u8>,
+    /// For looks at the net change before the commit.
+    pub net: Vec<NetChange>,
+}
+
+/// A point of the open transaction that it can go back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Savepoint {
+    changes: usize,
+    arena: usize,
+    inserted_bytes: usize,
 }
 
 impl Transaction {
@@ -103,10 +114,39 @@ impl Datastore {
 
     /// Undoes everything the open transaction did. Sequence values stay consumed (02 §12).
     pub fn rollback(&mut self) {
+        self.undo_changes(0);
         let mut transaction = std::mem::take(&mut self.transaction);
+        for &slot in transaction.created_tables.iter().rev() {
+            self.remove_table(slot);
+        }
+        transaction.reset();
+        self.transaction = transaction;
+    }
+
+    /// Where the open transaction is.
+    pub(crate) fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            changes: self.transaction.changes.len(),
+            arena: self.transaction.arena.len(),
+            inserted_bytes: self.transaction.inserted_bytes,
+        }
+    }
+
+    /// Undoes what the open transaction did behind a point; no table was made there.
+    pub(crate) fn undo_to(&mut self, point: Savepoint) {
+        self.undo_changes(point.changes);
+        let transaction = &mut self.transaction;
+        transaction.changes.truncate(point.changes);
+        transaction.arena.truncate(point.arena);
+        transaction.inserted_bytes = point.inserted_bytes;
+    }
+
+    /// Takes back the changes from the one at `first` on.
+    fn undo_changes(&mut self, first: usize) {
+        let transaction = std::mem::take(&mut self.transaction);
         // A row that comes back may get another id than earlier changes know it by.
         let mut moved: FxHashMap<(TableSlot, RowId), RowId> = FxHashMap::default();
-        for change in transaction.changes.iter().rev() {
+        for change in transaction.changes[first..].iter().rev() {
             let table = &mut self.at_mut(change.slot).table;
             let key = (change.slot, change.row);
             let row = moved.get(&key).copied().unwrap_or(change.row);
@@ -130,10 +170,6 @@ impl Datastore {
                 moved.insert(key, back);
             }
         }
-        for &slot in transaction.created_tables.iter().rev() {
-            self.remove_table(slot);
-        }
-        transaction.reset();
         self.transaction = transaction;
     }
 
@@ -167,7 +203,17 @@ impl Datastore {
         generated: &mut Vec<u8>,
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
-        let slot = self.slot(table)?;
+        let slot = self.writable_slot(table)?;
+        self.insert_found(slot, row, generated)
+    }
+
+    /// [`insert`](Self::insert) into any table.
+    pub(crate) fn insert_found(
+        &mut self,
+        slot: TableSlot,
+        row: &[u8],
+        generated: &mut Vec<u8>,
+    ) -> Result<(), DatastoreError> {
         let length = self.at(slot).table.layout().validate(row)?;
         self.require_room(length)?;
         let row = &row[..length];
@@ -220,7 +266,7 @@ impl Datastore {
         generated: &mut Vec<u8>,
     ) -> Result<(), DatastoreError> {
         self.require_transaction()?;
-        let slot = self.slot(table)?;
+        let slot = self.writable_slot(table)?;
         let length = self.at(slot).table.layout().validate(row)?;
         let (index_slot, position) = self.index_slot(index)?;
         if index_slot != slot {
@@ -338,7 +384,36 @@ impl Datastore {
         self.transaction.found = found;
     }
 
+    /// The slot of a table that is not the database's own to write.
+    #[inline]
+    fn writable_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
+        let slot = self.slot(table)?;
+        match self.at(slot).is_view() {
+            false => Ok(slot),
+            true => Err(self.not_writable(slot)),
+        }
+    }
+
+    #[cold]
+    fn not_writable(&self, slot: TableSlot) -> DatastoreError {
+        DatastoreError::View {
+            view: self.at(slot).table.schema.name.clone(),
+        }
+    }
+
     pub(crate) fn delete_rows(
+        &mut self,
+        slot: TableSlot,
+        rows: &[RowId],
+    ) -> Result<u32, DatastoreError> {
+        match self.at(slot).is_view() {
+            false => self.delete_found(slot, rows),
+            true => Err(self.not_writable(slot)),
+        }
+    }
+
+    /// [`delete_rows`](Self::delete_rows) of any table.
+    pub(crate) fn delete_found(
         &mut self,
         slot: TableSlot,
         rows: &[RowId],

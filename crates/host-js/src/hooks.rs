@@ -14,6 +14,8 @@ pub(crate) struct Hooks<K, H> {
     pub(crate) call_procedure: H,
     /// Older packages do not have it.
     pub(crate) call_http_handler: Option<H>,
+    pub(crate) call_view: H,
+    pub(crate) call_view_anon: H,
     /// In place of `call_reducer` and `call_procedure`, if there are any (docs/js-abi.md).
     pub(crate) call_reducer_direct: Option<H>,
     pub(crate) call_procedure_direct: Option<H>,
@@ -68,14 +70,14 @@ pub(crate) fn find<S: Scope>(
     read(scope, &object)
 }
 
-/// Reads all hooks, in the order of the chapter. Those for views are checked; they are not called yet.
+/// Reads all hooks, in the order of the chapter.
 fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
     let describe = required(scope, object, sys::HOOK_DESCRIBE)?.1;
     let error_constructor = required(scope, object, sys::HOOK_ERROR_CONSTRUCTOR)?.1;
     let sender_error = required(scope, object, sys::HOOK_SENDER_ERROR)?.0;
     let call_reducer = required(scope, object, sys::HOOK_CALL_REDUCER)?.1;
-    required(scope, object, sys::HOOK_CALL_VIEW)?;
-    required(scope, object, sys::HOOK_CALL_VIEW_ANON)?;
+    let call_view = required(scope, object, sys::HOOK_CALL_VIEW)?.1;
+    let call_view_anon = required(scope, object, sys::HOOK_CALL_VIEW_ANON)?.1;
     let call_procedure = required(scope, object, sys::HOOK_CALL_PROCEDURE)?.1;
     let call_http_handler = optional(scope, object, sys::HOOK_CALL_HTTP_HANDLER)?;
     let hooks = Hooks {
@@ -85,6 +87,8 @@ fn read<S: Scope>(scope: &mut S, object: &S::Value) -> Result<Found<S::Kept, S::
         call_reducer,
         call_procedure,
         call_http_handler,
+        call_view,
+        call_view_anon,
         call_reducer_direct: extra(scope, object, sys::HOOK_CALL_REDUCER_DIRECT)?,
         call_procedure_direct: extra(scope, object, sys::HOOK_CALL_PROCEDURE_DIRECT)?,
     };

@@ -5,7 +5,8 @@ use std::panic::resume_unwind;
 
 use lightcone_host::{
     lend, ConsoleLevel, HandlerResponse, HoldsEnv, HostTrap, Lent, LimitKind, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome,
+    Transactions, ViewCall, ViewOutcome,
 };
 
 use crate::invoke::{HookOutcome, Target};
@@ -35,25 +36,35 @@ pub(crate) trait Realm: HoldsEnv + Send {
 }
 
 /// A running module.
-pub(crate) struct JsInstance<R>(R);
+pub(crate) struct JsInstance<R> {
+    realm: R,
+    /// What the view that ran has read.
+    reads: ReadSet,
+}
 
 impl<R: Realm> JsInstance<R> {
     pub(crate) fn new(realm: R) -> JsInstance<R> {
-        JsInstance(realm)
+        JsInstance {
+            realm,
+            reads: ReadSet::default(),
+        }
     }
 
     #[inline]
     fn run(&mut self, lent: Lent<'_>, call: &ReducerCall<'_>, target: Target<'_>) -> CallOutcome {
-        if self.0.is_tainted() {
+        if self.realm.is_tainted() {
             return CallOutcome::Fatal(
                 "the instance was stopped before and not replaced".to_owned(),
             );
         }
-        if let Err(message) = self.0.make_ready() {
+        if let Err(message) = self.realm.make_ready() {
             return CallOutcome::Fatal(message);
         }
-        let ended = lend(&mut self.0, lent, |realm| {
+        let ended = lend(&mut self.realm, lent, |realm| {
             realm.env().begin_script_call(call.name);
+            if matches!(target, Target::View { .. }) {
+                realm.env().begin_reads();
+            }
             let ended = match realm.call(call, target) {
                 (_, Some(trap)) => stopped(&trap),
                 (HookOutcome::Returned(value), None) => CallOutcome::Returned(value),
@@ -65,7 +76,10 @@ impl<R: Realm> JsInstance<R> {
             realm.env().end_script_call();
             ended
         });
-        if let Some(panic) = self.0.take_panic() {
+        if matches!(target, Target::View { .. }) {
+            self.reads = self.realm.env().end_reads();
+        }
+        if let Some(panic) = self.realm.take_panic() {
             resume_unwind(panic);
         }
         ended
@@ -129,9 +143,33 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
             .into()
     }
 
+    fn call_view(
+        &mut self,
+        view: ReadView<'_>,
+        call: &ViewCall<'_>,
+        reads: &mut ReadSet,
+    ) -> ViewOutcome {
+        // Reading begins when there is an isolate to begin in.
+        let target = Target::View {
+            is_anonymous: call.sender.is_none(),
+        };
+        let outcome = self.run(Lent::Read(view), &call.as_call(), target);
+        reads.extend(std::mem::take(&mut self.reads));
+        match outcome {
+            CallOutcome::Returned(result) => ViewOutcome::with_header(result),
+            CallOutcome::Answered(_) => ViewOutcome::Failed {
+                message: "a view answered like an HTTP handler".to_owned(),
+            },
+            CallOutcome::Refused(message) | CallOutcome::Fatal(message) => {
+                ViewOutcome::Failed { message }
+            }
+            CallOutcome::TimedOut(message) => ViewOutcome::TimedOut { message },
+        }
+    }
+
     fn prepare(&mut self) {
-        match self.0.make_ready() {
-            Ok(()) => self.0.stay(),
+        match self.realm.make_ready() {
+            Ok(()) => self.realm.stay(),
             // It shows again, and is reported, at the first call.
             Err(message) => tracing::warn!(%message, "a JavaScript module was not ready"),
         }
@@ -139,7 +177,7 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
 
     #[inline]
     fn is_poisoned(&self) -> bool {
-        self.0.is_tainted()
+        self.realm.is_tainted()
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) enum Target<'a> {
     Procedure,
     /// With the body of the request.
     HttpHandler(&'a [u8]),
+    View {
+        is_anonymous: bool,
+    },
 }
 
 /// How a hook ended.
@@ -104,6 +107,20 @@ fn call_hook<S: Scope>(
             &roots.hooks.call_procedure_direct,
             &roots.hooks.call_procedure,
         ),
+        Target::View { is_anonymous: true } => {
+            let arguments = [scope.number(call.id), scope.uint8_array(call.args)?];
+            return Ok(scope.call(&roots.hooks.call_view_anon, &this, &arguments)?);
+        }
+        Target::View {
+            is_anonymous: false,
+        } => {
+            let arguments = [
+                scope.number(call.id),
+                roots.senders.get(scope, call.sender.to_words())?,
+                scope.uint8_array(call.args)?,
+            ];
+            return Ok(scope.call(&roots.hooks.call_view, &this, &arguments)?);
+        }
         Target::HttpHandler(body) => {
             let Some(hook) = &roots.hooks.call_http_handler else {
                 return Err(Failure::Type(messages::NO_HTTP_HANDLER_HOOK.to_owned()));
@@ -192,6 +209,15 @@ fn returned<S: Scope>(
             Some(bytes) => Ok(HookOutcome::Returned(bytes)),
             None => Err(Failure::Type(messages::PROCEDURE_RETURNED.to_owned())),
         },
+        Target::View { .. } => {
+            if scope.is_object(value) {
+                let data = scope.property(value, "data")?;
+                if let Some(bytes) = scope.array_bytes(&data) {
+                    return Ok(HookOutcome::Returned(bytes));
+                }
+            }
+            Err(Failure::Type(messages::VIEW_RETURNED.to_owned()))
+        }
         Target::HttpHandler(_) => match answered(scope, value)? {
             Some(response) => Ok(HookOutcome::Answered(response)),
             None => {

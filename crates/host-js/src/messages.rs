@@ -8,6 +8,9 @@ pub const DEFAULT_EXPORT_NO_OBJECT: &str = "default export is not a Schema objec
 pub const REDUCER_RETURNED: &str = "Reducer returned a value other than `undefined`";
 /// A procedure returned something else.
 pub const PROCEDURE_RETURNED: &str = "Expected `Uint8Array` return from `__call_procedure__`";
+/// A view returned something else.
+pub const VIEW_RETURNED: &str =
+    "Expected an object with `data: Uint8Array` from the hook of a view";
 /// A module of an older package is asked for an HTTP handler.
 pub const NO_HTTP_HANDLER_HOOK: &str = "the module has no hook `__call_http_handler__`";
 /// A length argument beyond the buffer; a RangeError.

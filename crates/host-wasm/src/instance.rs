@@ -6,7 +6,8 @@ use lightcone_host::clock::ticks;
 use lightcone_host::{
     lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError, HostLimits,
     HostTrap, InstanceOptions, Lent, LimitKind, LoadedModule, ModuleInstance, OpenTransaction,
-    ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall,
+    ViewOutcome,
 };
 use wasmtime::{
     Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
@@ -155,6 +156,12 @@ impl LoadedModule for WasmModule {
 /// id, sender, connection id, timestamp, args, sink for the error text or the result.
 type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
 
+/// id, sender, args, sink for the rows.
+type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i32>;
+
+/// id, args, sink for the rows.
+type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
+
 /// id, timestamp, request, its body, sink for the response, sink for its body.
 type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
 
@@ -165,6 +172,9 @@ pub(crate) struct WasmInstance {
     call_procedure: Option<CallFunction>,
     /// Modules without HTTP handlers lack it.
     call_http_handler: Option<HandlerFunction>,
+    /// Modules without views lack them.
+    call_view: Option<ViewFunction>,
+    call_view_anon: Option<AnonymousViewFunction>,
     call_ticks: u64,
     stack_bytes_max: usize,
     poisoned: bool,
@@ -233,6 +243,8 @@ impl WasmInstance {
         // Their types were checked when the module was compiled.
         let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
         let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
+        let call_view = instance.get_typed_func(&mut store, CALL_VIEW).ok();
+        let call_view_anon = instance.get_typed_func(&mut store, CALL_VIEW_ANON).ok();
         let call_ticks = ticks(limits.call_ms_max);
         Ok((
             WasmInstance {
@@ -240,6 +252,8 @@ impl WasmInstance {
                 call_reducer,
                 call_procedure,
                 call_http_handler,
+                call_view,
+                call_view_anon,
                 call_ticks,
                 stack_bytes_max,
                 poisoned: false,
@@ -408,11 +422,66 @@ impl ModuleInstance for WasmInstance {
         )
     }
 
+    fn call_view(
+        &mut self,
+        view: ReadView<'_>,
+        call: &ViewCall<'_>,
+        reads: &mut ReadSet,
+    ) -> ViewOutcome {
+        self.env().begin_reads();
+        let outcome = self.run_view(view, call);
+        reads.extend(self.env().end_reads());
+        outcome
+    }
+
     fn is_poisoned(&self) -> bool {
         self.poisoned
     }
 }
 
+impl WasmInstance {
+    fn run_view(&mut self, view: ReadView<'_>, call: &ViewCall<'_>) -> ViewOutcome {
+        let (sender_view, anonymous_view) = (self.call_view.clone(), self.call_view_anon.clone());
+        let result = self.run(Lent::Read(view), &call.as_call(), |instance, handles| {
+            let (store, CallHandles { args, sink }) = (&mut instance.store, handles);
+            let code = match (call.sender, sender_view, anonymous_view) {
+                (Some(sender), Some(function), _) => {
+                    let [a, b, c, d] = sender.to_words();
+                    function.call(store, (call.id, a, b, c, d, args, sink))?
+                }
+                (None, _, Some(function)) => function.call(store, (call.id, args, sink))?,
+                _ => return Ok(None),
+            };
+            Ok(Some((code, instance.env().sink_content(sink).to_vec())))
+        });
+        match result {
+            Ok(Some((2, result))) => ViewOutcome::with_header(result),
+            Ok(Some((0, rows))) => ViewOutcome::Rows(rows),
+            Ok(Some((1, text))) => ViewOutcome::Failed {
+                message: String::from_utf8_lossy(&text).into_owned(),
+            },
+            Ok(Some((code, _))) => ViewOutcome::Failed {
+                message: format!("the view returned the unknown code {code}"),
+            },
+            Ok(None) => ViewOutcome::Failed {
+                message: format!(
+                    "the module defines the view {} and does not export `{}`",
+                    call.name,
+                    if call.sender.is_some() {
+                        CALL_VIEW
+                    } else {
+                        CALL_VIEW_ANON
+                    }
+                ),
+            },
+            Err(Failure::Fatal(message)) => ViewOutcome::Failed { message },
+            Err(Failure::TimedOut(message)) => ViewOutcome::TimedOut { message },
+        }
+    }
+}
+
+const CALL_VIEW: &str = "__call_view__";
+const CALL_VIEW_ANON: &str = "__call_view_anon__";
 const CALL_PROCEDURE: &str = "__call_procedure__";
 const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
 

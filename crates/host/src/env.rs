@@ -7,7 +7,9 @@ mod writes;
 
 use std::sync::Arc;
 
-use lightcone_engine::{DatastoreError, RangeBounds, RowBuffer, ST_CONNECTION_CREDENTIALS_ID};
+use lightcone_engine::{
+    DatastoreError, RangeBounds, ReadSet, RowBuffer, ST_CONNECTION_CREDENTIALS_ID,
+};
 use lightcone_types::bsatn::Reader;
 use lightcone_types::{ConnectionId, Identity};
 
@@ -64,6 +66,8 @@ pub struct HostEnv {
     credentials: RowBuffer,
     /// What `point_read` found.
     point_rows: RowBuffer,
+    /// What the running view has read.
+    reads: Option<Box<ReadSet>>,
     console_bytes: usize,
 }
 
@@ -81,6 +85,7 @@ impl HostEnv {
             generated: Vec::new(),
             credentials: RowBuffer::default(),
             point_rows: RowBuffer::default(),
+            reads: None,
             console_bytes: 0,
         }
     }
@@ -93,6 +98,16 @@ impl HostEnv {
     /// The limits of the instance.
     pub fn limits(&self) -> &HostLimits {
         &self.config.limits
+    }
+
+    /// From here on, notes what is read: a view runs.
+    pub fn begin_reads(&mut self) {
+        self.reads = Some(Box::default());
+    }
+
+    /// What was read since [`HostEnv::begin_reads`].
+    pub fn end_reads(&mut self) -> ReadSet {
+        *self.reads.take().unwrap_or_default()
     }
 
     // ---- The frame of a call -------------------------------------------------------------------------------------

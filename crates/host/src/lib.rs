@@ -44,6 +44,7 @@ mod iterators;
 mod lent;
 mod module;
 mod stack;
+mod view;
 
 pub use access::{lend, HoldsEnv};
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
@@ -54,9 +55,11 @@ pub use handles::ReadProgress;
 pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
 pub use lent::{Lent, OpenTransaction, ReadView, Transactions};
+pub use lightcone_engine::ReadSet;
 pub use lightcone_limits::HostLimits;
 pub use module::{
     HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall,
     ReducerOutcome, FATAL_ERROR_TEXT,
 };
 pub use stack::on_own_stack;
+pub use view::{ViewCall, ViewOutcome};

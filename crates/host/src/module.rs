@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 
-use crate::{HostEnv, HostError, InstanceOptions, OpenTransaction, Transactions};
+use lightcone_engine::ReadSet;
+
+use crate::{
+    HostEnv, HostError, InstanceOptions, OpenTransaction, ReadView, Transactions, ViewCall,
+    ViewOutcome,
+};
 
 /// What a client is told about a call that ended in a trap or a senseless result (spec 03 §11.4).
 pub const FATAL_ERROR_TEXT: &str = "The instance encountered a fatal error.";
@@ -58,6 +63,19 @@ pub trait ModuleInstance: Send {
         call: &ReducerCall<'_>,
         body: &[u8],
     ) -> ProcedureOutcome<HandlerResponse>;
+
+    /// Runs a view, which reads and does nothing else (spec 03 §14). What it reads is added to `reads`, also if it fails.
+    fn call_view(
+        &mut self,
+        view: ReadView<'_>,
+        call: &ViewCall<'_>,
+        reads: &mut ReadSet,
+    ) -> ViewOutcome {
+        let _ = (view, reads);
+        ViewOutcome::Failed {
+            message: format!("this instance runs no views, and {} is one", call.name),
+        }
+    }
 
     /// Makes the instance ready for calls from the current thread, on which it will stay. Engines that need this do it at
     /// the first call otherwise, which makes that call slow; after a failure the first call tries again and reports it.

@@ -137,6 +137,21 @@ section! {
                     together: those that need the same value in a column, and those that need none";
                 reached "refuse: `SubscriptionError`, LC0711; not a connection that has little: see `MODEST_QUERIES_MAX`";
 
+            /// Most instances of views that are kept up to date: one of each anonymous view, one for each identity that looks at another.
+            view_instances_max: usize = 100_000;
+                bounds "instances of views whose rows are kept";
+                reached "one that nobody uses goes; if all are used, refuse: LC0715";
+
+            /// Longest time that evaluating one instance of a view may take, in milliseconds.
+            view_ms_max: u64 = 1000;
+                bounds "time of one call of a view, in steps of 10 ms";
+                reached "end the call; the view's last rows stand, and its subscribers are told: LC0331";
+
+            /// Most bytes of rows of one instance of a view.
+            view_bytes_max: usize = 16 << 20;
+                bounds "rows of one instance of a view";
+                reached "the view's last rows stand, and its subscribers are told: LC0331";
+
             /// Longest time that one SQL statement may take to change rows.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             sql_write_time_max: Duration = Duration::from_secs(10);

@@ -44,6 +44,7 @@ fn table(id: u32, name: &str, columns: [&str; 3], indexed: &[(u16, bool)]) -> Ta
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     }))
 }
 

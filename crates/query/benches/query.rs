@@ -43,6 +43,7 @@ fn accounts() -> OneTable {
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     }))
 }
 

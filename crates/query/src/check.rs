@@ -98,6 +98,10 @@ impl Scope {
             .ty
     }
 
+    pub fn tables(&self) -> &[Arc<TableSchema>] {
+        &self.relations
+    }
+
     pub fn len(&self) -> usize {
         self.relations.len()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lightcone_types::{ColId, Identity};
+use lightcone_types::{view_args_hash, ColId, Identity};
 
 use crate::lexer::Comparison;
 use crate::literal;
@@ -25,6 +25,8 @@ pub enum SenderAs {
     Identity,
     /// The 32 bytes, big-endian.
     Bytes,
+    /// The hidden column of the rows that a view has for the caller (08 §10.1).
+    ViewInstance,
 }
 
 impl SenderAs {
@@ -32,6 +34,7 @@ impl SenderAs {
     pub fn bsatn(self, sender: &Identity) -> Box<[u8]> {
         match self {
             SenderAs::Identity => sender.to_le_bytes().into(),
+            SenderAs::ViewInstance => view_args_hash(sender.as_le_bytes()).0.into(),
             SenderAs::Bytes => literal::with_length(&sender.to_be_bytes())
                 .expect("32 bytes have a length")
                 .into(),
@@ -229,6 +232,17 @@ impl Condition {
                 _ => self.conjuncts.push(id),
             }
         }
+    }
+
+    /// Adds a value that a column must have too: the first of the conjuncts, as it is the one to find rows by.
+    pub fn add_value(&mut self, column: ColumnAt, scalar: Scalar, constant: Constant) {
+        self.conjuncts.insert(0, self.nodes.len() as NodeId);
+        self.nodes.push(Node::ColumnConstant {
+            column,
+            scalar,
+            comparison: Comparison::Equal,
+            constant,
+        });
     }
 
     /// Adds a comparison of two columns that must hold too.

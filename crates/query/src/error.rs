@@ -136,10 +136,6 @@ pub enum SqlError {
     RulesMultiply { fragments_max: usize },
     #[error("a query reads at most {RELATIONS_MAX} relations, row-level security rules included [LC0409]")]
     TooManyRelations,
-
-    // Not there yet
-    #[error("`{0}` is a view, and views are not supported yet in queries: query the tables it reads [LC0404]")]
-    ViewNotYet(String),
 }
 
 impl SqlError {

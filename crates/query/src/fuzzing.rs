@@ -48,6 +48,7 @@ fn table() -> TableSchema {
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     }
 }
 

@@ -52,7 +52,7 @@ pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
-    Caller, Catalog, Statement, SubscribeText,
+    view_instance, Caller, Catalog, Statement, SubscribeText,
 };
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};

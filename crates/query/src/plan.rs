@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
-use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
+use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema, ViewSchema};
+use lightcone_types::{view_args_hash, AlgebraicType, ColId, Identity, TableId};
 
 use crate::ast::{self, Select};
 use crate::check::{check_condition, Scope};
-use crate::condition::{ColumnAt, Condition};
+use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
 use crate::dml::{self, WritePlan};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
@@ -16,17 +16,13 @@ use crate::literal;
 use crate::parser::{parse, Language};
 use crate::query::{Fragment, JoinOn, OuterJoin, Output, Query};
 use crate::rules::apply_rules;
+use crate::scalar::Scalar;
 use crate::shape::{self, check_shape, Order};
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
     /// The table of this name as written, dot-joined: canonical names come first, then accessor names (08 §3).
     fn table(&self, name: &str) -> Option<Arc<TableSchema>>;
-
-    /// Who may read the view of this name, if it is one. A view must not be a [`table`](Self::table) as well.
-    fn view_access(&self, _name: &str) -> Option<TableAccess> {
-        None
-    }
 
     /// The row-level security rules of this table: others than the owner see the rows that at least one of them gives
     /// (08 §9). None for a table without rules, whose rows everybody sees.
@@ -116,8 +112,7 @@ pub fn compile_statement(
 }
 
 /// Checks a row-level security rule with the owner's rights: a query in the subscription language, over any number of
-/// relations (08 §9.1). Gives the table whose rows the rule lets through; `None` if the rule reads views, whose columns are
-/// not known here.
+/// relations (08 §9.1). Gives the table whose rows the rule lets through.
 ///
 /// # Errors
 /// Everything 08 says is refused, and rules for private tables.
@@ -125,18 +120,15 @@ pub fn check_rule(
     text: &str,
     catalog: &dyn Catalog,
     owner: Identity,
-) -> Result<Option<Arc<TableSchema>>, SqlError> {
+) -> Result<Arc<TableSchema>, SqlError> {
     let caller = Caller {
         identity: owner,
         is_owner: true,
     };
-    let checked = match compile_rule(text, catalog, &caller) {
-        Err(SqlError::ViewNotYet(_)) => return Ok(None),
-        checked => checked?,
-    };
+    let checked = compile_rule(text, catalog, &caller)?;
     let table = &checked.tables[usize::from(checked.own[0])];
     match table.access {
-        TableAccess::Public => Ok(Some(table.clone())),
+        TableAccess::Public => Ok(table.clone()),
         TableAccess::Private => Err(SqlError::RuleOnPrivateTable(table.name.clone())),
     }
 }
@@ -224,17 +216,20 @@ fn find_table(
 ) -> Result<Arc<TableSchema>, SqlError> {
     match catalog.table(name) {
         Some(table) if may_read(table.access, caller) => Ok(table),
-        None if is_readable_view(name, catalog, caller) => {
-            Err(SqlError::ViewNotYet(name.to_owned()))
-        }
         _ => Err(SqlError::NoSuchTable(name.to_owned())),
     }
 }
 
-pub(crate) fn is_readable_view(name: &str, catalog: &dyn Catalog, caller: &Caller) -> bool {
-    catalog
-        .view_access(name)
-        .is_some_and(|access| may_read(access, caller))
+/// Which instance of a view a caller sees: what the hidden column of its rows holds (08 §10.1).
+pub fn view_instance(view: ViewSchema, caller: &Identity) -> Box<[u8]> {
+    instance_of(view).bound(caller)
+}
+
+fn instance_of(view: ViewSchema) -> Constant {
+    match view.is_anonymous {
+        true => Constant::Value(view_args_hash(&[]).0.into()),
+        false => Constant::Sender(SenderAs::ViewInstance),
+    }
 }
 
 /// A query as its text says it, before rules are drawn in.
@@ -279,6 +274,12 @@ fn check_select(
             (_, true) => (right, left),
             _ => return Err(SqlError::NonInnerJoin),
         };
+        // Which of its rows are the caller's is a condition of its own, which belongs to the ON.
+        if scope.table(last).view.is_some() {
+            return Err(SqlError::Inconsistent(
+                "a view cannot stand on the right of LEFT JOIN",
+            ));
+        }
         scope.last_is_optional();
         outer.push(OuterJoin { own, other, scalar });
     }
@@ -288,6 +289,15 @@ fn check_select(
     };
     for (left, right, scalar) in &joins {
         condition.add_equality(*left, *right, *scalar);
+    }
+    for (relation, table) in scope.tables().iter().enumerate() {
+        if let Some(view) = table.view {
+            let hidden = ColumnAt {
+                relation: relation as u16,
+                column: ColId(0),
+            };
+            condition.add_value(hidden, Scalar::U256, instance_of(view));
+        }
     }
     let (plain, items) = match &select.projection {
         ast::Projection::Items(items) => (None, &items[..]),

@@ -125,7 +125,9 @@ impl Query {
     pub(crate) fn row_type(&self) -> ProductType {
         match &self.output {
             Output::Row(relation) => {
-                let columns = self.tables[usize::from(*relation)].columns.iter();
+                let columns = self.tables[usize::from(*relation)]
+                    .declared_columns()
+                    .iter();
                 ProductType::new(columns.map(|c| (c.name.as_str(), c.ty.clone())))
             }
             Output::Columns(listed) => {

@@ -394,7 +394,8 @@ fn write_row(query: &Query, fragment: &Fragment, found: &Match<'_>, out: &mut Ve
         Output::Row(relation) => {
             let own = fragment.own[usize::from(*relation)];
             if let Some((_, row)) = found.row(own) {
-                out.extend_from_slice(row);
+                let hidden = fragment.tables[usize::from(own)].hidden_bytes();
+                out.extend_from_slice(&row[hidden..]);
             }
         }
         Output::Columns(listed) => {

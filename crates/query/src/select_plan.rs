@@ -109,7 +109,7 @@ impl SelectPlan {
 
     /// The names and types of the result's columns (08 §3).
     pub fn output_type(&self) -> ProductType {
-        let columns = &self.table.columns;
+        let columns = self.table.declared_columns();
         match &self.projection {
             Projection::Row => {
                 ProductType::new(columns.iter().map(|c| (c.name.as_str(), c.ty.clone())))

@@ -227,6 +227,7 @@ fn table_of_groups(columns: Vec<ColumnSchema>) -> TableSchema {
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     }
 }
 

@@ -131,7 +131,7 @@ fn database(entry: &Entry) -> Option<Database> {
     for rule in entry.0["rules"].as_array().into_iter().flatten() {
         let rule = rule.as_str().expect("a text");
         let table = lightcone_query::check_rule(rule, &database, identity("owner"));
-        let table = table.expect("a rule").expect("of a table");
+        let table = table.expect("a rule");
         let rules = database.rules.entry(table.id).or_default();
         rules.push(rule.to_owned());
     }

@@ -60,13 +60,14 @@ impl TableDef {
             access: self.access,
             kind: TableKind::User,
             is_event: self.is_event,
+            view: None,
         }
     }
 }
 
 impl ViewDef {
     /// The table that holds a view's rows (02 §10.3). `keyed` says that the module is of version 10,
-    /// in which a view's primary key takes effect.
+    /// in which a view's primary key takes effect. The view's own id is drawn elsewhere: it is 0 here.
     pub fn to_backing_schema(&self, keyed: bool, ids: &mut dyn IdSource) -> TableSchema {
         let id = ids.table_id();
         let arg_hash = ColumnSchema {
@@ -121,6 +122,10 @@ impl ViewDef {
             },
             kind: TableKind::User,
             is_event: false,
+            view: Some(ViewSchema {
+                id: 0,
+                is_anonymous: self.is_anonymous,
+            }),
         }
     }
 }

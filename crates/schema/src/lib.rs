@@ -26,5 +26,6 @@ pub use plan::{migration_token, unchanged_plan_text, PlanStyle};
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
     ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,
-    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema, FIRST_USER_ID,
+    SequenceSchema, SequentialIds, TableAccess, TableKind, TableSchema, ViewSchema, FIRST_USER_ID,
+    VIEW_HASH_BYTES,
 };

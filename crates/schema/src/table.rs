@@ -100,32 +100,54 @@ pub struct TableSchema {
     pub kind: TableKind,
     /// Rows live only inside the inserting transaction (02 §10.2).
     pub is_event: bool,
+    /// It holds the rows of this view (02 §10.3).
+    pub view: Option<ViewSchema>,
 }
 
+/// What a backing table knows of its view. Its first column says which instance of the view a row is of; nobody outside sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewSchema {
+    /// The id in `st_view`.
+    pub id: u32,
+    /// It has one instance for everybody; others have one for each identity.
+    pub is_anonymous: bool,
+}
+
+/// Bytes of the hidden first column of a backing table, a U256: behind them is the row as the view declares it.
+pub const VIEW_HASH_BYTES: usize = 32;
+
 impl TableSchema {
-    /// Position of the column with this canonical name.
+    /// Position of the declared column with this canonical name.
     pub fn column_by_name(&self, name: &str) -> Option<ColId> {
-        position(&self.columns, |c| c.name == name)
+        self.position(|c| c.name == name)
     }
 
     /// Position of the column named so in SQL: accessor first, then canonical name (02 §10.4).
     pub fn column_by_accessor_or_name(&self, name: &str) -> Option<ColId> {
-        position(&self.columns, |c| c.accessor.as_deref() == Some(name))
+        self.position(|c| c.accessor.as_deref() == Some(name))
             .or_else(|| self.column_by_name(name))
+    }
+
+    fn position(&self, matches: impl Fn(&ColumnSchema) -> bool) -> Option<ColId> {
+        let hidden = self.columns.len() - self.declared_columns().len();
+        let found = self.declared_columns().iter().position(matches)?;
+        u16::try_from(found + hidden).ok().map(ColId)
+    }
+
+    /// Bytes at the start of each row that nobody outside sees.
+    pub fn hidden_bytes(&self) -> usize {
+        self.view.map_or(0, |_| VIEW_HASH_BYTES)
+    }
+
+    /// The columns that are declared, which are those that anybody sees.
+    pub fn declared_columns(&self) -> &[ColumnSchema] {
+        &self.columns[usize::from(self.view.is_some())..]
     }
 
     /// The column at this position.
     pub fn column(&self, column: ColId) -> Option<&ColumnSchema> {
         self.columns.get(usize::from(column.0))
     }
-}
-
-fn position(columns: &[ColumnSchema], matches: impl Fn(&ColumnSchema) -> bool) -> Option<ColId> {
-    columns
-        .iter()
-        .position(matches)
-        .and_then(|i| u16::try_from(i).ok())
-        .map(ColId)
 }
 
 /// A column; its id is its position.

@@ -23,6 +23,7 @@ mod table;
 mod words;
 
 pub use index::{Index, PointKey, RangeBounds};
+pub use key::KeyRange;
 pub use layout::RowLayout;
 pub use row_id::RowId;
 pub use rows::RowStore;

@@ -6,6 +6,7 @@ import { setGlobalLogLevel } from "spacetimedb";
 import { WebSocket as UndiciWebSocket } from "undici";
 import { DbConnection as CoverageConnection } from "./bindings/coverage";
 import { DbConnection as TransferConnection } from "./bindings/transfer";
+import { DbConnection as ViewsConnection } from "./bindings/views";
 import type { Server } from "./server";
 
 // Node 20 has no global WebSocket; the package looks for this one.
@@ -30,7 +31,10 @@ export interface Connected<C> {
   ended: Promise<Error | undefined>;
 }
 
-type Builder = ReturnType<typeof CoverageConnection.builder> | ReturnType<typeof TransferConnection.builder>;
+type Builder =
+  | ReturnType<typeof CoverageConnection.builder>
+  | ReturnType<typeof TransferConnection.builder>
+  | ReturnType<typeof ViewsConnection.builder>;
 
 function connect<C>(
   builder: Builder,
@@ -41,7 +45,7 @@ function connect<C>(
   return new Promise((resolve, reject) => {
     let end!: (error: Error | undefined) => void;
     const ended = new Promise<Error | undefined>((done) => (end = done));
-    // The two builders have the same methods; their types differ in the rows of the callbacks only.
+    // The builders have the same methods; their types differ in the rows of the callbacks only.
     let b = (builder as ReturnType<typeof CoverageConnection.builder>)
       .withUri(server.wsUrl)
       .withDatabaseName(database)
@@ -64,6 +68,9 @@ export const connectCoverage = (server: Server, database: string, options: SdkOp
 
 export const connectTransfer = (server: Server, database: string, options: SdkOptions = {}) =>
   connect<TransferConnection>(TransferConnection.builder(), server, database, options);
+
+export const connectViews = (server: Server, database: string, options: SdkOptions = {}) =>
+  connect<ViewsConnection>(ViewsConnection.builder(), server, database, options);
 
 export interface Socket {
   /** Compression tags of the payloads, in order. */

@@ -62,6 +62,12 @@ fn creating_transaction(
         say(&format!("Creating table `{}`", table.name));
     }
     datastore.create_tables(&program.def).map_err(other)?;
+    let mut views: Vec<&str> = program.def.views.iter().map(|view| &*view.name).collect();
+    views.sort_unstable();
+    for view in views {
+        say(&format!("Creating table for view `{view}`"));
+    }
+    datastore.create_views(&program.def).map_err(other)?;
     for (table, sql) in rules::checked(&datastore, &program.def, options.owner)? {
         datastore
             .put_row_level_security(table, &sql)

@@ -140,7 +140,8 @@ fn notice_poison(shared: &Weak<Shared>, event: &CommitEvent) {
 fn start_writer(mut writer: Writer) {
     let (shared, fanout) = (writer.shared.clone(), writer.fanout.clone());
     let failed = shared.clone();
-    let stack_bytes = shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
+    // A view may run inside of the commit of a procedure, in an instance of its own.
+    let stack_bytes = 2 * shared.options.limits.host.stack_bytes_max + WRITER_STACK_EXTRA_BYTES;
     spawn(&shared, "writer", stack_bytes, move || {
         let run = move || {
             writer.instance.prepare();

@@ -271,7 +271,11 @@ fn columns_of(asked: &Asked) -> (Vec<AlgebraicType>, Vec<usize>) {
             let columns = listed.iter().map(|(column, _)| usize::from(column.0));
             (types().collect(), columns.collect())
         }
-        Projection::Row => (types().collect(), (0..plan.table.columns.len()).collect()),
+        Projection::Row => {
+            let hidden = plan.table.columns.len() - plan.table.declared_columns().len();
+            let columns = hidden..plan.table.columns.len();
+            (types().collect(), columns.collect())
+        }
         Projection::Count(_) => (vec![AlgebraicType::U64], vec![0]),
     }
 }

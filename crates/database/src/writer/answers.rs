@@ -2,10 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Writer;
+use rustc_hash::FxHashMap;
+
+use super::{Client, Writer};
 use crate::events::{Answer, Event};
 use crate::outgoing::{Delivery, MessageBatch};
 use crate::peer::ConnectionNumber;
+use crate::shared::Shared;
 
 /// Longer rounds go to fan-out: one more thread to wake does not matter to them, and it joins the messages of a client.
 const DIRECT_EVENTS_MAX: usize = 8;
@@ -13,17 +16,7 @@ const DIRECT_EVENTS_MAX: usize = 8;
 impl Writer {
     /// A message to a client, with its memory reserved. One for whom it is too much is cut.
     pub(super) fn ready(&mut self, connection: ConnectionNumber, message: Vec<u8>) -> Answer {
-        let Some(client) = self.state.clients.get(&connection) else {
-            return Answer::Nobody;
-        };
-        let mut messages = MessageBatch::of(message);
-        if messages.reserve(client.queue.budget()) {
-            return Answer::Ready(messages);
-        }
-        client.queue.cut();
-        let stats = &self.shared.status.fanout;
-        stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
-        Answer::Nobody
+        ready(&self.state.clients, &self.shared, connection, message)
     }
 
     /// Answers a short round that changed nothing, if all before it is answered and durable: so nothing overtakes anything,
@@ -80,6 +73,26 @@ impl Writer {
         }
         true
     }
+}
+
+/// [`Writer::ready`].
+pub(super) fn ready(
+    clients: &FxHashMap<ConnectionNumber, Client>,
+    shared: &Shared,
+    connection: ConnectionNumber,
+    message: Vec<u8>,
+) -> Answer {
+    let Some(client) = clients.get(&connection) else {
+        return Answer::Nobody;
+    };
+    let mut messages = MessageBatch::of(message);
+    if messages.reserve(client.queue.budget()) {
+        return Answer::Ready(messages);
+    }
+    client.queue.cut();
+    let stats = &shared.status.fanout;
+    stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
+    Answer::Nobody
 }
 
 /// Whether an event is nothing but an answer that is ready.

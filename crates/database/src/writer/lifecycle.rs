@@ -6,6 +6,7 @@ use lightcone_types::{ConnectionId, Encode, Identity};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use super::views::views_of_set;
 use super::{Client, Origin, Writer};
 use crate::error::ConnectError;
 use crate::events::{CallResult, Event};
@@ -116,7 +117,10 @@ impl Writer {
         let Some(client) = self.state.clients.remove(&connection) else {
             return;
         };
-        for set in client.query_sets.values() {
+        for (query_set_id, set) in &client.query_sets {
+            let views = views_of_set(&set.set.queries);
+            let set_key = (connection, *query_set_id);
+            self.unsubscribe_from_views(client.peer.identity, &views, set_key);
             self.watch(&set.set.queries, -1);
             self.state.query_load.remove(&set.set.queries);
         }

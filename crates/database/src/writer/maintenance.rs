@@ -36,23 +36,24 @@ impl Writer {
         record.program_hash = program.hash;
         record.program = program.bytes.to_vec();
         datastore.begin();
-        if let Err(error) = datastore.set_module_record(&record) {
+        let prepared = datastore
+            .set_module_record(&record)
+            .and_then(|()| datastore.create_views(&program.def));
+        if let Err(error) = prepared {
             datastore.rollback();
             return Err(UpdateError::Database(error.to_string()));
         }
-        let ops = self.commit();
-        self.event(Event::Committed { ops });
-        let log = self.shared.log.clone();
-        log.info(&format!("Updated program to {}", program.hash.to_hex()));
-        let catalog = CatalogView::new(self.datastore(), &program.def);
+        let hash = program.hash.to_hex();
+        let catalog = CatalogView::new(&self.datastore, &program.def);
         let module = Arc::new(Module::new(self.module.version + 1, program, catalog));
-        self.module = module.clone();
-        self.shared.set_module(module);
+        let ops = self.commit_program(module)?;
+        self.event(Event::Committed { ops });
+        self.shared.set_module(self.module.clone());
+        let log = self.shared.log.clone();
+        log.info(&format!("Updated program to {hash}"));
         self.instance = instance;
         self.instance.prepare();
         log.info("Database updated");
-        let now = self.shared.environment().now();
-        self.module.program.warn_unsupported(&log, now);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use lightcone_query::{Projection, SelectPlan};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
+use super::views::{views_of, views_of_set};
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::asked::Asked;
@@ -58,6 +59,12 @@ impl Writer {
             Ok(set) => set,
             Err(error) => return self.error(connection, reply, error, ticket),
         };
+        let identity = self.state.clients[&connection].peer.identity;
+        let views = views_of_set(&set.queries);
+        if let Err(error) = self.materialise(identity, &views) {
+            self.state.query_load.remove(&set.queries);
+            return self.error(connection, reply, error, ticket);
+        }
         self.state.query_sets += 1;
         let number = self.state.query_sets;
         let shared = self.shared.clone();
@@ -71,7 +78,11 @@ impl Writer {
         });
         let plans = plans_of(&set);
         match self.evaluate(connection, plans, reply, ticket, Some(failed)) {
-            Ok(answer) => self.register(connection, query_set_id, QuerySet { number, set }, answer),
+            Ok(answer) => {
+                let set = QuerySet { number, set };
+                self.register(connection, query_set_id, set, answer);
+                self.subscribe_to_views(identity, &views, (connection, query_set_id), request_id);
+            }
             Err(refused) => {
                 self.state.query_load.remove(&set.queries);
                 match refused {
@@ -176,6 +187,9 @@ impl Writer {
         };
         client.queries -= set.queries.len();
         client.query_steps -= steps_of(&set);
+        let identity = client.peer.identity;
+        let views = views_of_set(&set.queries);
+        self.unsubscribe_from_views(identity, &views, (connection, query_set_id));
         self.state.query_load.remove(&set.queries);
         self.watch(&set.queries, -1);
     }
@@ -305,6 +319,14 @@ impl Writer {
             Ok(plan) => plan,
             Err(error) => return self.error(connection, reply, error, ticket),
         };
+        // A client that is gone needs no rows.
+        let Some(client) = self.state.clients.get(&connection) else {
+            return;
+        };
+        let views = views_of(&plan);
+        if let Err(error) = self.materialise(client.peer.identity, &views) {
+            return self.error(connection, reply, error, ticket);
+        }
         match self.evaluate(connection, vec![plan], reply, ticket, None) {
             Ok(answer) => self.event(Event::Answered { connection, answer }),
             Err(Refused::Error(error, ticket)) => self.error(connection, reply, error, ticket),
@@ -429,11 +451,12 @@ impl Writer {
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
         let is_owner = caller.identity == self.shared.options.owner;
-        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let plan = plan.and_then(|plan| {
-            row_limit::check_asked(datastore, is_owner, &plan).map_err(SqlError::Query)?;
-            Ok(plan)
+            row_limit::check_asked(&self.datastore, is_owner, &plan).map_err(SqlError::Query)?;
+            let made = self.materialise(caller.identity, &views_of(&plan));
+            made.map(|()| plan).map_err(SqlError::Query)
         });
+        let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
         let found = plan.map(|plan| {
             let source = match &plan {
                 Asked::Plan(plan) if is_row_count(plan) => {

@@ -44,11 +44,13 @@ impl Writer {
             Datastore::recover_until(&options.directory, &mut snapshots, &*log, durable_offset)
                 .map_err(|error| error.to_string())?;
         options.configure(&mut datastore);
-        for (table, count) in &self.state.watchers {
-            datastore.set_watched(*table, *count > 0);
-        }
         self.state.joins.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
+        // Nobody watches yet, so nobody hears of the rows that are there again.
+        self.rebuild_views();
+        for (table, count) in &self.state.watchers {
+            self.datastore.set_watched(*table, *count > 0);
+        }
         let taken_back = self.next_offset - durable_offset;
         self.next_offset = durable_offset;
         self.submitted_offset = durable_offset;

@@ -11,6 +11,7 @@ use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_
 use crate::commit::{commit, Committed};
 use crate::environment::Environment;
 use crate::events::FanoutItem;
+use crate::views::ViewHost;
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -114,6 +115,10 @@ impl Writer {
             state: &mut self.state,
             next_offset: &mut self.next_offset,
             environment: &*self.shared.options.commons.environment,
+            views_host: ViewHost {
+                shared: &self.shared,
+                module: &self.module,
+            },
             join_partners_max: self.shared.options.limits.join_partners_max,
         };
         (transactions, self.instance.as_mut())
@@ -126,12 +131,16 @@ pub(super) struct RoundTransactions<'w> {
     pub(super) state: &'w mut WriterState,
     next_offset: &'w mut LogOffset,
     pub(super) environment: &'w dyn Environment,
+    pub(super) views_host: ViewHost<'w>,
     join_partners_max: usize,
 }
 
 impl RoundTransactions<'_> {
     /// Commits the open transaction.
     pub(super) fn commit(&mut self) -> Committed {
+        if !self.state.views.is_idle() {
+            self.refresh_views();
+        }
         let state = &mut *self.state;
         let mut committed = commit(self.datastore, &mut state.output, self.environment);
         if !state.joins.is_empty() && !committed.changes.is_empty() {

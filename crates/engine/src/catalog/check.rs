@@ -18,6 +18,17 @@ pub(super) fn check_schema(schema: &TableSchema) -> Result<(), String> {
     if let Some(id) = ids.max().filter(|&id| id > ID_MAX) {
         return Err(format!("the id {id} is too large"));
     }
+    if schema.view.is_some() {
+        let by_hash = schema
+            .indexes
+            .first()
+            .map(|index| index.algorithm.columns());
+        let has_hash =
+            schema.columns.first().map(|column| &column.ty) == Some(&AlgebraicType::U256);
+        if !has_hash || by_hash != Some(&[ColId(0)]) {
+            return Err("it is of a view, and does not begin with a hash and its index".to_owned());
+        }
+    }
     let mut fixed_bytes = 0;
     for column in &schema.columns {
         fixed_bytes += constant_bytes(&column.ty)

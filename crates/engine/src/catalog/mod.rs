@@ -1,7 +1,17 @@
 //! The catalog: tables are described by rows of system tables, and built from them again on recovery (02 §10.1, §11).
 
+/// Fields one behind the other.
+macro_rules! row {
+    ($($field:expr),* $(,)?) => {{
+        let mut row = Vec::new();
+        $( $field.encode(&mut row); )*
+        row
+    }};
+}
+
 mod check;
 mod read;
+mod views;
 
 use std::sync::Arc;
 
@@ -60,15 +70,6 @@ impl ModuleRecord {
             program: reader.read_bytes()?.to_vec(),
         })
     }
-}
-
-/// Fields one behind the other.
-macro_rules! row {
-    ($($field:expr),* $(,)?) => {{
-        let mut row = Vec::new();
-        $( $field.encode(&mut row); )*
-        row
-    }};
 }
 
 pub(crate) fn sequence_row(table: TableId, sequence: &SequenceSchema, allocated: i128) -> Vec<u8> {
@@ -140,6 +141,7 @@ fn schema_without_ids(def: &TableDef) -> TableSchema {
         access: def.access,
         kind: TableKind::User,
         is_event: def.is_event,
+        view: None,
     }
 }
 

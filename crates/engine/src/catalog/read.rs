@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lightcone_schema::{
     ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
-    TableAccess, TableKind, TableSchema,
+    TableAccess, TableKind, TableSchema, ViewSchema,
 };
 use lightcone_types::bsatn::{Decode, Encode, Reader};
 use lightcone_types::{
@@ -162,6 +162,7 @@ impl Datastore {
             access,
             kind,
             is_event,
+            view: self.read_view(id)?,
         };
         check_schema(&schema).map_err(|detail| DecodeError::Other(detail.into()))?;
         let position = |sequence: &SequenceSchema| schema_position(&schema, sequence);
@@ -280,6 +281,24 @@ impl Datastore {
         }
         sequences.sort_by_key(|(sequence, _)| sequence.id.0);
         Ok(sequences)
+    }
+
+    /// The view whose rows the table holds.
+    fn read_view(&self, id: TableId) -> Result<Option<ViewSchema>, DecodeError> {
+        for row in self.catalog_rows(st::ST_VIEW_ID) {
+            let mut fields = Fields(Reader::new(row));
+            let (view, _name) = (fields.id()?, fields.text()?);
+            // An option: tag 0 is some.
+            if fields.0.read_u8()? != 0 || fields.id()? != id.0 {
+                continue;
+            }
+            let _is_public = fields.0.read_bool()?;
+            return Ok(Some(ViewSchema {
+                id: view,
+                is_anonymous: fields.0.read_bool()?,
+            }));
+        }
+        Ok(None)
     }
 
     fn read_schedule(&self, id: TableId) -> Result<Option<ScheduleSchema>, DecodeError> {

@@ -10,10 +10,12 @@ const TIMES_MAX: usize = 8;
 #[cfg(target_os = "linux")]
 const HOST_BYTES: usize = 256 << 10;
 
-/// Stack for module code from the caller's frame on, in bytes.
+/// Stack for module code from the caller's frame on, in bytes. As much again stays free for a call in another instance, which a
+/// host call may make: a view that is refreshed when a procedure commits.
 #[inline]
 pub(crate) fn stack_bytes(stack_bytes_max: usize) -> usize {
-    share(available_bytes(), stack_bytes_max)
+    let available = available_bytes().map(|bytes| bytes.saturating_sub(stack_bytes_max));
+    share(available, stack_bytes_max)
 }
 
 fn share(available: Option<usize>, stack_bytes_max: usize) -> usize {

@@ -343,7 +343,7 @@ impl Running {
     }
 }
 
-fn identity(number: u64) -> Identity {
+pub fn identity(number: u64) -> Identity {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
     Identity::from_le_bytes(bytes)

@@ -18,3 +18,4 @@ mod interrupts;
 mod leftovers;
 mod load;
 mod procedures;
+mod views;

@@ -1,6 +1,6 @@
 //! Names and reads (spec 03 §8.1, §8.2).
 
-use lightcone_engine::{Datastore, DatastoreError, RowBuffer, Scan};
+use lightcone_engine::{Datastore, DatastoreError, RangeBounds, RowBuffer, Scan};
 use lightcone_types::{IndexId, TableId};
 
 use super::{failed, range_bounds, HostEnv, PointRead};
@@ -24,12 +24,19 @@ impl HostEnv {
     }
 
     /// `datastore_table_row_count`
-    pub fn table_row_count(&self, table: TableId) -> Result<u64, AbiError> {
-        self.access.read()?.row_count(table).map_err(failed)
+    pub fn table_row_count(&mut self, table: TableId) -> Result<u64, AbiError> {
+        let count = self.access.read()?.row_count(table).map_err(failed)?;
+        if let Some(reads) = &mut self.reads {
+            reads.count(table);
+        }
+        Ok(count)
     }
 
     /// `datastore_table_scan_bsatn`; the result is an iterator.
     pub fn table_scan(&mut self, table: TableId) -> Result<u32, AbiError> {
+        if let Some(reads) = &mut self.reads {
+            reads.table(table);
+        }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_scan(table, scan, bytes_max, buffer)
         })
@@ -38,6 +45,9 @@ impl HostEnv {
     /// `datastore_index_scan_point_bsatn`; the result is an iterator.
     #[inline]
     pub fn index_scan_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
+        if self.reads.is_some() {
+            self.note_point(index, point)?;
+        }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_point_scan(index, point, scan, bytes_max, buffer)
         })
@@ -53,9 +63,30 @@ impl HostEnv {
         rend: &[u8],
     ) -> Result<u32, AbiError> {
         let range = range_bounds(prefix, prefix_elems, rstart, rend);
+        if self.reads.is_some() {
+            self.note_range(index, range)?;
+        }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_range_scan(index, range, scan, bytes_max, buffer)
         })
+    }
+
+    #[cold]
+    fn note_point(&mut self, index: IndexId, point: &[u8]) -> Result<(), AbiError> {
+        let datastore = self.access.read()?;
+        if let Some(reads) = &mut self.reads {
+            reads.point(datastore, index, point);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn note_range(&mut self, index: IndexId, range: RangeBounds<'_>) -> Result<(), AbiError> {
+        let datastore = self.access.read()?;
+        if let Some(reads) = &mut self.reads {
+            reads.range(datastore, index, range);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -116,8 +147,11 @@ impl HostEnv {
         buffer: &mut [u8],
         key_len: usize,
     ) -> Result<PointRead, AbiError> {
-        let datastore = self.access.read()?;
         let key = buffer.get(..key_len).ok_or(HostTrap::OutOfBounds)?;
+        if self.reads.is_some() {
+            self.note_point(index, key)?;
+        }
+        let datastore = self.access.read()?;
         self.point_rows.clear();
         datastore
             .index_scan_point(index, key, &mut self.point_rows)

@@ -13,7 +13,7 @@ use crate::ast::{
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
-use crate::plan::{is_readable_view, may_read, plan_select, Caller, Catalog};
+use crate::plan::{may_read, plan_select, Caller, Catalog};
 use crate::select_plan::SelectPlan;
 
 /// Where variables are kept, under their names.
@@ -83,12 +83,13 @@ fn target(
     catalog: &dyn Catalog,
     caller: &Caller,
 ) -> Result<Arc<TableSchema>, SqlError> {
-    if is_readable_view(name, catalog, caller) {
-        return Err(SqlError::DmlOnView(name.to_owned()));
-    }
     let table = catalog.table(name);
     let readable = table.filter(|table| may_read(table.access, caller));
-    readable.ok_or_else(|| SqlError::NoSuchTable(name.to_owned()))
+    let table = readable.ok_or_else(|| SqlError::NoSuchTable(name.to_owned()))?;
+    match table.view {
+        Some(_) => Err(SqlError::DmlOnView(name.to_owned())),
+        None => Ok(table),
+    }
 }
 
 /// The rows of the target that a condition is true of. Only the owner gets as far as running this, so row-level security

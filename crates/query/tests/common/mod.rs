@@ -8,7 +8,7 @@ use lightcone_query::{
     SqlError, Statement,
 };
 use lightcone_schema::{
-    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
+    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema, ViewSchema,
 };
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
@@ -26,14 +26,6 @@ impl Catalog for Tables {
         canonical
             .or_else(|| self.0.iter().find(|t| t.accessor.as_deref() == Some(name)))
             .cloned()
-    }
-
-    fn view_access(&self, name: &str) -> Option<TableAccess> {
-        match name {
-            "public_view" => Some(TableAccess::Public),
-            "private_view" => Some(TableAccess::Private),
-            _ => None,
-        }
     }
 
     fn rules(&self, table: TableId) -> &[String] {
@@ -67,6 +59,7 @@ pub fn table(id: u32, name: &str, columns: &[(&str, AlgebraicType)]) -> TableSch
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     }
 }
 
@@ -79,6 +72,18 @@ pub fn btree(columns: &[u16]) -> IndexSchema {
         algorithm: IndexAlgorithm::BTree(columns.iter().map(|column| ColId(*column)).collect()),
         unique: false,
     }
+}
+
+/// The backing table of an anonymous view with a column `id`.
+fn view(id: u32, name: &str, access: TableAccess) -> TableSchema {
+    use AlgebraicType as T;
+    let mut view = table(id, name, &[("arg_hash", T::U256), ("id", T::U32)]);
+    view.access = access;
+    view.view = Some(ViewSchema {
+        id,
+        is_anonymous: true,
+    });
+    view
 }
 
 fn names(text: &str) -> (String, Option<String>) {
@@ -189,6 +194,8 @@ pub fn catalog() -> Tables {
         table(14, "ns.s", &[("a", T::U32)]),
         table(15, "users", &[("id", T::U32), ("age", T::U32)]),
         table(16, "other", &[("uid", T::U32)]),
+        view(117, "public_view", TableAccess::Public),
+        view(118, "private_view", TableAccess::Private),
     ];
     let mut ranked = table(17, "ranked", &[("a", T::U32), ("b", T::U32)]);
     ranked.indexes.push(btree(&[0, 1]));

@@ -124,6 +124,38 @@ impl Index {
         }
     }
 
+    /// Appends the key of a valid row: bytes that are equal where keys are, and in their order if the index has one.
+    pub fn key_of_row(&self, layout: &RowLayout, row: &[u8], out: &mut Vec<u8>) {
+        let reader = &self.reader;
+        reader.with_row_bytes(layout, row, |key| out.extend_from_slice(key));
+    }
+
+    /// Appends the key that rows have which a point scan finds, as [`key_of_row`](Self::key_of_row) gives it.
+    ///
+    /// # Errors
+    /// If the point does not decode.
+    pub fn key_of_point(
+        &self,
+        layout: &RowLayout,
+        point: PointKey<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let reader = &self.reader;
+        Ok(reader.with_point_bytes(layout, point, |key| out.extend_from_slice(key))?)
+    }
+
+    /// The keys of the rows that a range scan finds, as [`key_of_row`](Self::key_of_row) gives them.
+    ///
+    /// # Errors
+    /// As [`for_range`](Self::for_range).
+    pub fn key_range(&self, range: RangeBounds<'_>) -> Result<KeyRange, Error> {
+        if !self.ordered {
+            return Err(Error::NotOrdered);
+        }
+        let reader = &self.reader;
+        reader.range(range.prefix, range.prefix_columns, range.start, range.end)
+    }
+
     /// The length of the point at the start of `bytes`.
     ///
     /// # Errors

@@ -59,6 +59,7 @@ pub fn schema(columns: &[T], indexes: &[(IndexAlgorithm, bool)]) -> Arc<TableSch
         access: TableAccess::Public,
         kind: TableKind::User,
         is_event: false,
+        view: None,
     })
 }
 

@@ -310,6 +310,7 @@ fn virtual_table(place: usize, name: &str, columns: Columns, rows: Vec<Vec<V>>) 
             access: TableAccess::Public,
             kind: TableKind::User,
             is_event: false,
+            view: None,
         }),
         rows,
     }

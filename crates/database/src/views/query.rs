@@ -1,0 +1,324 @@
+//! Views that return a query (08 §10.4): its rows are found by the database, and kept up to date from what changes, without
+//! another call of the module.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lightcone_engine::{Datastore, ReadSet, ViewInstance};
+use lightcone_query::{
+    admit_subscription, compile_subscription, Caller, Fragment, Progress, Query, Run, SelectPlan,
+    Tables,
+};
+use lightcone_table::TableView;
+use lightcone_types::{Identity, TableId};
+
+use super::runner::Returned;
+use super::{Row, ViewHost, NO_ROWS};
+use crate::asked::Asked;
+use crate::evaluate::usable_index;
+
+/// Changed rows of one transaction that are listed for queries, counted once for each query. With more, queries run again.
+const LISTED_ROWS_MAX: usize = 65_536;
+
+/// What a join keeps to find its matches.
+const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Steps of a join between two looks at the clock.
+const PIECE_STEPS: usize = 1 << 17;
+
+/// Where the rows of an instance are, and which of them they are.
+type Rows<'a> = (TableId, &'a ViewInstance);
+
+/// A query that a view returned.
+pub(super) struct ViewQuery {
+    asked: Asked,
+    reads: ReadSet,
+}
+
+/// Makes what a view returned its rows, in the open transaction. Gives the query, if it is one.
+pub(super) fn store(
+    host: ViewHost<'_>,
+    datastore: &mut Datastore,
+    rows: Rows<'_>,
+    sender: Option<Identity>,
+    returned: Returned,
+) -> Result<Option<ViewQuery>, String> {
+    match returned {
+        Returned::Rows(found) => replace(datastore, rows, &found).map(|()| None),
+        Returned::Query(text) if text.trim().is_empty() => {
+            replace(datastore, rows, NO_ROWS).map(|()| None)
+        }
+        Returned::Query(text) => {
+            let asked = compile(host, rows.0, sender, &text)
+                .map_err(|error| format!("Error executing raw SQL returned by view: {error}"))?;
+            let reads = reads_of(datastore, &asked);
+            let query = ViewQuery { asked, reads };
+            query.evaluate(host, datastore, rows)?;
+            Ok(Some(query))
+        }
+    }
+}
+
+fn replace(
+    datastore: &mut Datastore,
+    (table, instance): Rows<'_>,
+    rows: &[u8],
+) -> Result<(), String> {
+    let replaced = datastore.replace_view_rows(table, instance, rows);
+    replaced.map_err(|error| error.to_string())
+}
+
+/// Compiles the text of a view with all rights of the database, and checks that its rows are the view's (08 §10.4).
+fn compile(
+    host: ViewHost<'_>,
+    table: TableId,
+    sender: Option<Identity>,
+    text: &str,
+) -> Result<Asked, String> {
+    let caller = Caller {
+        identity: sender.unwrap_or(host.shared.options.owner),
+        is_owner: true,
+    };
+    let query = compile_subscription(text.trim(), &host.module.catalog, &caller)
+        .and_then(|query| admit_subscription(&query).map(|()| query))
+        .map_err(|error| error.to_string())?;
+    if let Some(view) = query.read_tables().find(|table| table.view.is_some()) {
+        return Err(format!("it reads the view `{}`", view.name));
+    }
+    if query.fragments.iter().any(Fragment::reads_sender) {
+        return Err("it has parameters".to_owned());
+    }
+    let function = host.module.views.get(&table);
+    let view = function.map(|function| &host.module.def().views[function.position]);
+    let declared = view.map_or(&[][..], |view| &view.columns);
+    let returned = query.returned_table();
+    let returned = returned.map_or(&[][..], |table| &table.columns);
+    let is_same = declared.len() == returned.len()
+        && declared
+            .iter()
+            .zip(returned)
+            .all(|(a, b)| a.name == b.name && a.ty == b.ty);
+    match is_same {
+        true => Ok(Asked::new(query, caller.identity)),
+        false => Err("it returns rows that are not of the view's type".to_owned()),
+    }
+}
+
+/// What a query reads: the rows of a key if it is on one table with an index for it, else whole tables.
+fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
+    let mut reads = ReadSet::default();
+    match asked {
+        Asked::Plan(plan) => match usable_index(plan, &plan.table.indexes) {
+            Some((position, point)) => {
+                reads.point(datastore, plan.table.indexes[position].id, &point);
+            }
+            None => reads.table(plan.table.id),
+        },
+        Asked::Query(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
+    }
+    reads
+}
+
+/// The tables as the open transaction has them.
+struct Open<'d>(&'d Datastore);
+
+impl Tables for Open<'_> {
+    fn table(&self, id: TableId) -> Option<&TableView> {
+        Some(self.0.table(id)?)
+    }
+}
+
+impl ViewQuery {
+    pub fn reads(&self) -> &ReadSet {
+        &self.reads
+    }
+
+    /// Finds all rows, in the open transaction.
+    pub fn evaluate(
+        &self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        rows: Rows<'_>,
+    ) -> Result<(), String> {
+        let bytes_max = host.shared.options.limits.view_bytes_max;
+        // A BSATN array.
+        let mut found = NO_ROWS.to_vec();
+        let mut count = 0_u32;
+        let mut take = |row: &[u8]| {
+            found.extend_from_slice(row);
+            count += 1;
+            found.len() <= bytes_max
+        };
+        match &self.asked {
+            Asked::Plan(plan) => find_rows(datastore, plan, take)?,
+            Asked::Query(query, sender) => {
+                find_matches(host, datastore, (query, *sender), &mut take)?;
+            }
+        }
+        if found.len() > bytes_max {
+            return Err(format!(
+                "its rows have more bytes than limits.view-bytes-max, which is {bytes_max}"
+            ));
+        }
+        found[..NO_ROWS.len()].copy_from_slice(&count.to_le_bytes());
+        replace(datastore, rows, &found)
+    }
+
+    /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes. Joins are evaluated again.
+    pub fn change<'r>(
+        &self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        (view, instance): Rows<'_>,
+        changes: impl Iterator<Item = Row<'r>>,
+    ) -> Result<(), String> {
+        let Asked::Plan(plan) = &self.asked else {
+            return self.evaluate(host, datastore, (view, instance));
+        };
+        let Some(table) = datastore.table(plan.table.id) else {
+            return Ok(());
+        };
+        let (mut gone, mut come) = (Vec::new(), Vec::new());
+        for Row { old, new } in changes {
+            gone.extend(old.filter(|row| matches(plan, table, row)));
+            come.extend(new.filter(|row| matches(plan, table, row)));
+        }
+        datastore
+            .change_view_rows(view, instance, gone.into_iter(), come.into_iter())
+            .map_err(|error| error.to_string())
+    }
+}
+
+fn matches(plan: &SelectPlan, table: &TableView, row: &[u8]) -> bool {
+    let predicate = plan.predicate.as_ref();
+    predicate.is_none_or(|predicate| predicate.matches(table.layout(), row))
+}
+
+/// Visits the rows of a query on one table until `take` returns false.
+fn find_rows(
+    datastore: &Datastore,
+    plan: &SelectPlan,
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Result<(), String> {
+    let Some(table) = datastore.table(plan.table.id) else {
+        return Ok(());
+    };
+    let mut visit = |row: &[u8]| !matches(plan, table, row) || take(row);
+    match usable_index(plan, &table.schema.indexes) {
+        Some((position, point)) => {
+            let index = &table.indexes()[position];
+            let visit = |id| visit(table.row(id));
+            let walked = index.walk_point(table.rows(), table.layout(), &point, None, visit);
+            walked.map_err(|error| error.to_string())
+        }
+        None => {
+            table.rows().walk(None, |_, row| visit(row));
+            Ok(())
+        }
+    }
+}
+
+/// The same of a query on several tables, for as long as a view may take.
+fn find_matches(
+    host: ViewHost<'_>,
+    datastore: &Datastore,
+    (query, sender): (&Arc<Query>, Identity),
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Result<(), String> {
+    let ms_max = host.shared.options.limits.view_ms_max;
+    let until = host.instant() + Duration::from_millis(ms_max);
+    let mut run = Run::new(query.clone(), sender, JOIN_MEMORY_BYTES_MAX);
+    loop {
+        let mut steps = PIECE_STEPS;
+        let progress = run.run(&Open(datastore), &mut steps, &mut take);
+        if progress.map_err(|error| error.to_string())? != Progress::Paused {
+            return Ok(());
+        }
+        if host.instant() > until {
+            return Err(format!(
+                "its query ran longer than limits.view-ms-max, which is {ms_max}"
+            ));
+        }
+    }
+}
+
+/// The changed rows of a transaction that concern queries, with the instances that they concern. Reused.
+#[derive(Default)]
+pub(super) struct RowChanges {
+    /// Old and new images, one behind the other.
+    bytes: Vec<u8>,
+    rows: Vec<RowPlace>,
+    /// Instance and row; sorted when all are listed.
+    of_instances: Vec<(u32, u32)>,
+    /// The row that is looked at is in `rows`.
+    is_noted: bool,
+}
+
+struct RowPlace {
+    start: usize,
+    old_len: Option<usize>,
+    new_len: Option<usize>,
+}
+
+/// What is kept of the memory for the next transaction.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+const KEPT_ROWS_MAX: usize = 1024;
+
+impl RowChanges {
+    /// From here on, another row is looked at.
+    pub fn next_row(&mut self) {
+        self.is_noted = false;
+    }
+
+    /// Lists the row for an instance. False: too many are listed.
+    pub fn note(&mut self, instance: u32, row: Row<'_>) -> bool {
+        if self.of_instances.len() >= LISTED_ROWS_MAX {
+            return false;
+        }
+        if !self.is_noted {
+            self.is_noted = true;
+            self.rows.push(RowPlace {
+                start: self.bytes.len(),
+                old_len: row.old.map(<[u8]>::len),
+                new_len: row.new.map(<[u8]>::len),
+            });
+            for image in [row.old, row.new].into_iter().flatten() {
+                self.bytes.extend_from_slice(image);
+            }
+        }
+        let entry = (instance, self.rows.len() as u32 - 1);
+        self.of_instances.push(entry);
+        true
+    }
+
+    pub fn sort(&mut self) {
+        self.of_instances.sort_unstable();
+        // A row may concern an instance by its old and by its new key.
+        self.of_instances.dedup();
+    }
+
+    /// The rows that are listed for an instance.
+    pub fn of(&self, instance: u32) -> impl Iterator<Item = Row<'_>> {
+        let start = self.of_instances.partition_point(|(of, _)| *of < instance);
+        let listed = self.of_instances[start..].iter();
+        let listed = listed.take_while(move |(of, _)| *of == instance);
+        listed.map(|(_, row)| {
+            let place = &self.rows[*row as usize];
+            let middle = place.start + place.old_len.unwrap_or(0);
+            Row {
+                old: place
+                    .old_len
+                    .map(|len| &self.bytes[place.start..place.start + len]),
+                new: place.new_len.map(|len| &self.bytes[middle..middle + len]),
+            }
+        })
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES_MAX);
+        self.rows.clear();
+        self.rows.shrink_to(KEPT_ROWS_MAX);
+        self.of_instances.clear();
+        self.of_instances.shrink_to(KEPT_ROWS_MAX);
+    }
+}

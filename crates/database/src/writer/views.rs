@@ -1,0 +1,224 @@
+//! Where views meet the order of transactions: before first rows, before commits, and when failing ones are tried again.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lightcone_schema::TableSchema;
+use lightcone_types::Identity;
+
+use super::answers::ready;
+use super::rounds::RoundTransactions;
+use super::Writer;
+use crate::asked::Asked;
+use crate::environment::Alarm;
+use crate::error::UpdateError;
+use crate::events::Event;
+use crate::inbox::Notice;
+use crate::live_query::LiveQuery;
+use crate::module::Module;
+use crate::peer::ConnectionNumber;
+use crate::views::{ViewHost, ViewMessage, ViewRead};
+
+/// Failing views are tried again for so long between two looks at the inbox.
+const RETRY_ROUND_MAX: Duration = Duration::from_millis(10);
+
+/// Wakes the writer for views that fail, with one [`Notice::ViewsDue`].
+#[derive(Default)]
+pub(super) struct ViewAlarm {
+    _alarm: Option<Alarm>,
+}
+
+/// The views that a query reads, each once.
+pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
+    let mut reads: Vec<ViewRead> = Vec::new();
+    let mut read = |table: &TableSchema| {
+        let is_new = reads.iter().all(|read| read.table != table.id);
+        if let (Some(view), true) = (table.view, is_new) {
+            reads.push(ViewRead {
+                table: table.id,
+                view,
+            });
+        }
+    };
+    match asked {
+        Asked::Plan(plan) => read(&plan.table),
+        Asked::Query(query, _) => query.read_tables().for_each(|table| read(table)),
+    }
+    reads
+}
+
+/// Those of the queries of a set.
+pub(super) fn views_of_set(queries: &[Arc<LiveQuery>]) -> Vec<ViewRead> {
+    queries
+        .iter()
+        .flat_map(|query| views_of(&query.asked))
+        .collect()
+}
+
+impl RoundTransactions<'_> {
+    /// Brings the views up to date that the open transaction concerns.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refresh_views(&mut self) {
+        let mut messages = Vec::new();
+        let mut views = std::mem::take(&mut self.state.views);
+        views.refresh(self.views_host, self.datastore, &mut messages);
+        self.state.views = views;
+        self.tell(messages);
+    }
+
+    fn tell(&mut self, messages: Vec<ViewMessage>) {
+        for (connection, message) in messages {
+            let answer = ready(
+                &self.state.clients,
+                self.views_host.shared,
+                connection,
+                message,
+            );
+            let events = &mut self.state.batch.events;
+            events.push(Event::Answered { connection, answer });
+        }
+    }
+
+    /// Does something to views in a transaction of its own.
+    fn change_views<R>(
+        &mut self,
+        change: impl FnOnce(
+            &mut crate::views::Views,
+            ViewHost<'_>,
+            &mut lightcone_engine::Datastore,
+            &mut Vec<ViewMessage>,
+        ) -> R,
+    ) -> R {
+        let mut messages = Vec::new();
+        let mut views = std::mem::take(&mut self.state.views);
+        self.datastore.begin();
+        let result = change(&mut views, self.views_host, self.datastore, &mut messages);
+        self.state.views = views;
+        let changes = self.commit().changes;
+        self.tell(messages);
+        if !changes.is_empty() {
+            let events = &mut self.state.batch.events;
+            events.push(Event::Committed { ops: changes });
+        }
+        result
+    }
+}
+
+impl Writer {
+    /// Makes sure that the rows of these views are there for who looks at them.
+    pub(super) fn materialise(
+        &mut self,
+        caller: Identity,
+        reads: &[ViewRead],
+    ) -> Result<(), String> {
+        if reads.is_empty() {
+            return Ok(());
+        }
+        let (mut round, _) = self.transactions();
+        round.change_views(|views, host, datastore, messages| {
+            views.materialise(host, datastore, caller, reads, messages)
+        })
+    }
+
+    /// Counts a query set that reads views. What its client is to be told of them comes behind its first rows.
+    pub(super) fn subscribe_to_views(
+        &mut self,
+        caller: Identity,
+        reads: &[ViewRead],
+        set: (ConnectionNumber, u32),
+        request_id: u32,
+    ) {
+        if reads.is_empty() {
+            return;
+        }
+        let (round, _) = self.transactions();
+        let host = round.views_host;
+        let views = &mut round.state.views;
+        let messages = views.subscribe(host, caller, reads, set, request_id);
+        self.transactions().0.tell(messages);
+    }
+
+    /// A query set is gone.
+    pub(super) fn unsubscribe_from_views(
+        &mut self,
+        caller: Identity,
+        reads: &[ViewRead],
+        set: (ConnectionNumber, u32),
+    ) {
+        if reads.is_empty() {
+            return;
+        }
+        let (round, _) = self.transactions();
+        let host = round.views_host;
+        round.state.views.unsubscribe(host, caller, reads, set);
+    }
+
+    /// At the end of a round: tries failing views again that something has changed for, and has itself woken for the rest.
+    pub(super) fn retry_views(&mut self) {
+        if self.state.views.next_retry().is_none() {
+            return;
+        }
+        if self.state.stop.is_some() || self.state.failed {
+            self.state.view_alarm = ViewAlarm::default();
+            return;
+        }
+        let now = self.shared.environment().instant();
+        if self.state.views.next_retry().is_some_and(|at| at <= now) {
+            let (mut round, _) = self.transactions();
+            round.change_views(|views, host, datastore, messages| {
+                views.retry(host, datastore, now + RETRY_ROUND_MAX, messages);
+            });
+            self.end_round();
+        }
+        let Some(at) = self.state.views.next_retry() else {
+            return;
+        };
+        let delay = at.saturating_duration_since(now);
+        // The sender alone would keep the inbox open, all that is shared would stay with it.
+        let shared = Arc::downgrade(&self.shared);
+        let ring = move || {
+            if let Some(shared) = shared.upgrade() {
+                // A database that has stopped tries nothing.
+                let _ = shared.inbox.notice(Notice::ViewsDue);
+            }
+        };
+        let environment = self.shared.environment();
+        let alarm = environment.alarm(delay, Box::new(ring));
+        self.state.view_alarm = ViewAlarm {
+            _alarm: Some(alarm),
+        };
+    }
+
+    /// Commits the transaction in which a program takes over, with the rows that its views have. Returns the changes.
+    ///
+    /// # Errors
+    /// A view that somebody is subscribed to fails in the new program. The old one is in its place again.
+    pub(super) fn commit_program(
+        &mut self,
+        module: Arc<Module>,
+    ) -> Result<Range<usize>, UpdateError> {
+        let old = std::mem::replace(&mut self.module, module);
+        let (round, _) = self.transactions();
+        let mut messages = Vec::new();
+        let mut views = std::mem::take(&mut round.state.views);
+        let replaced = views.replace_program(round.views_host, round.datastore, &mut messages);
+        round.state.views = views;
+        if let Err(reason) = replaced {
+            self.datastore.rollback();
+            self.module = old;
+            self.rebuild_views();
+            return Err(UpdateError::Rejected(reason));
+        }
+        let changes = self.commit();
+        self.transactions().0.tell(messages);
+        Ok(changes)
+    }
+
+    /// Evaluates the views that are in use anew. Who is subscribed hears of what that changes.
+    pub(super) fn rebuild_views(&mut self) {
+        let (mut round, _) = self.transactions();
+        round.change_views(|views, host, datastore, _| views.rebuild(host, datastore));
+    }
+}

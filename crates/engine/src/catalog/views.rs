@@ -1,0 +1,102 @@
+//! Views in the catalog: each has a row of its own and a backing table for its rows (02 §10.3).
+
+use std::sync::Arc;
+
+use lightcone_schema::{ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef};
+use lightcone_types::bsatn::Encode;
+use lightcone_types::{AlgebraicType, ConstraintId, IndexId, TableId};
+
+use super::{column_row, constraint_row, index_row, table_row};
+use crate::datastore::{Datastore, TableState};
+use crate::error::DatastoreError;
+use crate::system as st;
+
+impl Datastore {
+    /// Creates the backing tables of those views of a definition that have none, in order of names (02 §13). Returns how many
+    /// that were: none, unless the database is new or was made by a version that ran no views.
+    ///
+    /// # Errors
+    /// A name is in use: validation and the catalog disagree.
+    pub fn create_views(&mut self, def: &ModuleDef) -> Result<usize, DatastoreError> {
+        let mut missing: Vec<&ViewDef> = def.views.iter().collect();
+        missing.retain(|view| self.view_table(&view.name).is_none());
+        missing.sort_by(|a, b| a.name.cmp(&b.name));
+        let has_keys = def.version == RawVersion::V10;
+        for view in &missing {
+            self.create_view(view, has_keys)?;
+        }
+        Ok(missing.len())
+    }
+
+    /// The backing table of the view of this canonical name.
+    pub fn view_table(&self, name: &str) -> Option<&Arc<TableSchema>> {
+        let schema = self.schema(self.table_id_from_name(name)?)?;
+        (schema.view.is_some() && schema.name == name).then_some(schema)
+    }
+
+    fn create_view(&mut self, def: &ViewDef, has_keys: bool) -> Result<(), DatastoreError> {
+        // The ids in there are not the ones that the catalog gives.
+        let mut schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
+        schema.id = TableId(0);
+        schema.id = TableId(self.put_with_id(st::ST_TABLE_ID, &table_row(&schema))?);
+        let id = schema.id;
+        self.put(
+            st::ST_TABLE_ACCESSOR_ID,
+            &row![schema.name, def.source_name],
+        )?;
+        let view = row![
+            0_u32,
+            schema.name,
+            Some(id.0),
+            // Whatever the view's access is; the table's says it (02 §10.3).
+            true,
+            def.is_anonymous
+        ];
+        let view_id = self.put_with_id(st::ST_VIEW_ID, &view)?;
+        if let Some(view) = &mut schema.view {
+            view.id = view_id;
+        }
+        self.put_view_parts(view_id, def)?;
+        for (position, column) in schema.columns.iter().enumerate() {
+            let row = column_row(id, position, &column.name, &column.ty);
+            self.put(st::ST_COLUMN_ID, &row)?;
+            if let Some(accessor) = &column.accessor {
+                let row = row![schema.name, column.name, accessor];
+                self.put(st::ST_COLUMN_ACCESSOR_ID, &row)?;
+            }
+        }
+        for index in &mut schema.indexes {
+            index.id = IndexId(0);
+            index.id = IndexId(self.put_with_id(st::ST_INDEX_ID, &index_row(id, index))?);
+        }
+        for constraint in &mut schema.constraints {
+            constraint.id = ConstraintId(0);
+            let row = constraint_row(id, constraint);
+            constraint.id = ConstraintId(self.put_with_id(st::ST_CONSTRAINT_ID, &row)?);
+        }
+        let slot = self.add_table(TableState::new(Arc::new(schema), |sequence| sequence.start));
+        self.transaction.created_tables.push(slot);
+        Ok(())
+    }
+
+    /// The view's own columns and parameters. Their types are not resolved (02 §10.3).
+    fn put_view_parts(&mut self, view: u32, def: &ViewDef) -> Result<(), DatastoreError> {
+        let declared = match def.params_typespace.get(def.row_type) {
+            Some(AlgebraicType::Product(product)) => &product.elements[..],
+            _ => &[],
+        };
+        for (position, column) in def.columns.iter().enumerate() {
+            let ty = declared.get(position).map(|field| &field.algebraic_type);
+            let ty = ty.unwrap_or(&column.ty);
+            let row = row![view, position as u16, column.name, ty.to_vec()];
+            self.put(st::ST_VIEW_COLUMN_ID, &row)?;
+        }
+        for (position, param) in def.params.elements.iter().enumerate() {
+            let name = param.name().unwrap_or_default();
+            let ty = param.algebraic_type.to_vec();
+            let row = row![view, position as u16, name, ty];
+            self.put(st::ST_VIEW_PARAM_ID, &row)?;
+        }
+        Ok(())
+    }
+}

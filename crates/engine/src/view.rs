@@ -1,0 +1,142 @@
+//! The rows of views: what their backing tables hold, in the open transaction (03 §14.2).
+//!
+//! They follow from other tables, so neither log nor snapshots have them, and only what is in here writes them.
+
+use lightcone_types::bsatn::Reader;
+use lightcone_types::{DecodeError, TableId};
+use rustc_hash::FxHashSet;
+
+use crate::datastore::{Datastore, TableSlot};
+use crate::error::DatastoreError;
+
+/// Says which instance of a view a row is of: the view's hash of arguments, as its rows begin.
+pub type ViewInstance = [u8; lightcone_schema::VIEW_HASH_BYTES];
+
+impl Datastore {
+    /// Makes `rows`, a BSATN array of declared rows, those of an instance. Equal rows are one; rows that were there already stay
+    /// untouched.
+    ///
+    /// # Errors
+    /// Rows that do not decode, two rows with one primary key, too much for the transaction. The old rows stand then.
+    pub fn replace_view_rows(
+        &mut self,
+        table: TableId,
+        instance: &ViewInstance,
+        rows: &[u8],
+    ) -> Result<(), DatastoreError> {
+        let slot = self.view_slot(table)?;
+        let mut new = declared_rows(self, slot, rows)?;
+        let mut found = std::mem::take(&mut self.transaction.found);
+        let state = self.at(slot);
+        let (table, index) = (&state.table, &state.table.indexes()[0]);
+        let walked = index.for_point(table.rows(), table.layout(), instance, |id| {
+            // What stays is not to be inserted.
+            if !new.remove(&table.row(id)[instance.len()..]) {
+                found.push(id);
+            }
+        });
+        let savepoint = self.savepoint();
+        let replaced = walked
+            .map_err(DatastoreError::from)
+            .and_then(|()| self.delete_rows_of_view(slot, &found))
+            .and_then(|()| {
+                new.iter()
+                    .try_for_each(|row| self.insert_into_view(slot, instance, row))
+            });
+        found.clear();
+        self.transaction.found = found;
+        if replaced.is_err() {
+            self.undo_to(savepoint);
+        }
+        replaced
+    }
+
+    /// Takes rows out of an instance and puts others in: how its query's result has changed. Rows are declared ones.
+    ///
+    /// # Errors
+    /// As [`replace_view_rows`](Self::replace_view_rows).
+    pub fn change_view_rows<'r>(
+        &mut self,
+        table: TableId,
+        instance: &ViewInstance,
+        gone: impl Iterator<Item = &'r [u8]>,
+        mut come: impl Iterator<Item = &'r [u8]>,
+    ) -> Result<(), DatastoreError> {
+        let slot = self.view_slot(table)?;
+        let savepoint = self.savepoint();
+        let mut found = Vec::new();
+        let mut image = Vec::new();
+        for row in gone {
+            full_row(instance, row, &mut image);
+            found.extend(self.at(slot).table.find_equal(&image));
+        }
+        let changed = self
+            .delete_rows_of_view(slot, &found)
+            .and_then(|()| come.try_for_each(|row| self.insert_into_view(slot, instance, row)));
+        if changed.is_err() {
+            self.undo_to(savepoint);
+        }
+        changed
+    }
+
+    fn view_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
+        self.require_transaction()?;
+        let slot = self.slot(table)?;
+        match self.at(slot).is_view() {
+            true => Ok(slot),
+            false => Err(DatastoreError::NoSuchTable),
+        }
+    }
+
+    fn delete_rows_of_view(
+        &mut self,
+        slot: TableSlot,
+        rows: &[lightcone_table::RowId],
+    ) -> Result<(), DatastoreError> {
+        self.delete_found(slot, rows).map(drop)
+    }
+
+    fn insert_into_view(
+        &mut self,
+        slot: TableSlot,
+        instance: &ViewInstance,
+        row: &[u8],
+    ) -> Result<(), DatastoreError> {
+        let mut image = Vec::with_capacity(instance.len() + row.len());
+        full_row(instance, row, &mut image);
+        self.insert_found(slot, &image, &mut Vec::new())
+    }
+}
+
+fn full_row(instance: &ViewInstance, row: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(instance);
+    out.extend_from_slice(row);
+}
+
+/// The rows of a BSATN array, each once.
+fn declared_rows<'r>(
+    datastore: &Datastore,
+    slot: TableSlot,
+    rows: &'r [u8],
+) -> Result<FxHashSet<&'r [u8]>, DatastoreError> {
+    let layout = datastore.at(slot).declared.as_ref();
+    let layout = layout.expect("the table of a view knows the declared rows");
+    let mut reader = Reader::new(rows);
+    let count = reader.read_count(0)?;
+    let mut rest = reader.remaining();
+    // Hostile counts are of rows without bytes, of which there is one at most.
+    let mut listed = FxHashSet::default();
+    for _ in 0..count {
+        let length = layout.validate_prefix(rest).map_err(|error| {
+            DecodeError::Other(format!("a row does not decode: {error}").into())
+        })?;
+        let (row, behind) = rest.split_at(length);
+        listed.insert(row);
+        rest = behind;
+        if length == 0 {
+            break;
+        }
+    }
+    Ok(listed)
+}
