@@ -274,6 +274,12 @@ fn check_select(
             (_, true) => (right, left),
             _ => return Err(SqlError::NonInnerJoin),
         };
+        // Which of its rows are the caller's is a condition of its own, which belongs to the ON.
+        if scope.table(last).view.is_some() {
+            return Err(SqlError::Inconsistent(
+                "a view cannot stand on the right of LEFT JOIN",
+            ));
+        }
         scope.last_is_optional();
         outer.push(OuterJoin { own, other, scalar });
     }

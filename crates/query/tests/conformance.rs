@@ -344,6 +344,21 @@ fn live_joins_say_what_is_theirs() {
 }
 
 #[test]
+fn clauses_that_do_not_fit_together() {
+    for text in [
+        "select u32, count(*) as n from t group by i32",
+        "select count(*) as n from t group by i32 order by u32",
+        "select distinct u32 from t order by i32",
+        "select t.u32 from t left join s on t.u32 = s.u32 where (t.u32 = 1) = (s.u32 = 1)",
+        "select u.id from users u left join guarded g on u.id = g.id",
+        "select v.* from users u left join public_view v on u.id = v.id",
+    ] {
+        let refused = ad_hoc_query(text).map(drop).expect_err(text).to_string();
+        assert!(refused.ends_with("[LC0411]"), "{text}: {refused}");
+    }
+}
+
+#[test]
 fn text_length_is_limited() {
     let text = format!("select * from t where str = '{}'", "é".repeat(25_000));
     let prefix: String = text.chars().take(120).collect();
