@@ -90,16 +90,16 @@ impl Scope {
         self.relations
     }
 
+    pub fn tables(&self) -> &[Arc<TableSchema>] {
+        &self.relations
+    }
+
     pub fn type_at(&self, at: ColumnAt) -> &AlgebraicType {
         let table = &self.relations[usize::from(at.relation)];
         &table
             .column(at.column)
             .expect("it was found by its name")
             .ty
-    }
-
-    pub fn tables(&self) -> &[Arc<TableSchema>] {
-        &self.relations
     }
 
     pub fn len(&self) -> usize {

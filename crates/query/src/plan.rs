@@ -291,13 +291,18 @@ fn check_select(
         condition.add_equality(*left, *right, *scalar);
     }
     for (relation, table) in scope.tables().iter().enumerate() {
-        if let Some(view) = table.view {
-            let hidden = ColumnAt {
-                relation: relation as u16,
-                column: ColId(0),
-            };
-            condition.add_value(hidden, Scalar::U256, instance_of(view));
+        let Some(view) = table.view else {
+            continue;
+        };
+        let relation = relation as u16;
+        if scope.is_optional(relation) {
+            return Err(SqlError::Inconsistent(
+                "a view cannot stand on the right of LEFT JOIN",
+            ));
         }
+        let column = ColId(0);
+        let hidden = ColumnAt { relation, column };
+        condition.add_value(hidden, Scalar::U256, instance_of(view));
     }
     let (plain, items) = match &select.projection {
         ast::Projection::Items(items) => (None, &items[..]),

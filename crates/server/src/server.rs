@@ -133,6 +133,7 @@ impl Server {
                 source: std::io::Error::other(error),
             })??;
         let state = Arc::new(state);
+        let postgres_addr = postgres_addr.or(state.config.postgres.listen);
         let bind_error = |source| Error::Bind {
             address: listen_addr,
             source,

@@ -70,6 +70,14 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
+/// PostgreSQL's protocol.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Postgres {
+    /// Where it is spoken; nowhere without this or `--pg-port`.
+    pub listen: Option<std::net::SocketAddr>,
+}
+
 /// Answers of modules' HTTP handlers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]

@@ -13,7 +13,7 @@ use crate::database::CLIENT_BYTES_CEILING;
 use crate::error::Error;
 
 pub use auth::{Auth, ForeignIssuers};
-pub use edge::{Metrics, Network, Routes, Scheduling, Threads};
+pub use edge::{Metrics, Network, Postgres, Routes, Scheduling, Threads};
 pub use lightcone_limits::{CompressionChoice, Limits, WebSocket};
 pub use publish::{Publish, PublishAllowed, PUBLISH_ALLOWED_VARIABLE, PUBLISH_OWNERS_VARIABLE};
 pub use reference::{CertificateAuthority, Commitlog, EnginePool, Logs, ModuleHttp, V8HeapPolicy};
@@ -46,6 +46,7 @@ pub struct Config {
     pub publish: Publish,
     pub auth: Auth,
     pub metrics: Metrics,
+    pub postgres: Postgres,
     pub routes: Routes,
 }
 
@@ -151,6 +152,7 @@ mod tests {
         assert_eq!(full.publish.allowed.take(), Some(PublishAllowed::Local));
         assert!(full.metrics.listen.take().is_some());
         assert!(full.metrics.token.take().is_some());
+        assert!(full.postgres.listen.take().is_some());
         assert_eq!(
             format!("{full:?}"),
             format!("{:?}", parse("").expect("empty file"))

@@ -29,13 +29,11 @@ pub(super) fn is_asked(pieces: &[Piece]) -> bool {
     let is_first = |word| pieces.first().is_some_and(|piece| piece.is_word(word));
     let is_of_catalogue =
         |name: &str| name.starts_with("pg_") || name.eq_ignore_ascii_case("information_schema");
-    let is_named = |pair: &[Piece]| match pair {
-        // A table, or the schema of one, or of a function.
-        [Piece::Word(before), name] => {
-            matches!(before.as_str(), "from" | "join") && name.name().is_some_and(is_of_catalogue)
-        }
-        [name, behind] => behind.is_symbol('.') && name.name().is_some_and(is_of_catalogue),
-        _ => false,
+    // A table, or the schema of one, or of a function.
+    let is_named = |pair: &[Piece]| {
+        let is_read = pair[0].is_word("from") || pair[0].is_word("join");
+        let of_catalogue = |piece: &Piece| piece.name().is_some_and(is_of_catalogue);
+        is_read && of_catalogue(&pair[1]) || pair[1].is_symbol('.') && of_catalogue(&pair[0])
     };
     (is_first("select") || is_first("with")) && pieces.windows(2).any(is_named)
 }

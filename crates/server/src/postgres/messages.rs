@@ -141,7 +141,7 @@ impl Wire {
     pub async fn gone(&self) {
         let mut byte = [0];
         if let Ok(1..) = self.stream.peek(&mut byte).await {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) fn pieces(text: &str) -> Option<Vec<Piece>> {
         } else if rest.starts_with("--") {
             rest = rest.find('\n').map_or("", |end| &rest[end..]);
         } else if rest.starts_with("/*") {
-            rest = &rest[2 + rest[2..].find("*/")? + 2..];
+            rest = behind_comment(rest)?;
         } else if let Some(text) = rest.strip_prefix(['\'', '"']) {
             let (inner, behind) = unquoted(text, c)?;
             pieces.push(match c {
@@ -68,6 +68,28 @@ pub(super) fn pieces(text: &str) -> Option<Vec<Piece>> {
         pieces.pop();
     }
     Some(pieces)
+}
+
+/// What stands behind a block comment. Comments nest.
+fn behind_comment(text: &str) -> Option<&str> {
+    let mut rest = text;
+    let mut depth = 0_usize;
+    loop {
+        let next = rest.find(['/', '*'])?;
+        rest = &rest[next..];
+        if let Some(behind) = rest.strip_prefix("/*") {
+            depth += 1;
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("*/") {
+            depth -= 1;
+            rest = behind;
+            if depth == 0 {
+                return Some(rest);
+            }
+        } else {
+            rest = &rest[1..];
+        }
+    }
 }
 
 /// The content of what begins with a quote, and what stands behind it.
@@ -114,6 +136,8 @@ mod tests {
         ];
         assert_eq!(found, Some(expected));
         assert_eq!(pieces("'open"), None);
+        assert_eq!(pieces("/* /* */ a */ b"), Some(vec![word("b")]));
+        assert_eq!(pieces("/* /* */ a"), None);
         assert_eq!(pieces(" ; "), Some(Vec::new()));
     }
 
