@@ -5,6 +5,7 @@ import type { Identity } from "spacetimedb";
 import { setGlobalLogLevel } from "spacetimedb";
 import { WebSocket as UndiciWebSocket } from "undici";
 import { DbConnection as CoverageConnection } from "./bindings/coverage";
+import { DbConnection as RoomsConnection } from "./bindings/rooms";
 import { DbConnection as TransferConnection } from "./bindings/transfer";
 import { DbConnection as ViewsConnection } from "./bindings/views";
 import type { Server } from "./server";
@@ -33,6 +34,7 @@ export interface Connected<C> {
 
 type Builder =
   | ReturnType<typeof CoverageConnection.builder>
+  | ReturnType<typeof RoomsConnection.builder>
   | ReturnType<typeof TransferConnection.builder>
   | ReturnType<typeof ViewsConnection.builder>;
 
@@ -65,6 +67,9 @@ function connect<C>(
 
 export const connectCoverage = (server: Server, database: string, options: SdkOptions = {}) =>
   connect<CoverageConnection>(CoverageConnection.builder(), server, database, options);
+
+export const connectRooms = (server: Server, database: string, options: SdkOptions = {}) =>
+  connect<RoomsConnection>(RoomsConnection.builder(), server, database, options);
 
 export const connectTransfer = (server: Server, database: string, options: SdkOptions = {}) =>
   connect<TransferConnection>(TransferConnection.builder(), server, database, options);
