@@ -42,7 +42,8 @@ const texts = (connection: Connection) => [...connection.db.message.iter()].map(
 test("members see the messages of their rooms, from when they enter until they leave", async () => {
   const alice = await connectRooms(server, "rooms");
   const bob = await connectRooms(server, "rooms");
-  for (const { connection } of [alice, bob]) await applied(connection, (builder) => builder.subscribe([tables.message]));
+  for (const { connection } of [alice, bob])
+    await applied(connection, (builder) => builder.subscribe([tables.message]));
   await alice.connection.reducers.enter({ room: 1 });
   await bob.connection.reducers.enter({ room: 2 });
   await alice.connection.reducers.say({ room: 1, text: "to one" });
@@ -88,7 +89,9 @@ test("semijoins of the query builder follow both tables", async () => {
 test("a subscription to more than two tables is refused as the interface says", async () => {
   const { connection, ended } = await connectRooms(server, "rooms");
   const query = "SELECT message.* FROM message JOIN room ON message.room = room.id";
-  await expect(applied(connection, (builder) => builder.subscribe([query]))).rejects.toThrow("Invalid number of tables in subscription: 3");
+  await expect(applied(connection, (builder) => builder.subscribe([query]))).rejects.toThrow(
+    "Invalid number of tables in subscription: 3",
+  );
   connection.disconnect();
   await ended;
 });
