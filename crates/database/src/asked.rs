@@ -43,14 +43,6 @@ impl Asked {
         }
     }
 
-    /// The plan of a query on one table.
-    pub fn plan(&self) -> Option<&SelectPlan> {
-        match self {
-            Asked::Plan(plan) => Some(plan),
-            Asked::Query(..) => None,
-        }
-    }
-
     /// Bytes of memory that are its own.
     pub fn memory_bytes(&self) -> usize {
         match self {

@@ -42,6 +42,8 @@ pub(crate) struct QueryKey {
     table: TableId,
     /// Where row-level security rules make several queries of a text, or one that is not the owner's.
     fragment: Option<u16>,
+    /// The shape of a join: a new version of the module has shapes of its own.
+    shape: Option<TableId>,
     sender_value: Option<Vec<u8>>,
 }
 
@@ -78,15 +80,17 @@ impl QueryKey {
         text: &str,
         table: TableId,
         fragment: Option<u16>,
+        shape: Option<TableId>,
         reads_sender: bool,
         caller: &Identity,
     ) -> QueryKey {
         let sender_value = reads_sender.then(|| caller.as_le_bytes().to_vec());
         QueryKey {
-            hash: hash_of(&(text, table, fragment, &sender_value)),
+            hash: hash_of(&(text, table, fragment, shape, &sender_value)),
             text: text.to_owned(),
             table,
             fragment,
+            shape,
             sender_value,
         }
     }
@@ -117,6 +121,7 @@ impl LiveQuery {
             &plan.text,
             plan.table.id,
             plan.fragment,
+            None,
             plan.reads_sender,
             caller,
         );
@@ -144,7 +149,15 @@ impl LiveQuery {
         let table = shape.returned_table().clone();
         let number = fragment.number;
         let reads_sender = fragment.reads_sender();
-        let query_key = QueryKey::new(&query.text, table.id, number, reads_sender, caller);
+        let of_shape = Some(shape.id);
+        let query_key = QueryKey::new(
+            &query.text,
+            table.id,
+            number,
+            of_shape,
+            reads_sender,
+            caller,
+        );
         Some(LiveQuery {
             key: Arc::new(query_key),
             group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
@@ -193,6 +206,7 @@ impl LiveQuery {
             + size_of::<QueryKey>()
             + size_of::<Group>()
             + self.asked.memory_bytes()
+            + self.join.as_ref().map_or(0, |shape| shape.memory_bytes())
             + self.key.text.len()
             + value
             + residual
@@ -228,7 +242,13 @@ mod tests {
     #[test]
     fn texts_and_values_are_hashed_with_a_secret() {
         let query = LiveQuery::new(Items::new(0, 0).plan("id = 1"), &Identity::ZERO);
-        let key = (&query.key.text, query.key.table, &query.key.sender_value);
+        let key = (
+            &query.key.text,
+            query.key.table,
+            query.key.fragment,
+            query.key.shape,
+            &query.key.sender_value,
+        );
         let group = (query.group.table, &query.group.equality);
         let without = BuildHasherDefault::<DefaultHasher>::default();
         assert_ne!(query.key.hash, without.hash_one(key));

@@ -20,9 +20,11 @@ const KEY_ROWS_COUNTED_MAX: u64 = 4096;
 pub(crate) fn check<'p>(
     datastore: &Datastore,
     is_owner: bool,
-    plans: impl IntoIterator<Item = &'p SelectPlan>,
+    queries: impl IntoIterator<Item = &'p Asked>,
 ) -> Result<(), String> {
-    let estimates = plans.into_iter().map(|plan| estimate(datastore, plan));
+    let estimates = queries
+        .into_iter()
+        .map(|asked| estimate_asked(datastore, asked));
     check_estimate(datastore, is_owner, || {
         estimates.fold(0, u64::saturating_add)
     })
@@ -37,10 +39,14 @@ pub(crate) fn check_asked(
     is_owner: bool,
     asked: &Asked,
 ) -> Result<(), String> {
-    check_estimate(datastore, is_owner, || match asked {
+    check_estimate(datastore, is_owner, || estimate_asked(datastore, asked))
+}
+
+fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
+    match asked {
         Asked::Plan(plan) => estimate(datastore, plan),
         Asked::Query(query, _) => query.estimated_rows(&Current(datastore)),
-    })
+    }
 }
 
 /// The tables as they are now.

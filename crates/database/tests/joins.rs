@@ -5,7 +5,7 @@ mod common;
 use common::tables::{create_tables, row_bsatn, table_options};
 use common::watcher::{Bag, Watcher};
 use common::{requests, OWNER, STRANGER};
-use lightcone_database::DatabaseHandle;
+use lightcone_database::{DatabaseHandle, HostKind};
 use lightcone_types::{Encode, Identity};
 use lightcone_vectors::file;
 use lightcone_wire::{ClientMessage, ServerMessage};
@@ -243,6 +243,90 @@ async fn what_clients_hold_is_what_the_query_gives() {
     for seed in seeds {
         random_transactions(seed).await;
     }
+}
+
+/// One transaction that changes very many rows of both tables.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_transactions() {
+    let (_directory, database) = start(100_000, &program()).await;
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    for (set, text) in QUERIES.iter().enumerate() {
+        subscribe(&mut watcher, set as u32, text).await;
+    }
+    let mut tables: [Vec<Value>; 2] = Default::default();
+    for _ in 0..3 {
+        let mut changes = json!({});
+        for (table, name) in ["m", "x"].into_iter().enumerate() {
+            let inserts: Vec<Value> = (0..60)
+                .map(|id| Rows::random_row(&mut rng, table, id))
+                .collect();
+            let deletes = std::mem::replace(&mut tables[table], inserts.clone());
+            changes[name] = json!({ "deletes": deletes, "inserts": inserts });
+        }
+        change(&mut writer, &changes).await;
+        watcher.settle().await;
+        for (set, text) in QUERIES.iter().enumerate() {
+            let expected = from_scratch(&mut watcher, text).await;
+            let is_m = text.starts_with("SELECT m") || text.contains(" FROM m a");
+            let table = if is_m { "m" } else { "x" };
+            assert_eq!(watcher.rows(set as u32, table), expected, "{text}");
+        }
+    }
+    assert!(watcher.take_errors().is_empty());
+}
+
+/// A new version of the module has joins of its own; who subscribed before and who subscribes then see the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_outlive_a_new_version_of_the_module() {
+    let (_directory, database) = start(1000, &program()).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let there = json!({ "x": { "inserts": [[1, 1, 0.0, member, true]] } });
+    change(&mut writer, &there).await;
+    let mut before = Watcher::connect(&database, identity_of(1), 2).await;
+    subscribe(&mut before, 1, QUERIES[0]).await;
+    let mut program = program();
+    program["version"] = json!(2);
+    let program = program.to_string().into_bytes().into();
+    let updated = database.update(program, HostKind::Wasm).await;
+    assert!(updated.is_ok(), "{:?}", updated.err());
+    let mut after = Watcher::connect(&database, identity_of(1), 3).await;
+    subscribe(&mut after, 1, QUERIES[0]).await;
+    let message = |id: u32| json!({ "m": { "inserts": [[id, 1, 0.0, member]] } });
+    change(&mut writer, &message(1)).await;
+    for watcher in [&mut before, &mut after] {
+        watcher.settle().await;
+        assert_eq!(watcher.rows(1, "m").len(), 1);
+    }
+    before.unsubscribe(1).await;
+    change(&mut writer, &message(2)).await;
+    after.settle().await;
+    assert_eq!(after.rows(1, "m").len(), 2);
+}
+
+/// Indexes for joins are made for as long as they are needed, and not for everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_has_few_indexes_for_joins() {
+    let columns: Vec<_> = (0..6).map(|n| json!([format!("c{n}"), "U32"])).collect();
+    let program = json!({ "tables": { "t": columns }, "indexes": { "t": [["c0"]] } });
+    let (_directory, database) = start(1000, &program).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let text = |n: u32| format!("SELECT a.* FROM t a JOIN t b ON a.c0 = b.c{n}");
+    for n in 1..=4 {
+        subscribe(&mut watcher, n, &text(n)).await;
+    }
+    assert_eq!(watcher.take_errors(), []);
+    subscribe(&mut watcher, 5, &text(5)).await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(5, text)] if text.ends_with("[LC0716]")),
+        "{errors:?}"
+    );
+    watcher.unsubscribe(1).await;
+    subscribe(&mut watcher, 5, &text(5)).await;
+    assert_eq!(watcher.take_errors(), []);
 }
 
 async fn start(partners_max: usize, program: &Value) -> (tempfile::TempDir, DatabaseHandle) {

@@ -216,12 +216,12 @@ section! {
                     queries of a database that read beside the writer";
                 reached "refuse: the queries that began to read first get LC0712";
 
-            /// Most rows that one changed row of a table is joined with for a subscription, on average over a transaction; a join
-            /// with more is ended.
+            /// Most rows that one changed row of a table is joined with for subscriptions, on average over a transaction; beyond it,
+            /// the joins with most are ended.
             join_partners_max: usize = 65_536;
-                bounds "rows of the other table that are looked at for one changed row of a join that somebody has \
+                bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
                     subscribed to, on average over a transaction";
-                reached "the query sets that have such a join end: `SubscriptionError`, LC0714; the transaction is not affected";
+                reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.
             #[serde(deserialize_with = "crate::duration::deserialize")]

@@ -189,6 +189,8 @@ impl Table {
             known.holders += 1;
             return;
         }
+        // Those that were let go of were kept for who comes back.
+        held.retain(|held| held.holders > 0);
         let mut index = Index::new(&IndexAlgorithm::BTree(vec![column]), false, layout);
         rows.for_each(|id, _| index.insert(rows, layout, id));
         held.push(HeldIndex {
@@ -198,13 +200,21 @@ impl Table {
         });
     }
 
-    /// Undoes one [`hold_index`](Self::hold_index).
+    /// Undoes one [`hold_index`](Self::hold_index). The index stays until another one is built, for who comes back.
     pub fn release_index(&mut self, column: ColId) {
         let held = &mut self.view.held;
         if let Some(known) = held.iter_mut().find(|held| held.column == column) {
             known.holders -= 1;
         }
-        held.retain(|held| held.holders > 0);
+    }
+
+    /// How many indexes are held that the schema does not have.
+    pub fn held_indexes(&self) -> usize {
+        self.view
+            .held
+            .iter()
+            .filter(|held| held.holders > 0)
+            .count()
     }
 
     /// The first unique index: it decides what "the same row" is when the log replaces or deletes by key.

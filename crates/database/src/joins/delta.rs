@@ -8,11 +8,9 @@ use std::collections::HashMap;
 use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
 use lightcone_table::TableView;
 
-use super::kind_of;
 use super::shape::JoinShape;
+use super::{kind_of, Allowance};
 
-/// Bytes that the change of one join in one transaction takes before equal rows are counted together.
-const BYTES_MAX: usize = 256 << 20;
 /// Memory above this is not kept for the next transaction.
 const BYTES_KEPT_MAX: usize = 1 << 20;
 /// Up to so many pairs of changed rows are compared one by one.
@@ -25,7 +23,6 @@ pub(super) struct Delta {
     bytes: Vec<u8>,
     found: Vec<Found>,
     key: Vec<u8>,
-    steps_left: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -51,13 +48,11 @@ impl Delta {
         datastore: &Datastore,
         (deltas, ops): (&DeltaBatch, &[DeltaOp]),
         is_wanted: impl Fn(&[u8]) -> bool,
-        partners_max: usize,
+        left: &mut Allowance,
     ) -> Option<()> {
         self.bytes.clear();
         self.found.clear();
         let changed = [0, 1].map(|side| changed_rows(shape, side, deltas, ops));
-        let rows = changed[0].len() + changed[1].len();
-        self.steps_left = rows.saturating_mul(partners_max);
         let is_event = |side: usize| shape.sides[side].table.is_event;
         for side in [0, 1] {
             // An event is there for its own transaction only; what its partners do later is nothing to it (08 §11).
@@ -68,12 +63,13 @@ impl Delta {
                 continue;
             };
             for changed in &changed[side] {
-                self.look_up(shape, side, *changed, table, &is_wanted)?;
+                self.look_up(shape, (side, *changed), table, &is_wanted, left)?;
             }
         }
         if !is_event(0) && !is_event(1) {
-            self.subtract_pairs(shape, &changed, &is_wanted)?;
+            self.subtract_pairs(shape, datastore, &changed, &is_wanted, left)?;
         }
+        left.bytes = left.bytes.saturating_sub(self.bytes_len());
         self.net();
         Some(())
     }
@@ -94,14 +90,18 @@ impl Delta {
         self.found.shrink_to(BYTES_KEPT_MAX / size_of::<Found>());
     }
 
+    fn bytes_len(&self) -> usize {
+        self.bytes.len() + self.found.len() * size_of::<Found>()
+    }
+
     /// The matches of a changed row with the other table as it is now.
     fn look_up(
         &mut self,
         shape: &JoinShape,
-        side: usize,
-        changed: Changed<'_>,
+        (side, changed): (usize, Changed<'_>),
         partners: &TableView,
         is_wanted: &impl Fn(&[u8]) -> bool,
+        left: &mut Allowance,
     ) -> Option<()> {
         let other = &shape.sides[1 - side];
         // If all parameters are this row's, nobody may want it.
@@ -114,11 +114,11 @@ impl Delta {
         let point = shape.sides[side].join_value(changed.row);
         let mut is_too_much = false;
         let visit = |id| {
-            if self.steps_left == 0 || self.bytes.len() > BYTES_MAX {
+            if left.steps == 0 || self.bytes_len() > left.bytes {
                 is_too_much = true;
                 return false;
             }
-            self.steps_left -= 1;
+            left.steps -= 1;
             let partner = partners.row(id);
             if other.admits(partner) {
                 let mut pair = [changed.row; 2];
@@ -160,15 +160,15 @@ impl Delta {
     fn subtract_pairs(
         &mut self,
         shape: &JoinShape,
+        datastore: &Datastore,
         changed: &[Vec<Changed<'_>>; 2],
         is_wanted: &impl Fn(&[u8]) -> bool,
+        allowed: &mut Allowance,
     ) -> Option<()> {
         let [left, right] = changed;
-        let is_bytewise = shape.sides.iter().all(|side| side.joins_bytewise);
-        if !is_bytewise || left.len() * right.len() <= PAIRS_COMPARED_MAX {
+        if left.len() * right.len() <= PAIRS_COMPARED_MAX {
             for a in left {
                 for b in right {
-                    self.steps_left = self.steps_left.checked_sub(1)?;
                     if shape.joins([a.row, b.row]) {
                         self.pair(shape, [a.row, b.row], -a.weight * b.weight, is_wanted);
                     }
@@ -176,15 +176,27 @@ impl Delta {
             }
             return Some(());
         }
-        let mut by_value: HashMap<&[u8], Vec<Changed<'_>>> = HashMap::new();
+        // Keys of one index are equal where values are, also those of floats.
+        let side = &shape.sides[0];
+        let index = datastore.table(side.table.id)?.index_on(side.join_column)?;
+        let key_of = |value: &[u8]| {
+            let mut key = Vec::new();
+            let made = index.key_of_point(&side.layout, value, &mut key);
+            made.expect("the join columns have one type");
+            key
+        };
+        let mut by_value: HashMap<Vec<u8>, Vec<Changed<'_>>> = HashMap::new();
         for b in right {
             let value = shape.sides[1].join_value(b.row);
-            by_value.entry(value).or_default().push(*b);
+            by_value.entry(key_of(value)).or_default().push(*b);
         }
         for a in left {
-            let value = shape.sides[0].join_value(a.row);
-            for b in by_value.get(value).map_or(&[][..], Vec::as_slice) {
-                self.steps_left = self.steps_left.checked_sub(1)?;
+            let found = by_value.get(&key_of(side.join_value(a.row)));
+            for b in found.map_or(&[][..], Vec::as_slice) {
+                allowed.steps = allowed.steps.checked_sub(1)?;
+                if self.bytes_len() > allowed.bytes {
+                    return None;
+                }
                 self.pair(shape, [a.row, b.row], -a.weight * b.weight, is_wanted);
             }
         }
@@ -213,14 +225,14 @@ impl Delta {
     }
 }
 
-/// The changed rows of a side's table that can be part of a pair.
+/// The changed rows of a side's table that can be part of a pair, without those whose going and coming is the same to the join.
 fn changed_rows<'r>(
     shape: &JoinShape,
-    side: usize,
+    number: usize,
     deltas: &'r DeltaBatch,
     ops: &[DeltaOp],
 ) -> Vec<Changed<'r>> {
-    let side = &shape.sides[side];
+    let side = &shape.sides[number];
     let of_table = ops.iter().filter(|op| op.table == side.table.id);
     let changed = of_table.map(|op| Changed {
         row: deltas.row(op),
@@ -229,5 +241,15 @@ fn changed_rows<'r>(
             DeltaKind::Delete => -1,
         },
     });
-    changed.filter(|changed| side.admits(changed.row)).collect()
+    let mut changed: Vec<_> = changed.filter(|changed| side.admits(changed.row)).collect();
+    if changed.len() > 1 && shape.only_joins(number) {
+        let mut weights: HashMap<Vec<u8>, isize> = HashMap::new();
+        for changed in &changed {
+            *weights
+                .entry(shape.signature(number, changed.row))
+                .or_default() += changed.weight;
+        }
+        changed.retain(|changed| weights[&shape.signature(number, changed.row)] != 0);
+    }
+    changed
 }

@@ -9,6 +9,7 @@ mod shape;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
 use lightcone_types::TableId;
@@ -17,6 +18,14 @@ use rustc_hash::FxHashMap;
 use self::delta::Delta;
 
 pub(crate) use self::shape::{JoinShape, JoinShapes};
+use crate::live_query::LiveQuery;
+
+/// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
+/// 300 ns for each.
+const INDEX_ROWS_MAX: u64 = 4_000_000;
+const INDEX_ROWS_PER_SECOND: u64 = 100_000;
+/// Indexes that one table has for joins, beside its own: each makes a change of the table dearer.
+const HELD_INDEXES_MAX: usize = 4;
 
 /// Keys that somebody has subscribed to. Clients choose them: they are hashed with a secret.
 type Keys = hashbrown::HashMap<Box<[u8]>, usize>;
@@ -38,6 +47,9 @@ pub(crate) struct Joins {
     by_table: FxHashMap<TableId, Vec<TableId>>,
     delta: Delta,
     concerned: Vec<TableId>,
+    /// Rows that indexes were built for, less what has been forgiven since.
+    index_rows: u64,
+    forgiven_at: Option<Instant>,
 }
 
 impl Joins {
@@ -45,9 +57,55 @@ impl Joins {
         self.shapes.is_empty()
     }
 
+    /// Whether the indexes that these queries need are there, or may be built now.
+    ///
+    /// # Errors
+    /// What the client is told otherwise.
+    pub fn may_add(
+        &mut self,
+        datastore: &Datastore,
+        queries: &[Arc<LiveQuery>],
+        now: Instant,
+    ) -> Result<(), String> {
+        self.forgive(now);
+        let mut rows = self.index_rows;
+        let shapes = queries.iter().filter_map(|query| query.join.as_ref());
+        for side in shapes.flat_map(|shape| &shape.sides) {
+            let Some(table) = datastore.table(side.table.id) else {
+                continue;
+            };
+            if table.index_on(side.join_column).is_some() {
+                continue;
+            }
+            rows += table.rows().row_count();
+            if rows > INDEX_ROWS_MAX || table.held_indexes() >= HELD_INDEXES_MAX {
+                let column = side.table.column(side.join_column);
+                let column = column.map_or("", |column| &column.name);
+                return Err(format!("the join needs an index on the column `{column}` of `{}`, which has none, and building it for the subscription would take too long now: add an index to the module, or try again later [LC0716]", side.table.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn forgive(&mut self, now: Instant) {
+        let since = *self.forgiven_at.get_or_insert(now);
+        let seconds = now.saturating_duration_since(since).as_secs();
+        if seconds > 0 {
+            let rows = seconds.saturating_mul(INDEX_ROWS_PER_SECOND);
+            self.index_rows = self.index_rows.saturating_sub(rows);
+            self.forgiven_at = Some(now);
+        }
+    }
+
     /// One more subscription has this shape with this key.
     pub fn add(&mut self, datastore: &mut Datastore, shape: &Arc<JoinShape>, key: &[u8]) {
+        let index_rows = &mut self.index_rows;
         let live = self.shapes.entry(shape.id).or_insert_with(|| {
+            for side in &shape.sides {
+                let table = datastore.table(side.table.id);
+                let missing = table.filter(|table| table.index_on(side.join_column).is_none());
+                *index_rows += missing.map_or(0, |table| table.rows().row_count());
+            }
             hold_indexes(datastore, shape);
             for side in &shape.sides {
                 let of_table = self.by_table.entry(side.table.id).or_default();
@@ -100,8 +158,9 @@ impl Joins {
         }
     }
 
-    /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that was just committed. Shapes
-    /// for which a changed row has more than `partners_max` partners, on average, have failed: gives whether some have.
+    /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that was just committed. If a
+    /// changed row has more than `partners_max` partners in all joins, on average, those with most have failed: gives whether
+    /// some have.
     pub fn evaluate(
         &mut self,
         datastore: &Datastore,
@@ -123,23 +182,44 @@ impl Joins {
         self.concerned.sort_unstable();
         self.concerned.dedup();
         let mut some_failed = false;
+        let budget = ops.len().saturating_mul(partners_max);
+        let mut left = Allowance {
+            steps: budget,
+            bytes: BYTES_MAX,
+        };
+        // The most that one shape took, and which.
+        let mut most = (0, *self.concerned.first().expect("some are concerned"));
         for id in &self.concerned {
             let Some(live) = self.shapes.get_mut(id).filter(|live| !live.has_failed) else {
                 continue;
             };
             let changed = deltas.ops(ops.clone());
             let shape = &live.shape;
+            let before = left.steps;
             let found = self.delta.find(
                 shape,
                 datastore,
                 (deltas, changed),
                 |key| live.keys.contains_key(key),
-                partners_max,
+                &mut left,
             );
+            let spent = before - left.steps;
             if found.is_none() {
                 live.has_failed = true;
                 some_failed = true;
+                left.steps = before;
+                // Who has taken most fails too, so that others have something left.
+                if most.0 > spent {
+                    left.steps += most.0;
+                    if let Some(greedy) = self.shapes.get_mut(&most.1) {
+                        greedy.has_failed = true;
+                    }
+                    most.0 = 0;
+                }
                 continue;
+            }
+            if spent > most.0 {
+                most = (spent, *id);
             }
             self.delta.for_each(|kind, key, row| {
                 deltas.push_keyed(*id, kind, key, row);
@@ -159,6 +239,15 @@ fn hold_indexes(datastore: &mut Datastore, shape: &JoinShape) {
     for side in &shape.sides {
         datastore.hold_index(side.table.id, side.join_column);
     }
+}
+
+/// Bytes that the changes of joins in one transaction take before equal rows are counted together.
+const BYTES_MAX: usize = 256 << 20;
+
+/// What finding the changes of joins in one transaction may still take.
+struct Allowance {
+    steps: usize,
+    bytes: usize,
 }
 
 /// The kind of a change that is there so often, or went so often.

@@ -2,8 +2,8 @@
 //! together.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use lightcone_query::{LiveJoin, Predicate, Tuple};
 use lightcone_schema::TableSchema;
@@ -34,8 +34,6 @@ pub(crate) struct Side {
     pub layout: RowLayout,
     pub join_column: ColId,
     predicate: Option<Predicate>,
-    /// Equal values of the join column have equal bytes.
-    pub joins_bytewise: bool,
 }
 
 impl Side {
@@ -95,6 +93,32 @@ impl JoinShape {
         &self.sides[self.returned].table
     }
 
+    /// Whether a row of this side matters to the result only by its join value and its parameters, if it is admitted.
+    pub fn only_joins(&self, side: usize) -> bool {
+        side != self.returned && self.residual.is_none()
+    }
+
+    /// What a row of a side is to the join, if that [`only_joins`](Self::only_joins).
+    pub fn signature(&self, side: usize, row: &[u8]) -> Vec<u8> {
+        let of_side = self.parameters.iter().filter(|(of, _)| *of == side);
+        let columns = of_side.map(|(_, column)| *column);
+        let columns = columns.chain([self.sides[side].join_column]);
+        let layout = &self.sides[side].layout;
+        columns
+            .flat_map(|column| layout.column(row, usize::from(column.0)).iter().copied())
+            .collect()
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        let predicates = self.sides.iter().map(|side| side.predicate.as_ref());
+        let predicates = predicates.chain([self.residual.as_ref(), Some(&self.on)]);
+        let predicates = predicates.flatten().map(Predicate::memory_bytes);
+        size_of::<JoinShape>()
+            + self.parameters.capacity() * size_of::<(usize, ColId)>()
+            + predicates.sum::<usize>()
+    }
+
     /// What a changed row costs that is looked at for this shape.
     pub fn steps(&self, row_bytes: usize) -> usize {
         let predicates = self.sides.iter().map(|side| side.predicate.as_ref());
@@ -103,20 +127,31 @@ impl JoinShape {
     }
 }
 
-/// Joins with equal keys are one shape.
-#[derive(PartialEq, Eq, Hash)]
-struct ShapeKey {
-    tables: [TableId; 2],
-    join_columns: [ColId; 2],
-    returned: usize,
-    parameters: Vec<(usize, ColId)>,
-    /// The compiled predicates, written out: these differ if the predicates do.
-    predicates: String,
-}
-
 /// The shapes of all live joins of one version of a module.
 #[derive(Default)]
-pub(crate) struct JoinShapes(Mutex<HashMap<ShapeKey, Weak<JoinShape>>>);
+pub(crate) struct JoinShapes(Mutex<Registry>);
+
+#[derive(Default)]
+struct Registry {
+    /// By a hash of all that makes a shape, with a secret: nobody finds two with one hash.
+    shapes: HashMap<u128, Weak<JoinShape>>,
+    /// Those that are gone are removed when there are so many.
+    sweep_at: usize,
+}
+
+/// A hash of a join without the values of its parameters.
+fn hash_of(join: &LiveJoin, parameters: &[(usize, ColId)]) -> u128 {
+    static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+    // Compiled predicates are written out: the texts differ if the predicates do.
+    let predicates = format!(
+        "{:?} {:?} {:?} {:?}",
+        join.sides[0].predicate, join.sides[1].predicate, join.residual, join.on
+    );
+    let side = |side: usize| (join.sides[side].table.id, join.sides[side].join_column);
+    let content = (side(0), side(1), join.returned, parameters, predicates);
+    let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
+    half(0) << 64 | half(1)
+}
 
 impl JoinShapes {
     /// The shape of a join, and the key that its parameters have.
@@ -130,51 +165,57 @@ impl JoinShapes {
         let parameters: Vec<_> = parameters
             .map(|(side, (column, _))| (side, *column))
             .collect();
-        let key = ShapeKey {
-            tables: [0, 1].map(|side| join.sides[side].table.id),
-            join_columns: [0, 1].map(|side| join.sides[side].join_column),
-            returned: join.returned,
-            predicates: format!(
-                "{:?} {:?} {:?} {:?}",
-                join.sides[0].predicate, join.sides[1].predicate, join.residual, join.on
-            ),
-            parameters,
-        };
-        let mut shapes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shape) = shapes.get(&key).and_then(Weak::upgrade) {
+        let hash = hash_of(join, &parameters);
+        let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Registry { shapes, sweep_at } = &mut *registry;
+        if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
             return (shape, value.into());
         }
-        // Each is looked at as often as one is made, on average.
-        if shapes.len() == shapes.capacity() {
+        if shapes.len() >= *sweep_at {
             shapes.retain(|_, shape| shape.strong_count() > 0);
+            *sweep_at = 2 * shapes.len() + 64;
         }
-        let shape = Arc::new(JoinShape::new(join, key.parameters.clone()));
-        shapes.insert(key, Arc::downgrade(&shape));
+        let shape = Arc::new(JoinShape::new(join, parameters));
+        shapes.insert(hash, Arc::downgrade(&shape));
         (shape, value.into())
+    }
+}
+
+/// Ids of shapes that are gone, and the first that was never used.
+static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
+
+fn take_id() -> TableId {
+    let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (free, next) = &mut *free;
+    TableId(free.pop().unwrap_or_else(|| {
+        *next += 1;
+        *next - 1
+    }))
+}
+
+impl Drop for JoinShape {
+    /// Writer and fan-out have forgotten it: both hold it as long as somebody is subscribed.
+    fn drop(&mut self) {
+        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
+        free.0.push(self.id.0);
     }
 }
 
 impl JoinShape {
     fn new(join: &LiveJoin, parameters: Vec<(usize, ColId)>) -> JoinShape {
-        static NEXT: AtomicU32 = AtomicU32::new(FIRST_SHAPE_ID);
         let side = |side: usize| {
             let side = &join.sides[side];
             let types: Vec<AlgebraicType> =
                 side.table.columns.iter().map(|c| c.ty.clone()).collect();
-            let joined = side.table.column(side.join_column);
             Side {
                 table: side.table.clone(),
                 layout: RowLayout::new(&types),
                 join_column: side.join_column,
                 predicate: side.predicate.clone(),
-                joins_bytewise: joined
-                    .is_some_and(|c| !matches!(c.ty, AlgebraicType::F32 | AlgebraicType::F64)),
             }
         };
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        assert!(id >= FIRST_SHAPE_ID, "ids of shapes are never used up");
         JoinShape {
-            id: TableId(id),
+            id: take_id(),
             sides: [side(0), side(1)],
             returned: join.returned,
             on: join.on.clone(),

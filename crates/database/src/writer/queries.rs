@@ -25,6 +25,7 @@ use crate::row_limit;
 /// connections must not keep everybody else from a table.
 const MODEST_QUERIES_MAX: usize = 16;
 const MODEST_PART: usize = 64;
+const MODEST_JOINS_MAX: usize = 4;
 
 /// Why something is not answered with rows.
 enum Refused {
@@ -105,11 +106,7 @@ impl Writer {
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(
-            &self.datastore,
-            is_owner,
-            new.filter_map(|query| query.asked.plan()),
-        )?;
+        row_limit::check(&self.datastore, is_owner, new.map(|query| &query.asked))?;
         Ok(set)
     }
 
@@ -143,7 +140,19 @@ impl Writer {
         if steps > limits.query_steps_per_connection_max {
             return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
         }
+        self.state.joins.may_add(
+            &self.datastore,
+            &set.queries,
+            self.shared.environment().instant(),
+        )?;
+        // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
+            && set
+                .queries
+                .iter()
+                .filter(|query| query.join.is_some())
+                .count()
+                <= MODEST_JOINS_MAX
             && steps <= limits.query_steps_per_connection_max / MODEST_PART;
         let steps_max = match is_modest {
             true => usize::MAX,
