@@ -43,6 +43,16 @@ impl Asked {
         }
     }
 
+    /// Whether it reads tables of which the caller may see a part only.
+    pub fn is_guarded(&self) -> bool {
+        match self {
+            Asked::Plan(plan) => plan.fragment.is_some() || plan.table.view.is_some(),
+            Asked::Query(query, _) => {
+                query.has_rules() || query.read_tables().any(|table| table.view.is_some())
+            }
+        }
+    }
+
     /// Bytes of memory that are its own.
     pub fn memory_bytes(&self) -> usize {
         match self {

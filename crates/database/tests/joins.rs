@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::tables::{create_tables, row_bsatn, table_options};
+use common::tables::{create_tables, row_bsatn, sql, table_options};
 use common::watcher::{Bag, Watcher};
 use common::{requests, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, HostKind};
@@ -407,4 +407,40 @@ async fn events_are_joined_with_what_is_there_when_they_happen() {
         assert_eq!(watcher.events().len(), events, "{changes}");
     }
     assert_eq!(watcher.events(), [1_u32.to_le_bytes(), 1_u32.to_le_bytes()]);
+}
+
+/// Neither plans nor refusals tell how many rows there are that rules hide.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_learns_how_many_rows_rules_hide() {
+    let mut program = program();
+    program["rules"] = json!(["SELECT * FROM x WHERE member = :sender"]);
+    let (_directory, database) = start(1000, &program).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let other = identity_of(2).to_hex().to_string();
+    let rows: Vec<Value> = (0..37).map(|id| json!([id, 1, 0.0, other, true])).collect();
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    for text in ["SELECT * FROM x", "SELECT * FROM x WHERE room = 1"] {
+        let explain = format!("EXPLAIN {text}");
+        let (plan, _) = sql(&database, identity_of(1), &explain)
+            .await
+            .expect("a plan");
+        assert!(!plan.to_string().contains("about"), "{plan}");
+        let (plan, _) = sql(&database, OWNER, &explain).await.expect("a plan");
+        assert!(plan.to_string().contains("about"), "{plan}");
+    }
+    sql(&database, OWNER, "SET row_limit = 3")
+        .await
+        .expect("set");
+    let refused = sql(&database, identity_of(1), "SELECT * FROM x WHERE room = 1").await;
+    let expected = "Estimated cardinality exceeds limit (3 rows)";
+    assert_eq!(refused, Err(expected.to_owned()));
+    // Joins count as well, also in subscriptions.
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let text = "SELECT a.* FROM x a JOIN x b ON a.room = b.room";
+    subscribe(&mut watcher, 1, text).await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.contains(expected)),
+        "{errors:?}"
+    );
 }

@@ -318,14 +318,18 @@ fn add(
         (Aggregate::Min(scalar), Sum::Best(best)) => {
             let is_better = |best: &[u8]| scalar.compare(value, best).is_some_and(|o| o.is_lt());
             if best.as_deref().is_none_or(is_better) {
-                memory.take(value.len())?;
+                // What it replaces is given back.
+                let before = best.as_deref().map_or(0, <[u8]>::len);
+                memory.take(value.len().saturating_sub(before))?;
                 *best = Some(value.into());
             }
         }
         (Aggregate::Max(scalar), Sum::Best(best)) => {
             let is_better = |best: &[u8]| scalar.compare(value, best).is_some_and(|o| o.is_gt());
             if best.as_deref().is_none_or(is_better) {
-                memory.take(value.len())?;
+                // What it replaces is given back.
+                let before = best.as_deref().map_or(0, <[u8]>::len);
+                memory.take(value.len().saturating_sub(before))?;
                 *best = Some(value.into());
             }
         }

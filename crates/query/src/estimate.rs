@@ -37,9 +37,23 @@ impl Estimate {
     }
 }
 
+/// Relations, of all fragments together, for which rows are estimated.
+const ESTIMATED_RELATIONS_MAX: usize = 64;
+
 impl Query {
+    /// Row-level security rules are drawn in: numbers of rows are not for the caller.
+    pub fn has_rules(&self) -> bool {
+        let mut fragments = self.fragments.iter();
+        fragments.any(|fragment| !fragment.rules.is_empty())
+    }
+
     /// The rows that are looked at, about. Tables that are gone have none.
+    ///
+    /// A query over very many relations is taken for endless: finding out more would hold others up.
     pub fn estimated_rows(&self, tables: &dyn Tables) -> u64 {
+        if self.read_tables().count() > ESTIMATED_RELATIONS_MAX {
+            return u64::MAX;
+        }
         let of_fragment = |fragment| self.estimate_fragment(fragment, tables);
         let fragments = self.fragments.iter().map(of_fragment);
         fragments.fold(0, u64::saturating_add)

@@ -24,8 +24,11 @@ pub(crate) fn explain_fragment(
     }
     for (step, read) in execution.steps() {
         let mut line = format!("  {}", step_text(fragment, step));
-        line += &format!(", about {:.0} rows", step.rows);
-        // How many rows there are that a rule hides is nobody's business.
+        // How many rows there are that a rule hides, or that a view has for others, is nobody's business.
+        let table = &fragment.tables[usize::from(step.relation)];
+        if fragment.rules.is_empty() && table.view.is_none() {
+            line += &format!(", about {:.0} rows", step.rows);
+        }
         if fragment.rules.is_empty() {
             let kept = if step.own.is_some() || step.joined.is_some() {
                 " by conditions"

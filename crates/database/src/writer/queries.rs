@@ -321,7 +321,7 @@ impl Writer {
         let is_owner = |client: &super::Client| client.peer.is_owner;
         let is_owner = self.state.clients.get(&connection).is_some_and(is_owner);
         let plan = plan.and_then(|plan| {
-            row_limit::check_asked(&self.datastore, is_owner, &plan)?;
+            row_limit::check(&self.datastore, is_owner, [&plan])?;
             Ok(plan)
         });
         let plan = match plan {
@@ -461,7 +461,7 @@ impl Writer {
         }
         let is_owner = caller.identity == self.shared.options.owner;
         let plan = plan.and_then(|plan| {
-            row_limit::check_asked(&self.datastore, is_owner, &plan).map_err(SqlError::Query)?;
+            row_limit::check(&self.datastore, is_owner, [&plan]).map_err(SqlError::Query)?;
             let made = self.materialise(caller.identity, &views_of(&plan));
             made.map(|()| plan).map_err(SqlError::Query)
         });

@@ -25,7 +25,11 @@ impl HostEnv {
 
     /// `datastore_table_row_count`
     pub fn table_row_count(&mut self, table: TableId) -> Result<u64, AbiError> {
-        let count = self.access.read()?.row_count(table).map_err(failed)?;
+        let datastore = self.access.read()?;
+        let mut count = datastore.row_count(table).map_err(failed)?;
+        if self.hides(datastore, table) {
+            count = 0;
+        }
         if let Some(reads) = &mut self.reads {
             reads.count(table);
         }
@@ -37,9 +41,24 @@ impl HostEnv {
         if let Some(reads) = &mut self.reads {
             reads.table(table);
         }
+        if self.hides(self.access.read()?, table) {
+            return self.scan(|_, _, _, _| Ok(()));
+        }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_scan(table, scan, bytes_max, buffer)
         })
+    }
+
+    /// Whether a view runs and this is an event table: its rows are gone when the transaction ends, so a view never sees them.
+    fn hides(&self, datastore: &Datastore, table: TableId) -> bool {
+        let table = self.reads.is_some().then(|| datastore.table(table));
+        table.flatten().is_some_and(|table| table.schema.is_event)
+    }
+
+    fn hides_index(&self, index: IndexId) -> Result<bool, AbiError> {
+        let datastore = self.access.read()?;
+        let table = datastore.table_of_index(index);
+        Ok(table.is_some_and(|table| self.hides(datastore, table)))
     }
 
     /// `datastore_index_scan_point_bsatn`; the result is an iterator.
@@ -47,6 +66,9 @@ impl HostEnv {
     pub fn index_scan_point(&mut self, index: IndexId, point: &[u8]) -> Result<u32, AbiError> {
         if self.reads.is_some() {
             self.note_point(index, point)?;
+            if self.hides_index(index)? {
+                return self.scan(|_, _, _, _| Ok(()));
+            }
         }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_point_scan(index, point, scan, bytes_max, buffer)
@@ -65,6 +87,9 @@ impl HostEnv {
         let range = range_bounds(prefix, prefix_elems, rstart, rend);
         if self.reads.is_some() {
             self.note_range(index, range)?;
+            if self.hides_index(index)? {
+                return self.scan(|_, _, _, _| Ok(()));
+            }
         }
         self.scan(|datastore, scan, bytes_max, buffer| {
             datastore.begin_range_scan(index, range, scan, bytes_max, buffer)
@@ -150,6 +175,9 @@ impl HostEnv {
         let key = buffer.get(..key_len).ok_or(HostTrap::OutOfBounds)?;
         if self.reads.is_some() {
             self.note_point(index, key)?;
+            if self.hides_index(index)? {
+                return Ok(PointRead::Rows(0));
+            }
         }
         let datastore = self.access.read()?;
         self.point_rows.clear();
