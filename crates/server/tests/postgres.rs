@@ -436,6 +436,56 @@ async fn strangers_are_held_to_bounds() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn long_statements_are_refused_before_they_are_read() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let qualified = format!("SELECT {}version()", "pg_catalog.".repeat(150_000));
+    let cases = format!("SELECT {}x FROM pg_class", "case ".repeat(300_000));
+    let open = format!("SELECT * FROM pg_class WHERE {}", "in (".repeat(400_000));
+    for text in [&qualified, &cases, &open] {
+        let error = client.simple_query(text).await.expect_err("too long");
+        assert_eq!(code(&error), "54000", "{error:?}");
+        let error = client.prepare(text).await.expect_err("too long");
+        assert_eq!(code(&error), "54000", "{error:?}");
+    }
+    // As long as may be.
+    for (text, state) in [
+        (format!("SELECT {}", "pg_catalog.".repeat(4_500)), "0A000"),
+        (
+            format!("SELECT * FROM pg_class WHERE {}", "in (".repeat(12_000)),
+            "0A000",
+        ),
+        (
+            format!(
+                "SELECT * FROM pg_class WHERE {} IN (1{})",
+                "a".repeat(20_000),
+                ",1".repeat(10_000)
+            ),
+            "0A000",
+        ),
+        (
+            "SELECT * FROM pg_class WHERE é IN (1) IN (2)".to_owned(),
+            "0A000",
+        ),
+        (format!("SELECT 1{}", ",1".repeat(20_000)), "54000"),
+    ] {
+        let error = client.simple_query(&text).await.expect_err("refused");
+        assert_eq!(code(&error), state, "{error:?}");
+    }
+    // A value in many places.
+    let many = vec!["name = $1"; 1_000].join(" OR ");
+    let many = format!("SELECT * FROM person WHERE {many}");
+    let many = client.prepare(&many).await.expect("prepared");
+    assert!(client.query(&many, &[&"x"]).await.is_ok());
+    for length in [40_000, 60_000] {
+        let error = client.query(&many, &[&"x".repeat(length)]).await;
+        assert_eq!(code(&error.expect_err("too long")), "54000");
+    }
+    server.stop().await;
+}
+
 /// The real program. Without it the test says so, loudly.
 #[tokio::test(flavor = "multi_thread")]
 async fn psql() {

@@ -24,6 +24,9 @@ use crate::database::{DatabaseHandle, ParameterText, SqlStats, QUERY_BYTES_MAX};
 use crate::databases::OpenError;
 use crate::state::ServerState;
 
+/// At most so many characters of a text that is too long come back with its refusal.
+const SHOWN_CHARS_MAX: usize = 120;
+
 /// Where a session is between `BEGIN` and `COMMIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transaction {
@@ -192,6 +195,7 @@ impl Session {
     }
 
     async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
+        check_length(&text)?;
         if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
             self.wire.empty(b'I');
             return Ok(self.ready().await?);
@@ -222,7 +226,8 @@ impl Session {
         };
         let text = Arc::new(ParameterText::read(text).map_err(refused)?);
         let empty = vec!["''".to_owned(); text.count()];
-        let shape = text.with_literals(&empty);
+        let shape = text.with_literals_within(&empty, QUERY_BYTES_MAX);
+        let shape = shape.ok_or_else(|| too_long(text.text()))?;
         let is_empty = words::pieces(&shape).is_some_and(|pieces| pieces.is_empty());
         let (types, columns) = match self.answered_here(&shape).await? {
             _ if is_empty => (Vec::new(), None),
@@ -277,6 +282,9 @@ impl Session {
                 u32::MAX => None,
                 length => Some(body.bytes(length as usize)?),
             };
+            if value.is_some_and(|value| value.len() > QUERY_BYTES_MAX) {
+                return Err(too_long_with_parameters().into());
+            }
             literals.push(literal(
                 ty,
                 prepared.oids[nth],
@@ -290,12 +298,10 @@ impl Session {
             .as_ref()
             .map_or(0, |columns| columns.elements.len());
         let formats = (0..columns).map(|nth| format_of(&listed, nth)).collect();
-        let text = prepared.text.with_literals(&literals);
-        if text.len() > QUERY_BYTES_MAX {
-            let message =
-                format!("the statement has more than {QUERY_BYTES_MAX} bytes with its parameters");
-            return Err(Failure::new(state::LIMIT_REACHED, message).into());
-        }
+        let text = prepared
+            .text
+            .with_literals_within(&literals, QUERY_BYTES_MAX);
+        let text = text.ok_or_else(too_long_with_parameters)?;
         let bound = Portal {
             prepared,
             text,
@@ -393,6 +399,7 @@ impl Session {
 
     /// The answer to what the database is not asked about.
     async fn answered_here(&self, text: &str) -> Result<Option<Answer>, Failure> {
+        check_length(text)?;
         let Some(pieces) = pieces(text) else {
             return Ok(None);
         };
@@ -515,6 +522,26 @@ impl Session {
             pending: Pending::new(pieces.collect(), tag),
         })
     }
+}
+
+/// Before anything here reads a text: our language refuses longer ones, in the same words.
+fn check_length(text: &str) -> Result<(), Failure> {
+    match text.len() > QUERY_BYTES_MAX {
+        true => Err(too_long(text)),
+        false => Ok(()),
+    }
+}
+
+fn too_long(text: &str) -> Failure {
+    let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
+    let error = lightcone_query::SqlError::TooLong { prefix };
+    Failure::of_statement(crate::database::SqlError::Query(error.to_string()))
+}
+
+fn too_long_with_parameters() -> Failure {
+    let message =
+        format!("the statement has more than {QUERY_BYTES_MAX} bytes with its parameters");
+    Failure::new(state::LIMIT_REACHED, message)
 }
 
 fn of_table(table: &SmallTable, formats: &[Format]) -> Outcome {
