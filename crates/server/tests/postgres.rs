@@ -436,6 +436,36 @@ async fn strangers_are_held_to_bounds() {
     server.stop().await;
 }
 
+/// A session by hand, ready for messages.
+async fn by_hand(address: SocketAddr, token: &str) -> TcpStream {
+    let mut startup = 196_608_u32.to_be_bytes().to_vec();
+    startup.extend(b"user\0u\0database\0bank\0\0");
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    send(&mut stream, None, &startup).await;
+    send(&mut stream, Some(b'p'), format!("{token}\0").as_bytes()).await;
+    answers(&mut stream).await;
+    stream
+}
+
+/// The server's messages up to the next that says that it is ready.
+async fn answers(stream: &mut TcpStream) -> Vec<(u8, String)> {
+    let read = async {
+        let mut answers = Vec::new();
+        loop {
+            let kind = stream.read_u8().await.expect("a message");
+            let length = stream.read_u32().await.expect("a length");
+            let mut body = vec![0; length as usize - 4];
+            stream.read_exact(&mut body).await.expect("a body");
+            if kind == b'Z' {
+                return answers;
+            }
+            answers.push((kind, String::from_utf8_lossy(&body).into_owned()));
+        }
+    };
+    let answers = tokio::time::timeout(Duration::from_secs(20), read);
+    answers.await.expect("the server answers")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn long_statements_are_refused_before_they_are_read() {
     let (server, address, user) = start().await;
@@ -483,6 +513,21 @@ async fn long_statements_are_refused_before_they_are_read() {
         let error = client.query(&many, &[&"x".repeat(length)]).await;
         assert_eq!(code(&error.expect_err("too long")), "54000");
     }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_sent_without_synchronising() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut stream = by_hand(address, &user.token).await;
+    send(&mut stream, Some(b'P'), b"\0SELECT 1\0\0\0").await;
+    for _ in 0..10_000 {
+        send(&mut stream, Some(b'D'), b"S\0").await;
+    }
+    let mut first = vec![0; 100_000];
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut first));
+    assert!(read.await.expect("answers come").is_ok());
     server.stop().await;
 }
 

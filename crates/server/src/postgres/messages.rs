@@ -153,6 +153,15 @@ impl Wire {
         written
     }
 
+    /// Gives the answers so far to the socket when many have gathered. So a client whose messages are answered without end
+    /// has to take the answers before it is heard again.
+    pub async fn flush_if_long(&mut self) -> Result<(), WireError> {
+        match self.out.len() > OUTGOING_BYTES {
+            true => self.flush().await,
+            false => Ok(()),
+        }
+    }
+
     /// Gives bytes, which are whole messages, to the socket, behind the answers so far.
     pub async fn write(&mut self, messages: &[u8]) -> Result<(), WireError> {
         if messages.len() + self.out.len() <= OUTGOING_BYTES {

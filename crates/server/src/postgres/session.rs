@@ -128,6 +128,8 @@ impl Session {
                     }
                 }
             }
+            // A client that never synchronises gets its answers too, and has to take them.
+            self.wire.flush_if_long().await?;
         }
     }
 
