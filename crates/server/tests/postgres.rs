@@ -531,6 +531,39 @@ async fn answers_are_sent_without_synchronising() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_runs_its_statement_once() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut stream = by_hand(address, &user.token).await;
+    let bound = b"\0\0\0\0\0\0\0\0";
+    let execute = b"\0\0\0\0\0";
+    send(
+        &mut stream,
+        Some(b'P'),
+        b"\0INSERT INTO person VALUES (1, 'a')\0\0\0",
+    )
+    .await;
+    send(&mut stream, Some(b'B'), bound).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'S'), b"").await;
+    let found = answers(&mut stream).await;
+    let kinds: Vec<_> = found.iter().map(|(kind, _)| char::from(*kind)).collect();
+    assert_eq!(kinds, ['1', '2', 'C', 'E'], "{found:?}");
+    assert!(found[3].1.contains("C55000"), "{found:?}");
+    send(&mut stream, Some(b'P'), b"\0SELECT id FROM person\0\0\0").await;
+    send(&mut stream, Some(b'B'), bound).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'S'), b"").await;
+    let found = answers(&mut stream).await;
+    let kinds: Vec<_> = found.iter().map(|(kind, _)| char::from(*kind)).collect();
+    assert_eq!(kinds, ['1', '2', 'D', 'C', 'C'], "{found:?}");
+    assert_eq!(found[4].1, "SELECT 0\0");
+    server.stop().await;
+}
+
 /// The real program. Without it the test says so, loudly.
 #[tokio::test(flavor = "multi_thread")]
 async fn psql() {

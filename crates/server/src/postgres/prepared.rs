@@ -30,8 +30,15 @@ pub(super) struct Portal {
     pub prepared: Arc<Prepared>,
     pub text: String,
     pub formats: Vec<Format>,
-    /// Rows that are still to be fetched, once it was executed.
-    pub pending: Option<Pending>,
+    pub progress: Progress,
+}
+
+/// How far a portal has come. Each runs its statement once.
+pub(super) enum Progress {
+    New,
+    /// Rows are still to be fetched.
+    Suspended(Pending),
+    Done,
 }
 
 /// Messages of rows, in pieces that are freed when they are sent.

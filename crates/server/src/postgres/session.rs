@@ -14,7 +14,7 @@ use super::failure::{state, Failure};
 use super::login::{no_such_database, Login};
 use super::messages::{Body, Message, Wire, WireError};
 use super::parameters::literal;
-use super::prepared::{Pending, Piece, Portal, Prepared, Store};
+use super::prepared::{Pending, Piece, Portal, Prepared, Progress, Store};
 use super::rows::DataRows;
 use super::table::SmallTable;
 use super::types::parameter_oid;
@@ -308,7 +308,7 @@ impl Session {
             prepared,
             text,
             formats,
-            pending: None,
+            progress: Progress::New,
         };
         self.store.put_portal(&portal, bound)?;
         self.wire.empty(b'2');
@@ -340,11 +340,21 @@ impl Session {
         let name = body.text()?;
         let rows_max = u64::from(body.u32()?);
         let portal = self.store.portal(name)?;
-        let mut pending = match portal.pending.take() {
-            Some(pending) => pending,
-            None => {
+        // Whatever comes of it, a statement runs once.
+        let mut pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
+            Progress::Suspended(pending) => pending,
+            Progress::Done if portal.prepared.columns.is_none() => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(Failure::new(state::NOT_IN_PREREQUISITE_STATE, message).into());
+            }
+            Progress::Done => {
+                self.wire.complete("SELECT 0");
+                return Ok(());
+            }
+            Progress::New => {
                 let (text, formats) = (portal.text.clone(), portal.formats.clone());
                 if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
+                    portal.progress = Progress::New;
                     self.wire.empty(b'I');
                     return Ok(());
                 }
@@ -354,7 +364,7 @@ impl Session {
         if self.send(&mut pending, rows_max).await? {
             // The statement may have been one that forgets them.
             if let Ok(portal) = self.store.portal(name) {
-                portal.pending = Some(pending);
+                portal.progress = Progress::Suspended(pending);
             }
             self.wire.empty(b's');
         }
