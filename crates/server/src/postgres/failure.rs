@@ -27,6 +27,7 @@ pub(super) mod state {
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
     pub const LIMIT_REACHED: &str = "54000";
     pub const SHUTDOWN: &str = "57P01";
+    pub const IDLE_TOO_LONG: &str = "57P05";
     pub const INTERNAL: &str = "XX000";
 }
 

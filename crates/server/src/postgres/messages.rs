@@ -54,6 +54,8 @@ pub(super) enum WireError {
     Io(#[from] std::io::Error),
     #[error("the client takes too long")]
     Stalled,
+    #[error("the memory that the client's answers take is needed for others")]
+    Cut,
     #[error("{0}")]
     Protocol(String),
 }
