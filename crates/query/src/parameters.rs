@@ -37,8 +37,7 @@ impl ParameterText {
     /// The text has no tokens that end, it is too long, or it has too many parameters.
     pub fn read(text: String) -> Result<ParameterText, SqlError> {
         if text.len() > QUERY_BYTES_MAX {
-            let prefix = text.chars().take(120).collect();
-            return Err(SqlError::TooLong { prefix });
+            return Err(too_long(&text));
         }
         let mut places = Vec::new();
         let mut is_count = false;
@@ -79,8 +78,26 @@ impl ParameterText {
     }
 
     /// The text with a literal in the place of each parameter. Parameters without a literal stay.
+    ///
+    /// Its length has no bound, as a parameter may stand in many places: see [`with_literals_within`](Self::with_literals_within).
     pub fn with_literals(&self, literals: &[String]) -> String {
-        let mut filled = String::with_capacity(self.text.len());
+        self.fill(literals, self.text.len())
+    }
+
+    /// The same, if it has at most so many bytes: otherwise it is not made.
+    pub fn with_literals_within(&self, literals: &[String], bytes_max: usize) -> Option<String> {
+        let mut bytes = self.text.len();
+        for place in &self.places {
+            if let Some(literal) = literals.get(place.parameter) {
+                // With a space on each side.
+                bytes = bytes - place.bytes.len() + literal.len() + 2;
+            }
+        }
+        (bytes <= bytes_max).then(|| self.fill(literals, bytes))
+    }
+
+    fn fill(&self, literals: &[String], capacity: usize) -> String {
+        let mut filled = String::with_capacity(capacity);
         let mut end = 0;
         for place in &self.places {
             let Some(literal) = literals.get(place.parameter) else {
@@ -115,7 +132,9 @@ impl ParameterText {
             literals[place.parameter] = "1".to_owned();
         }
         loop {
-            let refused = match compile_statement(&self.with_literals(&literals), catalog, caller) {
+            let text = self.with_literals_within(&literals, QUERY_BYTES_MAX);
+            let text = text.ok_or_else(|| too_long(&self.text))?;
+            let refused = match compile_statement(&text, catalog, caller) {
                 Ok(statement) => return Ok((types, statement)),
                 Err(error) => error,
             };
@@ -132,6 +151,11 @@ impl ParameterText {
             literals[parameter] = literal.to_owned();
         }
     }
+}
+
+fn too_long(text: &str) -> SqlError {
+    let prefix = text.chars().take(120).collect();
+    SqlError::TooLong { prefix }
 }
 
 fn unknown_text(parameter: usize) -> String {
@@ -172,4 +196,26 @@ fn known_types() -> impl Iterator<Item = (AlgebraicType, &'static str)> {
         (T::timestamp(), "'1970-01-01T00:00:00Z'"),
     ]
     .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_literals_has_the_length_of_a_statement() {
+        let text = format!("select {}", "$1,".repeat(10_000));
+        let text = ParameterText::read(text).expect("parameters");
+        let short = text.with_literals_within(&["1".to_owned()], QUERY_BYTES_MAX);
+        let short = short.expect("it is short");
+        assert_eq!(short.len(), text.text().len() + 10_000);
+        let exact = text.with_literals_within(&["1".to_owned()], short.len());
+        assert_eq!(exact, Some(short.clone()));
+        assert_eq!(
+            text.with_literals_within(&["1".to_owned()], short.len() - 1),
+            None
+        );
+        let long = vec!["1".repeat(QUERY_BYTES_MAX)];
+        assert_eq!(text.with_literals_within(&long, QUERY_BYTES_MAX), None);
+    }
 }

@@ -436,6 +436,134 @@ async fn strangers_are_held_to_bounds() {
     server.stop().await;
 }
 
+/// A session by hand, ready for messages.
+async fn by_hand(address: SocketAddr, token: &str) -> TcpStream {
+    let mut startup = 196_608_u32.to_be_bytes().to_vec();
+    startup.extend(b"user\0u\0database\0bank\0\0");
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    send(&mut stream, None, &startup).await;
+    send(&mut stream, Some(b'p'), format!("{token}\0").as_bytes()).await;
+    answers(&mut stream).await;
+    stream
+}
+
+/// The server's messages up to the next that says that it is ready.
+async fn answers(stream: &mut TcpStream) -> Vec<(u8, String)> {
+    let read = async {
+        let mut answers = Vec::new();
+        loop {
+            let kind = stream.read_u8().await.expect("a message");
+            let length = stream.read_u32().await.expect("a length");
+            let mut body = vec![0; length as usize - 4];
+            stream.read_exact(&mut body).await.expect("a body");
+            if kind == b'Z' {
+                return answers;
+            }
+            answers.push((kind, String::from_utf8_lossy(&body).into_owned()));
+        }
+    };
+    let answers = tokio::time::timeout(Duration::from_secs(20), read);
+    answers.await.expect("the server answers")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_statements_are_refused_before_they_are_read() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let client = connect(address, "bank", &user.token).await.expect("let in");
+    let qualified = format!("SELECT {}version()", "pg_catalog.".repeat(150_000));
+    let cases = format!("SELECT {}x FROM pg_class", "case ".repeat(300_000));
+    let open = format!("SELECT * FROM pg_class WHERE {}", "in (".repeat(400_000));
+    for text in [&qualified, &cases, &open] {
+        let error = client.simple_query(text).await.expect_err("too long");
+        assert_eq!(code(&error), "54000", "{error:?}");
+        let error = client.prepare(text).await.expect_err("too long");
+        assert_eq!(code(&error), "54000", "{error:?}");
+    }
+    // As long as may be.
+    for (text, state) in [
+        (format!("SELECT {}", "pg_catalog.".repeat(4_500)), "0A000"),
+        (
+            format!("SELECT * FROM pg_class WHERE {}", "in (".repeat(12_000)),
+            "0A000",
+        ),
+        (
+            format!(
+                "SELECT * FROM pg_class WHERE {} IN (1{})",
+                "a".repeat(20_000),
+                ",1".repeat(10_000)
+            ),
+            "0A000",
+        ),
+        (
+            "SELECT * FROM pg_class WHERE é IN (1) IN (2)".to_owned(),
+            "0A000",
+        ),
+        (format!("SELECT 1{}", ",1".repeat(20_000)), "54000"),
+    ] {
+        let error = client.simple_query(&text).await.expect_err("refused");
+        assert_eq!(code(&error), state, "{error:?}");
+    }
+    // A value in many places.
+    let many = vec!["name = $1"; 1_000].join(" OR ");
+    let many = format!("SELECT * FROM person WHERE {many}");
+    let many = client.prepare(&many).await.expect("prepared");
+    assert!(client.query(&many, &[&"x"]).await.is_ok());
+    for length in [40_000, 60_000] {
+        let error = client.query(&many, &[&"x".repeat(length)]).await;
+        assert_eq!(code(&error.expect_err("too long")), "54000");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_sent_without_synchronising() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut stream = by_hand(address, &user.token).await;
+    send(&mut stream, Some(b'P'), b"\0SELECT 1\0\0\0").await;
+    for _ in 0..10_000 {
+        send(&mut stream, Some(b'D'), b"S\0").await;
+    }
+    let mut first = vec![0; 100_000];
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut first));
+    assert!(read.await.expect("answers come").is_ok());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_portal_runs_its_statement_once() {
+    let (server, address, user) = start().await;
+    named(&server, &user, "bank").await;
+    let mut stream = by_hand(address, &user.token).await;
+    let bound = b"\0\0\0\0\0\0\0\0";
+    let execute = b"\0\0\0\0\0";
+    send(
+        &mut stream,
+        Some(b'P'),
+        b"\0INSERT INTO person VALUES (1, 'a')\0\0\0",
+    )
+    .await;
+    send(&mut stream, Some(b'B'), bound).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'S'), b"").await;
+    let found = answers(&mut stream).await;
+    let kinds: Vec<_> = found.iter().map(|(kind, _)| char::from(*kind)).collect();
+    assert_eq!(kinds, ['1', '2', 'C', 'E'], "{found:?}");
+    assert!(found[3].1.contains("C55000"), "{found:?}");
+    send(&mut stream, Some(b'P'), b"\0SELECT id FROM person\0\0\0").await;
+    send(&mut stream, Some(b'B'), bound).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'E'), execute).await;
+    send(&mut stream, Some(b'S'), b"").await;
+    let found = answers(&mut stream).await;
+    let kinds: Vec<_> = found.iter().map(|(kind, _)| char::from(*kind)).collect();
+    assert_eq!(kinds, ['1', '2', 'D', 'C', 'C'], "{found:?}");
+    assert_eq!(found[4].1, "SELECT 0\0");
+    server.stop().await;
+}
+
 /// The real program. Without it the test says so, loudly.
 #[tokio::test(flavor = "multi_thread")]
 async fn psql() {

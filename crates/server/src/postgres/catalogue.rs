@@ -6,7 +6,9 @@
 mod shapes;
 mod tables;
 
-use lightcone_query::{compile_statement, Caller, Catalog, Projection, SelectPlan, Statement};
+use lightcone_query::{
+    compile_statement, Caller, Catalog, Projection, SelectPlan, Statement, QUERY_BYTES_MAX,
+};
 use lightcone_schema::{ModuleDef, TableAccess, TableDef, TableSchema};
 use lightcone_table::RowLayout;
 use lightcone_types::bsatn::encode_value;
@@ -16,11 +18,13 @@ use std::sync::Arc;
 use self::tables::VirtualTable;
 use super::commands::Asker;
 use super::failure::{state, Failure};
-use super::table::SmallTable;
+use super::table::{check_size, SmallTable};
 use super::words::Piece;
 
 /// At most so many characters of a question come back in a refusal.
 const SHOWN_CHARS_MAX: usize = 2_000;
+/// A question in our language has at most so many bytes while it is made; a statement then has fewer.
+const REWRITTEN_BYTES_MAX: usize = 4 * QUERY_BYTES_MAX;
 /// The object id of the first table; the others follow by name.
 const FIRST_TABLE_OID: u32 = 16_384;
 
@@ -57,14 +61,16 @@ impl<'c> Catalogue<'c> {
     /// Answers a question.
     pub fn answer(&self, text: &str, pieces: &[Piece]) -> Result<SmallTable, Failure> {
         if let Some(answer) = shapes::answer(self, pieces) {
-            return Ok(answer);
+            return answer;
         }
         let virtual_tables = VirtualTables(tables::all(self));
-        let question = in_our_language(pieces);
+        let Some(question) = in_our_language(pieces) else {
+            return Err(not_answered(text, "its lists are too long"));
+        };
         let compiled = compile_statement(&question, &virtual_tables, &anybody());
         match compiled.map(Statement::into_query) {
             Ok(Some(query)) => match query.only_select_plan(&Identity::ZERO) {
-                Some(plan) => Ok(virtual_tables.select(&plan)),
+                Some(plan) => virtual_tables.select(&plan),
                 None => Err(not_answered(text, "it reads several tables")),
             },
             Ok(None) => Err(not_answered(text, "it is no query")),
@@ -89,8 +95,8 @@ fn not_answered(text: &str, reason: &str) -> Failure {
 }
 
 /// A question without what our language does not have and the answer does not need: casts, `ORDER BY` (rows come ordered by
-/// their names), the schema `pg_catalog`; and `IN` as comparisons.
-fn in_our_language(pieces: &[Piece]) -> String {
+/// their names), the schema `pg_catalog`; and `IN` as comparisons. None: it would become longer than any statement may be.
+fn in_our_language(pieces: &[Piece]) -> Option<String> {
     let mut text = String::new();
     let mut rest = pieces;
     let mut column: Vec<String> = Vec::new();
@@ -121,9 +127,15 @@ fn in_our_language(pieces: &[Piece]) -> String {
                     behind
                 };
                 let is_in = !is_not || behind.first().is_some_and(|p| p.is_word("in"));
-                if let (true, Some((values, behind))) = (is_in, listed(list)) {
-                    let name: String = column.concat();
-                    text.truncate(text.trim_end().len() - name.len());
+                let is_compared = is_in && !column.is_empty();
+                if let (true, Some((values, behind))) = (is_compared, listed(list)) {
+                    let name: String = std::mem::take(&mut column).concat();
+                    let before = text.trim_end().strip_suffix(&name)?.len();
+                    text.truncate(before);
+                    let names_bytes = values.len().saturating_mul(name.len());
+                    if text.len().saturating_add(names_bytes) > REWRITTEN_BYTES_MAX {
+                        return None;
+                    }
                     let compared = values.iter().map(|value| format!("{name} = {value}"));
                     let compared = compared.collect::<Vec<_>>().join(" OR ");
                     text.push_str(if is_not { "NOT (" } else { "(" });
@@ -151,7 +163,7 @@ fn in_our_language(pieces: &[Piece]) -> String {
             text.push(' ');
         }
     }
-    text
+    (text.len() <= REWRITTEN_BYTES_MAX).then_some(text)
 }
 
 fn written(piece: &Piece) -> String {
@@ -169,15 +181,19 @@ fn listed(pieces: &[Piece]) -> Option<(Vec<String>, &[Piece])> {
     let [Piece::Symbol('('), pieces @ ..] = pieces else {
         return None;
     };
-    let end = pieces.iter().position(|piece| piece.is_symbol(')'))?;
     let mut values = Vec::new();
-    for part in pieces[..end].split(|piece| piece.is_symbol(',')) {
-        match part {
-            [literal @ (Piece::Text(_) | Piece::Number(_))] => values.push(written(literal)),
-            _ => return None,
+    let mut rest = pieces;
+    // Never beyond the first piece that belongs to no list: there may be many lists without an end.
+    while let [literal @ (Piece::Text(_) | Piece::Number(_)), Piece::Symbol(next @ (',' | ')')), behind @ ..] =
+        rest
+    {
+        values.push(written(literal));
+        if *next == ')' {
+            return Some((values, behind));
         }
+        rest = behind;
     }
-    Some((values, &pieces[end + 1..]))
+    None
 }
 
 /// The virtual tables as our query language sees them.
@@ -191,7 +207,7 @@ impl Catalog for VirtualTables {
 }
 
 impl VirtualTables {
-    fn select(&self, plan: &SelectPlan) -> SmallTable {
+    fn select(&self, plan: &SelectPlan) -> Result<SmallTable, Failure> {
         let found = self.0.iter().find(|table| table.schema.id == plan.table.id);
         let table = found.expect("plans are of these tables");
         let types: Vec<AlgebraicType> = plan
@@ -210,6 +226,8 @@ impl VirtualTables {
             None => true,
         };
         let found: Vec<&Vec<AlgebraicValue>> = table.rows.iter().filter(matches).collect();
+        let elements = plan.output_type().elements;
+        check_size(found.len(), elements.len())?;
         let rows: Vec<Vec<AlgebraicValue>> = match &plan.projection {
             Projection::Count(_) => vec![vec![AlgebraicValue::U64(found.len() as u64)]],
             Projection::Row => found.into_iter().cloned().collect(),
@@ -223,8 +241,7 @@ impl VirtualTables {
         };
         let limit = plan.limit.map_or(usize::MAX, |limit| limit as usize);
         let optional = |row: Vec<AlgebraicValue>| row.into_iter().map(Some).collect();
-        let elements = plan.output_type().elements;
-        SmallTable {
+        Ok(SmallTable {
             columns: elements
                 .iter()
                 .map(|e| {
@@ -235,7 +252,7 @@ impl VirtualTables {
                 })
                 .collect(),
             rows: rows.into_iter().take(limit).map(optional).collect(),
-        }
+        })
     }
 }
 
@@ -264,8 +281,19 @@ mod tests {
         }
         let question = "SELECT t.\"a\"::text FROM pg_catalog.pg_tables AS t WHERE t.schemaname NOT IN ('pg_catalog', 'x') AND n <> 3 AND m IN (1) ORDER BY 1, 2 LIMIT 3";
         assert_eq!(
-            in_our_language(&of(question)),
+            in_our_language(&of(question)).expect("it is short"),
             "select t.\"a\" from pg_tables as t where NOT (t.schemaname = 'pg_catalog' OR t.schemaname = 'x') and n <> 3 and (m = 1) limit 3 "
         );
+    }
+    #[test]
+    fn lists_are_bounded() {
+        let of = |text: &str| in_our_language(&pieces(text).expect("pieces"));
+        // Without an end, many times.
+        let open = format!("select {}", "in (1, in (".repeat(20_000));
+        assert!(of(&open).is_none_or(|text| text.len() <= REWRITTEN_BYTES_MAX));
+        let product = format!("{} in (1{})", "a".repeat(20_000), ",1".repeat(10_000));
+        assert_eq!(of(&product), None);
+        // What stands behind a list is no column.
+        assert_eq!(of("é in (1) in (2)").as_deref(), Some("(é = 1) in ( 2 ) "));
     }
 }

@@ -3,7 +3,7 @@
 use lightcone_types::{AlgebraicType, AlgebraicValue};
 
 use super::failure::{state, Failure};
-use super::table::{text, SmallTable};
+use super::table::{text, too_many_columns, SmallTable, COLUMNS_MAX};
 use super::words::Piece;
 
 /// Who asks, and where.
@@ -108,7 +108,7 @@ pub(super) fn answer(pieces: &[Piece], asker: &Asker) -> Option<Result<Answer, F
         "reset" => Answer::Done("RESET"),
         "set" => return set(rest),
         "show" => return show(rest, asker).map(|table| Ok(Answer::Rows(table))),
-        "select" => return select(rest, asker).map(|table| Ok(Answer::Rows(table))),
+        "select" => return select(rest, asker).map(|table| table.map(Answer::Rows)),
         _ => return None,
     }))
 }
@@ -171,7 +171,7 @@ fn show(rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
 }
 
 /// `SELECT` of constants and of functions about the server, without `FROM`.
-fn select(mut rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
+fn select(mut rest: &[Piece], asker: &Asker) -> Option<Result<SmallTable, Failure>> {
     let mut table = SmallTable {
         rows: vec![Vec::new()],
         ..SmallTable::default()
@@ -196,10 +196,13 @@ fn select(mut rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
             }
             _ => {}
         }
+        if table.columns.len() == COLUMNS_MAX {
+            return Some(Err(too_many_columns()));
+        }
         table.columns.push((name, ty));
         table.rows[0].push(value);
         match rest {
-            [] => return Some(table),
+            [] => return Some(Ok(table)),
             [Piece::Symbol(','), behind @ ..] => rest = behind,
             _ => return None,
         }
@@ -208,18 +211,22 @@ fn select(mut rest: &[Piece], asker: &Asker) -> Option<SmallTable> {
 
 type Item<'p> = (String, AlgebraicType, Option<AlgebraicValue>, &'p [Piece]);
 
-fn item<'p>(pieces: &'p [Piece], asker: &Asker) -> Option<Item<'p>> {
+fn item<'p>(mut pieces: &'p [Piece], asker: &Asker) -> Option<Item<'p>> {
     use {AlgebraicType as T, AlgebraicValue as V};
     let unnamed = "?column?".to_owned();
+    // A loop, as a stranger says how often it stands there.
+    while let [Piece::Word(schema), Piece::Symbol('.'), rest @ ..] = pieces {
+        if schema != "pg_catalog" {
+            break;
+        }
+        pieces = rest;
+    }
     match pieces {
         [Piece::Number(number), rest @ ..] => match number.parse() {
             Ok(number) => Some((unnamed, T::I32, Some(V::I32(number)), rest)),
             Err(_) => Some((unnamed, T::F64, Some(V::F64(number.parse().ok()?)), rest)),
         },
         [Piece::Text(value), rest @ ..] => Some((unnamed, T::String, Some(text(value)), rest)),
-        [Piece::Word(schema), Piece::Symbol('.'), rest @ ..] if schema == "pg_catalog" => {
-            item(rest, asker)
-        }
         [Piece::Word(word), rest @ ..] => {
             let (arguments, rest) = arguments(rest)?;
             let (ty, value) = function(word, arguments, asker)?;
@@ -320,6 +327,16 @@ mod tests {
         ] {
             assert!(of(text).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn long_texts_need_no_stack_and_have_bounds() {
+        let qualified = format!("SELECT {}version()", "pg_catalog.".repeat(100_000));
+        assert!(matches!(of(&qualified), Some(Ok(Answer::Rows(_)))));
+        let many = |count| of(&format!("SELECT 1{}", ",1".repeat(count - 1)));
+        assert!(matches!(many(COLUMNS_MAX), Some(Ok(Answer::Rows(_)))));
+        let refused = many(COLUMNS_MAX + 1).expect("an answer");
+        assert_eq!(refused.map_err(|e| e.state).err(), Some("54000"));
     }
 
     #[test]

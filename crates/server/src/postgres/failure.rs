@@ -23,9 +23,11 @@ pub(super) mod state {
     pub const NO_SUCH_CURSOR: &str = "34000";
     pub const NO_SUCH_DATABASE: &str = "3D000";
     pub const DUPLICATE_STATEMENT: &str = "42P05";
+    pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
     pub const LIMIT_REACHED: &str = "54000";
     pub const SHUTDOWN: &str = "57P01";
+    pub const IDLE_TOO_LONG: &str = "57P05";
     pub const INTERNAL: &str = "XX000";
 }
 

@@ -54,6 +54,8 @@ pub(super) enum WireError {
     Io(#[from] std::io::Error),
     #[error("the client takes too long")]
     Stalled,
+    #[error("the memory that the client's answers take is needed for others")]
+    Cut,
     #[error("{0}")]
     Protocol(String),
 }
@@ -151,6 +153,15 @@ impl Wire {
         self.out.clear();
         self.out.shrink_to(OUTGOING_BYTES);
         written
+    }
+
+    /// Gives the answers so far to the socket when many have gathered. So a client whose messages are answered without end
+    /// has to take the answers before it is heard again.
+    pub async fn flush_if_long(&mut self) -> Result<(), WireError> {
+        match self.out.len() > OUTGOING_BYTES {
+            true => self.flush().await,
+            false => Ok(()),
+        }
     }
 
     /// Gives bytes, which are whole messages, to the socket, behind the answers so far.

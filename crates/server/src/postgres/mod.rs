@@ -27,6 +27,7 @@ mod words;
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
 
@@ -35,6 +36,12 @@ use self::messages::{Wire, WireError};
 use self::session::Session;
 use crate::state::ServerState;
 
+/// A client that has said nothing for so long is asked whether it is there, so many times at this interval before its
+/// connection ends.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 4;
+
 /// Serves a client until it leaves, or `stopping` completes while it has nothing to do.
 pub(crate) async fn serve(
     stream: TcpStream,
@@ -42,6 +49,9 @@ pub(crate) async fn serve(
     peer: IpAddr,
     stopping: impl Future<Output = ()>,
 ) {
+    if let Err(error) = keep_alive(&stream) {
+        tracing::debug!(%error, "TCP keepalive");
+    }
     let limits = &state.config.limits;
     let mut wire = Wire::new(stream, limits.body_timeout);
     let login = login::login(&mut wire, &state, peer);
@@ -57,6 +67,16 @@ pub(crate) async fn serve(
     }
 }
 
+/// Has the system ask whether the other side is still there: a session may say nothing for hours.
+fn keep_alive(stream: &TcpStream) -> std::io::Result<()> {
+    use rustix::net::sockopt;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    Ok(())
+}
+
 fn ended(error: &WireError) {
     tracing::debug!(%error, "a connection of PostgreSQL's protocol ended");
 }
@@ -64,4 +84,21 @@ fn ended(error: &WireError) {
 /// The bytes that tell a client that it is not let in.
 pub(crate) fn refusal(text: &str) -> Vec<u8> {
     messages::refusal(&Failure::new(state::TOO_MANY_CONNECTIONS, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::sockopt;
+
+    #[tokio::test]
+    async fn peers_that_are_gone_are_noticed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stream = TcpStream::connect(address).await.expect("connected");
+        keep_alive(&stream).expect("it is set");
+        assert!(sockopt::socket_keepalive(&stream).expect("it is known"));
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(KEEPALIVE_IDLE));
+    }
 }

@@ -153,23 +153,33 @@ fn from_binary(sent_as: u32, value: &[u8]) -> Result<String, Failure> {
     text.ok_or_else(invalid)
 }
 
+/// So many digits to the base of 10,000 are more than any value of ours has.
+const NUMERIC_DIGITS_MAX: i32 = 200;
+
 /// A numeric of PostgreSQL: digits to the base of 10,000, the first of them worth 10,000 to the power of the weight.
 fn numeric(value: &[u8]) -> Option<String> {
     let (head, digits) = value.split_at_checked(8)?;
-    let short = |at: usize| i16::from_be_bytes([head[at], head[at + 1]]);
-    let (count, weight, sign) = (short(0), short(2), short(4) as u16);
-    if digits.len() != 2 * usize::try_from(count).ok()? || sign & 0xbfff != 0 {
+    let short = |at: usize| i32::from(i16::from_be_bytes([head[at], head[at + 1]]));
+    let (count, weight, sign) = (short(0), short(2), short(4) & 0xffff);
+    if sign & 0xbfff != 0 {
         // NaN and infinity are no values of ours.
         return None;
     }
     // Beyond this no type of ours has a value.
-    if !(-100..=100).contains(&weight) {
+    if !(-100..=100).contains(&weight) || !(0..=NUMERIC_DIGITS_MAX).contains(&count) {
         return None;
     }
-    let digit = |place: i16| {
-        let at = usize::try_from(weight.checked_sub(place)?).ok()?;
-        let bytes = digits.get(2 * at..2 * at + 2)?;
-        Some(i16::from_be_bytes([bytes[0], bytes[1]]))
+    let digits: Vec<u16> = digits
+        .chunks(2)
+        .map(|pair| Some(u16::from_be_bytes(pair.try_into().ok()?)))
+        .map(|digit| digit.filter(|digit| *digit <= 9_999))
+        .collect::<Option<_>>()?;
+    if digits.len() != count as usize {
+        return None;
+    }
+    let digit = |place: i32| {
+        let at = usize::try_from(weight - place).ok()?;
+        digits.get(at).copied()
     };
     let mut text = String::from(if sign == 0x4000 { "-" } else { "" });
     for place in (0..=weight.max(0)).rev() {
@@ -268,6 +278,28 @@ mod tests {
             of(&T::F64, oid::NUMERIC, &fraction),
             Ok("0000.5000".to_owned())
         );
+        // Digits that are none, more than there are, and as many as a short can say.
+        let head = |count: i16, weight: i16| {
+            let mut head = count.to_be_bytes().to_vec();
+            head.extend(weight.to_be_bytes());
+            head.extend([0; 4]);
+            head
+        };
+        let with = |mut head: Vec<u8>, digits: &[u8]| {
+            head.extend_from_slice(digits);
+            head
+        };
+        for malformed in [
+            with(head(1, 0), &[0x27, 0x10]),
+            with(head(1, 0), &[0xff, 0xff]),
+            with(head(1, 0), &[0, 1, 0]),
+            with(head(2, 0), &[0, 1]),
+            with(head(-1, 0), &[]),
+            with(head(i16::MAX, -100), &[0; 2 * i16::MAX as usize]),
+            with(head(0, i16::MIN), &[]),
+        ] {
+            assert_eq!(of(&T::F64, oid::NUMERIC, &malformed), Err("22P03"));
+        }
     }
 
     proptest! {

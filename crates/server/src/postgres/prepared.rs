@@ -1,19 +1,25 @@
 //! Prepared statements and portals of a session, within bounds.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::Future as _;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use lightcone_types::{AlgebraicType, ProductType};
+use tokio::time::Instant;
 
 use super::failure::{state, Failure};
 use super::values::Format;
-use crate::database::ParameterText;
+use crate::database::{Holder, ParameterText};
 
 /// Prepared statements of a session, and bytes of their texts.
 const STATEMENTS_MAX: usize = 256;
 const STATEMENT_BYTES_MAX: usize = 1 << 20;
 /// Portals of a session: statements with their values, and the rows that the client has not fetched.
 const PORTALS_MAX: usize = 16;
+/// A portal keeps rows so long after the client has fetched some.
+pub(super) const SUSPENDED_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// A statement that compiles.
 #[derive(Debug)]
@@ -30,8 +36,17 @@ pub(super) struct Portal {
     pub prepared: Arc<Prepared>,
     pub text: String,
     pub formats: Vec<Format>,
-    /// Rows that are still to be fetched, once it was executed.
-    pub pending: Option<Pending>,
+    pub progress: Progress,
+}
+
+/// How far a portal has come. Each runs its statement once.
+pub(super) enum Progress {
+    New,
+    /// Rows are still to be fetched, since then.
+    Suspended(Pending, Instant),
+    /// It waited too long, and its rows are gone.
+    Stale,
+    Done,
 }
 
 /// Messages of rows, in pieces that are freed when they are sent.
@@ -40,6 +55,8 @@ pub(super) struct Pending {
     /// Bytes of the first piece that were sent.
     pub sent: usize,
     pub tag: String,
+    /// Whom the pieces are held for.
+    pub holder: Option<Holder>,
 }
 
 /// Whole messages.
@@ -51,6 +68,7 @@ impl Pending {
             pieces,
             sent: 0,
             tag,
+            holder: None,
         }
     }
 }
@@ -127,5 +145,82 @@ impl Store {
 
     pub fn close_portals(&mut self) {
         self.portals.clear();
+    }
+
+    /// Frees the rows that have waited too long. When to look again, if there are others.
+    pub fn free_stale(&mut self, now: Instant) -> Option<Instant> {
+        let mut next: Option<Instant> = None;
+        for portal in self.portals.values_mut() {
+            let Progress::Suspended(_, since) = &portal.progress else {
+                continue;
+            };
+            let end = *since + SUSPENDED_TIME_MAX;
+            if end <= now {
+                portal.progress = Progress::Stale;
+                continue;
+            }
+            next = Some(next.map_or(end, |next| next.min(end)));
+        }
+        next
+    }
+
+    /// Completes when memory that rows take here is needed for others.
+    ///
+    /// Cancel safe.
+    pub async fn cut(&self) {
+        let holder = |portal: &Portal| match &portal.progress {
+            Progress::Suspended(pending, _) => pending.holder.clone(),
+            Progress::New | Progress::Stale | Progress::Done => None,
+        };
+        let holders = self.portals.values().filter_map(holder);
+        let mut left: Vec<_> = holders
+            .map(|holder| Box::pin(async move { holder.left().await }))
+            .collect();
+        std::future::poll_fn(|context| {
+            let mut left = left.iter_mut();
+            match left.any(|left| left.as_mut().poll(context).is_ready()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_not_kept_for_ever() {
+        let text = ParameterText::read("select 1".to_owned()).expect("a text");
+        let prepared = Arc::new(Prepared {
+            text: Arc::new(text),
+            oids: Vec::new(),
+            types: Vec::new(),
+            columns: None,
+        });
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        let mut store = Store::default();
+        for (name, seconds) in [("a", 0), ("b", 10)] {
+            let pending = Pending::new(VecDeque::new(), String::new());
+            let portal = Portal {
+                prepared: prepared.clone(),
+                text: String::new(),
+                formats: Vec::new(),
+                progress: Progress::Suspended(pending, later(seconds)),
+            };
+            store.put_portal(name, portal).expect("room");
+        }
+        assert_eq!(store.free_stale(later(1)), Some(later(300)));
+        assert_eq!(store.free_stale(later(300)), Some(later(310)));
+        let is_stale = |store: &mut Store, name| {
+            let portal = store.portal(name).expect("it is there");
+            matches!(portal.progress, Progress::Stale)
+        };
+        assert!(is_stale(&mut store, "a") && !is_stale(&mut store, "b"));
+        assert_eq!(store.free_stale(later(310)), None);
+        assert!(is_stale(&mut store, "b"));
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_types::{AlgebraicType, ProductType};
+use tokio::time::Instant;
 
 use super::catalogue;
 use super::commands::{self, Answer, Block};
@@ -14,15 +16,21 @@ use super::failure::{state, Failure};
 use super::login::{no_such_database, Login};
 use super::messages::{Body, Message, Wire, WireError};
 use super::parameters::literal;
-use super::prepared::{Pending, Piece, Portal, Prepared, Store};
+use super::prepared::{Pending, Piece, Portal, Prepared, Progress, Store, SUSPENDED_TIME_MAX};
 use super::rows::DataRows;
 use super::table::SmallTable;
 use super::types::parameter_oid;
 use super::values::Format;
 use super::words::{self, pieces};
-use crate::database::{DatabaseHandle, ParameterText, SqlStats, QUERY_BYTES_MAX};
+use crate::database::{DatabaseHandle, HeldBytes, ParameterText, SqlStats, QUERY_BYTES_MAX};
 use crate::databases::OpenError;
 use crate::state::ServerState;
+
+/// At most so many characters of a text that is too long come back with its refusal.
+const SHOWN_CHARS_MAX: usize = 120;
+
+/// A session that says nothing for so long ends, and gives its place to another.
+const SESSION_IDLE_MAX: Duration = Duration::from_secs(8 * 60 * 60);
 
 /// Where a session is between `BEGIN` and `COMMIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +49,14 @@ pub(super) struct Session {
     store: Store,
     /// Something has failed: messages are passed over until the client synchronises.
     skipping: bool,
+}
+
+/// What comes next.
+enum Heard {
+    /// None: the client has gone.
+    Message(Option<Message>),
+    /// The session ends, for this reason.
+    End(Failure),
 }
 
 /// What came of a statement.
@@ -94,10 +110,9 @@ impl Session {
         tokio::pin!(stopping);
         self.ready().await?;
         loop {
-            let message = tokio::select! {
-                message = self.wire.read() => message?,
-                () = &mut stopping => {
-                    let failure = Failure::new(state::SHUTDOWN, "the server stops");
+            let message = match self.hear(stopping.as_mut()).await? {
+                Heard::Message(message) => message,
+                Heard::End(failure) => {
                     self.wire.failure(&failure, true);
                     return self.wire.flush().await;
                 }
@@ -124,6 +139,37 @@ impl Session {
                         return Ok(());
                     }
                 }
+            }
+            // A client that never synchronises gets its answers too, and has to take them.
+            self.wire.flush_if_long().await?;
+        }
+    }
+
+    /// Waits for a message, as long as the session may wait, and frees what waits too long for the client.
+    async fn hear(
+        &mut self,
+        mut stopping: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Heard, WireError> {
+        let end = |state, text| Ok(Heard::End(Failure::new(state, text)));
+        let idle = tokio::time::sleep(SESSION_IDLE_MAX);
+        let read = self.wire.read();
+        tokio::pin!(idle, read);
+        loop {
+            let next = self.store.free_stale(Instant::now());
+            let stale = async {
+                match next {
+                    Some(next) => tokio::time::sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                message = &mut read => return Ok(Heard::Message(message?)),
+                () = stopping.as_mut() => return end(state::SHUTDOWN, "the server stops"),
+                () = &mut idle => {
+                    return end(state::IDLE_TOO_LONG, "the session has said nothing for 8 hours");
+                }
+                () = self.store.cut() => return Err(WireError::Cut),
+                () = stale => {}
             }
         }
     }
@@ -192,6 +238,7 @@ impl Session {
     }
 
     async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
+        check_length(&text)?;
         if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
             self.wire.empty(b'I');
             return Ok(self.ready().await?);
@@ -222,7 +269,8 @@ impl Session {
         };
         let text = Arc::new(ParameterText::read(text).map_err(refused)?);
         let empty = vec!["''".to_owned(); text.count()];
-        let shape = text.with_literals(&empty);
+        let shape = text.with_literals_within(&empty, QUERY_BYTES_MAX);
+        let shape = shape.ok_or_else(|| too_long(text.text()))?;
         let is_empty = words::pieces(&shape).is_some_and(|pieces| pieces.is_empty());
         let (types, columns) = match self.answered_here(&shape).await? {
             _ if is_empty => (Vec::new(), None),
@@ -277,6 +325,9 @@ impl Session {
                 u32::MAX => None,
                 length => Some(body.bytes(length as usize)?),
             };
+            if value.is_some_and(|value| value.len() > QUERY_BYTES_MAX) {
+                return Err(too_long_with_parameters().into());
+            }
             literals.push(literal(
                 ty,
                 prepared.oids[nth],
@@ -290,17 +341,15 @@ impl Session {
             .as_ref()
             .map_or(0, |columns| columns.elements.len());
         let formats = (0..columns).map(|nth| format_of(&listed, nth)).collect();
-        let text = prepared.text.with_literals(&literals);
-        if text.len() > QUERY_BYTES_MAX {
-            let message =
-                format!("the statement has more than {QUERY_BYTES_MAX} bytes with its parameters");
-            return Err(Failure::new(state::LIMIT_REACHED, message).into());
-        }
+        let text = prepared
+            .text
+            .with_literals_within(&literals, QUERY_BYTES_MAX);
+        let text = text.ok_or_else(too_long_with_parameters)?;
         let bound = Portal {
             prepared,
             text,
             formats,
-            pending: None,
+            progress: Progress::New,
         };
         self.store.put_portal(&portal, bound)?;
         self.wire.empty(b'2');
@@ -332,11 +381,25 @@ impl Session {
         let name = body.text()?;
         let rows_max = u64::from(body.u32()?);
         let portal = self.store.portal(name)?;
-        let mut pending = match portal.pending.take() {
-            Some(pending) => pending,
-            None => {
+        // Whatever comes of it, a statement runs once.
+        let mut pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
+            Progress::Suspended(pending, _) => pending,
+            Progress::Stale => {
+                portal.progress = Progress::Stale;
+                return Err(too_late(name).into());
+            }
+            Progress::Done if portal.prepared.columns.is_none() => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(Failure::new(state::NOT_IN_PREREQUISITE_STATE, message).into());
+            }
+            Progress::Done => {
+                self.wire.complete("SELECT 0");
+                return Ok(());
+            }
+            Progress::New => {
                 let (text, formats) = (portal.text.clone(), portal.formats.clone());
                 if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
+                    portal.progress = Progress::New;
                     self.wire.empty(b'I');
                     return Ok(());
                 }
@@ -346,15 +409,25 @@ impl Session {
         if self.send(&mut pending, rows_max).await? {
             // The statement may have been one that forgets them.
             if let Ok(portal) = self.store.portal(name) {
-                portal.pending = Some(pending);
+                portal.progress = Progress::Suspended(pending, Instant::now());
             }
             self.wire.empty(b's');
         }
         Ok(())
     }
 
-    /// Sends rows, at most so many if it is not 0. True: there are more.
+    /// Sends rows, at most so many if it is not 0, until their memory is needed for others. True: there are more.
     async fn send(&mut self, pending: &mut Pending, rows_max: u64) -> Result<bool, WireError> {
+        let Some(holder) = pending.holder.clone() else {
+            return self.send_rows(pending, rows_max).await;
+        };
+        tokio::select! {
+            sent = self.send_rows(pending, rows_max) => sent,
+            () = holder.left() => Err(WireError::Cut),
+        }
+    }
+
+    async fn send_rows(&mut self, pending: &mut Pending, rows_max: u64) -> Result<bool, WireError> {
         let mut rows = 0;
         while let Some(piece) = pending.pieces.front() {
             let messages = (**piece).as_ref();
@@ -393,6 +466,7 @@ impl Session {
 
     /// The answer to what the database is not asked about.
     async fn answered_here(&self, text: &str) -> Result<Option<Answer>, Failure> {
+        check_length(text)?;
         let Some(pieces) = pieces(text) else {
             return Ok(None);
         };
@@ -506,15 +580,47 @@ impl Session {
             (false, Tags::Counts) => counts(outcome.stats, outcome.duration_us),
             (false, Tags::Drivers) => tag_of(verb, outcome.stats),
         };
+        let holder = outcome.rows.first().and_then(HeldBytes::holder);
         let pieces = outcome
             .rows
             .into_iter()
             .map(|piece| Box::new(piece) as Piece);
         Ok(Outcome {
             columns: returns_rows.then_some(outcome.columns),
-            pending: Pending::new(pieces.collect(), tag),
+            pending: Pending {
+                holder,
+                ..Pending::new(pieces.collect(), tag)
+            },
         })
     }
+}
+
+/// Before anything here reads a text: our language refuses longer ones, in the same words.
+fn check_length(text: &str) -> Result<(), Failure> {
+    match text.len() > QUERY_BYTES_MAX {
+        true => Err(too_long(text)),
+        false => Ok(()),
+    }
+}
+
+fn too_long(text: &str) -> Failure {
+    let prefix = text.chars().take(SHOWN_CHARS_MAX).collect();
+    let error = lightcone_query::SqlError::TooLong { prefix };
+    Failure::of_statement(crate::database::SqlError::Query(error.to_string()))
+}
+
+fn too_late(portal: &str) -> Failure {
+    let minutes = SUSPENDED_TIME_MAX.as_secs() / 60;
+    let message = format!(
+        "portal \"{portal}\" has no rows left, as none was fetched for {minutes} minutes: run the statement again"
+    );
+    Failure::new(state::NO_SUCH_CURSOR, message)
+}
+
+fn too_long_with_parameters() -> Failure {
+    let message =
+        format!("the statement has more than {QUERY_BYTES_MAX} bytes with its parameters");
+    Failure::new(state::LIMIT_REACHED, message)
 }
 
 fn of_table(table: &SmallTable, formats: &[Format]) -> Outcome {

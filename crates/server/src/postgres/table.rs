@@ -2,8 +2,32 @@
 
 use lightcone_types::{AlgebraicType, AlgebraicValue, ProductType};
 
+use super::failure::{state, Failure};
 use super::messages::put_message;
 use super::values::{with_length, write, Format};
+
+/// A result made here has at most so many columns, as one of PostgreSQL has, and so many values.
+pub(super) const COLUMNS_MAX: usize = 1_664;
+const CELLS_MAX: usize = 1 << 18;
+
+pub(super) fn too_many_columns() -> Failure {
+    let message = format!("target lists can have at most {COLUMNS_MAX} entries");
+    Failure::new(state::LIMIT_REACHED, message)
+}
+
+/// Refuses a result that would be too large, before it is made.
+pub(super) fn check_size(rows: usize, columns: usize) -> Result<(), Failure> {
+    if columns > COLUMNS_MAX {
+        return Err(too_many_columns());
+    }
+    if rows.saturating_mul(columns) > CELLS_MAX {
+        let message = format!(
+            "the answer would have more than {CELLS_MAX} values: ask for fewer columns, or for some of the tables"
+        );
+        return Err(Failure::new(state::LIMIT_REACHED, message));
+    }
+    Ok(())
+}
 
 /// Columns, and rows of values; None is NULL.
 #[derive(Clone, Debug, Default)]

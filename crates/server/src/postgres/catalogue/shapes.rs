@@ -4,7 +4,8 @@
 use lightcone_schema::{ColumnDef, IndexDef, TableDef};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V};
 
-use super::super::table::{text, SmallTable};
+use super::super::failure::Failure;
+use super::super::table::{check_size, text, SmallTable};
 use super::super::types::{name_of_oid, oid_of};
 use super::super::words::Piece;
 use super::tables::PUBLIC_OID;
@@ -60,8 +61,19 @@ enum Thing<'t> {
 /// A value, or NULL.
 type Field = Option<V>;
 
+/// Questions of a known shape have at most so many words and signs, and their patterns so many characters: the time that they
+/// take is the product of these and what there is in a database.
+const PIECES_MAX: usize = 4_000;
+const PATTERN_PARTS_MAX: usize = 256;
+
 /// The answer to a question of a known shape.
-pub(super) fn answer(catalogue: &Catalogue<'_>, pieces: &[Piece]) -> Option<SmallTable> {
+pub(super) fn answer(
+    catalogue: &Catalogue<'_>,
+    pieces: &[Piece],
+) -> Option<Result<SmallTable, Failure>> {
+    if pieces.len() > PIECES_MAX {
+        return None;
+    }
     let [Piece::Word(select), rest @ ..] = pieces else {
         return None;
     };
@@ -95,7 +107,11 @@ pub(super) fn answer(catalogue: &Catalogue<'_>, pieces: &[Piece]) -> Option<Smal
             .collect(),
         rows: Vec::new(),
     };
-    for thing in things(catalogue, subject) {
+    let things = things(catalogue, subject);
+    if let Err(failure) = check_size(things.len(), items.len()) {
+        return Some(Err(failure));
+    }
+    for thing in things {
         if conditions.iter().all(|condition| condition.holds(&thing)) {
             let row = items
                 .iter()
@@ -114,7 +130,7 @@ pub(super) fn answer(catalogue: &Catalogue<'_>, pieces: &[Piece]) -> Option<Smal
             };
         }
     }
-    Some(table)
+    Some(Ok(table))
 }
 
 /// Divides at a word outside of all parentheses.
@@ -229,15 +245,18 @@ fn item(pieces: &[Piece]) -> Option<Item<'_>> {
 }
 
 /// The column or function that an expression is about.
-fn key_of(expression: &[Piece]) -> Option<&str> {
-    match expression {
-        [Piece::Word(word), rest @ ..] if word == "case" => {
-            let start = usize::from(rest.first().is_some_and(|piece| piece.is_word("when")));
-            key_of(&rest[start..])
-        }
-        [qualifier, Piece::Symbol('.'), rest @ ..] if qualifier.name().is_some() => key_of(rest),
-        [name, ..] => name.name(),
-        [] => None,
+fn key_of(mut expression: &[Piece]) -> Option<&str> {
+    // A loop, as a stranger says how deep it goes.
+    loop {
+        expression = match expression {
+            [Piece::Word(word), rest @ ..] if word == "case" => {
+                let start = usize::from(rest.first().is_some_and(|piece| piece.is_word("when")));
+                &rest[start..]
+            }
+            [qualifier, Piece::Symbol('.'), rest @ ..] if qualifier.name().is_some() => rest,
+            [name, ..] => return name.name(),
+            [] => return None,
+        };
     }
 }
 
@@ -497,6 +516,9 @@ fn pattern(pieces: &[Piece]) -> Option<Pattern> {
         [Piece::Text(written), collate, ..] if collate.is_word("collate") => written,
         _ => return None,
     };
+    if written.len() > PATTERN_PARTS_MAX {
+        return None;
+    }
     match operator {
         '=' => Some(Pattern(written.chars().map(Part::Character).collect())),
         '%' => Pattern::like(written),
@@ -584,6 +606,16 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deep_expressions_need_no_stack() {
+        let mut pieces = vec![Piece::Word("case".to_owned()); 200_000];
+        for _ in 0..200_000 {
+            pieces.extend([Piece::Word("a".to_owned()), Piece::Symbol('.')]);
+        }
+        pieces.push(Piece::Word("b".to_owned()));
+        assert_eq!(key_of(&pieces), Some("b"));
+    }
 
     #[test]
     fn patterns() {
