@@ -74,14 +74,18 @@ fn room_one(ctx: &AnonymousViewContext) -> impl Query<Message> {
 #[view(accessor = my_query, public)]
 fn my_query(ctx: &ViewContext) -> impl Query<Message> {
     let sender = ctx.sender();
-    ctx.from.message().r#where(|message| message.owner.eq(sender))
+    ctx.from
+        .message()
+        .r#where(|message| message.owner.eq(sender))
 }
 
 /// A join for everybody: the messages whose id is one of a mode.
 #[view(accessor = with_mode, public)]
 fn with_mode(ctx: &AnonymousViewContext) -> impl Query<Message> {
     let modes = ctx.from.mode();
-    ctx.from.message().left_semijoin(modes, |message, mode| message.id.eq(mode.id))
+    ctx.from
+        .message()
+        .left_semijoin(modes, |message, mode| message.id.eq(mode.id))
 }
 
 /// Fails as `mode` says: 1 traps, 2 never ends, 3 gives one key twice, 4 is too much.
@@ -96,7 +100,12 @@ fn fragile(ctx: &ViewContext) -> Vec<Line> {
         },
         3 => vec![line("a".into()), line("b".into())],
         4 => vec![line("x".repeat(20 << 20))],
-        _ => messages.map(|m| Line { key: m.id, text: m.text }).collect(),
+        _ => messages
+            .map(|m| Line {
+                key: m.id,
+                text: m.text,
+            })
+            .collect(),
     }
 }
 
