@@ -6,13 +6,14 @@
 //! concerned are evaluated in the same transaction: clients see table and view change together.
 //!
 //! **A view that fails** never fails the transaction. Its last rows stand, its subscribers are told once, the module's log says
-//! why, and the next evaluation that succeeds brings its rows up to date. What failing evaluations take is bounded: after
-//! each, none that failed before is tried again for [`FAILED_TIMES`] times as long.
+//! why, and the next evaluation that succeeds brings its rows up to date. What failing evaluations take is bounded
+//! ([`failures`]).
 //!
 //! **Unused instances** are not evaluated: a change to what they have read makes their rows go. Those that nothing changes are
 //! kept for a while, so that whoever comes back finds them.
 
 mod dependents;
+mod failures;
 mod intervals;
 mod query;
 mod runner;
@@ -30,18 +31,13 @@ use lightcone_wire::server;
 use rustc_hash::FxHashMap;
 
 use self::dependents::{Dependent, Dependents, Looked};
+use self::failures::{Failures, ViewError};
 use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
 
-/// After an evaluation that failed, views that fail wait for so many times as long as it took: they get a hundredth of the time.
-const FAILED_TIMES: u32 = 100;
-/// They wait no longer than this.
-const FAILED_WAIT_MAX: Duration = Duration::from_secs(60);
-/// What the evaluations of one view that fail may take of one transaction, together: then its other instances wait, too.
-const FAILED_PER_REFRESH_MAX: Duration = Duration::from_millis(20);
 /// Instances that nobody uses and that are kept for who comes back; the oldest go first.
 const UNUSED_INSTANCES_MAX: usize = 1024;
 /// Those that nobody has used for so long go too.
@@ -100,7 +96,7 @@ struct Instance {
     subscribers: FxHashMap<(ConnectionNumber, u32), Subscriber>,
     /// Its last evaluation failed.
     is_failing: bool,
-    /// It fails, and something has changed since it was evaluated.
+    /// It fails, and is to be evaluated again: something has changed, or it may have failed for what has passed.
     is_overdue: bool,
     queued: Queued,
     /// Its turn among the unused ones; 0 while it is used.
@@ -143,12 +139,7 @@ pub(crate) struct Views {
     runner: Runner,
     unused: VecDeque<Unused>,
     unused_turns: u64,
-    /// Instances that fail and are to be evaluated again, oldest first.
-    overdue: VecDeque<u32>,
-    /// Until then, none of the failing ones is tried.
-    resume_at: Option<Instant>,
-    /// What evaluations that failed have taken of the transaction that is refreshed, by view.
-    failed_times: FxHashMap<TableId, Duration>,
+    failures: Failures,
     looked: Looked,
     concerned: Vec<u32>,
     changes: RowChanges,
@@ -176,18 +167,52 @@ impl Views {
         messages: &mut Vec<ViewMessage>,
     ) -> Result<(), String> {
         self.drop_unused(host, datastore);
+        let mut numbers = Vec::with_capacity(reads.len());
+        let mut made = Ok(());
         for read in reads {
-            let number = self.find_or_make(host, datastore, caller, *read)?;
-            let instance = self.instance(number);
-            if !instance.is_live || (instance.is_overdue && self.may_retry(host)) {
-                self.evaluate(host, datastore, number, messages);
+            match self.find_or_make(host, datastore, caller, *read) {
+                Ok(number) => {
+                    // Making the next one must not drop it.
+                    self.instance_mut(number).unused_turn = 0;
+                    numbers.push(number);
+                }
+                Err(error) => {
+                    made = Err(error);
+                    break;
+                }
             }
-            let instance = self.instance(number);
-            if instance.subscribers.is_empty() {
+        }
+        for number in numbers {
+            if made.is_ok() {
+                self.bring_up(host, datastore, number, messages);
+            }
+            if self.instance(number).subscribers.is_empty() {
                 self.set_unused(host, number);
             }
         }
-        Ok(())
+        made
+    }
+
+    /// Evaluates an instance that somebody is about to read, unless its rows are good, or it is to wait.
+    fn bring_up(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        messages: &mut Vec<ViewMessage>,
+    ) {
+        let now = host.instant();
+        let instance = self.instance(number);
+        let (is_live, is_overdue, view) =
+            (instance.is_live, instance.is_overdue, instance.key.table);
+        let may_begin = !is_live && self.failures.may_begin(view, now);
+        if may_begin || (is_overdue && self.failures.may_retry(view, now)) {
+            return self.evaluate(host, datastore, number, messages);
+        }
+        if !is_live {
+            self.instance_mut(number).is_live = true;
+            self.wait(host, number, messages);
+        }
     }
 
     /// Counts a query set that reads these views, which are materialised. Returns what its client is to be told.
@@ -214,6 +239,12 @@ impl Views {
                     queries: 0,
                 });
             subscriber.queries += 1;
+            if instance.is_overdue && instance.subscribers.len() == 1 {
+                // Nobody waited for it before.
+                self.failures.push(read.table, number);
+            }
+            let instance = self.instance(number);
+            let subscriber = &instance.subscribers[&(connection, query_set_id)];
             if instance.is_failing && subscriber.queries == 1 {
                 let text = failed_text(&host.name(read.table));
                 messages.push(error_message(connection, query_set_id, request_id, &text));
@@ -374,7 +405,7 @@ impl Views {
                 self.retire(datastore, number);
             } else if instance.is_failing {
                 self.retry_or_wait(host, datastore, number, messages);
-            } else if self.has_failed_for_long(instance.key.table) {
+            } else if self.failures.have_taken_long(instance.key.table) {
                 self.wait(host, number, messages);
             } else if queued == Queued::Call {
                 self.evaluate(host, datastore, number, messages);
@@ -385,7 +416,7 @@ impl Views {
         self.concerned = concerned;
         self.concerned.clear();
         self.changes.clear();
-        self.failed_times.clear();
+        self.failures.end_refresh();
     }
 
     fn find_concerned(&mut self, datastore: &mut Datastore) {
@@ -458,8 +489,12 @@ impl Views {
                 )
             })
             .map(|returned| query = returned);
-        self.set_reads(number, reads, query);
-        self.instance_mut(number).is_live = true;
+        let is_live = std::mem::replace(&mut self.instance_mut(number).is_live, true);
+        // An evaluation that was stopped has not read all that matters.
+        let was_stopped = result.as_ref().is_err_and(|error| error.may_pass);
+        if !(is_live && was_stopped) {
+            self.set_reads(number, reads, query);
+        }
         self.evaluated(host, number, started, result, messages);
     }
 
@@ -493,17 +528,17 @@ impl Views {
         host: ViewHost<'_>,
         number: u32,
         started: Instant,
-        result: Result<(), String>,
+        result: Result<(), ViewError>,
         messages: &mut Vec<ViewMessage>,
     ) {
         let now = host.instant();
         let instance = self.instance_mut(number);
-        instance.is_overdue = false;
+        instance.is_overdue = result.as_ref().is_err_and(|error| error.may_pass);
         let was_failing = std::mem::replace(&mut instance.is_failing, result.is_err());
         let name = host.name(instance.key.table);
         let log = &host.shared.log;
         let time = host.shared.environment().now();
-        let Err(reason) = result else {
+        let Err(ViewError { reason, may_pass }) = result else {
             if was_failing {
                 let text = format!("the view `{name}` works again");
                 log.host(ConsoleLevel::Info, Some(&name), &text, time);
@@ -511,12 +546,14 @@ impl Views {
             return;
         };
         let took = now.saturating_duration_since(started);
-        self.resume_at = Some(now + took.saturating_mul(FAILED_TIMES).min(FAILED_WAIT_MAX));
+        let (view, is_subscribed) = (instance.key.table, !instance.subscribers.is_empty());
+        self.failures.failed(view, took, is_subscribed, now);
+        if may_pass {
+            self.failures.push(view, number);
+        }
         if was_failing {
             return;
         }
-        let table = self.instance(number).key.table;
-        *self.failed_times.entry(table).or_default() += took;
         self.tell_subscribers(host, number, messages);
         let database = host.shared.options.identity;
         tracing::warn!(%database, view = %name, reason, "a view failed");
@@ -536,21 +573,13 @@ impl Views {
         }));
     }
 
-    fn has_failed_for_long(&self, table: TableId) -> bool {
-        let took = self.failed_times.get(&table);
-        took.is_some_and(|took| *took >= FAILED_PER_REFRESH_MAX)
-    }
-
-    /// The view has failed for so many that this one waits as if it had, too.
+    /// The view has failed for so many, or for so long, that this one waits as if it had, too.
     fn wait(&mut self, host: ViewHost<'_>, number: u32, messages: &mut Vec<ViewMessage>) {
         let instance = self.instance_mut(number);
         (instance.is_failing, instance.is_overdue) = (true, true);
-        self.overdue.push_back(number);
+        let view = instance.key.table;
+        self.failures.push(view, number);
         self.tell_subscribers(host, number, messages);
-    }
-
-    fn may_retry(&self, host: ViewHost<'_>) -> bool {
-        self.resume_at.is_none_or(|at| at <= host.instant())
     }
 
     fn retry_or_wait(
@@ -560,28 +589,35 @@ impl Views {
         number: u32,
         messages: &mut Vec<ViewMessage>,
     ) {
-        if self.may_retry(host) {
+        let view = self.instance(number).key.table;
+        if self.failures.may_retry(view, host.instant()) {
             return self.evaluate(host, datastore, number, messages);
         }
         let instance = self.instance_mut(number);
         if !std::mem::replace(&mut instance.is_overdue, true) {
-            self.overdue.push_back(number);
+            self.failures.push(view, number);
         }
     }
 
-    /// When failing views are to be tried again that something has changed for; none if there are none.
-    pub fn next_retry(&mut self) -> Option<Instant> {
-        while let Some(&number) = self.overdue.front() {
-            let instance = self.instances[number as usize].as_ref();
-            if instance.is_some_and(|instance| instance.is_overdue) {
-                return self.resume_at;
-            }
-            self.overdue.pop_front();
-        }
-        None
+    /// When failing views are to be tried again; none if none is.
+    pub fn next_retry(&mut self, now: Instant) -> Option<Instant> {
+        let Views {
+            failures,
+            instances,
+            ..
+        } = self;
+        failures.next_retry(now, |view, number| {
+            let instance = instances[number as usize].as_ref();
+            instance.is_some_and(|instance| {
+                // Whoever reads one that nobody is subscribed to has it tried.
+                instance.is_overdue
+                    && instance.key.table == view
+                    && !instance.subscribers.is_empty()
+            })
+        })
     }
 
-    /// Tries failing views again, in the open transaction, until one fails or the time is over.
+    /// Tries failing views again, in the open transaction, until the time is over.
     pub fn retry(
         &mut self,
         host: ViewHost<'_>,
@@ -589,13 +625,17 @@ impl Views {
         until: Instant,
         messages: &mut Vec<ViewMessage>,
     ) {
-        while self.may_retry(host) && host.instant() < until && self.next_retry().is_some() {
-            let Some(number) = self.overdue.pop_front() else {
+        loop {
+            let now = host.instant();
+            if now >= until || self.next_retry(now).is_none_or(|at| at > now) {
+                return;
+            }
+            let Some(number) = self.failures.pop(now) else {
                 return;
             };
-            match self.instance(number).subscribers.is_empty() {
-                true => self.retire(datastore, number),
-                false => self.evaluate(host, datastore, number, messages),
+            let instance = self.instances[number as usize].as_ref();
+            if instance.is_some_and(|i| i.is_overdue && !i.subscribers.is_empty()) {
+                self.evaluate(host, datastore, number, messages);
             }
         }
     }
@@ -633,17 +673,21 @@ impl Views {
     }
 
     /// Evaluates anew what somebody uses, in the open transaction: the tables are not what they were.
-    pub fn rebuild(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
+    pub fn rebuild(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        messages: &mut Vec<ViewMessage>,
+    ) {
         self.runner = Runner::default();
-        self.resume_at = None;
-        let mut messages = Vec::new();
+        self.failures.resume_all();
         for number in 0..self.instances.len() as u32 {
             match &self.instances[number as usize] {
                 None => {}
                 Some(instance) if instance.subscribers.is_empty() => {
                     self.retire(datastore, number);
                 }
-                Some(_) => self.evaluate(host, datastore, number, &mut messages),
+                Some(_) => self.evaluate(host, datastore, number, messages),
             }
         }
     }

@@ -12,6 +12,7 @@ use lightcone_query::{
 use lightcone_table::TableView;
 use lightcone_types::{Identity, TableId};
 
+use super::failures::ViewError;
 use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
 use crate::asked::Asked;
@@ -41,7 +42,7 @@ pub(super) fn store(
     rows: Rows<'_>,
     sender: Option<Identity>,
     returned: Returned,
-) -> Result<Option<ViewQuery>, String> {
+) -> Result<Option<ViewQuery>, ViewError> {
     match returned {
         Returned::Rows(found) => replace(datastore, rows, &found).map(|()| None),
         Returned::Query(text) if text.trim().is_empty() => {
@@ -62,9 +63,8 @@ fn replace(
     datastore: &mut Datastore,
     (table, instance): Rows<'_>,
     rows: &[u8],
-) -> Result<(), String> {
-    let replaced = datastore.replace_view_rows(table, instance, rows);
-    replaced.map_err(|error| error.to_string())
+) -> Result<(), ViewError> {
+    Ok(datastore.replace_view_rows(table, instance, rows)?)
 }
 
 /// Compiles the text of a view with all rights of the database, and checks that its rows are the view's (08 §10.4).
@@ -118,12 +118,13 @@ fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
     reads
 }
 
-/// The tables as the open transaction has them.
+/// The tables as the open transaction has them, without events.
 struct Open<'d>(&'d Datastore);
 
 impl Tables for Open<'_> {
     fn table(&self, id: TableId) -> Option<&TableView> {
-        Some(self.0.table(id)?)
+        let table = self.0.table(id)?;
+        (!table.schema.is_event).then_some(table)
     }
 }
 
@@ -138,7 +139,7 @@ impl ViewQuery {
         host: ViewHost<'_>,
         datastore: &mut Datastore,
         rows: Rows<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ViewError> {
         let bytes_max = host.shared.options.limits.view_bytes_max;
         // A BSATN array.
         let mut found = NO_ROWS.to_vec();
@@ -157,7 +158,8 @@ impl ViewQuery {
         if found.len() > bytes_max {
             return Err(format!(
                 "its rows have more bytes than limits.view-bytes-max, which is {bytes_max}"
-            ));
+            )
+            .into());
         }
         found[..NO_ROWS.len()].copy_from_slice(&count.to_le_bytes());
         replace(datastore, rows, &found)
@@ -170,7 +172,7 @@ impl ViewQuery {
         datastore: &mut Datastore,
         (view, instance): Rows<'_>,
         changes: impl Iterator<Item = Row<'r>>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ViewError> {
         let Asked::Plan(plan) = &self.asked else {
             return self.evaluate(host, datastore, (view, instance));
         };
@@ -182,9 +184,8 @@ impl ViewQuery {
             gone.extend(old.filter(|row| matches(plan, table, row)));
             come.extend(new.filter(|row| matches(plan, table, row)));
         }
-        datastore
-            .change_view_rows(view, instance, gone.into_iter(), come.into_iter())
-            .map_err(|error| error.to_string())
+        let (gone, come) = (gone.into_iter(), come.into_iter());
+        Ok(datastore.change_view_rows(view, instance, gone, come)?)
     }
 }
 
@@ -225,7 +226,7 @@ fn find_matches(
     datastore: &Datastore,
     (query, sender): (&Arc<Query>, Identity),
     mut take: impl FnMut(&[u8]) -> bool,
-) -> Result<(), String> {
+) -> Result<(), ViewError> {
     let ms_max = host.shared.options.limits.view_ms_max;
     let until = host.instant() + Duration::from_millis(ms_max);
     let mut run = Run::new(query.clone(), sender, JOIN_MEMORY_BYTES_MAX);
@@ -236,9 +237,10 @@ fn find_matches(
             return Ok(());
         }
         if host.instant() > until {
-            return Err(format!(
-                "its query ran longer than limits.view-ms-max, which is {ms_max}"
-            ));
+            return Err(ViewError {
+                reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),
+                may_pass: true,
+            });
         }
     }
 }

@@ -4,6 +4,7 @@ use lightcone_engine::{Datastore, ReadSet};
 use lightcone_host::{HostEnv, ModuleInstance, ReadView, ViewCall, ViewOutcome};
 use lightcone_types::{Identity, TableId};
 
+use super::failures::ViewError;
 use super::ViewHost;
 
 /// What a view returned.
@@ -31,9 +32,9 @@ impl Runner {
         table: TableId,
         sender: Option<Identity>,
         reads: &mut ReadSet,
-    ) -> Result<Returned, String> {
+    ) -> Result<Returned, ViewError> {
         let Some(function) = host.module.views.get(&table) else {
-            return Err("the module has no such view any more".to_owned());
+            return Err("the module has no such view any more".into());
         };
         let instance = match &mut self.0 {
             Some(instance) => instance,
@@ -55,14 +56,18 @@ impl Runner {
                 "its rows have {} bytes, and limits.view-bytes-max is {}",
                 rows.len(),
                 limits.view_bytes_max
-            )),
+            )
+            .into()),
             ViewOutcome::Rows(rows) => Ok(Returned::Rows(rows)),
             ViewOutcome::Query(text) => Ok(Returned::Query(text)),
-            ViewOutcome::Failed { message } => Err(message),
-            ViewOutcome::TimedOut { .. } => Err(format!(
-                "it ran longer than limits.view-ms-max, which is {}, and was stopped",
-                limits.view_ms_max
-            )),
+            ViewOutcome::Failed { message } => Err(message.into()),
+            ViewOutcome::TimedOut { .. } => Err(ViewError {
+                reason: format!(
+                    "it ran longer than limits.view-ms-max, which is {}, and was stopped",
+                    limits.view_ms_max
+                ),
+                may_pass: true,
+            }),
         }
     }
 }

@@ -157,22 +157,22 @@ impl Writer {
 
     /// At the end of a round: tries failing views again that something has changed for, and has itself woken for the rest.
     pub(super) fn retry_views(&mut self) {
-        if self.state.views.next_retry().is_none() {
+        let now = self.shared.environment().instant();
+        let Some(next) = self.state.views.next_retry(now) else {
             return;
-        }
+        };
         if self.state.stop.is_some() || self.state.failed {
             self.state.view_alarm = ViewAlarm::default();
             return;
         }
-        let now = self.shared.environment().instant();
-        if self.state.views.next_retry().is_some_and(|at| at <= now) {
+        if next <= now {
             let (mut round, _) = self.transactions();
             round.change_views(|views, host, datastore, messages| {
                 views.retry(host, datastore, now + RETRY_ROUND_MAX, messages);
             });
             self.end_round();
         }
-        let Some(at) = self.state.views.next_retry() else {
+        let Some(at) = self.state.views.next_retry(now) else {
             return;
         };
         let delay = at.saturating_duration_since(now);
@@ -219,6 +219,8 @@ impl Writer {
     /// Evaluates the views that are in use anew. Who is subscribed hears of what that changes.
     pub(super) fn rebuild_views(&mut self) {
         let (mut round, _) = self.transactions();
-        round.change_views(|views, host, datastore, _| views.rebuild(host, datastore));
+        round.change_views(|views, host, datastore, messages| {
+            views.rebuild(host, datastore, messages);
+        });
     }
 }
