@@ -15,7 +15,6 @@ use tokio::sync::oneshot;
 use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
-use crate::joins::JoinShapes;
 use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
@@ -98,7 +97,7 @@ impl SetCompiler {
         });
         let added = query
             .map_err(|error| error.to_string())
-            .and_then(|query| self.add_fragments(&query, &catalog.joins));
+            .and_then(|query| self.add_fragments(&query, catalog));
         added.map_err(|error| match suffix {
             true => executing(&error, text),
             false => error,
@@ -106,13 +105,12 @@ impl SetCompiler {
     }
 
     /// Each fragment is a live query of its own.
-    fn add_fragments(&mut self, query: &Query, shapes: &JoinShapes) -> Result<(), String> {
+    fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), String> {
         for fragment in &query.fragments {
             if self.queries.len() == self.peer.queries_per_set_max {
                 return Err(too_many_queries(&self.peer));
             }
-            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, shapes);
-            let live = live.ok_or("a subscription reads at most two relations")?;
+            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, catalog)?;
             self.reserve(live.memory_bytes())?;
             self.queries.push(Arc::new(live));
         }

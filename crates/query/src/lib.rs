@@ -37,6 +37,7 @@ mod rules;
 mod scalar;
 mod select_plan;
 mod shape;
+mod window;
 mod words;
 
 /// Shared with the tests beside the crate.
@@ -60,3 +61,4 @@ pub use results::{Run, Tables};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
 pub use shape::Grouping;
+pub use window::{LiveWindow, RowOrder};
