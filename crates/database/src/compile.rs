@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_query::{
-    compile_subscription, expand_subscribe_all, read_subscribe_text, Query, SubscribeText,
+    compile_aggregate, compile_subscription, expand_subscribe_all, read_subscribe_text, Query,
+    SqlError, SubscribeText,
 };
 use lightcone_wire::{ClientMessage, ClientPayload};
 use tokio::sync::oneshot;
@@ -94,6 +95,15 @@ impl SetCompiler {
         let query = compile_subscription(text, catalog, &self.peer.caller()).and_then(|query| {
             lightcone_query::admit_subscription(&query)?;
             Ok(query)
+        });
+        let query = query.map_err(|error| {
+            let caller = self.peer.caller();
+            match compile_aggregate(text, catalog, &caller) {
+                Some(_) => SqlError::AggregateInSubscription {
+                    text: error.to_string(),
+                },
+                None => error,
+            }
         });
         let added = query
             .map_err(|error| error.to_string())

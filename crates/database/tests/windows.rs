@@ -1,4 +1,4 @@
-//! Subscriptions with `ORDER BY … LIMIT`: what clients hold is what the query gives, after every transaction (08 §13.6).
+//! Subscriptions with `ORDER BY … LIMIT`: what clients hold is what the query gives, after every transaction (08 §13.7).
 
 mod common;
 
@@ -238,6 +238,11 @@ async fn what_is_no_window_or_too_many_rows_is_refused() {
         ("SELECT * FROM t ORDER BY id", "Unsupported: "),
         ("SELECT * FROM t LIMIT 3", "Unsupported: "),
         ("SELECT id FROM t ORDER BY id LIMIT 3", "Column projections"),
+        ("SELECT COUNT(*) AS n FROM t", "[LC0416]"),
+        (
+            "SELECT room, MAX(score) AS best FROM t GROUP BY room",
+            "[LC0416]",
+        ),
     ] {
         let error = refused(&mut watcher, text).await;
         assert!(error.contains(code), "{text}: {error}");

@@ -52,8 +52,8 @@ pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
-    check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
-    view_instance, Caller, Catalog, Statement, SubscribeText,
+    check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
+    read_subscribe_text, view_instance, Caller, Catalog, Statement, SubscribeText,
 };
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};

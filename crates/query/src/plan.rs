@@ -111,6 +111,16 @@ pub fn compile_statement(
     }
 }
 
+/// Compiles a query whose rows are results of aggregates, which is what views return beyond the subscription language. None if
+/// the text is no such query.
+pub fn compile_aggregate(text: &str, catalog: &dyn Catalog, caller: &Caller) -> Option<Query> {
+    let query = compile_statement(text, catalog, caller)
+        .ok()?
+        .into_query()?;
+    let is_aggregate = matches!(query.output, Output::Count(_) | Output::Groups(_));
+    (is_aggregate && !query.explain).then_some(query)
+}
+
 /// Checks a row-level security rule with the owner's rights: a query in the subscription language, over any number of
 /// relations (08 §9.1). Gives the table whose rows the rule lets through.
 ///

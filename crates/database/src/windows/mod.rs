@@ -1,4 +1,4 @@
-//! Live windows: the first rows of an order, `ORDER BY … LIMIT n`, kept up to date from the changes of their table (08 §13.6).
+//! Live windows: the first rows of an order, `ORDER BY … LIMIT n`, kept up to date from the changes of their table (08 §13.7).
 //!
 //! The writer keeps the rows of each window, and some behind them, in order. Right after a commit it finds the windows that a
 //! changed row belongs to by the values of their parameters, and the row's place in them ([`of_shape`]); what comes into a
