@@ -112,7 +112,7 @@ impl SetCompiler {
                 return Err(too_many_queries(&self.peer));
             }
             let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, shapes);
-            let live = live.ok_or("a subscription reads at most two relations")?;
+            let live = live.ok_or("the query is not admissible")?;
             self.reserve(live.memory_bytes())?;
             self.queries.push(Arc::new(live));
         }

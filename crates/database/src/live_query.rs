@@ -135,7 +135,7 @@ impl LiveQuery {
         }
     }
 
-    /// The live query of a fragment that is admitted. None if that reads more relations than two.
+    /// The live query of a fragment that is admitted.
     pub fn of_fragment(
         query: &Query,
         fragment: &Fragment,
@@ -170,8 +170,7 @@ impl LiveQuery {
 
     /// The tables whose changes concern it.
     pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
-        let join = self.join.iter().flat_map(|shape| &shape.sides);
-        let joined = join.map(|side| side.table.id);
+        let joined = self.join.iter().flat_map(|shape| shape.tables());
         joined.chain(self.join.is_none().then_some(self.table.id))
     }
 
