@@ -105,6 +105,21 @@ impl ViewJoin {
     }
 }
 
+/// Changed rows of the tables that joins read.
+pub(super) struct NotedRows(DeltaBatch);
+
+impl NotedRows {
+    /// Tables come in the order of their ids.
+    pub fn note(&mut self, table: TableId, Row { old, new }: Row<'_>) {
+        let images = [(DeltaKind::Delete, old), (DeltaKind::Insert, new)];
+        for (kind, row) in images {
+            if let Some(row) = row {
+                self.0.push_keyed(table, kind, &[], row);
+            }
+        }
+    }
+}
+
 /// The joins of all instances, and what a transaction means for them.
 #[derive(Default)]
 pub(super) struct ViewJoins {
@@ -165,14 +180,9 @@ impl ViewJoins {
         self.live.hold_all_indexes(datastore);
     }
 
-    /// A row of a table that some join reads has changed. Tables come in the order of their ids.
-    pub fn note(&mut self, table: TableId, Row { old, new }: Row<'_>) {
-        let images = [(DeltaKind::Delete, old), (DeltaKind::Insert, new)];
-        for (kind, row) in images {
-            if let Some(row) = row {
-                self.changes.push_keyed(table, kind, &[], row);
-            }
-        }
+    /// Where the changed rows of tables that joins read are to be noted.
+    pub fn begin(&mut self) -> NotedRows {
+        NotedRows(std::mem::take(&mut self.changes))
     }
 
     /// Finds the instances that the rows concern which were noted. Calls `failed` with those of joins for which that was too
@@ -180,9 +190,11 @@ impl ViewJoins {
     pub fn evaluate(
         &mut self,
         datastore: &Datastore,
+        changes: NotedRows,
         partners_max: usize,
         mut failed: impl FnMut(u32),
     ) {
+        self.changes = changes.0;
         let noted = self.changes.position();
         if noted == 0 {
             return;

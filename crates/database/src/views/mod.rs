@@ -461,6 +461,7 @@ impl Views {
             };
             instance.queued = queued;
         };
+        let mut noted = joins.begin();
         datastore.for_each_net_change(
             |table| dependents.has_table(table) || joins.has_table(table),
             |table, old, new| {
@@ -470,7 +471,7 @@ impl Views {
                 }
                 let id = table.schema.id;
                 if joins.has_table(id) {
-                    joins.note(id, Row { old, new });
+                    noted.note(id, Row { old, new });
                 }
                 changes.next_row();
                 dependents.concerned_by(looked, table, old, new, |dependent| {
@@ -491,7 +492,7 @@ impl Views {
             }
         };
         let partners_max = host.shared.options.limits.join_partners_max;
-        joins.evaluate(datastore, partners_max, |number| {
+        joins.evaluate(datastore, noted, partners_max, |number| {
             queue_join(number, Queued::TooMuch);
         });
         joins
