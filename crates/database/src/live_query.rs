@@ -144,7 +144,7 @@ impl LiveQuery {
     /// The live query of a fragment that is admitted.
     ///
     /// # Errors
-    /// It reads more relations than two, or no index helps to keep it up to date.
+    /// It is none that can be kept up to date.
     pub fn of_fragment(
         query: &Query,
         fragment: &Fragment,
@@ -155,7 +155,7 @@ impl LiveQuery {
             return LiveQuery::of_window(query, fragment, caller, catalog);
         }
         let live = LiveQuery::of_rows(query, fragment, caller, catalog);
-        live.ok_or_else(|| "a subscription reads at most two relations".to_owned())
+        live.ok_or_else(|| "the query is not admissible".to_owned())
     }
 
     fn of_window(
@@ -230,8 +230,7 @@ impl LiveQuery {
 
     /// The tables whose changes concern it.
     pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
-        let join = self.join.iter().flat_map(|shape| &shape.sides);
-        let joined = join.map(|side| side.table.id);
+        let joined = self.join.iter().flat_map(|shape| shape.tables());
         joined.chain(self.join.is_none().then_some(self.table.id))
     }
 

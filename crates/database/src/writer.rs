@@ -27,7 +27,7 @@ use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
-use crate::joins::Joins;
+use crate::joins::SubscribedJoins;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -98,7 +98,7 @@ pub(crate) struct WriterState {
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
     frozen: FrozenTables,
-    joins: Joins,
+    joins: SubscribedJoins,
     /// Some of these were too much for a transaction of the round.
     has_failed_joins: bool,
     windows: Windows,

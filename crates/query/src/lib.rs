@@ -45,10 +45,10 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
-pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
+pub use admission::{admit_subscription, JoinEdge, JoinRelation, LiveJoin, Residual};
 pub use condition::{ColumnAt, SenderAs};
 pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use error::{SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX};
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{

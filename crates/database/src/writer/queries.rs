@@ -143,11 +143,9 @@ impl Writer {
         if steps > limits.query_steps_per_connection_max {
             return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
         }
-        self.state.joins.may_add(
-            &self.datastore,
-            &set.queries,
-            self.shared.environment().instant(),
-        )?;
+        let now = self.shared.environment().instant();
+        let shapes = set.queries.iter().filter_map(|query| query.join.as_deref());
+        self.state.joins.may_add(&self.datastore, shapes, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
             && set

@@ -45,6 +45,7 @@ impl Writer {
                 .map_err(|error| error.to_string())?;
         options.configure(&mut datastore);
         self.state.joins.hold_all_indexes(&mut datastore);
+        self.state.views.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
         // Nobody watches yet, so nobody hears of the rows that are there again.
         let windows = std::mem::take(&mut self.state.windows);
