@@ -53,7 +53,7 @@ fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
 }
 
 /// The tables as they are now.
-struct Current<'d>(&'d Datastore);
+pub(crate) struct Current<'d>(pub &'d Datastore);
 
 impl Tables for Current<'_> {
     fn table(&self, id: TableId) -> Option<&TableView> {

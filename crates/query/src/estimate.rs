@@ -7,7 +7,7 @@ use lightcone_table::TableView;
 
 use crate::admission::probe_index;
 use crate::condition::{ColumnAt, Condition};
-use crate::planner::rows_per_key;
+use crate::planner::Samples;
 use crate::query::{Fragment, JoinOn, Output, Query};
 use crate::results::Tables;
 
@@ -136,7 +136,7 @@ fn best_lookup(condition: &Condition, relation: u16, table: &TableView) -> Optio
 fn found_by_key(table: &TableView, position: usize) -> u64 {
     match table.schema.indexes[position].unique {
         true => table.rows().row_count().min(1),
-        false => rows_per_key(table, position) as u64,
+        false => Samples::default().rows_per_key(table, position) as u64,
     }
 }
 

@@ -11,7 +11,7 @@ use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
 use crate::condition::ColumnAt;
-use crate::planner::{plan, Access, KeyPart, Step, Strategy};
+use crate::planner::{plan, Access, Group, KeyPart, Samples, Step, Strategy};
 use crate::predicate::{Predicate, Tuple};
 use crate::query::Fragment;
 use crate::scalar::{f32_at, f64_at, Scalar};
@@ -49,6 +49,11 @@ pub struct Match<'m> {
 }
 
 impl Match<'_> {
+    /// The row of a relation; `None` if it has none here.
+    pub(crate) fn id(&self, relation: u16) -> Option<RowId> {
+        self.ids[usize::from(relation)]
+    }
+
     /// A column's value in BSATN; `None` if its relation has no row here.
     pub fn column(&self, at: ColumnAt) -> Option<&[u8]> {
         let (layout, row) = self.row(at.relation)?;
@@ -95,6 +100,8 @@ pub struct Execution {
     depth: usize,
     /// The present row of each relation.
     ids: Vec<Option<RowId>>,
+    /// By group: there was a match, or it was said that there is none.
+    is_settled: Vec<bool>,
     is_done: bool,
     memory_bytes: usize,
     memory_bytes_max: usize,
@@ -115,8 +122,8 @@ struct Loop {
     hash: Option<HashTable>,
     /// The next place in the hash table.
     place: u32,
-    /// There was a match with a row.
-    is_matched: bool,
+    /// So many rows are found at once.
+    batch: usize,
     read: Read,
 }
 
@@ -130,13 +137,14 @@ pub(crate) struct Read {
 
 impl Execution {
     /// Plans the evaluation. `tables` are those of the fragment's relations, in their order.
-    pub fn new(
+    pub(crate) fn new(
         fragment: &Fragment,
         sender: &Identity,
         tables: &[&TableView],
+        samples: &mut Samples,
         memory_bytes_max: usize,
     ) -> Execution {
-        let strategy = plan(fragment, sender, tables);
+        let strategy = plan(fragment, sender, tables, samples);
         let mut loops: Vec<Loop> = Vec::new();
         loops.resize_with(strategy.steps.len(), Loop::default);
         let strategy = Arc::new(strategy);
@@ -146,6 +154,7 @@ impl Execution {
             loops,
             depth: 0,
             ids: vec![None; tables.len()],
+            is_settled: vec![false; strategy.groups.len()],
             memory_bytes: 0,
             memory_bytes_max,
         };
@@ -175,18 +184,8 @@ impl Execution {
             let Some(&id) = state.ids.get(state.at) else {
                 if !state.is_exhausted {
                     self.refill(step, tables, steps)?;
-                } else if step.outer && !state.is_matched {
-                    state.is_matched = true;
-                    self.ids[usize::from(step.relation)] = None;
-                    let go_on = self.take(&strategy, step, tables, steps, &mut visit);
-                    if !go_on {
-                        return Ok(Progress::Stopped);
-                    }
-                } else if depth == 0 {
-                    self.is_done = true;
-                } else {
-                    self.ids[usize::from(step.relation)] = None;
-                    self.depth -= 1;
+                } else if !self.leave(&strategy, step, tables, steps, &mut visit) {
+                    return Ok(Progress::Stopped);
                 }
                 continue;
             };
@@ -205,7 +204,6 @@ impl Execution {
             }
             let state = &mut self.loops[depth];
             state.read.found += 1;
-            state.is_matched = true;
             if !self.take(&strategy, step, tables, steps, &mut visit) {
                 return Ok(Progress::Stopped);
             }
@@ -223,23 +221,118 @@ impl Execution {
         steps: &mut usize,
         visit: &mut impl FnMut(&Match<'_>) -> bool,
     ) -> bool {
+        if !step.closes.is_empty() && !self.settle(strategy, &step.closes, true, tables, steps) {
+            return true;
+        }
+        self.go_on(strategy, tables, visit)
+    }
+
+    /// Goes behind the present loop, whose row is a match with all before it.
+    #[inline]
+    fn go_on(
+        &mut self,
+        strategy: &Strategy,
+        tables: &[&TableView],
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        if self.depth + 1 < strategy.steps.len() {
+            self.depth += 1;
+            self.enter(&strategy.steps[self.depth], tables);
+            return true;
+        }
+        self.depth = strategy.end;
+        visit(&Match {
+            tables,
+            ids: &self.ids,
+        })
+    }
+
+    /// There are no more rows in the present loop. If it began a group that has had no match, that may be one.
+    fn leave(
+        &mut self,
+        strategy: &Strategy,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        if let Some(opened) = step.opens.filter(|&group| !self.is_settled[group]) {
+            self.is_settled[opened] = true;
+            let group = &strategy.groups[opened];
+            for step in &strategy.steps[group.first..=group.last] {
+                self.ids[usize::from(step.relation)] = None;
+            }
+            if group.kind.takes_none() {
+                self.depth = group.last;
+                let closes = &strategy.steps[group.last].closes;
+                let inner = closes.iter().position(|&closed| closed == opened);
+                let around = inner.map_or(&[][..], |inner| &closes[inner..]);
+                if !self.settle(strategy, around, false, tables, steps) {
+                    return true;
+                }
+                return self.go_on(strategy, tables, visit);
+            }
+        }
+        self.ids[usize::from(step.relation)] = None;
+        self.go_back(step.back);
+        true
+    }
+
+    fn go_back(&mut self, to: Option<usize>) {
+        match to {
+            Some(depth) => self.depth = depth,
+            None => self.is_done = true,
+        }
+    }
+
+    /// The present row ends groups, from the innermost outwards: with a match, or the innermost without one. False if that
+    /// is not what is wanted; then it is known where to go on.
+    fn settle(
+        &mut self,
+        strategy: &Strategy,
+        closes: &[usize],
+        is_match: bool,
+        tables: &[&TableView],
+        steps: &mut usize,
+    ) -> bool {
+        let mut is_match = is_match;
+        for &closed in closes {
+            let group = &strategy.groups[closed];
+            self.is_settled[closed] = true;
+            let is_wanted = match is_match {
+                true => group.kind.takes_match(),
+                false => group.kind.takes_none(),
+            };
+            // What is around it has a match then.
+            is_match = true;
+            if is_wanted && self.holds(group.after.as_ref(), tables, steps) {
+                continue;
+            }
+            if group.kind.is_once() {
+                self.go_back(strategy.steps[group.first].back);
+            }
+            return false;
+        }
+        true
+    }
+
+    fn holds(
+        &self,
+        predicate: Option<&Predicate>,
+        tables: &[&TableView],
+        steps: &mut usize,
+    ) -> bool {
+        let Some(predicate) = predicate else {
+            return true;
+        };
         let tuple = Match {
             tables,
             ids: &self.ids,
         };
-        if let Some(after) = &step.after {
-            let row = tuple.row(step.relation);
-            spend(steps, after.steps(row.map_or(0, |(_, row)| row.len())));
-            if !after.matches_tuple(&tuple) {
-                return true;
-            }
-        }
-        if self.depth + 1 == strategy.steps.len() {
-            return visit(&tuple);
-        }
-        self.depth += 1;
-        self.enter(&strategy.steps[self.depth], tables);
-        true
+        let rows = self.ids.iter().zip(tables);
+        let row_bytes = rows.filter_map(|(id, table)| Some(table.row((*id)?).len()));
+        spend(steps, predicate.steps(row_bytes.max().unwrap_or(0)));
+        predicate.matches_tuple(&tuple)
     }
 
     /// Begins the loop at the present depth for the present rows.
@@ -253,8 +346,11 @@ impl Execution {
         state.at = 0;
         state.after = None;
         state.is_exhausted = false;
-        state.is_matched = false;
+        state.batch = if step.is_once { 1 } else { BATCH };
         state.key.clear();
+        if let Some(group) = step.opens {
+            self.is_settled[group] = false;
+        }
         match &step.access {
             Access::Scan => {}
             Access::Point { key: parts, .. } | Access::Range { prefix: parts, .. } => {
@@ -294,6 +390,7 @@ impl Execution {
         }
         state.ids.clear();
         state.at = 0;
+        let batch = state.next_batch();
         let (ids, last) = (&mut state.ids, &mut state.after);
         let looked_at = &mut state.read.looked_at;
         let after = *last;
@@ -305,7 +402,7 @@ impl Execution {
             if takes(step.own.as_ref(), layout, row, steps) {
                 ids.push(id);
             }
-            is_exhausted = ids.len() < BATCH && *steps > 0;
+            is_exhausted = ids.len() < batch && *steps > 0;
             is_exhausted
         };
         let by_id = |look_at: &mut dyn FnMut(RowId, &[u8]) -> bool, id| look_at(id, table.row(id));
@@ -373,6 +470,10 @@ impl Execution {
     pub(crate) fn steps(&self) -> impl Iterator<Item = (&Step, Read)> {
         let read = self.loops.iter().map(|state| state.read);
         self.strategy.steps.iter().zip(read)
+    }
+
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.strategy.groups
     }
 
     /// Memory for hash tables, in bytes.
@@ -492,6 +593,13 @@ fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
 }
 
 impl Loop {
+    /// How many rows are to be found now. Where one may be enough, the first batches are small.
+    fn next_batch(&mut self) -> usize {
+        let batch = self.batch;
+        self.batch = (batch * 8).min(BATCH);
+        batch
+    }
+
     /// Takes more rows from the hash table that have the values of the present rows.
     fn probe(
         &mut self,
@@ -502,6 +610,7 @@ impl Loop {
     ) {
         self.ids.clear();
         self.at = 0;
+        let batch = self.next_batch();
         let Some(hashed) = &self.hash else { return };
         // One row at least, so that there is progress.
         while self.place != NONE {
@@ -520,7 +629,7 @@ impl Loop {
                 self.ids.push(id);
             }
             self.place = hashed.next[entry];
-            if self.ids.len() == BATCH || *steps == 0 {
+            if self.ids.len() == batch || *steps == 0 {
                 break;
             }
         }

@@ -13,6 +13,7 @@
 
 mod admission;
 mod ast;
+mod block;
 mod check;
 mod collect;
 mod condition;
@@ -35,6 +36,7 @@ mod render;
 mod results;
 mod rules;
 mod scalar;
+mod scope;
 mod select_plan;
 mod shape;
 mod words;
@@ -46,9 +48,9 @@ mod columns;
 
 pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
 pub use condition::{ColumnAt, SenderAs};
-pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
-pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
+pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX, SUBQUERIES_MAX, SUBQUERY_DEPTH_MAX};
+pub use execute::{ExecuteError, Match, Progress};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,

@@ -2,8 +2,10 @@
 
 mod clauses;
 mod select_list;
+mod subquery;
 mod tables;
 
+use self::subquery::Subqueries;
 use crate::ast::{AggregateName, ColumnName, Select, Shape, Statement};
 use crate::error::SqlError;
 use crate::lexer::{unquote, Kind, Token};
@@ -24,6 +26,7 @@ pub(crate) struct Parser<'a> {
     pub(crate) language: Language,
     /// The aggregates of the condition that is being parsed, if it may have some: that of `HAVING`.
     pub(crate) aggregates: Option<Vec<AggregateName>>,
+    subqueries: Subqueries,
 }
 
 /// Parses the one statement of `text`. `tokens` are `text` lexed.
@@ -38,6 +41,7 @@ pub(crate) fn parse(
         at: 0,
         language,
         aggregates: None,
+        subqueries: Subqueries::default(),
     };
     parser.skip_semicolons();
     if parser.kind() == Kind::End {
@@ -204,7 +208,10 @@ impl Parser<'_> {
         };
         self.take_word("ALL");
         let projection_at = self.at;
-        let projection = self.projection()?;
+        let projection = match self.no_columns() {
+            Some(projection) => projection,
+            None => self.projection()?,
+        };
         if self.is_word("INTO") {
             return Err(self.unsupported_select(start));
         }
@@ -221,6 +228,7 @@ impl Parser<'_> {
         } else {
             None
         };
+        self.check_end_of_subquery()?;
         if is_ad_hoc {
             self.grouping(&mut shape)?;
         }

@@ -438,6 +438,93 @@ proptest! {
     }
 }
 
+/// `[NOT] EXISTS` of a table's rows with the value of a column, or `[NOT] IN` of its values.
+#[derive(Clone, Debug)]
+struct Subquery {
+    is_not: bool,
+    is_in: bool,
+    table: usize,
+    of: At,
+}
+
+impl Subquery {
+    fn text(&self) -> String {
+        let (table, column) = (TABLES[self.table], COLUMNS[self.of.1]);
+        let not = if self.is_not { "NOT " } else { "" };
+        let around = format!("x{}.{column}", self.of.0);
+        match self.is_in {
+            true => format!("{around} {not}IN (SELECT {column} FROM {table})"),
+            false => format!("{not}EXISTS (SELECT 1 FROM {table} y WHERE {around} = y.{column})"),
+        }
+    }
+
+    fn holds(&self, tuple: &[&Row], seen: &[Vec<&Row>]) -> bool {
+        let (relation, column) = self.of;
+        let mut rows = seen[self.table].iter();
+        let found = rows.any(|row| row.key(column) == tuple[relation].key(column));
+        found != self.is_not
+    }
+}
+
+fn subqueries() -> impl Strategy<Value = Vec<Subquery>> {
+    let one = (
+        any::<bool>(),
+        any::<bool>(),
+        0..3usize,
+        0..8usize,
+        0..4usize,
+    );
+    let one = one.prop_map(|(is_not, is_in, table, relation, column)| Subquery {
+        is_not,
+        is_in,
+        table,
+        of: (relation, column),
+    });
+    prop::collection::vec(one, 1..3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(common::cases(600)))]
+
+    #[test]
+    fn subqueries_are_about_the_rows_that_the_rules_give(
+        database in database(),
+        rules in prop::collection::vec(select(2), 1..4),
+        select in select(2),
+        subqueries in subqueries(),
+        is_or in any::<bool>(),
+        me in 1..4u8,
+    ) {
+        let loaded = Loaded::new(&database, &rules);
+        let subqueries: Vec<_> = (subqueries.into_iter())
+            .map(|mut subquery| {
+                subquery.of.0 %= select.relations.len();
+                subquery
+            })
+            .collect();
+        let texts: Vec<_> = subqueries.iter().map(Subquery::text).collect();
+        let rows = select.rows_text();
+        let word = if select.conditions.is_empty() { "WHERE" } else { "AND" };
+        let text = format!("{rows} {word} ({})", texts.join(if is_or { " OR " } else { " AND " }));
+        let seen: Option<Vec<_>> = (0..TABLES.len())
+            .map(|table| visible(&database, &rules, table, me, &mut Vec::new()))
+            .collect();
+        let Some(seen) = seen else { return Ok(()) };
+        let of_relation: Vec<_> = (select.relations.iter())
+            .map(|(table, _)| seen[*table].clone())
+            .collect();
+        let query = compile_statement(&text, &loaded, &caller(me));
+        let query = query.unwrap_or_else(|e| panic!("{text}: {e}")).into_query().expect("a query");
+        let matches = select.matches(&of_relation, me).into_iter().filter(|tuple| {
+            let mut held = subqueries.iter().map(|subquery| subquery.holds(tuple, &seen));
+            if is_or { held.any(|held| held) } else { held.all(|held| held) }
+        });
+        let mut expected: Vec<_> = matches.map(|tuple| tuple[select.returned].encoded()).collect();
+        expected.sort_unstable();
+        prop_assert_eq!(loaded.run(query, me, 100), expected, "{} with {:?}", text, loaded.rules);
+    }
+}
+
 #[test]
 fn two_hundred_relations() {
     let database = Database {

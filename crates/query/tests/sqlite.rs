@@ -216,6 +216,7 @@ fn condition(relations: usize) -> impl Strategy<Value = String> {
             .prop_map(|(relation, not, p)| format!("x{relation}.s {not}LIKE '{p}'")),
         (0..relations, not()).prop_map(|(relation, not)| format!("x{relation}.o IS {not}NULL")),
     ];
+    let leaf = prop_oneof![3 => leaf, 1 => subquery(relations)];
     leaf.prop_recursive(2, 4, 2, |inner| {
         prop_oneof![
             (inner.clone(), inner.clone()).prop_map(|(l, r)| format!("({l} OR {r})")),
@@ -223,6 +224,60 @@ fn condition(relations: usize) -> impl Strategy<Value = String> {
             inner.prop_map(|c| format!("NOT ({c})")),
         ]
     })
+}
+
+/// A subquery that reads relations around it, or does not: `IN`, `EXISTS`, with joins, and with another one inside.
+fn subquery(relations: usize) -> impl Strategy<Value = String> {
+    let not = prop::sample::select(vec!["", "NOT "]);
+    let at = move || (0..relations, 0..4usize);
+    let table = || prop::sample::select(TABLES.to_vec());
+    let join = prop::option::of((any::<bool>(), table(), 0..4usize, 0..4usize));
+    let own = prop::option::of((0..4usize, 0..4u32));
+    let operator = prop::sample::select(vec!["=", "=", "<>", "<"]);
+    let around = prop::option::of((at(), operator));
+    let inner = prop::option::weighted(0.3, (table(), 0..4usize, at(), any::<bool>()));
+    let parts = (own, around, inner);
+    (not, at(), table(), join, parts, any::<bool>()).prop_map(
+        |(not, left, table, join, (own, around, inner), is_in)| {
+            let mut text = format!("FROM {table} y");
+            let mut listed = "y";
+            if let Some((is_left, other, on, from)) = join {
+                let join = if is_left { "LEFT JOIN" } else { "JOIN" };
+                let on = COLUMNS[on];
+                text += &format!(" {join} {other} z ON y.{on} = z.{on}");
+                listed = if from > 1 { "y" } else { "z" };
+            }
+            let mut conditions = Vec::new();
+            if let Some((column, number)) = own {
+                let name = COLUMNS[column];
+                conditions.push(format!("{listed}.{name} < {}", literal(column, number)));
+            }
+            if let Some((at, operator)) = around {
+                conditions.push(format!("{} {operator} y.{}", name(at), COLUMNS[at.1]));
+            }
+            if let Some((other, column, at, is_or)) = inner {
+                let (own, far) = (COLUMNS[column], COLUMNS[at.1]);
+                let or = match is_or {
+                    true => format!(" OR y.{own} = {}", literal(column, 1)),
+                    false => String::new(),
+                };
+                conditions.push(format!(
+                    "(EXISTS (SELECT * FROM {other} w WHERE w.{own} = y.{own} AND w.{far} >= {}){or})",
+                    name(at)
+                ));
+            }
+            if !conditions.is_empty() {
+                text += &format!(" WHERE {}", conditions.join(" AND "));
+            }
+            match is_in {
+                true => {
+                    let column = COLUMNS[left.1];
+                    format!("{} {not}IN (SELECT {listed}.{column} {text})", name(left))
+                }
+                false => format!("{not}EXISTS (SELECT 1 {text})"),
+            }
+        },
+    )
 }
 
 /// `FROM … WHERE …` over so many relations.

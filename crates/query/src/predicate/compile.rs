@@ -97,6 +97,7 @@ fn register_needs(nodes: &[Node]) -> Vec<u8> {
             | Node::SenderConstant { .. }
             | Node::Like { .. }
             | Node::IsNull { .. }
+            | Node::Exists { .. }
             | Node::Columns { .. } => 0,
             Node::Not(inner) => of(inner),
             Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
@@ -226,6 +227,15 @@ impl Compiler<'_> {
                     .expect("constants are encoded as their column's type");
                 return Some(self.test(*column, *comparison, operand, jumps));
             }
+            Node::Exists { relation, .. } => {
+                // A subquery has a match unless its first relation has no row.
+                let place = Place::Fixed {
+                    relation: *relation,
+                    offset: 0,
+                };
+                let operand = Operand::Nothing { is_option: false };
+                return Some(self.test_at(place, Comparison::Equal, operand, jumps.swapped()));
+            }
             Node::IsNull { column, is_option } => {
                 let operand = Operand::Nothing {
                     is_option: *is_option,
@@ -285,7 +295,16 @@ impl Compiler<'_> {
         operand: Operand,
         jumps: Ways,
     ) -> Target {
-        let place = self.place(column);
+        self.test_at(self.place(column), comparison, operand, jumps)
+    }
+
+    fn test_at(
+        &mut self,
+        place: Place,
+        comparison: Comparison,
+        operand: Operand,
+        jumps: Ways,
+    ) -> Target {
         self.emit(Step::Test {
             place,
             holds: Holds::of(comparison).negated(jumps.negated),
