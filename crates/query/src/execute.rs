@@ -18,13 +18,15 @@ use crate::scalar::{f32_at, f64_at, Scalar};
 
 /// So many row ids are taken from a table at once.
 const BATCH: usize = 1024;
+/// What a step and its loop take, but for the rows.
+const STEP_BYTES: usize = size_of::<Step>() + size_of::<Loop>();
 /// What has to be looked at for a row, in steps of a predicate.
 const ROW_STEPS: usize = 4;
 
 /// Why a query cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows [LC0410]")]
+    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows or tables [LC0410]")]
     Memory { bytes_max: usize },
 }
 
@@ -124,6 +126,8 @@ struct Loop {
     place: u32,
     /// So many rows are found at once.
     batch: usize,
+    /// What was counted of its memory.
+    counted_bytes: usize,
     read: Read,
 }
 
@@ -155,7 +159,7 @@ impl Execution {
             depth: 0,
             ids: vec![None; tables.len()],
             is_settled: vec![false; strategy.groups.len()],
-            memory_bytes: 0,
+            memory_bytes: strategy.steps.len() * STEP_BYTES,
             memory_bytes_max,
         };
         execution.enter(&strategy.steps[0], tables);
@@ -173,6 +177,7 @@ impl Execution {
         mut visit: impl FnMut(&Match<'_>) -> bool,
     ) -> Result<Progress, ExecuteError> {
         let strategy = self.strategy.clone();
+        self.check_memory()?;
         while !self.is_done {
             if *steps == 0 {
                 return Ok(Progress::Paused);
@@ -184,6 +189,7 @@ impl Execution {
             let Some(&id) = state.ids.get(state.at) else {
                 if !state.is_exhausted {
                     self.refill(step, tables, steps)?;
+                    self.count_memory(depth)?;
                 } else if !self.leave(&strategy, step, tables, steps, &mut visit) {
                     return Ok(Progress::Stopped);
                 }
@@ -427,6 +433,28 @@ impl Execution {
         Ok(())
     }
 
+    /// Counts what a loop has taken for its rows since it was counted last.
+    #[inline]
+    fn count_memory(&mut self, depth: usize) -> Result<(), ExecuteError> {
+        let state = &mut self.loops[depth];
+        let taken = state.memory_bytes();
+        if taken == state.counted_bytes {
+            return Ok(());
+        }
+        self.memory_bytes = self.memory_bytes + taken - state.counted_bytes;
+        state.counted_bytes = taken;
+        self.check_memory()
+    }
+
+    fn check_memory(&self) -> Result<(), ExecuteError> {
+        match self.memory_bytes > self.memory_bytes_max {
+            true => Err(ExecuteError::Memory {
+                bytes_max: self.memory_bytes_max,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Puts more rows into the hash table of the present loop.
     fn build(
         &mut self,
@@ -439,7 +467,8 @@ impl Execution {
         let (rows, layout) = (table.rows(), table.layout());
         let state = &mut self.loops[self.depth];
         let hashed = state.hash.get_or_insert_with(HashTable::default);
-        let entries_max = (self.memory_bytes_max - self.memory_bytes) / ENTRY_BYTES;
+        let others = self.memory_bytes - state.counted_bytes;
+        let entries_max = (self.memory_bytes_max - others) / ENTRY_BYTES;
         let (mut is_complete, mut looked_at) = (true, 0);
         rows.walk(state.after, |id, row| {
             state.after = Some(id);
@@ -460,7 +489,6 @@ impl Execution {
         }
         if is_complete {
             hashed.build();
-            self.memory_bytes += hashed.ids.len() * ENTRY_BYTES;
             self.enter(step, tables);
         }
         Ok(())
@@ -476,7 +504,7 @@ impl Execution {
         &self.strategy.groups
     }
 
-    /// Memory for hash tables, in bytes.
+    /// Memory for loops and hash tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -513,8 +541,9 @@ fn push_key(parts: &[KeyPart], tuple: &Match<'_>, out: &mut Vec<u8>) -> bool {
 
 /// No place in a hash table.
 const NONE: u32 = u32::MAX;
-/// What a row takes in a hash table: its hash, its id, the next row, and the head of a list.
-const ENTRY_BYTES: usize = size_of::<u64>() + size_of::<RowId>() + 2 * size_of::<u32>();
+/// What a row takes in a hash table at most: its hash and its id, which have room for as many again, the next row, and the
+/// heads of two lists.
+const ENTRY_BYTES: usize = 2 * (size_of::<u64>() + size_of::<RowId>()) + 3 * size_of::<u32>();
 
 /// Row ids by the hash of some columns. Values are of clients: they are hashed with a secret.
 #[derive(Default)]
@@ -557,6 +586,7 @@ impl HashTable {
             let head = &mut self.heads[*hash as usize & (lists - 1)];
             self.next[entry] = std::mem::replace(head, entry as u32);
         }
+        self.hashes = Vec::new();
         self.is_built = true;
     }
 
@@ -593,6 +623,11 @@ fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
 }
 
 impl Loop {
+    fn memory_bytes(&self) -> usize {
+        let hashed = self.hash.as_ref().map_or(0, |table| table.ids.len());
+        self.ids.capacity() * size_of::<RowId>() + self.key.capacity() + hashed * ENTRY_BYTES
+    }
+
     /// How many rows are to be found now. Where one may be enough, the first batches are small.
     fn next_batch(&mut self) -> usize {
         let batch = self.batch;

@@ -244,6 +244,8 @@ impl Run {
         let is_over = progress == Progress::Done || self.outlet.left == 0;
         if let (true, true, Some(execution)) = (query.explain, is_over, &self.execution) {
             let lines = explain_fragment(query, fragment, number, execution);
+            let bytes = lines.iter().map(|line| line.len() + size_of::<String>());
+            self.outlet.memory.take(bytes.sum())?;
             self.lines.extend(lines);
         }
         if progress == Progress::Done {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lightcone_schema::TableSchema;
 use lightcone_types::TableId;
 
-use self::substitute::{combinations, relations_of_no_subquery, substitute};
+use self::substitute::{combinations, substitute};
 use crate::error::SqlError;
 use crate::plan::{compile_rule, Caller, Catalog};
 use crate::query::{Fragment, JoinOn, OuterJoin};
@@ -66,7 +66,7 @@ impl Expansion<'_> {
             }
             choices.push(choice);
         }
-        let own = relations_of_no_subquery(query);
+        let own = query.relations_of_no_subquery();
         let count = combinations(&choices, &own)?;
         let mut fragments = Vec::with_capacity(count);
         let mut nodes = 0;

@@ -28,13 +28,6 @@ pub(super) fn combinations(choices: &Choices, relations: &[u16]) -> Result<usize
     }
 }
 
-pub(super) fn relations_of_no_subquery(query: &Fragment) -> Vec<u16> {
-    let subqueries = &query.condition.subqueries;
-    let all = 0..query.tables.len() as u16;
-    all.filter(|relation| !subqueries.iter().any(|s| s.relations.contains(relation)))
-        .collect()
-}
-
 /// The query with one of the combinations of its choices. `own` are its relations outside of subqueries.
 pub(super) fn substitute(
     query: &Fragment,

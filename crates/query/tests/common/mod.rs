@@ -1,6 +1,8 @@
 //! A catalog for tests.
 #![allow(dead_code)]
 
+pub mod database;
+
 use std::sync::{Arc, OnceLock};
 
 use lightcone_query::{
