@@ -19,12 +19,14 @@ mod condition;
 mod dml;
 mod error;
 mod estimate;
+mod exact_sum;
 mod execute;
 mod explain;
 mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod live_groups;
 mod parameters;
 mod parser;
 mod plan;
@@ -37,6 +39,7 @@ mod rules;
 mod scalar;
 mod select_plan;
 mod shape;
+mod total;
 mod window;
 mod words;
 
@@ -50,6 +53,7 @@ pub use condition::{ColumnAt, SenderAs};
 pub use dml::{NewValue, RowChange, WritePlan};
 pub use error::{SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX};
 pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use live_groups::LiveGroups;
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
