@@ -20,12 +20,14 @@ mod condition;
 mod dml;
 mod error;
 mod estimate;
+mod exact_sum;
 mod execute;
 mod explain;
 mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod live_groups;
 mod parameters;
 mod parser;
 mod plan;
@@ -39,6 +41,7 @@ mod scalar;
 mod scope;
 mod select_plan;
 mod shape;
+mod total;
 mod window;
 mod words;
 
@@ -55,6 +58,7 @@ pub use error::{
     SUBQUERY_DEPTH_MAX,
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use live_groups::LiveGroups;
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
