@@ -18,6 +18,8 @@ const ROOMS: u32 = 1000;
 const MEMBERS_OF_ROOM: u32 = 10;
 const MESSAGES: u32 = 4000;
 const QUERY: &str = "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.member = :sender";
+/// The same through a view that each has for itself.
+const VIEW: &str = "SELECT * FROM mine";
 
 fn identity_of(number: u32) -> Identity {
     let mut bytes = [1; 32];
@@ -92,7 +94,8 @@ async fn main() {
             "x": [["id", "U32"], ["room", "U32"], ["member", "Identity"]],
         },
         "uniqueKeys": { "m": "id", "x": "id" },
-        "indexes": { "m": [["room"]], "x": [["room"]] },
+        "indexes": { "m": [["room"]], "x": [["room"], ["member"]] },
+        "views": { "mine": { "table": "m", "query": QUERY.replace(":sender", "{sender}") } },
     });
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = table_options(directory.path());
@@ -108,32 +111,42 @@ async fn main() {
     };
     let members: Vec<Value> = (0..ROOMS * MEMBERS_OF_ROOM).map(member).collect();
     change(&mut writer, &json!({ "x": { "inserts": members } })).await;
-    println!("| subscribers | CPU per message, us | beyond nobody, us | per recipient, us |");
-    println!("|---|---|---|---|");
+    println!(
+        "| query | subscribers | CPU per message, us | beyond nobody, us | per recipient, us |"
+    );
+    println!("|---|---|---|---|---|");
     messages(&mut writer, 1_000_000).await;
     let nobody = messages(&mut writer, 2_000_000).await;
-    println!("| 0 | {nobody:.1} | | |");
+    println!("| | 0 | {nobody:.1} | | |");
     let mut clients = Vec::new();
-    for wanted in [100, 1000, 10_000] {
+    for (round, query, wanted) in [
+        (3, QUERY, 100),
+        (4, QUERY, 1000),
+        (5, QUERY, 10_000),
+        (6, VIEW, 1000),
+        (7, VIEW, 10_000),
+    ] {
+        if query == VIEW && wanted == 1000 {
+            clients.clear();
+        }
         // Whole rooms, so that each message has either ten recipients or none.
         while clients.len() < wanted {
             let number = clients.len() as u32;
-            let mut client =
-                Client::connect(&database, identity_of(number), 10 + u128::from(number)).await;
-            client.send(&[requests::subscribe(1, vec![QUERY])]).await;
+            let id = u128::from(round * 100_000 + number);
+            let mut client = Client::connect(&database, identity_of(number), id).await;
+            client.send(&[requests::subscribe(1, vec![query])]).await;
             assert!(matches!(
                 client.next().await,
                 ServerMessage::SubscribeApplied { .. }
             ));
             clients.push(client);
         }
-        let first_id = 3_000_000 + wanted as u32 * 1000;
-        let cost = messages(&mut writer, first_id).await;
+        let cost = messages(&mut writer, round * 1_000_000).await;
         // So many rooms have subscribers.
         let recipients = wanted as f64 / f64::from(ROOMS);
         let beyond = cost - nobody;
         println!(
-            "| {wanted} | {cost:.1} | {beyond:.1} | {:.2} |",
+            "| `{query}` | {wanted} | {cost:.1} | {beyond:.1} | {:.2} |",
             beyond / recipients
         );
     }

@@ -86,6 +86,8 @@ struct Scratch {
     hits: Vec<Hit>,
     targets: Vec<Target>,
     candidates: Vec<QueryIndex>,
+    /// The query sets of one message.
+    sets: Vec<u8>,
 }
 
 impl Scratch {
@@ -297,6 +299,7 @@ impl Subscriptions {
             hits,
             targets,
             candidates,
+            sets,
         } = &mut scratch;
         let mut over = FxHashSet::default();
         let (mut used, mut bytes, mut look_at) = (0, 0, LOOK_AT_ROOM_BYTES);
@@ -347,7 +350,7 @@ impl Subscriptions {
                 self.mute(&mut hits[..used], &mut over, receivers);
             }
             self.collect_targets(&mut hits[..used], &over, deltas, ops, targets);
-            self.send_updates(&hits[..used], targets, receivers);
+            self.send_updates(&hits[..used], targets, sets, receivers);
         }
         scratch.shrink(used);
         self.scratch = scratch;
@@ -427,8 +430,13 @@ impl Subscriptions {
         targets.sort_unstable();
     }
 
-    fn send_updates(&self, hits: &[Hit], targets: &[Target], receivers: &mut impl Receivers) {
-        let mut sets = Vec::new();
+    fn send_updates(
+        &self,
+        hits: &[Hit],
+        targets: &[Target],
+        sets: &mut Vec<u8>,
+        receivers: &mut impl Receivers,
+    ) {
         for of_connection in targets.chunk_by(|a, b| a.connection == b.connection) {
             let connection = of_connection[0].connection;
             let entries = of_connection.iter();
@@ -444,15 +452,15 @@ impl Subscriptions {
             let mut set_count = 0;
             for of_set in of_connection.chunk_by(|a, b| a.query_set_id == b.query_set_id) {
                 set_count += 1;
-                self.write_set(hits, of_set, &mut sets);
+                self.write_set(hits, of_set, sets);
             }
             receivers.send(ConnectionUpdate {
                 connection,
                 set_count,
-                sets: &sets,
+                sets,
             });
             if sets.capacity() > LOOK_AT_ROOM_BYTES {
-                sets = Vec::new();
+                *sets = Vec::new();
             }
         }
     }
