@@ -11,6 +11,7 @@ mod rounds;
 mod schedule;
 mod statements;
 mod views;
+mod windows;
 
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
 use crate::views::Views;
+use crate::windows::Windows;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -99,6 +101,9 @@ pub(crate) struct WriterState {
     joins: SubscribedJoins,
     /// Some of these were too much for a transaction of the round.
     has_failed_joins: bool,
+    windows: Windows,
+    /// The same of these.
+    has_failed_windows: bool,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.

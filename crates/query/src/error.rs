@@ -130,6 +130,11 @@ pub enum SqlError {
     #[error("Invalid number of tables in subscription: {0}; it may read {LIVE_RELATIONS_MAX}, those of row-level security rules included [LC0719]")]
     TooManyTables(usize),
 
+    #[error("a subscription with ORDER BY and LIMIT is not possible here: {0} [LC0415]")]
+    Window(&'static str),
+    #[error("{text}: a result of aggregates is live as a view of the module that returns this query; subscribe to the view [LC0416]")]
+    AggregateInSubscription { text: String },
+
     #[error("{0} [LC0411]")]
     Inconsistent(&'static str),
 

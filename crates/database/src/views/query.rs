@@ -124,6 +124,7 @@ fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
             None => reads.table(plan.table.id),
         },
         Asked::Query(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
+        Asked::Window(rows) => reads.table(rows.shape.table.id),
     }
     reads
 }
@@ -193,6 +194,7 @@ impl ViewQuery {
         };
         match &self.asked {
             Asked::Plan(plan) => find_rows(datastore, plan, take)?,
+            Asked::Window(_) => unreachable!("only subscriptions are made windows"),
             Asked::Query(query, sender) => {
                 find_matches(host, datastore, (query, *sender), &mut take)?;
             }
