@@ -6,6 +6,9 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::time::Duration;
 
 use common::tables::{create_tables, table_options};
@@ -27,18 +30,27 @@ fn identity_of(number: u32) -> Identity {
     Identity::from_le_bytes(bytes)
 }
 
-/// CPU time of this process.
-fn cpu() -> Duration {
-    let mut total = Duration::ZERO;
-    for task in std::fs::read_dir("/proc/self/task")
-        .expect("Linux")
-        .flatten()
-    {
-        let stat = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        let nanos = stat.split(' ').next().and_then(|n| n.parse().ok());
-        total += Duration::from_nanos(nanos.unwrap_or(0));
+/// CPU time of each thread of this process.
+struct Cpu(HashMap<OsString, u64>);
+
+impl Cpu {
+    fn now() -> Cpu {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
+        let nanos = |task: DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            Some((task.file_name(), stat.split(' ').next()?.parse().ok()?))
+        };
+        Cpu(tasks.flatten().filter_map(nanos).collect())
     }
-    total
+
+    /// Microseconds since then, but for threads that have ended.
+    fn elapsed_us(&self) -> f64 {
+        let Cpu(now) = Cpu::now();
+        let since = now
+            .iter()
+            .map(|(thread, nanos)| nanos - self.0.get(thread).unwrap_or(&0));
+        since.sum::<u64>() as f64 / 1e3
+    }
 }
 
 async fn change(client: &mut Client, changes: &Value) {
@@ -56,7 +68,7 @@ async fn change(client: &mut Client, changes: &Value) {
 
 /// CPU per message, in microseconds.
 async fn messages(writer: &mut Client, first_id: u32) -> f64 {
-    let before = cpu();
+    let before = Cpu::now();
     for chunk in 0..MESSAGES / 100 {
         let message = |n: u32| {
             let id = first_id + chunk * 100 + n;
@@ -83,7 +95,7 @@ async fn messages(writer: &mut Client, first_id: u32) -> f64 {
         }
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
-    (cpu() - before).as_secs_f64() * 1e6 / f64::from(MESSAGES)
+    before.elapsed_us() / f64::from(MESSAGES)
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

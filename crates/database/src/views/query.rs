@@ -142,7 +142,7 @@ impl Tables for Open<'_> {
 impl ViewQuery {
     fn new(host: ViewHost<'_>, datastore: &Datastore, asked: Asked) -> ViewQuery {
         let join = match &asked {
-            Asked::Plan(_) => None,
+            Asked::Plan(_) | Asked::Window(_) => None,
             Asked::Query(query, sender) => ViewJoin::new(query, sender, &host.module.catalog.joins),
         };
         let reads = match &join {
@@ -233,7 +233,7 @@ impl ViewQuery {
             come.extend(new.filter(|row| matches(plan, table, row)));
         }
         let (gone, come) = (gone.into_iter(), come.into_iter());
-        Ok(datastore.change_view_rows(view, instance, gone, come)?)
+        Ok(datastore.change_view_rows(view, instance, gone, come, |_| {})?)
     }
 }
 
