@@ -1,6 +1,7 @@
 //! What a query has to keep before anything comes out: groups, rows to be sorted, rows that came already.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use lightcone_table::key::encode_column_value;
 use lightcone_table::RowLayout;
@@ -16,8 +17,6 @@ use crate::total::Total;
 
 /// What a kept thing takes beside its bytes: pointers, its place in a table.
 const ENTRY_BYTES: usize = 64;
-/// Rows that are kept beside those that a limit lets through, before the others are dropped.
-const SPARE_ROWS: usize = 1024;
 
 /// The memory of what is kept.
 pub(crate) struct Memory {
@@ -33,7 +32,7 @@ impl Memory {
         }
     }
 
-    fn take(&mut self, bytes: usize) -> Result<(), ExecuteError> {
+    pub fn take(&mut self, bytes: usize) -> Result<(), ExecuteError> {
         self.bytes += bytes;
         match self.bytes > self.bytes_max {
             true => Err(ExecuteError::Memory {
@@ -83,16 +82,48 @@ impl Seen {
     }
 }
 
+/// A row behind its key, in one piece.
 struct KeyedRow {
-    key: Box<[u8]>,
-    row: Box<[u8]>,
+    bytes: Box<[u8]>,
+    key_bytes: usize,
 }
 
-/// Rows to be sorted, each behind its key.
+impl KeyedRow {
+    /// Rows whose keys are equal come in the order of their bytes.
+    fn parts(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at(self.key_bytes)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + ENTRY_BYTES
+    }
+}
+
+impl PartialEq for KeyedRow {
+    fn eq(&self, other: &KeyedRow) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for KeyedRow {}
+
+impl PartialOrd for KeyedRow {
+    fn partial_cmp(&self, other: &KeyedRow) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KeyedRow {
+    fn cmp(&self, other: &KeyedRow) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+/// Rows to be sorted: as many as are wanted in the end, the last of them on top.
 #[derive(Default)]
 pub(crate) struct Sorter {
-    rows: Vec<KeyedRow>,
-    is_sorted: bool,
+    kept: BinaryHeap<KeyedRow>,
+    sorted: Vec<KeyedRow>,
 }
 
 impl Sorter {
@@ -104,33 +135,31 @@ impl Sorter {
         rows_max: usize,
         memory: &mut Memory,
     ) -> Result<(), ExecuteError> {
-        memory.take(key.len() + row.len() + ENTRY_BYTES)?;
-        self.rows.push(KeyedRow {
-            key: key.into(),
-            row: row.into(),
-        });
-        if self.rows.len() >= rows_max.saturating_mul(2).saturating_add(SPARE_ROWS) {
-            self.sort();
-            for KeyedRow { key, row } in self.rows.drain(rows_max..) {
-                memory.bytes -= key.len() + row.len() + ENTRY_BYTES;
+        if self.kept.len() >= rows_max {
+            match self.kept.peek() {
+                Some(last) if (key, row) < last.parts() => {}
+                _ => return Ok(()),
             }
+            let replaced = self.kept.pop();
+            memory.bytes -= replaced.map_or(0, |replaced| replaced.memory_bytes());
         }
+        let kept = KeyedRow {
+            bytes: [key, row].concat().into(),
+            key_bytes: key.len(),
+        };
+        memory.take(kept.memory_bytes())?;
+        self.kept.push(kept);
         Ok(())
     }
 
-    /// The row at a position of the order.
+    /// The row at a position of the order. After the first look no more rows come.
     pub fn row(&mut self, position: usize) -> Option<&[u8]> {
-        if !self.is_sorted {
-            self.sort();
-            self.is_sorted = true;
+        if self.sorted.is_empty() {
+            self.sorted = std::mem::take(&mut self.kept).into_vec();
+            self.sorted.sort_unstable();
         }
-        self.rows.get(position).map(|kept| &*kept.row)
-    }
-
-    /// Rows whose keys are equal come in the order of their bytes.
-    fn sort(&mut self) {
-        let rows = &mut self.rows;
-        rows.sort_unstable_by(|a, b| (&a.key, &a.row).cmp(&(&b.key, &b.row)));
+        let kept = self.sorted.get(position)?;
+        Some(kept.parts().1)
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod admission;
 mod ast;
+mod block;
 mod check;
 mod collect;
 mod condition;
@@ -37,6 +38,7 @@ mod render;
 mod results;
 mod rules;
 mod scalar;
+mod scope;
 mod select_plan;
 mod shape;
 mod total;
@@ -50,8 +52,11 @@ mod columns;
 
 pub use admission::{admit_subscription, JoinEdge, JoinRelation, LiveJoin, Residual};
 pub use condition::{ColumnAt, SenderAs};
-pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
+pub use error::{
+    SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX, SUBQUERIES_MAX,
+    SUBQUERY_DEPTH_MAX,
+};
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use live_groups::LiveGroups;
 pub use parameters::{ParameterText, PARAMETERS_MAX};

@@ -6,11 +6,12 @@ use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
 use lightcone_types::{AlgebraicType as T, TableId};
 
 use crate::ast::{AggregateName, Function, OrderItem, OrderTarget, SelectItem, Shape};
-use crate::check::{check_condition, Scope};
+use crate::check::check_condition;
 use crate::condition::{ColumnAt, Condition};
 use crate::error::SqlError;
 use crate::query::Output;
 use crate::scalar::Scalar;
+use crate::scope::Scope;
 
 /// How the values of a column become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +214,7 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
         Some(having) => {
             let mut scope = Scope::new(false);
             scope.add("", row.clone())?;
-            Some(Arc::new(check_condition(having, &scope)?))
+            Some(Arc::new(check_condition(having, &mut scope)?))
         }
         None => None,
     };
