@@ -149,7 +149,7 @@ section! {
 
             /// Most bytes of rows of one instance of a view.
             view_bytes_max: usize = 16 << 20;
-                bounds "rows of one instance of a view";
+                bounds "rows of one instance of a view, with what is kept to bring results of aggregates up to date";
                 reached "the view's last rows stand, and its subscribers are told: LC0331";
 
             /// Longest time that one SQL statement may take to change rows.
