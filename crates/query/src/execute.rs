@@ -195,6 +195,12 @@ impl Execution {
                 }
                 continue;
             };
+            if step.is_plain_end {
+                if !self.visit_all(step, tables, steps, &mut visit) {
+                    return Ok(Progress::Stopped);
+                }
+                continue;
+            }
             state.at += 1;
             self.ids[usize::from(step.relation)] = Some(id);
             let tuple = Match {
@@ -215,6 +221,32 @@ impl Execution {
             }
         }
         Ok(Progress::Done)
+    }
+
+    /// Visits the rows of the last loop that were found, each of which is a match. False if no more are wanted.
+    #[inline]
+    fn visit_all(
+        &mut self,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        let state = &mut self.loops[self.depth];
+        while let Some(&id) = state.ids.get(state.at) {
+            state.at += 1;
+            state.read.found += 1;
+            self.ids[usize::from(step.relation)] = Some(id);
+            spend(steps, 1);
+            let found = Match {
+                tables,
+                ids: &self.ids,
+            };
+            if !visit(&found) {
+                return false;
+            }
+        }
+        true
     }
 
     /// The present row of a loop is a match: goes on with the next loop, or visits. False if no more are wanted.
