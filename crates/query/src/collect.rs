@@ -90,8 +90,9 @@ struct KeyedRow {
 }
 
 impl KeyedRow {
-    fn key(&self) -> &[u8] {
-        &self.bytes[..self.key_bytes]
+    /// Rows whose keys are equal come in the order of their bytes.
+    fn parts(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at(self.key_bytes)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -101,7 +102,7 @@ impl KeyedRow {
 
 impl PartialEq for KeyedRow {
     fn eq(&self, other: &KeyedRow) -> bool {
-        self.key() == other.key()
+        self.parts() == other.parts()
     }
 }
 
@@ -115,7 +116,7 @@ impl PartialOrd for KeyedRow {
 
 impl Ord for KeyedRow {
     fn cmp(&self, other: &KeyedRow) -> Ordering {
-        self.key().cmp(other.key())
+        self.parts().cmp(&other.parts())
     }
 }
 
@@ -137,7 +138,7 @@ impl Sorter {
     ) -> Result<(), ExecuteError> {
         if self.kept.len() >= rows_max {
             match self.kept.peek() {
-                Some(last) if key < last.key() => {}
+                Some(last) if (key, row) < last.parts() => {}
                 _ => return Ok(()),
             }
             let replaced = self.kept.pop();
@@ -159,7 +160,7 @@ impl Sorter {
             self.sorted.sort_unstable();
         }
         let kept = self.sorted.get(position)?;
-        Some(&kept.bytes[kept.key_bytes..])
+        Some(kept.parts().1)
     }
 }
 
@@ -187,5 +188,35 @@ pub(crate) fn sort_key<'v>(
                 }
             }
         }
+    }
+}
+
+/// The one encoding of equal floats that stands for all of them in a group's key.
+pub(crate) fn make_canonical(ty: &AlgebraicType, value: &mut [u8]) {
+    match ty {
+        AlgebraicType::F32 => {
+            let Some(float) = crate::scalar::f32_at(value) else {
+                return;
+            };
+            // Adding 0 makes +0 of -0.
+            let float = if float.is_nan() {
+                f32::NAN
+            } else {
+                float + 0.0
+            };
+            value.copy_from_slice(&float.to_le_bytes());
+        }
+        AlgebraicType::F64 => {
+            let Some(float) = crate::scalar::f64_at(value) else {
+                return;
+            };
+            let float = if float.is_nan() {
+                f64::NAN
+            } else {
+                float + 0.0
+            };
+            value.copy_from_slice(&float.to_le_bytes());
+        }
+        _ => {}
     }
 }

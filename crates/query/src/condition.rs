@@ -446,6 +446,15 @@ impl Condition {
         reads_sender
     }
 
+    /// The columns that a conjunct reads, some more than once.
+    pub fn columns_of(&self, conjunct: NodeId) -> Vec<ColumnAt> {
+        let mut columns = Vec::new();
+        self.visit_tree(conjunct, |node| {
+            columns.extend(node.columns().into_iter().flatten());
+        });
+        columns
+    }
+
     /// For each conjunct, the relations that it reads, ascending.
     pub fn relations_of_conjuncts(&self) -> Vec<Vec<u16>> {
         let of = |conjunct: &NodeId| self.relations_of(*conjunct);
@@ -466,9 +475,10 @@ impl Condition {
     /// The subqueries that a tree names. Each is named once.
     pub fn subqueries_of(&self, root: NodeId) -> Vec<SubqueryId> {
         let mut named = Vec::new();
-        self.visit_tree(root, |node| match node {
-            Node::Exists { subquery, .. } => named.push(*subquery),
-            _ => {}
+        self.visit_tree(root, |node| {
+            if let Node::Exists { subquery, .. } = node {
+                named.push(*subquery);
+            }
         });
         named
     }

@@ -259,14 +259,14 @@ fn estimate_join(
         return nested(left, right, left.rows.saturating_mul(right.rows));
     };
     match probe_index(fragment, own) {
-        Some(probe) if table.schema.indexes[probe.index].unique => Estimate {
+        Some(index) if table.schema.indexes[index].unique => Estimate {
             rows: left.rows,
             scanned: left.scanned.saturating_add(left.rows),
         },
-        Some(probe) => {
+        Some(index) => {
             let rows = left
                 .rows
-                .saturating_mul(found_by_key(table, probe.index, samples));
+                .saturating_mul(found_by_key(table, index, samples));
             Estimate {
                 rows,
                 scanned: left.scanned.saturating_add(rows),

@@ -52,6 +52,28 @@ pub struct Grouping {
     pub(crate) having: Option<Arc<Condition>>,
 }
 
+impl Grouping {
+    /// One group of all rows, with their number under this name.
+    pub(crate) fn count(name: &str) -> Grouping {
+        let column = ColumnSchema {
+            name: name.to_owned(),
+            accessor: None,
+            ty: T::U64,
+        };
+        Grouping {
+            keys: Vec::new(),
+            items: vec![GroupItem::Aggregate {
+                aggregate: Aggregate::Count,
+                column: None,
+                is_optional: false,
+            }],
+            row: Arc::new(table_of_groups(vec![column])),
+            shown: 1,
+            having: None,
+        }
+    }
+}
+
 /// What rows are sorted by: a column that is read, or one that comes out of groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {

@@ -15,7 +15,9 @@ use common::{encode_row, guest, owner, table};
 use lightcone_query::{check_rule, compile_statement, Caller, Statement};
 use lightcone_schema::{IndexAlgorithm, IndexSchema};
 use lightcone_types::bsatn::decode_value;
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId, IndexId, TableId, Typespace};
+use lightcone_types::{
+    AlgebraicType as T, AlgebraicValue as V, ColId, IndexId, TableId, Typespace,
+};
 use rusqlite::types::Value;
 
 /// A record: its lines, and what was expected below `----`.
@@ -130,7 +132,11 @@ impl Session {
             .collect();
         let number = self.database.tables.len() as u32;
         let mut schema = table(4096 + number, name, &columns);
-        for (column, words) in words.iter().enumerate().filter(|(_, words)| words.len() > 2) {
+        for (column, words) in words
+            .iter()
+            .enumerate()
+            .filter(|(_, words)| words.len() > 2)
+        {
             schema.indexes.push(IndexSchema {
                 id: IndexId(column as u32),
                 name: format!("{name}_{}", words[0]),
@@ -156,7 +162,9 @@ impl Session {
         }
         let encoded = rows.iter().map(|row| encode_row(row));
         self.database.add(schema, encoded.collect::<Vec<_>>());
-        let count = self.database.tables[&TableId(4096 + number)].rows().row_count();
+        let count = self.database.tables[&TableId(4096 + number)]
+            .rows()
+            .row_count();
         assert_eq!(count, rows.len() as u64, "rows of {name} differ");
     }
 
@@ -175,7 +183,11 @@ impl Session {
         let shown = |row: &Vec<u8>| {
             let mut reader = lightcone_types::Reader::new(row);
             let value = |ty| decode_value(&Typespace::default(), ty, &mut reader);
-            let values: Vec<_> = types.iter().map(value).map(|v| shown(v.expect("a value"))).collect();
+            let values: Vec<_> = types
+                .iter()
+                .map(value)
+                .map(|v| shown(v.expect("a value")))
+                .collect();
             values.join(" ")
         };
         let is_sorted = options.contains("rowsort");
@@ -275,7 +287,9 @@ fn shown_text(text: &str) -> String {
 }
 
 fn check(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/slt")
+        .join(name);
     let text = std::fs::read_to_string(&path).expect("a file");
     let mut session = Session::new();
     let mut records = records(&text);

@@ -331,12 +331,18 @@ fn add(
             *count += 1;
         }
         (Aggregate::Min(scalar), Sum::Best(best)) => {
-            if best.as_deref().is_none_or(|best| order(scalar, value, best).is_lt()) {
+            if best
+                .as_deref()
+                .is_none_or(|best| order(scalar, value, best).is_lt())
+            {
                 replace(best, value, memory)?;
             }
         }
         (Aggregate::Max(scalar), Sum::Best(best)) => {
-            if best.as_deref().is_none_or(|best| order(scalar, value, best).is_gt()) {
+            if best
+                .as_deref()
+                .is_none_or(|best| order(scalar, value, best).is_gt())
+            {
                 replace(best, value, memory)?;
             }
         }
