@@ -176,7 +176,7 @@ fn join(criterion: &mut Criterion) {
     for (name, text) in QUERIES {
         let query = database.query(text);
         group.bench_function(name, |bencher| {
-            bencher.iter_custom(|times| timed(times, || drop(black_box(database.run(&query)))));
+            bencher.iter_custom(|times| timed(times, || _ = black_box(database.run(&query))));
         });
         let mut statement = sqlite.prepare(text).expect("valid");
         group.bench_function(format!("{name} in SQLite"), |bencher| {
