@@ -42,17 +42,36 @@ pub(super) fn is_asked(pieces: &[Piece]) -> bool {
     (is_first("select") || is_first("with")) && pieces.windows(2).any(is_named)
 }
 
+pub(super) struct Catalogue {
+    module: Arc<ModuleDef>,
+    is_owner: bool,
+    asker: Asker,
+}
+impl Catalogue {
+    pub fn new(module: Arc<ModuleDef>, is_owner: bool, asker: Asker) -> Catalogue {
+        Catalogue {
+            module,
+            is_owner,
+            asker,
+        }
+    }
+    pub fn answer(&self, text: &str, _: bool) -> Result<SmallTable, Failure> {
+        let pieces = super::words::pieces(text).unwrap_or_default();
+        Seen::new(&self.module, self.is_owner, &self.asker).answer(text, &pieces)
+    }
+}
+
 /// What one caller sees of a database.
-pub(super) struct Catalogue<'c> {
+pub(super) struct Seen<'c> {
     tables: Vec<(u32, &'c TableDef)>,
     asker: &'c Asker,
 }
 
-impl<'c> Catalogue<'c> {
-    pub fn new(module: &'c ModuleDef, is_owner: bool, asker: &'c Asker) -> Catalogue<'c> {
+impl<'c> Seen<'c> {
+    pub fn new(module: &'c ModuleDef, is_owner: bool, asker: &'c Asker) -> Seen<'c> {
         let numbered = (FIRST_TABLE_OID..).zip(&module.tables);
         let may_see = |table: &TableDef| is_owner || table.access == TableAccess::Public;
-        Catalogue {
+        Seen {
             tables: numbered.filter(|(_, table)| may_see(table)).collect(),
             asker,
         }

@@ -9,7 +9,7 @@ use super::super::table::{check_size, text, SmallTable};
 use super::super::types::{name_of_oid, oid_of};
 use super::super::words::Piece;
 use super::tables::PUBLIC_OID;
-use super::Catalogue;
+use super::Seen;
 
 /// Tables of which nothing is there.
 const EMPTY: [&str; 22] = [
@@ -68,7 +68,7 @@ const PATTERN_PARTS_MAX: usize = 256;
 
 /// The answer to a question of a known shape.
 pub(super) fn answer(
-    catalogue: &Catalogue<'_>,
+    catalogue: &Seen<'_>,
     pieces: &[Piece],
 ) -> Option<Result<SmallTable, Failure>> {
     if pieces.len() > PIECES_MAX {
@@ -192,7 +192,7 @@ fn subject(from: &[Piece]) -> Option<Subject> {
     found.map(|(_, subject)| *subject)
 }
 
-fn things<'t>(catalogue: &'t Catalogue<'_>, subject: Subject) -> Vec<Thing<'t>> {
+fn things<'t>(catalogue: &'t Seen<'_>, subject: Subject) -> Vec<Thing<'t>> {
     let tables = catalogue.tables.iter();
     match subject {
         Subject::Nothing => Vec::new(),
@@ -265,7 +265,7 @@ fn value(
     expression: &[Piece],
     name: &str,
     thing: &Thing<'_>,
-    catalogue: &Catalogue<'_>,
+    catalogue: &Seen<'_>,
 ) -> Option<Field> {
     match expression {
         [Piece::Text(constant)] => return Some(Some(text(constant))),
@@ -305,7 +305,7 @@ fn value(
 }
 
 /// A column of the catalogue, or what a function says of a thing.
-fn field(key: &str, thing: &Thing<'_>, catalogue: &Catalogue<'_>) -> Option<Field> {
+fn field(key: &str, thing: &Thing<'_>, catalogue: &Seen<'_>) -> Option<Field> {
     let no = Some(V::Bool(false));
     Some(match (key, thing) {
         ("pg_get_userbyid", _) => Some(text(&catalogue.asker.user)),

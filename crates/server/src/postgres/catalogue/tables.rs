@@ -7,7 +7,7 @@ use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, TableId};
 
 use super::super::table::text;
 use super::super::types::{name_of_oid, oid_of};
-use super::Catalogue;
+use super::Seen;
 
 /// A table that exists while a question is answered.
 pub(super) struct VirtualTable {
@@ -22,7 +22,7 @@ const OWNER_OID: u32 = 10;
 
 type Columns = &'static [(&'static str, T)];
 
-pub(super) fn all(catalogue: &Catalogue<'_>) -> Vec<VirtualTable> {
+pub(super) fn all(catalogue: &Seen<'_>) -> Vec<VirtualTable> {
     let database = &catalogue.asker.database;
     let user = &catalogue.asker.user;
     let of_tables = |row: &dyn Fn(u32, &TableDef) -> Vec<V>| {
