@@ -229,3 +229,64 @@ impl AsyncWrite for Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a certificate with its key. False: there is no openssl.
+    fn make(directory: &Path, name: &str) -> bool {
+        let made = std::process::Command::new("openssl")
+            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout key.pem -out cert.pem -subj".split(' '))
+            .arg(format!("/CN={name}"))
+            .current_dir(directory)
+            .output();
+        match made {
+            Ok(made) => {
+                assert!(made.status.success());
+                true
+            }
+            Err(_) => {
+                eprintln!("SKIPPED: there is no openssl; install the package openssl");
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_certificate_is_taken_and_a_bad_one_is_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        if !make(directory.path(), "one") {
+            return;
+        }
+        let path = |name: &str| Some(directory.path().join(name));
+        let config = config::Postgres {
+            certificate: path("cert.pem"),
+            key: path("key.pem"),
+            ..config::Postgres::default()
+        };
+        let tls = Tls::load(&config).expect("good files").expect("named");
+        let is_same = |a: &TlsAcceptor, b: &TlsAcceptor| Arc::ptr_eq(a.config(), b.config());
+        let look = || tls.current().looked = Instant::now() - 2 * LOOK_EVERY;
+        let first = tls.acceptor().await;
+        look();
+        assert!(is_same(&tls.acceptor().await, &first));
+        let later = |name: &str| {
+            let file = std::fs::File::options()
+                .append(true)
+                .open(directory.path().join(name));
+            let time = SystemTime::now() + Duration::from_secs(5);
+            file.and_then(|file| file.set_modified(time)).expect("set");
+        };
+        make(directory.path(), "two");
+        later("cert.pem");
+        // Not yet: they were looked at just now.
+        assert!(is_same(&tls.acceptor().await, &first));
+        look();
+        let second = tls.acceptor().await;
+        assert!(!is_same(&second, &first));
+        std::fs::write(directory.path().join("cert.pem"), "nothing").expect("written");
+        look();
+        assert!(is_same(&tls.acceptor().await, &second));
+    }
+}
