@@ -31,6 +31,7 @@ mod events;
 mod fanout;
 mod frozen;
 mod handle;
+mod held_indexes;
 mod http;
 mod inbox;
 mod joins;
@@ -60,6 +61,7 @@ mod subscriptions;
 mod testing;
 mod update;
 mod views;
+mod windows;
 mod writer;
 
 pub use budget::{HeldBytes, Holder};

@@ -49,6 +49,12 @@ fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
     match asked {
         Asked::Plan(plan) => estimate(datastore, plan),
         Asked::Query(query, _) => query.estimated_rows(&Current(datastore)),
+        // Its index gives the rows in their order.
+        Asked::Window(asked) => {
+            let table = datastore.table(asked.shape.table.id);
+            let rows = table.map_or(0, |table| table.rows().row_count());
+            rows.min(asked.shape.extent.end as u64)
+        }
     }
 }
 

@@ -223,6 +223,26 @@ section! {
                     subscribed to, on average over a transaction";
                 reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; the transaction is not affected";
 
+            /// Most rows of one subscription with `ORDER BY … LIMIT`, those before it (`OFFSET`) counted.
+            window_rows_max: usize = 10_000;
+                bounds "rows of one live window (a subscription with `ORDER BY … LIMIT`), those that `OFFSET` leaves out counted";
+                reached "refuse: LC0727";
+
+            /// Most different windows (`ORDER BY … LIMIT`, with their parameters) that clients are subscribed to.
+            windows_max: usize = 100_000;
+                bounds "live windows of a database; one that many clients share counts once";
+                reached "refuse: LC0727";
+
+            /// Most bytes of rows that are kept for all windows together.
+            windows_bytes_max: usize = 256 << 20;
+                bounds "rows of all live windows of a database, with those that are kept behind them";
+                reached "a new one: refuse, LC0727. When rows change: the query sets with the largest window end, LC0728";
+
+            /// Most rows that are looked at to fill a window, or windows again in one transaction.
+            window_rows_read_max: usize = 65_536;
+                bounds "rows of a table that are looked at to find those of a new window; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
+                reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
+
             /// Longest time that finding the rows of one query or query set may take.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             read_time_max: Duration = Duration::from_secs(30);

@@ -112,7 +112,7 @@ impl Sorter {
             row: row.into(),
         });
         if self.rows.len() >= rows_max.saturating_mul(2).saturating_add(SPARE_ROWS) {
-            self.rows.sort_by(|a, b| a.key.cmp(&b.key));
+            self.sort();
             for KeyedRow { key, row } in self.rows.drain(rows_max..) {
                 memory.bytes -= key.len() + row.len() + ENTRY_BYTES;
             }
@@ -123,10 +123,16 @@ impl Sorter {
     /// The row at a position of the order.
     pub fn row(&mut self, position: usize) -> Option<&[u8]> {
         if !self.is_sorted {
-            self.rows.sort_by(|a, b| a.key.cmp(&b.key));
+            self.sort();
             self.is_sorted = true;
         }
         self.rows.get(position).map(|kept| &*kept.row)
+    }
+
+    /// Rows whose keys are equal come in the order of their bytes.
+    fn sort(&mut self) {
+        let rows = &mut self.rows;
+        rows.sort_unstable_by(|a, b| (&a.key, &a.row).cmp(&(&b.key, &b.row)));
     }
 }
 

@@ -342,13 +342,20 @@ impl Condition {
         reads_sender
     }
 
+    /// The columns that a conjunct reads, some more than once.
+    pub fn columns_of(&self, conjunct: NodeId) -> Vec<ColumnAt> {
+        let mut columns = Vec::new();
+        self.visit_tree(conjunct, |node| {
+            columns.extend(node.columns().into_iter().flatten());
+        });
+        columns
+    }
+
     /// For each conjunct, the relations that it reads, ascending.
     pub fn relations_of_conjuncts(&self) -> Vec<Vec<u16>> {
         let of = |conjunct: &NodeId| {
-            let mut relations = Vec::new();
-            self.visit_tree(*conjunct, |node| {
-                relations.extend(node.columns().into_iter().flatten().map(|c| c.relation));
-            });
+            let columns = self.columns_of(*conjunct);
+            let mut relations: Vec<u16> = columns.iter().map(|column| column.relation).collect();
             relations.sort_unstable();
             relations.dedup();
             relations

@@ -162,12 +162,12 @@ fn estimate_join(
         return nested(left, right, left.rows.saturating_mul(right.rows));
     };
     match probe_index(fragment, own) {
-        Some(probe) if table.schema.indexes[probe.index].unique => Estimate {
+        Some(index) if table.schema.indexes[index].unique => Estimate {
             rows: left.rows,
             scanned: left.scanned.saturating_add(left.rows),
         },
-        Some(probe) => {
-            let rows = left.rows.saturating_mul(found_by_key(table, probe.index));
+        Some(index) => {
+            let rows = left.rows.saturating_mul(found_by_key(table, index));
             Estimate {
                 rows,
                 scanned: left.scanned.saturating_add(rows),

@@ -37,6 +37,7 @@ mod rules;
 mod scalar;
 mod select_plan;
 mod shape;
+mod window;
 mod words;
 
 /// Shared with the tests beside the crate.
@@ -44,15 +45,15 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
-pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
+pub use admission::{admit_subscription, JoinEdge, JoinRelation, LiveJoin, Residual};
 pub use condition::{ColumnAt, SenderAs};
 pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use error::{SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX};
 pub use execute::{ExecuteError, Execution, Match, Progress};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
-    check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
-    view_instance, Caller, Catalog, Statement, SubscribeText,
+    check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
+    read_subscribe_text, view_instance, Caller, Catalog, Statement, SubscribeText,
 };
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
@@ -60,3 +61,4 @@ pub use results::{Run, Tables};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
 pub use shape::Grouping;
+pub use window::{LiveWindow, RowOrder};

@@ -239,17 +239,10 @@ impl Parser<'_> {
         if self.is_one_of(&["UNION", "EXCEPT", "INTERSECT"]) {
             return Err(self.unsupported_set_operation(start));
         }
-        if is_ad_hoc {
-            self.order_by(&mut shape)?;
-        }
-        let mut limit = self.limit(start)?;
-        if is_ad_hoc && self.take_word("OFFSET") {
-            shape.offset = Some(self.count(start)?);
-            let _ = self.take_word("ROW") || self.take_word("ROWS");
-            if limit.is_none() {
-                limit = self.limit(start)?;
-            }
-        }
+        let limit = match !is_ad_hoc && self.is_word("ORDER") {
+            true => self.window(&mut shape, start)?,
+            false => self.order_and_limit(&mut shape, start)?,
+        };
         if self.is_one_of(&["ORDER", "OFFSET", "FETCH", "FOR"]) {
             return Err(self.unsupported_from(start));
         }
@@ -261,6 +254,41 @@ impl Parser<'_> {
             limit,
             shape,
         })
+    }
+
+    fn order_and_limit(
+        &mut self,
+        shape: &mut Shape,
+        start: usize,
+    ) -> Result<Option<String>, SqlError> {
+        let is_ad_hoc = self.language == Language::AdHoc;
+        if is_ad_hoc {
+            self.order_by(shape)?;
+        }
+        let mut limit = self.limit(start)?;
+        if is_ad_hoc && self.take_word("OFFSET") {
+            shape.offset = Some(self.count(start)?);
+            let _ = self.take_word("ROW") || self.take_word("ROWS");
+            if limit.is_none() {
+                limit = self.limit(start)?;
+            }
+        }
+        Ok(limit)
+    }
+
+    /// `ORDER BY … LIMIT n`, which can be subscribed to as a whole. Without its limit it is what it is in the reference.
+    fn window(&mut self, shape: &mut Shape, start: usize) -> Result<Option<String>, SqlError> {
+        let order_at = self.at;
+        self.language = Language::AdHoc;
+        let limit = self.order_and_limit(shape, start);
+        self.language = Language::Subscription;
+        match limit {
+            Ok(Some(limit)) => Ok(Some(limit)),
+            _ => {
+                self.at = order_at;
+                Err(self.unsupported_from(start))
+            }
+        }
     }
 
     fn limit(&mut self, start: usize) -> Result<Option<String>, SqlError> {

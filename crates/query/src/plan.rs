@@ -17,7 +17,7 @@ use crate::parser::{parse, Language};
 use crate::query::{Fragment, JoinOn, OuterJoin, Output, Query};
 use crate::rules::apply_rules;
 use crate::scalar::Scalar;
-use crate::shape::{self, check_shape, Order};
+use crate::shape::{self, check_shape, Order, OrderKey};
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
 pub trait Catalog {
@@ -111,6 +111,16 @@ pub fn compile_statement(
     }
 }
 
+/// Compiles a query whose rows are results of aggregates, which is what views return beyond the subscription language. None if
+/// the text is no such query.
+pub fn compile_aggregate(text: &str, catalog: &dyn Catalog, caller: &Caller) -> Option<Query> {
+    let query = compile_statement(text, catalog, caller)
+        .ok()?
+        .into_query()?;
+    let is_aggregate = matches!(query.output, Output::Count(_) | Output::Groups(_));
+    (is_aggregate && !query.explain).then_some(query)
+}
+
 /// Checks a row-level security rule with the owner's rights: a query in the subscription language, over any number of
 /// relations (08 §9.1). Gives the table whose rows the rule lets through.
 ///
@@ -146,6 +156,11 @@ pub(crate) fn compile_rule(
     let Output::Row(returned) = checked.output else {
         return Err(SqlError::ProjectionInSubscription);
     };
+    if !checked.order.is_empty() {
+        return Err(SqlError::Inconsistent(
+            "a row-level security rule has no ORDER BY and no LIMIT",
+        ));
+    }
     Ok(Fragment {
         own: vec![returned],
         rules: vec![text.into()],
@@ -308,7 +323,10 @@ fn check_select(
         ast::Projection::Items(items) => (None, &items[..]),
         projection => (Some(check_output(projection, &scope)?), &[][..]),
     };
-    let shape::Checked { output, order } = check_shape(&select.shape, plain, items, &scope)?;
+    let shape::Checked { output, mut order } = check_shape(&select.shape, plain, items, &scope)?;
+    if let Output::Row(_) = output {
+        order.extend(tie_break(&order, scope.tables()));
+    }
     let limit = select.limit.as_deref().map(check_count).transpose()?;
     let offset = select.shape.offset.as_deref().map(check_count);
     let on = |(left, right, _)| JoinOn { left, right };
@@ -331,6 +349,23 @@ fn check_select(
         order,
         offset: offset.transpose()?.unwrap_or(0),
         limit,
+    })
+}
+
+/// Rows of one table that an order leaves equal come in the order of their primary key. What is still equal is ordered by the
+/// rows' bytes.
+fn tie_break(order: &[Order], tables: &[Arc<TableSchema>]) -> Option<Order> {
+    let ([table], false) = (tables, order.is_empty()) else {
+        return None;
+    };
+    let by = OrderKey::Column(ColumnAt {
+        relation: 0,
+        column: table.primary_key?,
+    });
+    let is_new = order.iter().all(|known| known.by != by);
+    is_new.then_some(Order {
+        by,
+        descending: false,
     })
 }
 

@@ -195,6 +195,24 @@ impl Query {
         Some(SelectPlan::new(self, fragment, table, projection, sender))
     }
 
+    /// Its rows are the first of an order.
+    pub fn is_window(&self) -> bool {
+        let is_of_rows = matches!(self.output, Output::Row(_)) && !self.distinct && !self.explain;
+        is_of_rows && self.limit.is_some() && !self.order.is_empty()
+    }
+
+    /// The plan of the rows that a query on one relation looks at, whatever it makes of them.
+    pub fn rows_plan(&self, sender: &Identity) -> Option<SelectPlan> {
+        let [fragment] = &self.fragments[..] else {
+            return None;
+        };
+        let [table] = &fragment.tables[..] else {
+            return None;
+        };
+        let projection = Projection::Row;
+        Some(SelectPlan::new(self, fragment, table, projection, sender))
+    }
+
     /// The plan of a query on one relation that no rule multiplies.
     pub fn only_select_plan(&self, sender: &Identity) -> Option<SelectPlan> {
         match &self.fragments[..] {

@@ -13,6 +13,7 @@ use lightcone_table::TableView;
 use lightcone_types::{Identity, TableId};
 
 use super::failures::ViewError;
+use super::joins::ViewJoin;
 use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
 use crate::asked::Asked;
@@ -27,36 +28,45 @@ const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
 const PIECE_STEPS: usize = 1 << 17;
 
 /// Where the rows of an instance are, and which of them they are.
-type Rows<'a> = (TableId, &'a ViewInstance);
+pub(super) type Rows<'a> = (TableId, &'a ViewInstance);
 
 /// A query that a view returned.
 pub(super) struct ViewQuery {
     asked: Asked,
+    /// The join that it is, if it is kept up to date as one.
+    join: Option<ViewJoin>,
     reads: ReadSet,
 }
 
-/// Makes what a view returned its rows, in the open transaction. Gives the query, if it is one.
+/// Makes what a view returned its rows, in the open transaction. Gives the query, if it is one: also if evaluating it failed, as
+/// it may go well when its tables have changed.
 pub(super) fn store(
     host: ViewHost<'_>,
     datastore: &mut Datastore,
     rows: Rows<'_>,
     sender: Option<Identity>,
     returned: Returned,
-) -> Result<Option<ViewQuery>, ViewError> {
-    match returned {
-        Returned::Rows(found) => replace(datastore, rows, &found).map(|()| None),
-        Returned::Query(text) if text.trim().is_empty() => {
-            replace(datastore, rows, NO_ROWS).map(|()| None)
-        }
-        Returned::Query(text) => {
-            let asked = compile(host, rows.0, sender, &text)
-                .map_err(|error| format!("Error executing raw SQL returned by view: {error}"))?;
-            let reads = reads_of(datastore, &asked);
-            let query = ViewQuery { asked, reads };
-            query.evaluate(host, datastore, rows)?;
-            Ok(Some(query))
-        }
+) -> (Option<ViewQuery>, Result<(), ViewError>) {
+    let text = match returned {
+        Returned::Rows(found) => return (None, replace(datastore, rows, &found)),
+        Returned::Query(text) => text,
+    };
+    if text.trim().is_empty() {
+        return (None, replace(datastore, rows, NO_ROWS));
     }
+    let asked = match compile(host, rows.0, sender, &text) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let error = format!("Error executing raw SQL returned by view: {error}");
+            return (None, Err(error.into()));
+        }
+    };
+    let mut query = ViewQuery::new(host, datastore, asked);
+    let result = query.evaluate(host, datastore, rows);
+    if result.is_err() {
+        query.give_up_join(datastore);
+    }
+    (Some(query), result)
 }
 
 fn replace(
@@ -114,6 +124,7 @@ fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
             None => reads.table(plan.table.id),
         },
         Asked::Query(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
+        Asked::Window(rows) => reads.table(rows.shape.table.id),
     }
     reads
 }
@@ -129,13 +140,40 @@ impl Tables for Open<'_> {
 }
 
 impl ViewQuery {
+    fn new(host: ViewHost<'_>, datastore: &Datastore, asked: Asked) -> ViewQuery {
+        let join = match &asked {
+            Asked::Plan(_) => None,
+            Asked::Query(query, sender) => ViewJoin::new(query, sender, &host.module.catalog.joins),
+        };
+        let reads = match &join {
+            Some(_) => ReadSet::default(),
+            None => reads_of(datastore, &asked),
+        };
+        ViewQuery { asked, join, reads }
+    }
+
+    /// What has to be evaluated again when it changes, or what [`change`](Self::change) is told of.
     pub fn reads(&self) -> &ReadSet {
         &self.reads
     }
 
+    pub fn join(&self) -> Option<&ViewJoin> {
+        self.join.as_ref()
+    }
+
+    pub fn join_mut(&mut self) -> Option<&mut ViewJoin> {
+        self.join.as_mut()
+    }
+
+    /// The join is evaluated again whenever one of its tables changes.
+    pub fn give_up_join(&mut self, datastore: &Datastore) {
+        self.join = None;
+        self.reads = reads_of(datastore, &self.asked);
+    }
+
     /// Finds all rows, in the open transaction.
     pub fn evaluate(
-        &self,
+        &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
         rows: Rows<'_>,
@@ -144,13 +182,19 @@ impl ViewQuery {
         // A BSATN array.
         let mut found = NO_ROWS.to_vec();
         let mut count = 0_u32;
+        let mut ends = Vec::new();
+        let is_join = self.join.is_some();
         let mut take = |row: &[u8]| {
             found.extend_from_slice(row);
             count += 1;
+            if is_join {
+                ends.push(found.len());
+            }
             found.len() <= bytes_max
         };
         match &self.asked {
             Asked::Plan(plan) => find_rows(datastore, plan, take)?,
+            Asked::Window(_) => unreachable!("only subscriptions are made windows"),
             Asked::Query(query, sender) => {
                 find_matches(host, datastore, (query, *sender), &mut take)?;
             }
@@ -161,13 +205,17 @@ impl ViewQuery {
             )
             .into());
         }
+        if let Some(join) = &mut self.join {
+            join.count(&found, NO_ROWS.len(), &ends);
+        }
         found[..NO_ROWS.len()].copy_from_slice(&count.to_le_bytes());
         replace(datastore, rows, &found)
     }
 
-    /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes. Joins are evaluated again.
+    /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes of the table that it reads. What
+    /// reads several is evaluated again.
     pub fn change<'r>(
-        &self,
+        &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
         (view, instance): Rows<'_>,

@@ -1,5 +1,6 @@
 //! A module that is nothing but tables. Its program is JSON like an entry of `08-execution.json`: `tables` with columns and
-//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column) and `events` (tables).
+//! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column), `events` (tables), and
+//! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the table that these are of.
 //!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
@@ -9,13 +10,14 @@ use std::sync::Arc;
 use lightcone_database::{DatabaseHandle, DatabaseOptions, Engines, HostKind, JsonRows, SqlError};
 use lightcone_host::{
     HandlerResponse, HostEnv, HostError, InstanceOptions, LoadedModule, ModuleEngine,
-    ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
+    ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 use lightcone_schema::raw::{
     CaseConversionPolicy, ExplicitNameEntry, ExplicitNames, NameMapping, RawConstraintData,
     RawConstraintDefV10, RawIndexAlgorithm, RawIndexDefV10, RawModuleDefV10,
     RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef, RawSequenceDefV10,
-    RawTableDefV10, RawUniqueConstraintData,
+    RawTableDefV10, RawUniqueConstraintData, RawViewDefV10,
 };
 use lightcone_schema::{RawModuleDef, TableAccess, TableKind, Visibility};
 use lightcone_types::bsatn::Encode as _;
@@ -110,6 +112,14 @@ impl ModuleInstance for Changing {
         unreachable!("there are no handlers")
     }
 
+    fn call_view(&mut self, _: ReadView<'_>, call: &ViewCall<'_>, _: &mut ReadSet) -> ViewOutcome {
+        let query = self.0["views"][&**call.name]["query"]
+            .as_str()
+            .expect("a text");
+        let sender = call.sender.expect("no view is anonymous");
+        ViewOutcome::Query(query.replace("{sender}", &format!("0x{}", sender.to_hex())))
+    }
+
     fn is_poisoned(&self) -> bool {
         false
     }
@@ -160,6 +170,7 @@ fn column_type(name: &str) -> T {
 
 fn definition(program: &Value) -> Vec<u8> {
     let (mut types, mut tables, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut views = Vec::new();
     for (name, columns) in program["tables"].as_object().expect("tables") {
         let (canonical, source) = name.split_once('/').unwrap_or((name, name));
         names.push(ExplicitNameEntry::Table(NameMapping {
@@ -199,6 +210,17 @@ fn definition(program: &Value) -> Vec<u8> {
                 max_value: None,
                 increment: 1,
             });
+        let of_views = program["views"].as_object().into_iter().flatten();
+        for (view, _) in of_views.filter(|(_, view)| view["table"] == canonical) {
+            views.push(RawViewDefV10 {
+                source_name: view.clone(),
+                index: views.len() as u32,
+                is_public: true,
+                is_anonymous: false,
+                params: ProductType::new::<&str>([]),
+                return_type: T::array(T::Ref(TypeRef(types.len() as u32))),
+            });
+        }
         let is_event = |name: &Value| name == canonical;
         let mut events = program["events"].as_array().into_iter().flatten();
         tables.push(RawTableDefV10 {
@@ -239,6 +261,7 @@ fn definition(program: &Value) -> Vec<u8> {
             ok_return_type: T::product::<&str>([]),
             err_return_type: T::String,
         }]),
+        Section::Views(views),
         Section::RowLevelSecurity(rules.map(rule).collect()),
         Section::CaseConversionPolicy(CaseConversionPolicy::None),
         Section::ExplicitNames(ExplicitNames { entries: names }),
