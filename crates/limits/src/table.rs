@@ -75,7 +75,7 @@ section! {
 
             // Somebody else's calls wait meanwhile. The time that a commit takes is not counted.
             /// Longest time that one transaction of a procedure may hold up the writer, in milliseconds.
-            procedure_transaction_ms_max: u64 = 1_000;
+            procedure_transaction_ms_max: u64 = 10_000;
                 bounds "time of one transaction of a procedure that runs beside the writer";
                 reached "roll it back, end the call: LC0727";
 
@@ -126,7 +126,8 @@ section! {
         in Calls {
             /// Most procedures and HTTP handlers of a database that run beside the writer, wait, or wait for their turn.
             procedures_max: usize = 2_048;
-                bounds "procedures and HTTP handlers of one database that are under way beside the writer";
+                bounds "procedures and HTTP handlers of one database that are under way beside the writer; one caller has no \
+                    more of them than are left for all others";
                 reached "one that was never seen to wait runs on the writer; any other is refused: LC0728";
 
             // WebAssembly only: an instance of a JavaScript module has a thread, and these are few.

@@ -15,7 +15,6 @@ mod tasks;
 mod threads;
 mod waits;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -149,7 +148,6 @@ impl Job {
 
 /// What a database has for calls beside the writer.
 pub(crate) struct Procedures {
-    under_way: AtomicUsize,
     under_way_max: usize,
     /// Calls in WebAssembly that compute.
     running: Arc<Semaphore>,
@@ -167,13 +165,39 @@ pub(crate) struct Procedures {
 struct Calls {
     last: u64,
     under_way: FxHashMap<u64, Arc<Control>>,
+    /// How many of them each caller has.
+    of_caller: FxHashMap<Identity, usize>,
     stopped: bool,
+}
+
+impl Calls {
+    /// A caller may have as many as are left for all others.
+    fn may_begin(&self, caller: Identity, max: usize) -> bool {
+        let of_caller = self.of_caller.get(&caller).copied().unwrap_or_default();
+        of_caller < max.saturating_sub(self.under_way.len())
+    }
+
+    fn begin(&mut self, caller: Identity, control: Arc<Control>) -> u64 {
+        self.last += 1;
+        self.under_way.insert(self.last, control);
+        *self.of_caller.entry(caller).or_default() += 1;
+        self.last
+    }
+
+    fn end(&mut self, number: u64, caller: Identity) {
+        self.under_way.remove(&number);
+        if let Some(count) = self.of_caller.get_mut(&caller) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_caller.remove(&caller);
+            }
+        }
+    }
 }
 
 impl Procedures {
     pub fn new(limits: &Limits) -> Procedures {
         Procedures {
-            under_way: AtomicUsize::new(0),
             under_way_max: limits.procedures_max,
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
@@ -183,11 +207,6 @@ impl Procedures {
             threads: threads::Threads::new(limits.js_procedure_threads_max),
             calls: Mutex::default(),
         }
-    }
-
-    /// Calls that are under way beside the writer.
-    pub fn under_way(&self) -> usize {
-        self.under_way.load(Ordering::Relaxed)
     }
 
     /// Everybody who runs or waits is ended.
@@ -229,6 +248,7 @@ impl Procedures {
 struct UnderWay {
     shared: Arc<Shared>,
     number: u64,
+    caller: Identity,
     control: Arc<Control>,
     /// What the writer is told if nobody knows what came of the call.
     job: Option<Job>,
@@ -259,8 +279,7 @@ impl Drop for UnderWay {
             message: "the server failed to run it".to_owned(),
         });
         let procedures = &self.shared.procedures;
-        procedures.calls().under_way.remove(&self.number);
-        procedures.under_way.fetch_sub(1, Ordering::Relaxed);
+        procedures.calls().end(self.number, self.caller);
     }
 }
 
@@ -270,20 +289,16 @@ impl Drop for UnderWay {
 /// There are too many.
 pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
     let procedures = &shared.procedures;
-    if procedures.under_way.load(Ordering::Relaxed) >= procedures.under_way_max {
-        return Err(job);
-    }
-    procedures.under_way.fetch_add(1, Ordering::Relaxed);
-    let control = Arc::new(Control::default());
+    let (control, caller) = (Arc::new(Control::default()), job.origin.identity);
     let number = {
         let mut calls = procedures.calls();
-        calls.last += 1;
-        let number = calls.last;
-        calls.under_way.insert(number, control.clone());
+        if !calls.may_begin(caller, procedures.under_way_max) {
+            return Err(job);
+        }
         if calls.stopped {
             control.end(InterruptReason::Stopping);
         }
-        number
+        calls.begin(caller, control.clone())
     };
     let seconds_max = shared.options.limits.host.procedure_seconds_max;
     let late = Arc::downgrade(&control);
@@ -300,6 +315,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
     let under_way = UnderWay {
         shared: shared.clone(),
         number,
+        caller,
         control,
         job: Some(job),
     };
@@ -315,5 +331,26 @@ fn host_config(shared: &Shared) -> HostConfig {
     HostConfig {
         shared_memory: Some(shared.procedures.memory.clone()),
         ..shared.host_config()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_leaves_as_many_for_others_as_it_has() {
+        let mut calls = Calls::default();
+        let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
+        let mut numbers = Vec::new();
+        while calls.may_begin(greedy, 10) {
+            numbers.push(calls.begin(greedy, Arc::default()));
+        }
+        assert_eq!(numbers.len(), 5);
+        assert!(calls.may_begin(other, 10));
+        for number in numbers {
+            calls.end(number, greedy);
+        }
+        assert!(calls.under_way.is_empty() && calls.of_caller.is_empty());
     }
 }

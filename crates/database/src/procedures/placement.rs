@@ -10,7 +10,7 @@ const PENALTY_RUNS: i32 = 256;
 /// A run that computes for longer is not brief.
 const BRIEF_MAX: Duration = Duration::from_millis(5);
 /// A run on the writer that holds it up for longer was not brief; others may have had the processor meanwhile.
-const HELD_UP_MAX: Duration = Duration::from_millis(50);
+const HELD_UP_MAX: Duration = Duration::from_millis(250);
 
 /// What is known of how a function runs.
 #[derive(Debug, Default)]

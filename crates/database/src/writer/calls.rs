@@ -243,6 +243,17 @@ impl Writer {
             connection_id,
             timestamp,
         };
+        if self.has_no_lifecycle() && self.shared.status.read_only().is_none() {
+            let is_owner = caller.identity == self.shared.options.owner;
+            let is_procedure = find_reducer(&self.module, is_owner, &function).is_err()
+                && find_procedure(&self.module, is_owner, &function).is_some();
+            if !is_procedure {
+                let inside = Some(&*caller.jwt_payload);
+                let result =
+                    args.and_then(|args| self.call_by_name(&origin, &function, &args, inside));
+                return self.reply_when_durable(true, result, reply, Some(permit));
+            }
+        }
         if let Err(refused) = self.connect(caller.identity, connection_id, &caller.jwt_payload) {
             let refused: Result<CallOutcome, _> = Err(CallError::ConnectRejected(refused.text()));
             return self.reply_when_durable(true, refused, reply, Some(permit));
@@ -259,7 +270,7 @@ impl Writer {
             },
             Err(error) => Err(error),
         };
-        let result = args.and_then(|args| self.call_by_name(&origin, &function, &args));
+        let result = args.and_then(|args| self.call_by_name(&origin, &function, &args, None));
         self.disconnect(caller.identity, connection_id);
         self.reply_when_durable(true, result, reply, Some(permit));
     }
@@ -322,11 +333,13 @@ impl Writer {
         self.log_error(name, &refusal.log, origin.timestamp);
     }
 
+    /// With `inside`, the payload of the caller's token, the caller comes and goes in the call's own transaction.
     fn call_by_name(
         &mut self,
         origin: &Origin,
         function: &str,
         args: &[u8],
+        inside: Option<&str>,
     ) -> Result<CallOutcome, CallError> {
         let is_owner = origin.identity == self.shared.options.owner;
         let reducer = resolve_call(&self.module, is_owner, function, args).map_err(|refusal| {
@@ -334,7 +347,12 @@ impl Writer {
             CallError::InvalidArguments(refusal.message)
         })?;
         let started = self.shared.environment().instant();
-        let (result, ops) = self.call(reducer, origin, args);
+        let (result, ops) = match inside {
+            None => self.call(reducer, origin, args),
+            Some(jwt_payload) => self
+                .call_inside_connection(reducer, origin, args, jwt_payload)
+                .map_err(|refused| CallError::ConnectRejected(refused.text()))?,
+        };
         let elapsed = self.shared.environment().instant() - started;
         self.event(Event::Committed { ops });
         let outcome = CallOutcome {
