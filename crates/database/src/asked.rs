@@ -11,9 +11,10 @@ use lightcone_types::{Identity, ProductType, TableId};
 use crate::answer::ReadError;
 use crate::budget::{Charge, ClientBudget};
 use crate::frozen::{FrozenTable, FrozenTables};
+use crate::windows::WindowShape;
 
 /// What a query keeps beside its result to find it: hash tables of joins. Part of the client's budget.
-const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
+pub(crate) const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Steps between two looks at the clock: less than a millisecond.
 const PIECE_STEPS: usize = 1 << 17;
 
@@ -24,6 +25,15 @@ pub(crate) enum Asked {
     Plan(Arc<SelectPlan>),
     /// On several, or in several fragments.
     Query(Arc<Query>, Identity),
+    /// A live window. The writer knows its rows.
+    Window(Arc<WindowRows>),
+}
+
+/// A window that is subscribed to, or is about to be.
+pub(crate) struct WindowRows {
+    pub query: Query,
+    pub shape: Arc<WindowShape>,
+    pub key: Box<[u8]>,
 }
 
 impl Asked {
@@ -38,6 +48,7 @@ impl Asked {
     pub fn hidden_bytes(&self) -> usize {
         match self {
             Asked::Plan(plan) => plan.table.hidden_bytes(),
+            Asked::Window(rows) => rows.shape.table.hidden_bytes(),
             // The executor gives rows as they are declared.
             Asked::Query(..) => 0,
         }
@@ -50,6 +61,7 @@ impl Asked {
             Asked::Query(query, _) => {
                 query.has_rules() || query.read_tables().any(|table| table.view.is_some())
             }
+            Asked::Window(rows) => rows.query.has_rules() || rows.shape.table.view.is_some(),
         }
     }
 
@@ -58,6 +70,9 @@ impl Asked {
         match self {
             Asked::Plan(plan) => plan.memory_bytes(),
             Asked::Query(query, _) => query.memory_bytes(),
+            Asked::Window(rows) => {
+                size_of::<WindowRows>() + rows.query.memory_bytes() + rows.key.len()
+            }
         }
     }
 
@@ -65,6 +80,7 @@ impl Asked {
         match self {
             Asked::Plan(plan) => &plan.text,
             Asked::Query(query, _) => &query.text,
+            Asked::Window(rows) => &rows.query.text,
         }
     }
 
@@ -73,6 +89,7 @@ impl Asked {
         match self {
             Asked::Plan(plan) => Some(&plan.table),
             Asked::Query(query, _) => query.returned_table(),
+            Asked::Window(rows) => Some(&rows.shape.table),
         }
     }
 
@@ -80,6 +97,7 @@ impl Asked {
         match self {
             Asked::Plan(plan) => plan.output_type(),
             Asked::Query(query, _) => query.output_type(),
+            Asked::Window(rows) => rows.query.output_type(),
         }
     }
 }

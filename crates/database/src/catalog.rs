@@ -9,6 +9,7 @@ use lightcone_types::{Identity, TableId};
 use rustc_hash::FxHashMap;
 
 use crate::joins::JoinShapes;
+use crate::windows::WindowShapes;
 
 /// The names of one version of a database.
 pub(crate) struct CatalogView {
@@ -18,6 +19,8 @@ pub(crate) struct CatalogView {
     rules: FxHashMap<TableId, Vec<String>>,
     /// Of the live joins that were compiled against it.
     pub joins: JoinShapes,
+    /// The same of live windows.
+    pub windows: WindowShapes,
 }
 
 impl CatalogView {
@@ -37,6 +40,7 @@ impl CatalogView {
             by_name,
             rules: FxHashMap::default(),
             joins: JoinShapes::default(),
+            windows: WindowShapes::default(),
         };
         for rule in &def.row_level_security {
             catalog.add_rule(rule);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use lightcone_query::{
-    compile_subscription, expand_subscribe_all, read_subscribe_text, Query, SubscribeText,
+    compile_aggregate, compile_subscription, expand_subscribe_all, read_subscribe_text, Query,
+    SqlError, SubscribeText,
 };
 use lightcone_wire::{ClientMessage, ClientPayload};
 use tokio::sync::oneshot;
@@ -15,7 +16,6 @@ use tokio::sync::oneshot;
 use crate::asked::Asked;
 use crate::budget::{Charge, ClientBudget};
 use crate::catalog::CatalogView;
-use crate::joins::JoinShapes;
 use crate::live_query::LiveQuery;
 use crate::module::Module;
 use crate::outgoing::ReadTicket;
@@ -96,9 +96,18 @@ impl SetCompiler {
             lightcone_query::admit_subscription(&query)?;
             Ok(query)
         });
+        let query = query.map_err(|error| {
+            let caller = self.peer.caller();
+            match compile_aggregate(text, catalog, &caller) {
+                Some(_) => SqlError::AggregateInSubscription {
+                    text: error.to_string(),
+                },
+                None => error,
+            }
+        });
         let added = query
             .map_err(|error| error.to_string())
-            .and_then(|query| self.add_fragments(&query, &catalog.joins));
+            .and_then(|query| self.add_fragments(&query, catalog));
         added.map_err(|error| match suffix {
             true => executing(&error, text),
             false => error,
@@ -106,13 +115,12 @@ impl SetCompiler {
     }
 
     /// Each fragment is a live query of its own.
-    fn add_fragments(&mut self, query: &Query, shapes: &JoinShapes) -> Result<(), String> {
+    fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), String> {
         for fragment in &query.fragments {
             if self.queries.len() == self.peer.queries_per_set_max {
                 return Err(too_many_queries(&self.peer));
             }
-            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, shapes);
-            let live = live.ok_or("a subscription reads at most two relations")?;
+            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, catalog)?;
             self.reserve(live.memory_bytes())?;
             self.queries.push(Arc::new(live));
         }

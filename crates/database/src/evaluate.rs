@@ -13,6 +13,7 @@ use crate::answer::ReadError;
 use crate::asked::{Asked, Running};
 use crate::budget::{Charge, ClientBudget};
 use crate::frozen::{FrozenTable, FrozenTables};
+use crate::windows::Windows;
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
@@ -96,6 +97,7 @@ impl Rows {
 pub(crate) struct Finder<'d> {
     datastore: &'d mut Datastore,
     frozen: &'d mut FrozenTables,
+    windows: &'d Windows,
     /// Without it, only what can be found here is.
     may_freeze: bool,
     left: Allowance,
@@ -133,11 +135,13 @@ impl<'d> Finder<'d> {
     pub fn new(
         datastore: &'d mut Datastore,
         frozen: &'d mut FrozenTables,
+        windows: &'d Windows,
         may_freeze: bool,
     ) -> Finder<'d> {
         Finder {
             datastore,
             frozen,
+            windows,
             may_freeze,
             left: Allowance {
                 rows: WRITER_ROWS_MAX,
@@ -159,6 +163,16 @@ impl<'d> Finder<'d> {
                 Some(Source::Running(Box::new(running), Found::default()))
             }
             Asked::Query(..) => None,
+            Asked::Window(asked) => {
+                let mut rows = Rows::default();
+                let found = self.windows.rows(&asked.shape, &asked.key);
+                found.for_each(|row| rows.push(row));
+                let table = self.datastore.table(asked.shape.table.id);
+                Some(Source::Rows {
+                    rows,
+                    table_is_empty: table.is_none_or(|table| table.rows().row_count() == 0),
+                })
+            }
         }
     }
 
@@ -377,30 +391,30 @@ mod tests {
 
     #[test]
     fn only_cheap_conditions_are_checked_on_the_writer() {
-        let mut frozen = FrozenTables::default();
+        let (mut frozen, windows) = (FrozenTables::default(), Windows::default());
         let mut items = Items::new(256, 100);
         let cheap = items.plan("id <> 7");
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
         let texts = items.plan(&format!("one <> two{}", " OR one <> two".repeat(100)));
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true);
         let Some(Source::Rows { rows, .. }) = finder.find_plan(&cheap) else {
             panic!("256 rows are few");
         };
         assert_eq!(rows.ends.len(), 255);
         assert!(is_deferred(finder.find_plan(&long)), "768,000 comparisons");
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true);
         assert!(is_deferred(finder.find_plan(&texts)), "6 MB of comparisons");
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, false);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false);
         assert!(finder.find_plan(&cheap).is_some());
         assert!(finder.find_plan(&long).is_none());
     }
 
     #[test]
     fn what_was_too_much_was_done_all_the_same() {
-        let mut frozen = FrozenTables::default();
+        let (mut frozen, windows) = (FrozenTables::default(), Windows::default());
         let mut items = Items::new(256, 10);
         let long = items.plan(&format!("id = 1000{}", " OR id = 1000".repeat(3000)));
-        let mut finder = Finder::new(&mut items.datastore, &mut frozen, true);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, true);
         for _ in 0..100 {
             assert!(is_deferred(finder.find_plan(&long)));
         }

@@ -31,6 +31,7 @@ mod events;
 mod fanout;
 mod frozen;
 mod handle;
+mod held_indexes;
 mod http;
 mod inbox;
 mod joins;
@@ -61,6 +62,7 @@ mod subscriptions;
 mod testing;
 mod update;
 mod views;
+mod windows;
 mod writer;
 
 pub use budget::{HeldBytes, Holder};

@@ -3,14 +3,17 @@
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
-use lightcone_query::{Fragment, Predicate, Query, SelectPlan};
+use lightcone_query::{Fragment, Predicate, Query, SelectPlan, SqlError};
 use lightcone_schema::TableSchema;
 use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
 
 use crate::asked::Asked;
-use crate::joins::{JoinShape, JoinShapes};
+use crate::asked::WindowRows;
+use crate::catalog::CatalogView;
+use crate::joins::JoinShape;
+use crate::windows::WindowShape;
 
-/// Stands in the place of a column for the key of a changed row of a join.
+/// Stands in the place of a column for the key of a changed row of a join or window.
 pub(crate) const KEY_COLUMN: ColId = ColId(u16::MAX);
 
 /// Steps of a query for each row that it is checked against, before those of its predicate: finding it, and noting that it
@@ -27,6 +30,8 @@ pub(crate) struct LiveQuery {
     pub table: Arc<TableSchema>,
     /// The join that it is, if it is one: with its parameters' values as the group's.
     pub join: Option<Arc<JoinShape>>,
+    /// The window that it is, in the same way.
+    window: Option<Arc<WindowShape>>,
     pub key: Arc<QueryKey>,
     pub group: Arc<Group>,
     /// What is left to check for the rows of the group.
@@ -42,12 +47,12 @@ pub(crate) struct QueryKey {
     table: TableId,
     /// Where row-level security rules make several queries of a text, or one that is not the owner's.
     fragment: Option<u16>,
-    /// The shape of a join: a new version of the module has shapes of its own.
+    /// The shape of a join or window: a new version of the module has shapes of its own.
     shape: Option<TableId>,
     sender_value: Option<Vec<u8>>,
 }
 
-/// Queries that a changed row is checked against together: those of a table, or join, that need one value in a column, found by
+/// Queries that a changed row is checked against together: those of a table, join or window that need one value in a column, found by
 /// it, or those without such a value.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Group {
@@ -131,17 +136,71 @@ impl LiveQuery {
             residual,
             table: plan.table.clone(),
             join: None,
+            window: None,
             asked: Asked::Plan(Arc::new(plan)),
         }
     }
 
-    /// The live query of a fragment that is admitted. None if that reads more relations than two.
+    /// The live query of a fragment that is admitted.
+    ///
+    /// # Errors
+    /// It is none that can be kept up to date.
     pub fn of_fragment(
         query: &Query,
         fragment: &Fragment,
         caller: &Identity,
-        shapes: &JoinShapes,
+        catalog: &CatalogView,
+    ) -> Result<LiveQuery, String> {
+        if query.is_window() {
+            return LiveQuery::of_window(query, fragment, caller, catalog);
+        }
+        let live = LiveQuery::of_rows(query, fragment, caller, catalog);
+        live.ok_or_else(|| "the query is not admissible".to_owned())
+    }
+
+    fn of_window(
+        query: &Query,
+        fragment: &Fragment,
+        caller: &Identity,
+        catalog: &CatalogView,
+    ) -> Result<LiveQuery, String> {
+        let window = query.live_window(fragment, caller);
+        let shape = window.and_then(|window| catalog.windows.shape_of(&window));
+        let Some((shape, key)) = shape else {
+            return Err(SqlError::Window("the first column of ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`").to_string());
+        };
+        let table = shape.table.clone();
+        let query_key = QueryKey::new(
+            &query.text,
+            table.id,
+            fragment.number,
+            Some(shape.id),
+            fragment.reads_sender(),
+            caller,
+        );
+        let rows = WindowRows {
+            query: query.clone(),
+            shape: shape.clone(),
+            key: key.clone(),
+        };
+        Ok(LiveQuery {
+            key: Arc::new(query_key),
+            group: Arc::new(Group::of(shape.id, Some((KEY_COLUMN, key)))),
+            residual: None,
+            table,
+            join: None,
+            window: Some(shape),
+            asked: Asked::Window(Arc::new(rows)),
+        })
+    }
+
+    fn of_rows(
+        query: &Query,
+        fragment: &Fragment,
+        caller: &Identity,
+        catalog: &CatalogView,
     ) -> Option<LiveQuery> {
+        let shapes = &catalog.joins;
         if let Some(plan) = query.select_plan(fragment, caller) {
             return Some(LiveQuery::new(plan, caller));
         }
@@ -164,14 +223,14 @@ impl LiveQuery {
             residual: None,
             table,
             join: Some(shape),
+            window: None,
             asked: Asked::Query(Arc::new(query.of_fragment(fragment)), *caller),
         })
     }
 
     /// The tables whose changes concern it.
     pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
-        let join = self.join.iter().flat_map(|shape| &shape.sides);
-        let joined = join.map(|side| side.table.id);
+        let joined = self.join.iter().flat_map(|shape| shape.tables());
         joined.chain(self.join.is_none().then_some(self.table.id))
     }
 
@@ -181,17 +240,30 @@ impl LiveQuery {
         QUERY_STEPS + residual.map_or(0, |residual| residual.steps(ROW_BYTES))
     }
 
-    /// What a changed row costs that is looked at for the join.
-    pub fn join_steps(&self) -> usize {
-        let join = self.join.as_ref();
-        join.map_or(0, |shape| shape.steps(ROW_BYTES))
+    /// The window that it is, and whose.
+    pub fn window(&self) -> Option<(&Arc<WindowShape>, &[u8])> {
+        let (_, key) = self.group.equality.as_ref()?;
+        Some((self.window.as_ref()?, key))
+    }
+
+    /// What it has in common with queries that are kept up to date together with it.
+    pub fn shape_id(&self) -> Option<TableId> {
+        let join = self.join.as_ref().map(|shape| shape.id);
+        join.or_else(|| self.window.as_ref().map(|shape| shape.id))
+    }
+
+    /// What a changed row costs that is looked at for its shape.
+    pub fn shape_steps(&self) -> usize {
+        let join = self.join.as_ref().map(|shape| shape.steps(ROW_BYTES));
+        let window = self.window.as_ref().map(|shape| shape.steps(ROW_BYTES));
+        join.or(window).unwrap_or(0)
     }
 
     /// What counts of these for its connection: none, if finding the query by its value is all there is to do.
     pub fn steps_of_connection(&self) -> usize {
         let is_only_found = self.group.equality.is_some() && self.residual.is_none();
         let own = if is_only_found { 0 } else { self.steps() };
-        own + self.join_steps()
+        own + self.shape_steps()
     }
 
     /// Bytes of memory.
@@ -207,6 +279,7 @@ impl LiveQuery {
             + size_of::<Group>()
             + self.asked.memory_bytes()
             + self.join.as_ref().map_or(0, |shape| shape.memory_bytes())
+            + self.window.as_ref().map_or(0, |shape| shape.memory_bytes())
             + self.key.text.len()
             + value
             + residual

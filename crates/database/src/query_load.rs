@@ -15,10 +15,10 @@ pub(crate) struct QueryLoad {
     holders: HashMap<Arc<QueryKey>, usize>,
     /// Steps of the different queries of a group, together.
     steps: HashMap<Arc<Group>, usize>,
-    /// How many different queries are of a shape of joins.
-    joins: FxHashMap<TableId, usize>,
-    /// Steps of the different shapes of joins that read a table, together.
-    join_steps: FxHashMap<TableId, usize>,
+    /// How many different queries are of a shape of joins or windows.
+    shapes: FxHashMap<TableId, usize>,
+    /// Steps of the different shapes that read a table, together.
+    shape_steps: FxHashMap<TableId, usize>,
 }
 
 impl QueryLoad {
@@ -52,7 +52,7 @@ impl QueryLoad {
             return true;
         }
         let steps = self.steps.get(&query.group).copied().unwrap_or_default() + query.steps();
-        if steps > steps_max || !self.add_join(query, steps_max) {
+        if steps > steps_max || !self.add_shape(query, steps_max) {
             return false;
         }
         self.steps.insert(query.group.clone(), steps);
@@ -60,26 +60,26 @@ impl QueryLoad {
         true
     }
 
-    /// Joins of one shape cost their tables what one of them does.
-    fn add_join(&mut self, query: &LiveQuery, steps_max: usize) -> bool {
-        let Some(shape) = &query.join else {
+    /// Joins, and windows, of one shape cost their tables what one of them does.
+    fn add_shape(&mut self, query: &LiveQuery, steps_max: usize) -> bool {
+        let Some(shape) = query.shape_id() else {
             return true;
         };
-        let holders = self.joins.entry(shape.id).or_default();
+        let holders = self.shapes.entry(shape).or_default();
         *holders += 1;
         if *holders > 1 {
             return true;
         }
-        let of_table = |table| self.join_steps.get(&table).copied().unwrap_or_default();
+        let of_table = |table| self.shape_steps.get(&table).copied().unwrap_or_default();
         let is_too_much = query
             .tables()
-            .any(|table| of_table(table) + query.join_steps() > steps_max);
+            .any(|table| of_table(table) + query.shape_steps() > steps_max);
         if is_too_much {
-            self.joins.remove(&shape.id);
+            self.shapes.remove(&shape);
             return false;
         }
         for table in query.tables() {
-            *self.join_steps.entry(table).or_default() += query.join_steps();
+            *self.shape_steps.entry(table).or_default() += query.shape_steps();
         }
         true
     }
@@ -95,7 +95,7 @@ impl QueryLoad {
                 continue;
             }
             self.holders.remove(&query.key);
-            self.remove_join(query);
+            self.remove_shape(query);
             if let Some(steps) = self.steps.get_mut(&query.group) {
                 *steps -= query.steps();
                 if *steps == 0 {
@@ -105,23 +105,23 @@ impl QueryLoad {
         }
     }
 
-    fn remove_join(&mut self, query: &LiveQuery) {
-        let Some(shape) = &query.join else {
+    fn remove_shape(&mut self, query: &LiveQuery) {
+        let Some(shape) = query.shape_id() else {
             return;
         };
-        let Some(holders) = self.joins.get_mut(&shape.id) else {
+        let Some(holders) = self.shapes.get_mut(&shape) else {
             return;
         };
         *holders -= 1;
         if *holders > 0 {
             return;
         }
-        self.joins.remove(&shape.id);
+        self.shapes.remove(&shape);
         for table in query.tables() {
-            if let Some(steps) = self.join_steps.get_mut(&table) {
-                *steps -= query.join_steps();
+            if let Some(steps) = self.shape_steps.get_mut(&table) {
+                *steps -= query.shape_steps();
                 if *steps == 0 {
-                    self.join_steps.remove(&table);
+                    self.shape_steps.remove(&table);
                 }
             }
         }

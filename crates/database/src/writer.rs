@@ -12,6 +12,7 @@ mod rounds;
 mod schedule;
 mod statements;
 mod views;
+mod windows;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ use crate::error::{ConnectError, NotDurable};
 use crate::events::{Batch, Event, FanoutItem};
 use crate::frozen::FrozenTables;
 use crate::inbox::{Command, InboxItem, InboxPermit, Notice, Stop};
-use crate::joins::Joins;
+use crate::joins::SubscribedJoins;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
@@ -38,6 +39,7 @@ use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
 use crate::views::Views;
+use crate::windows::Windows;
 
 /// Items taken from the inbox at a time.
 const ITEMS_PER_ROUND_MAX: usize = 1024;
@@ -93,9 +95,12 @@ pub(crate) struct WriterState {
     watchers: FxHashMap<TableId, usize>,
     query_load: QueryLoad,
     frozen: FrozenTables,
-    joins: Joins,
+    joins: SubscribedJoins,
     /// Some of these were too much for a transaction of the round.
     has_failed_joins: bool,
+    windows: Windows,
+    /// The same of these.
+    has_failed_windows: bool,
     /// Query sets so far.
     query_sets: u64,
     /// Batches given to fan-out.

@@ -300,7 +300,7 @@ async fn hostile_procedures_hurt_nobody(kind: HostKind) {
     match hold.await.expect("no panic") {
         Err(CallError::Database(text)) => {
             assert!(
-                text.contains("procedure-transaction-ms-max = 200 [LC0727]"),
+                text.contains("procedure-transaction-ms-max = 200 [LC0735]"),
                 "{text}"
             );
         }
@@ -430,7 +430,7 @@ async fn there_are_only_so_many() {
     match http(&database, "nap", "[1, 1]".into()).await {
         Err(CallError::Database(text)) => {
             assert!(
-                text.ends_with("limits.procedures-max = 5 [LC0728]"),
+                text.ends_with("limits.procedures-max = 5 [LC0736]"),
                 "{text}"
             );
         }

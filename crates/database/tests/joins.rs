@@ -142,6 +142,9 @@ const QUERIES: &[&str] = &[
     "SELECT x.* FROM m JOIN x ON m.score = x.score",
     "SELECT a.* FROM m a JOIN m b ON a.id = b.room WHERE b.owner = :sender",
     "SELECT a.* FROM x a JOIN x b ON a.room = b.room WHERE a.open = FALSE AND b.open = TRUE",
+    "SELECT m.* FROM m JOIN x ON m.room = x.room JOIN x y ON y.id = x.room WHERE y.member = :sender",
+    "SELECT m.* FROM x y JOIN m ON m.room = y.room JOIN x ON m.id = x.room WHERE x.id < y.id",
+    "SELECT x.* FROM m JOIN x ON m.score = x.score JOIN m n ON n.id = x.room JOIN x y ON y.room = n.room WHERE m.owner = :sender AND y.open = TRUE",
 ];
 
 fn identity_of(number: u8) -> Identity {

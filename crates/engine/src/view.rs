@@ -79,6 +79,16 @@ impl Datastore {
         changed
     }
 
+    /// Whether an instance has a row, which is a declared one.
+    pub fn has_view_row(&self, table: TableId, instance: &ViewInstance, row: &[u8]) -> bool {
+        let Ok(slot) = self.view_slot(table) else {
+            return false;
+        };
+        let mut image = Vec::with_capacity(instance.len() + row.len());
+        full_row(instance, row, &mut image);
+        self.at(slot).table.find_equal(&image).is_some()
+    }
+
     fn view_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         self.require_transaction()?;
         let slot = self.slot(table)?;

@@ -140,7 +140,7 @@ impl LimitKind {
     pub fn code(self) -> &'static str {
         match self {
             LimitKind::CallTime => "LC0720",
-            LimitKind::TransactionTime | LimitKind::ProcedureTime => "LC0727",
+            LimitKind::TransactionTime | LimitKind::ProcedureTime => "LC0735",
             LimitKind::LoadTime => "LC0721",
             LimitKind::Memory | LimitKind::ProcedureMemory => "LC0722",
             LimitKind::Stack => "LC0723",

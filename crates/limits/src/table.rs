@@ -77,12 +77,12 @@ section! {
             /// Longest time that one transaction of a procedure may hold up the writer, in milliseconds.
             procedure_transaction_ms_max: u64 = 10_000;
                 bounds "time of one transaction of a procedure that runs beside the writer";
-                reached "roll it back, end the call: LC0727";
+                reached "roll it back, end the call: LC0735";
 
             /// Longest time from the start of a procedure to its end, with all that it waits for, in seconds.
             procedure_seconds_max: u64 = 86_400;
                 bounds "time of one procedure with its sleeps and requests";
-                reached "end the call, what was committed stays: LC0727";
+                reached "end the call, what was committed stays: LC0735";
 
             /// Most running console timers of one module instance.
             console_timers_max: usize = 1024;
@@ -128,7 +128,7 @@ section! {
             procedures_max: usize = 2_048;
                 bounds "procedures and HTTP handlers of one database that are under way beside the writer; one caller has no \
                     more of them than are left for all others";
-                reached "one that was never seen to wait runs on the writer; any other is refused: LC0728";
+                reached "one that was never seen to wait runs on the writer; any other is refused: LC0736";
 
             // WebAssembly only: an instance of a JavaScript module has a thread, and these are few.
             /// Most memory of all instances of a database's procedures together, in bytes.
@@ -276,6 +276,26 @@ section! {
                 bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
                     subscribed to, on average over a transaction";
                 reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; the transaction is not affected";
+
+            /// Most rows of one subscription with `ORDER BY … LIMIT`, those before it (`OFFSET`) counted.
+            window_rows_max: usize = 10_000;
+                bounds "rows of one live window (a subscription with `ORDER BY … LIMIT`), those that `OFFSET` leaves out counted";
+                reached "refuse: LC0727";
+
+            /// Most different windows (`ORDER BY … LIMIT`, with their parameters) that clients are subscribed to.
+            windows_max: usize = 100_000;
+                bounds "live windows of a database; one that many clients share counts once";
+                reached "refuse: LC0727";
+
+            /// Most bytes of rows that are kept for all windows together.
+            windows_bytes_max: usize = 256 << 20;
+                bounds "rows of all live windows of a database, with those that are kept behind them";
+                reached "a new one: refuse, LC0727. When rows change: the query sets with the largest window end, LC0728";
+
+            /// Most rows that are looked at to fill a window, or windows again in one transaction.
+            window_rows_read_max: usize = 65_536;
+                bounds "rows of a table that are looked at to find those of a new window; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
+                reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.
             #[serde(deserialize_with = "crate::duration::deserialize")]

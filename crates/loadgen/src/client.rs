@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use lightcone_types::Encode;
+use lightcone_types::{Encode, Identity};
 use lightcone_wire::{payload, ClientMessage, Protocol, ServerMessage};
 
 use crate::handshake::Handshake;
@@ -75,6 +75,7 @@ pub struct Client {
     protocol: Protocol,
     received: VecDeque<ServerMessage>,
     next_request_id: u32,
+    identity: Identity,
 }
 
 impl Client {
@@ -90,10 +91,14 @@ impl Client {
             protocol: endpoint.protocol,
             received: VecDeque::new(),
             next_request_id: 0,
+            identity: Identity::default(),
         };
         client.handshake(endpoint)?;
         match client.receive() {
-            Ok(ServerMessage::InitialConnection { .. }) => Ok(client),
+            Ok(ServerMessage::InitialConnection { identity, .. }) => {
+                client.identity = identity;
+                Ok(client)
+            }
             Ok(_) => Err(Error::Protocol(
                 "the first message is not InitialConnection".into(),
             )),
@@ -158,6 +163,11 @@ impl Client {
         let sent = self.stream.write_all(&self.out);
         self.out.clear();
         sent.map_err(Error::io("sending"))
+    }
+
+    /// Who the server takes the client for.
+    pub fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// A request id that this client has not used yet.

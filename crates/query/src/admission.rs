@@ -1,4 +1,4 @@
-//! What may be subscribed to, and how two relations are joined in a live query (08 §13, §11).
+//! What may be subscribed to, and what live joins are made of (08 §13, §11).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use lightcone_schema::{IndexAlgorithm, TableSchema};
 use lightcone_types::{ColId, Identity};
 
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
-use crate::error::SqlError;
+use crate::error::{SqlError, LIVE_RELATIONS_MAX};
 use crate::lexer::Comparison;
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::{Fragment, JoinOn, Output, Query};
@@ -20,8 +20,25 @@ pub fn admit_subscription(query: &Query) -> Result<(), SqlError> {
     let Output::Row(returned) = query.output else {
         return Err(SqlError::ProjectionInSubscription);
     };
+    if query.is_window() {
+        return admit_window(query);
+    }
     let admit = |fragment| admit_fragment(fragment, returned);
     query.fragments.iter().try_for_each(admit)
+}
+
+/// A window is kept up to date if one table alone decides what is in it.
+fn admit_window(query: &Query) -> Result<(), SqlError> {
+    let is_refused = |why| Err(SqlError::Window(why));
+    match &query.tables[..] {
+        [table] if table.is_event => return is_refused("rows of an event table do not stay in it"),
+        [_] => {}
+        _ => return is_refused("it reads one table, and this one is a join"),
+    }
+    match &query.fragments[..] {
+        [fragment] if fragment.tables.len() == 1 => Ok(()),
+        _ => is_refused("its table has a row-level security rule with a join, or several rules"),
+    }
 }
 
 fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
@@ -29,7 +46,12 @@ fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
     if count == 1 {
         return Ok(());
     }
-    if fragment.joins.len() < count - 1 {
+    // What is refused for its number of relations anyway is not worth a closer look.
+    let is_joined = match count <= LIVE_RELATIONS_MAX {
+        true => is_tree(&fragment.joins, count),
+        false => fragment.joins.len() >= count - 1,
+    };
+    if !is_joined {
         return Err(SqlError::JoinWithoutIndex);
     }
     let is_event = |at: ColumnAt| fragment.tables[usize::from(at.relation)].is_event;
@@ -49,37 +71,53 @@ fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
         (Some(event), None) if event == usize::from(returned) => {}
         _ => return Err(SqlError::EventTableLookedUp),
     }
-    match count {
-        2 => Ok(()),
-        _ => Err(SqlError::TooManyTables(count)),
+    match count <= LIVE_RELATIONS_MAX {
+        true => Ok(()),
+        false => Err(SqlError::TooManyTables(count)),
     }
 }
 
+/// Do these joins lead from each of `count` relations to each other one, without a detour?
+fn is_tree(joins: &[JoinOn], count: usize) -> bool {
+    if joins.len() != count - 1 {
+        return false;
+    }
+    let mut reached = vec![false; count];
+    let mut pending = vec![0];
+    while let Some(relation) = pending.pop() {
+        reached[usize::from(relation)] = true;
+        for join in joins {
+            let (left, right) = (join.left.relation, join.right.relation);
+            for (from, to) in [(left, right), (right, left)] {
+                if from == relation && !reached[usize::from(to)] {
+                    pending.push(to);
+                }
+            }
+        }
+    }
+    !reached.contains(&false)
+}
+
 /// An index of the table that finds the rows with a value in a column: its last column is that one, and constants are known
-/// for those before it.
-pub(crate) fn probe_index(fragment: &Fragment, at: ColumnAt) -> Option<IndexProbe> {
+/// for those before it. Its position among the table's.
+pub(crate) fn probe_index(fragment: &Fragment, at: ColumnAt) -> Option<usize> {
     let table = &fragment.tables[usize::from(at.relation)];
-    let fixed = |column: &ColId| {
+    let is_fixed = |column: &ColId| {
         let at = ColumnAt {
             relation: at.relation,
             column: *column,
         };
         let mut equalities = fragment.condition.equalities();
-        equalities.find(|equality| equality.column == at)
+        equalities.any(|equality| equality.column == at)
     };
-    let probe = |(index, schema): (usize, &lightcone_schema::IndexSchema)| {
-        let (last, before) = schema.algorithm.columns().split_last()?;
-        if *last != at.column || !finds_equals(table, &schema.algorithm) {
-            return None;
-        }
-        let prefix: Option<Vec<_>> = before.iter().map(fixed).collect();
-        let prefix = prefix?.into_iter();
-        Some(IndexProbe {
-            index,
-            prefix: prefix.map(|equality| equality.constant.clone()).collect(),
+    table.indexes.iter().position(|index| {
+        let columns = index.algorithm.columns();
+        columns.split_last().is_some_and(|(last, before)| {
+            *last == at.column
+                && finds_equals(table, &index.algorithm)
+                && before.iter().all(is_fixed)
         })
-    };
-    table.indexes.iter().enumerate().find_map(probe)
+    })
 }
 
 /// Does an index find all equal values? Hash indexes over several columns may tell the two zeros of floats apart.
@@ -96,103 +134,111 @@ pub(crate) fn finds_equals(table: &TableSchema, algorithm: &IndexAlgorithm) -> b
     }
 }
 
-/// How rows of a side are found for a value of its join column.
+/// One of the relations of a live join.
 #[derive(Clone, Debug)]
-pub struct IndexProbe {
-    /// Position among the table's indexes.
-    pub index: usize,
-    /// What stands before the value in the index's key.
-    prefix: Vec<Constant>,
-}
-
-impl IndexProbe {
-    /// Appends the part of the key that stands before the join column's value.
-    pub fn key_prefix(&self, sender: &Identity, out: &mut Vec<u8>) {
-        for constant in &self.prefix {
-            out.extend_from_slice(&constant.bound(sender));
-        }
-    }
-}
-
-/// One of the two relations of a live join.
-#[derive(Clone, Debug)]
-pub struct JoinSide {
+pub struct JoinRelation {
     pub table: Arc<TableSchema>,
-    pub join_column: ColId,
-    /// None if rows for a value of the join column can only be found by looking at all.
-    pub probe: Option<IndexProbe>,
     /// Columns that must equal the caller or a constant: the plan's parameters, with their values for the caller in BSATN.
     pub parameters: Vec<(ColId, Box<[u8]>)>,
     /// What else must hold of a row of this relation alone.
     pub predicate: Option<Predicate>,
 }
 
-/// A join of two relations as live evaluation needs it. But for the values of its parameters, it is the same for many queries:
-/// of all callers, unless it [`is_of_caller`](Self::is_of_caller).
+/// Columns of two relations that must be equal.
+#[derive(Clone, Debug)]
+pub struct JoinEdge {
+    pub ends: [ColumnAt; 2],
+    /// That they are.
+    pub on: Predicate,
+}
+
+/// A condition on rows of several relations together, or on none.
+#[derive(Clone, Debug)]
+pub struct Residual {
+    /// What it reads.
+    pub columns: Vec<ColumnAt>,
+    pub predicate: Predicate,
+}
+
+/// A join of several relations as live evaluation needs it. But for the values of its parameters, it is the same for many
+/// queries: of all callers, unless it [`is_of_caller`](Self::is_of_caller).
 #[derive(Clone, Debug)]
 pub struct LiveJoin {
-    pub sides: [JoinSide; 2],
-    /// Which side's rows come out.
+    pub relations: Vec<JoinRelation>,
+    /// A tree over the relations.
+    pub edges: Vec<JoinEdge>,
+    /// Which relation's rows come out.
     pub returned: usize,
-    /// The equality of the join columns of a pair.
-    pub on: Predicate,
-    /// What must hold of a pair beside the equality of the join columns: relation 0 is the first side, 1 the second.
-    pub residual: Option<Predicate>,
+    pub residuals: Vec<Residual>,
     /// A predicate has the caller in it otherwise than as an equality, so it is good for him alone.
     pub is_of_caller: bool,
 }
 
 impl Query {
-    /// How the matches of an admitted fragment on two relations are kept up to date, for this caller.
+    /// How the matches of an admitted fragment on several relations are kept up to date, for this caller.
     pub fn live_join(&self, fragment: &Fragment, sender: &Identity) -> Option<LiveJoin> {
-        let (Output::Row(returned), 2) = (&self.output, fragment.tables.len()) else {
+        let Output::Row(returned) = &self.output else {
             return None;
         };
-        let JoinOn { left, right } = *fragment.joins.first()?;
-        let columns = match left.relation {
-            0 => [left.column, right.column],
-            _ => [right.column, left.column],
+        let count = fragment.tables.len();
+        if count > LIVE_RELATIONS_MAX || !is_tree(&fragment.joins, count) {
+            return None;
+        }
+        let condition = fragment.condition.bind(sender);
+        let conjuncts = Conjuncts::of(&condition, fragment);
+        let layouts: Vec<_> = fragment.tables.iter().map(|table| layout(table)).collect();
+        let compiler = PredicateCompiler::new(&condition, layouts.iter().collect());
+        let relation = |(number, table): (usize, &Arc<TableSchema>)| JoinRelation {
+            table: table.clone(),
+            parameters: conjuncts.parameters[number].clone(),
+            predicate: compiler.compile(&conjuncts.own[number]),
         };
-        let conjuncts = Conjuncts::of(&fragment.condition, [left, right], sender);
-        let bound = fragment.condition.bind(sender);
-        let layouts = [layout(&fragment.tables[0]), layout(&fragment.tables[1])];
-        let compiler = PredicateCompiler::new(&bound, layouts.iter().collect());
-        let side = |relation: usize| {
-            let at = ColumnAt {
-                relation: relation as u16,
-                column: columns[relation],
+        let edge = |(join, on): (&JoinOn, &Vec<NodeId>)| {
+            Some(JoinEdge {
+                ends: [join.left, join.right],
+                on: compiler.compile(on)?,
+            })
+        };
+        let residual = |id: &NodeId| {
+            let residual = |predicate| Residual {
+                columns: condition.columns_of(*id),
+                predicate,
             };
-            JoinSide {
-                table: fragment.tables[relation].clone(),
-                join_column: columns[relation],
-                probe: probe_index(fragment, at),
-                parameters: conjuncts.parameters[relation].clone(),
-                predicate: compiler.compile(&conjuncts.own[relation]),
-            }
+            compiler.compile(&[*id]).map(residual)
         };
+        let edges = fragment.joins.iter().zip(&conjuncts.on).map(edge);
+        let is_of_caller = |id: &NodeId| fragment.condition.conjunct_reads_sender(*id);
         Some(LiveJoin {
-            sides: [side(0), side(1)],
+            relations: fragment.tables.iter().enumerate().map(relation).collect(),
+            edges: edges.collect::<Option<_>>()?,
             returned: usize::from(fragment.own[usize::from(*returned)]),
-            on: compiler.compile(&conjuncts.on)?,
-            residual: compiler.compile(&conjuncts.pair),
-            is_of_caller: conjuncts.is_of_caller,
+            residuals: conjuncts.across.iter().filter_map(residual).collect(),
+            is_of_caller: conjuncts.own.iter().flatten().any(is_of_caller)
+                || conjuncts.across.iter().any(is_of_caller),
         })
     }
 }
 
-/// The conjuncts of a join of two relations, by what they are about.
-#[derive(Default)]
+/// The conjuncts of a join, by what they are about.
 struct Conjuncts {
-    parameters: [Vec<(ColId, Box<[u8]>)>; 2],
-    own: [Vec<NodeId>; 2],
-    on: Vec<NodeId>,
-    pair: Vec<NodeId>,
-    is_of_caller: bool,
+    /// By relation.
+    parameters: Vec<Vec<(ColId, Box<[u8]>)>>,
+    own: Vec<Vec<NodeId>>,
+    /// By join.
+    on: Vec<Vec<NodeId>>,
+    across: Vec<NodeId>,
 }
 
 impl Conjuncts {
-    fn of(condition: &Condition, on: [ColumnAt; 2], sender: &Identity) -> Conjuncts {
-        let mut conjuncts = Conjuncts::default();
+    /// Nothing in the condition, which is the fragment's, is `:sender` any more.
+    fn of(condition: &Condition, fragment: &Fragment) -> Conjuncts {
+        let count = fragment.tables.len();
+        let mut conjuncts = Conjuncts {
+            parameters: vec![Vec::new(); count],
+            own: vec![Vec::new(); count],
+            on: vec![Vec::new(); fragment.joins.len()],
+            across: Vec::new(),
+        };
         let relations = condition.relations_of_conjuncts();
         for (&id, relations) in condition.conjuncts.iter().zip(relations) {
             match &condition.nodes[id as usize] {
@@ -201,10 +247,10 @@ impl Conjuncts {
                     column,
                     scalar,
                     comparison: Comparison::Equal,
-                    constant,
+                    constant: Constant::Value(value),
                 } if !scalar.is_float() => {
-                    let of_side = &mut conjuncts.parameters[usize::from(column.relation)];
-                    of_side.push((column.column, constant.bound(sender)));
+                    let of_relation = &mut conjuncts.parameters[usize::from(column.relation)];
+                    of_relation.push((column.column, value.clone()));
                     continue;
                 }
                 Node::Columns {
@@ -212,16 +258,18 @@ impl Conjuncts {
                     right,
                     comparison: Comparison::Equal,
                     ..
-                } if [*left, *right] == on => {
-                    conjuncts.on.push(id);
-                    continue;
+                } => {
+                    let is_it = |join: &JoinOn| (join.left, join.right) == (*left, *right);
+                    if let Some(join) = fragment.joins.iter().position(is_it) {
+                        conjuncts.on[join].push(id);
+                        continue;
+                    }
                 }
                 _ => {}
             }
-            conjuncts.is_of_caller |= condition.conjunct_reads_sender(id);
             match relations[..] {
                 [relation] => conjuncts.own[usize::from(relation)].push(id),
-                _ => conjuncts.pair.push(id),
+                _ => conjuncts.across.push(id),
             }
         }
         conjuncts

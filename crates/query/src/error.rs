@@ -9,6 +9,15 @@ pub const QUERY_BYTES_MAX: usize = 50_000;
 /// near it by itself.
 pub const RELATIONS_MAX: usize = 8192;
 
+/// Subscriptions and queries of views that read more relations are refused, those of row-level security rules counted. The rows
+/// that a change is joined with are kept in a list of this length.
+pub const LIVE_RELATIONS_MAX: usize = 16;
+/// Subqueries stand in subqueries at most so deep: parsing and checking them recurses.
+pub const SUBQUERY_DEPTH_MAX: usize = 8;
+
+/// A query has at most so many subqueries.
+pub const SUBQUERIES_MAX: usize = 64;
+
 /// Why a query text was refused. `Display` is the text that the client gets (08 §7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -123,11 +132,20 @@ pub enum SqlError {
     JoinWithoutIndex,
     #[error("Event tables cannot be used as the lookup table in subscription joins")]
     EventTableLookedUp,
-    #[error("Invalid number of tables in subscription: {0}")]
+    #[error("Invalid number of tables in subscription: {0}; it may read {LIVE_RELATIONS_MAX}, those of row-level security rules included [LC0719]")]
     TooManyTables(usize),
+
+    #[error("a subscription with ORDER BY and LIMIT is not possible here: {0} [LC0415]")]
+    Window(&'static str),
+    #[error("{text}: a result of aggregates is live as a view of the module that returns this query; subscribe to the view [LC0416]")]
+    AggregateInSubscription { text: String },
 
     #[error("{0} [LC0411]")]
     Inconsistent(&'static str),
+    #[error("{0} [LC0412]")]
+    Subquery(&'static str),
+    #[error("subqueries stand in subqueries at most {SUBQUERY_DEPTH_MAX} deep, and there are at most {SUBQUERIES_MAX} of them: write a join in place of some [LC0412]")]
+    TooManySubqueries,
 
     // Row-level security
     #[error("Discovered cyclic dependency when resolving RLS rules for table id `{0}`")]

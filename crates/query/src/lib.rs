@@ -13,18 +13,21 @@
 
 mod admission;
 mod ast;
+mod block;
 mod check;
 mod collect;
 mod condition;
 mod dml;
 mod error;
 mod estimate;
+mod exact_sum;
 mod execute;
 mod explain;
 mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod live_groups;
 mod parameters;
 mod parser;
 mod plan;
@@ -35,8 +38,11 @@ mod render;
 mod results;
 mod rules;
 mod scalar;
+mod scope;
 mod select_plan;
 mod shape;
+mod total;
+mod window;
 mod words;
 
 /// Shared with the tests beside the crate.
@@ -44,15 +50,19 @@ mod words;
 #[path = "../tests/columns/mod.rs"]
 mod columns;
 
-pub use admission::{admit_subscription, IndexProbe, JoinSide, LiveJoin};
+pub use admission::{admit_subscription, JoinEdge, JoinRelation, LiveJoin, Residual};
 pub use condition::{ColumnAt, SenderAs};
-pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
+pub use error::{
+    SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX, SUBQUERIES_MAX,
+    SUBQUERY_DEPTH_MAX,
+};
 pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use live_groups::LiveGroups;
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
-    check_rule, compile_statement, compile_subscription, expand_subscribe_all, read_subscribe_text,
-    view_instance, Caller, Catalog, Statement, SubscribeText,
+    check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
+    read_subscribe_text, view_instance, Caller, Catalog, Statement, SubscribeText,
 };
 pub use predicate::{Predicate, Tuple};
 pub use query::{Fragment, Output, Query};
@@ -60,3 +70,4 @@ pub use results::{Run, Tables};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
 pub use shape::Grouping;
+pub use window::{LiveWindow, RowOrder};

@@ -88,6 +88,13 @@ impl Fragment {
         }
     }
 
+    /// The relations that are not of a subquery.
+    pub(crate) fn relations_of_no_subquery(&self) -> Vec<u16> {
+        let subqueries = &self.condition.subqueries;
+        let is_own = |relation: &u16| !subqueries.iter().any(|s| s.relations.contains(relation));
+        (0..self.tables.len() as u16).filter(is_own).collect()
+    }
+
     /// The result depends on who asks.
     pub fn reads_sender(&self) -> bool {
         self.condition.reads_sender()
@@ -192,6 +199,24 @@ impl Query {
             Output::Count(name) => Projection::Count(name.clone()),
             Output::Groups(_) => return None,
         };
+        Some(SelectPlan::new(self, fragment, table, projection, sender))
+    }
+
+    /// Its rows are the first of an order.
+    pub fn is_window(&self) -> bool {
+        let is_of_rows = matches!(self.output, Output::Row(_)) && !self.distinct && !self.explain;
+        is_of_rows && self.limit.is_some() && !self.order.is_empty()
+    }
+
+    /// The plan of the rows that a query on one relation looks at, whatever it makes of them.
+    pub fn rows_plan(&self, sender: &Identity) -> Option<SelectPlan> {
+        let [fragment] = &self.fragments[..] else {
+            return None;
+        };
+        let [table] = &fragment.tables[..] else {
+            return None;
+        };
+        let projection = Projection::Row;
         Some(SelectPlan::new(self, fragment, table, projection, sender))
     }
 

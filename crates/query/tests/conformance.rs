@@ -10,7 +10,7 @@ use common::{
 };
 use lightcone_query::{
     admit_subscription, check_rule, compile_statement, compile_subscription, expand_subscribe_all,
-    read_subscribe_text, Projection, SqlError, SubscribeText,
+    read_subscribe_text, Projection, SqlError, SubscribeText, LIVE_RELATIONS_MAX,
 };
 use lightcone_types::{AlgebraicType, AlgebraicValue as V, ColId, Identity, ProductType};
 use lightcone_vectors::{each, file, sections_are, Entry};
@@ -282,7 +282,23 @@ fn joins_are_admitted_with_an_index_on_either_side() {
         ),
         (
             "SELECT u.* FROM users u JOIN keyed k ON u.id = k.id JOIN keyed l ON l.id = k.id",
-            Err("Invalid number of tables in subscription: 3"),
+            Ok(()),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN keyed k ON u.id = k.id JOIN other o ON o.uid = u.id",
+            Err(without),
+        ),
+        (
+            "SELECT u.* FROM users u JOIN keyed k ON u.id = k.id JOIN keyed l ON u.age = k.id",
+            Err(without),
+        ),
+        (
+            "SELECT e.* FROM event e JOIN keyed k ON e.id = k.id JOIN keyed l ON l.id = k.id",
+            Ok(()),
+        ),
+        (
+            "SELECT k.* FROM event e JOIN keyed k ON e.id = k.id JOIN keyed l ON l.id = k.id",
+            Err(event),
         ),
         (
             "SELECT e.* FROM event e JOIN keyed k ON e.id = k.id",
@@ -317,6 +333,18 @@ fn joins_are_admitted_with_an_index_on_either_side() {
 }
 
 #[test]
+fn live_queries_read_so_many_relations() {
+    let text = |count: usize| {
+        let joins = (1..count).map(|n| format!(" JOIN keyed k{n} ON k{n}.id = k0.id"));
+        format!("SELECT k0.* FROM keyed k0{}", joins.collect::<String>())
+    };
+    accepted(&text(LIVE_RELATIONS_MAX));
+    let refused = "Invalid number of tables in subscription: 17; it may read 16, those of row-level security rules included [LC0719]";
+    not_admitted(&text(LIVE_RELATIONS_MAX + 1), refused);
+    not_admitted(&text(500), &refused.replace("17", "500"));
+}
+
+#[test]
 fn live_joins_say_what_is_theirs() {
     let text = "SELECT k.* FROM users u JOIN keyed k ON u.id = k.id \
         WHERE u.age = 3 AND k.owner = :sender AND u.age < k.id AND k.id > 1";
@@ -325,22 +353,26 @@ fn live_joins_say_what_is_theirs() {
     let live = query.live_join(&query.fragments[0], &me).expect("a join");
     assert_eq!(live.returned, 1);
     assert!(!live.is_of_caller);
-    let [users, keyed] = &live.sides;
-    assert_eq!((users.join_column, keyed.join_column), (ColId(0), ColId(0)));
-    assert!(users.probe.is_none() && keyed.probe.is_some());
+    let [users, keyed] = &live.relations[..] else {
+        panic!("{live:?}");
+    };
+    let [edge] = &live.edges[..] else {
+        panic!("{live:?}");
+    };
+    assert!(edge.ends.iter().all(|end| end.column == ColId(0)));
     assert_eq!(users.parameters, [(ColId(1), 3u32.to_le_bytes().into())]);
     let [(_, value)] = &keyed.parameters[..] else {
         panic!("{:?}", keyed.parameters);
     };
     assert_eq!(value[..], me.to_le_bytes());
     assert!(users.predicate.is_none() && keyed.predicate.is_some());
-    assert!(live.residual.is_some());
+    assert_eq!(live.residuals.len(), 1);
     let mine = subscription_query(
         "SELECT k.* FROM users u JOIN keyed k ON u.id = k.id WHERE k.owner <> :sender",
     );
     let mine = mine.expect("valid");
     let live = mine.live_join(&mine.fragments[0], &me).expect("a join");
-    assert!(live.is_of_caller && live.residual.is_none());
+    assert!(live.is_of_caller && live.residuals.is_empty());
 }
 
 #[test]
@@ -356,6 +388,62 @@ fn clauses_that_do_not_fit_together() {
         let refused = ad_hoc_query(text).map(drop).expect_err(text).to_string();
         assert!(refused.ends_with("[LC0411]"), "{text}: {refused}");
     }
+}
+
+#[test]
+fn subqueries_that_are_refused_say_why() {
+    let exists = |count: usize| vec!["exists (select 1 from team)"; count].join(" and ");
+    let nested = |depth: usize| {
+        let text = "exists (select 1 from team where ".repeat(depth);
+        format!("{text}open = true{}", ")".repeat(depth))
+    };
+    for condition in [
+        "id in (select id, open from team)".to_owned(),
+        "id in (select * from team)".to_owned(),
+        "exists (select count(*) as n from team)".to_owned(),
+        "exists (select id from team group by id)".to_owned(),
+        "id in (select id from team order by id limit 1)".to_owned(),
+        exists(65),
+        nested(9),
+    ] {
+        let text = format!("select * from users where {condition}");
+        let refused = ad_hoc_query(&text).map(drop).expect_err(&text).to_string();
+        assert!(refused.ends_with("[LC0412]"), "{text}: {refused}");
+    }
+    for condition in [exists(64), nested(8)] {
+        let text = format!("select * from users where {condition}");
+        let found = ad_hoc_query(&text).map(drop);
+        assert!(found.is_ok(), "{found:?}");
+    }
+    let grouped =
+        "select id, count(*) as n from users group by id having id in (select id from team)";
+    let refused = ad_hoc_query(grouped)
+        .map(drop)
+        .expect_err(grouped)
+        .to_string();
+    assert!(refused.ends_with("[LC0412]"), "{refused}");
+    for (text, error) in [
+        ("select * from users where exists (select 1 from secret)", "no such table: `secret`. If the table exists, it may be marked private."),
+        ("select * from users where exists (select 1 from team where nothing = 1)", "`nothing` is not in scope"),
+        ("select * from users where exists (select 1 from team t) and t.id = 1", "`t` is not in scope"),
+        ("select * from users where exists (select 1 from team join other on team.id = other.uid where label = 'a')", "Names must be qualified when using joins"),
+        ("select * from users where id in (select label from team)", "Unexpected type: (expected) String != U32 (inferred)"),
+        ("select * from player where maybe in (select maybe from player)", "Invalid binary operator `=` for type `(some: U64 | none: ())`"),
+        ("select * from users where exists (select 1 from team", "sql parser error: Expected ), found: EOF"),
+        ("select * from users where (select 1 from team) = 1", "Unsupported expression: (SELECT 1 FROM team) = 1"),
+    ] {
+        assert_eq!(ad_hoc_query(text).map(drop).expect_err(text).to_string(), error, "{text}");
+    }
+    // They are not of the reference's language, and so not of subscriptions.
+    let text = "select * from users where exists (select 1 from team)";
+    let refused = subscription_query(text)
+        .map(drop)
+        .expect_err(text)
+        .to_string();
+    assert!(
+        refused.starts_with("Unsupported expression: EXISTS"),
+        "{refused}"
+    );
 }
 
 #[test]

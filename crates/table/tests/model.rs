@@ -258,6 +258,14 @@ impl Model {
             return assert!(result.is_err() || key.len() == 1);
         }
         result.expect("a good range");
+        let mut back = Vec::new();
+        let walked = self.table.indexes()[index].walk_range_back(range, |id| {
+            back.push(id);
+            true
+        });
+        walked.expect("a good range");
+        back.reverse();
+        assert_eq!(back, found);
         let mut expected: Vec<_> = self
             .rows
             .iter()

@@ -1,27 +1,33 @@
 //! The change of one join in one transaction.
 //!
-//! With R' and S' the tables after the transaction and r, s their changes, a row that came counted as +1 and one that went as
-//! -1, the change of R ⋈ S is r ⋈ S' + R' ⋈ s - r ⋈ s. Equal rows are counted together, and what is left is sent.
+//! With R', S', T' the tables after the transaction, r, s, t their changes, and R, S, T the tables before it, the change of
+//! R ⋈ S ⋈ T is r ⋈ S ⋈ T + R' ⋈ s ⋈ T + R' ⋈ S' ⋈ t: for each changed row of a relation, those before that as they are and those
+//! behind it as they were. A row that came counts as +1, one that went as -1. How a table was is not there any more: it is how
+//! the table is, less its changes. Equal rows that come out are counted together, and what is left is sent.
 
-use std::collections::HashMap;
+use lightcone_engine::{Datastore, DeltaKind};
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind, DeltaOp};
-use lightcone_table::TableView;
-
-use super::shape::JoinShape;
-use super::{kind_of, Allowance};
+use super::changes::{Changed, Changes, Ops, Partners};
+use super::path::{Hop, Path};
+use super::shape::{place_of, JoinShape, Rows};
+use super::Allowance;
 
 /// Memory above this is not kept for the next transaction.
 const BYTES_KEPT_MAX: usize = 1 << 20;
-/// Up to so many pairs of changed rows are compared one by one.
-const PAIRS_COMPARED_MAX: usize = 256;
 
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
 pub(super) struct Delta {
-    /// Key and row of each of `found`, one behind the other.
+    changes: Changes,
+    found: FoundRows,
+}
+
+#[derive(Default)]
+struct FoundRows {
+    /// Key and row of each of `rows`, one behind the other.
     bytes: Vec<u8>,
-    found: Vec<Found>,
+    rows: Vec<Found>,
+    /// Of the match that is looked for.
     key: Vec<u8>,
 }
 
@@ -33,122 +39,223 @@ struct Found {
     weight: isize,
 }
 
-/// A changed row.
-#[derive(Clone, Copy)]
-struct Changed<'r> {
-    row: &'r [u8],
-    weight: isize,
-}
-
 impl Delta {
     /// Finds the change of a join. `is_wanted` says whether somebody has subscribed to a key. None: it is too much.
     pub fn find(
         &mut self,
         shape: &JoinShape,
         datastore: &Datastore,
-        (deltas, ops): (&DeltaBatch, &[DeltaOp]),
+        ops: Ops<'_>,
         is_wanted: impl Fn(&[u8]) -> bool,
         left: &mut Allowance,
     ) -> Option<()> {
-        self.bytes.clear();
-        self.found.clear();
-        let changed = [0, 1].map(|side| changed_rows(shape, side, deltas, ops));
-        let is_event = |side: usize| shape.sides[side].table.is_event;
-        for side in [0, 1] {
-            // An event is there for its own transaction only; what its partners do later is nothing to it (08 §11).
-            if is_event(1 - side) {
-                continue;
-            }
-            let Some(table) = datastore.table(shape.sides[1 - side].table.id) else {
-                continue;
-            };
-            for changed in &changed[side] {
-                self.look_up(shape, (side, *changed), table, &is_wanted, left)?;
-            }
+        let Delta { changes, found } = self;
+        found.clear();
+        changes.collect(shape, ops);
+        if changes.are_none() {
+            return Some(());
         }
-        if !is_event(0) && !is_event(1) {
-            self.subtract_pairs(shape, datastore, &changed, &is_wanted, left)?;
-        }
-        left.bytes = left.bytes.saturating_sub(self.bytes_len());
-        self.net();
+        changes.list_by_value(shape, datastore, ops)?;
+        let mut search = Search {
+            shape,
+            datastore,
+            changes,
+            ops,
+            is_wanted,
+            left,
+            found,
+            start: 0,
+        };
+        search.run()?;
+        left.bytes = left.bytes.saturating_sub(found.bytes_len());
+        found.net();
         Some(())
     }
 
     /// Calls `visit` with what came and what went.
     pub fn for_each(&mut self, mut visit: impl FnMut(DeltaKind, &[u8], &[u8])) {
-        for found in &self.found {
-            let row = found.start + found.key_len;
-            let (key, row) = (
-                &self.bytes[found.start..row],
-                &self.bytes[row..row + found.len],
-            );
-            for _ in 0..found.weight.unsigned_abs() {
-                visit(kind_of(found.weight), key, row);
+        let found = &mut self.found;
+        for row in &found.rows {
+            let kind = match row.weight > 0 {
+                true => DeltaKind::Insert,
+                false => DeltaKind::Delete,
+            };
+            let (key, content) = found.content(row);
+            for _ in 0..row.weight.unsigned_abs() {
+                visit(kind, key, content);
             }
         }
-        self.bytes.shrink_to(BYTES_KEPT_MAX);
-        self.found.shrink_to(BYTES_KEPT_MAX / size_of::<Found>());
+        found.bytes.shrink_to(BYTES_KEPT_MAX);
+        found.rows.shrink_to(BYTES_KEPT_MAX / size_of::<Found>());
     }
+}
 
-    fn bytes_len(&self) -> usize {
-        self.bytes.len() + self.found.len() * size_of::<Found>()
-    }
+/// Looking for the matches that changed rows are part of.
+struct Search<'s, W> {
+    shape: &'s JoinShape,
+    datastore: &'s Datastore,
+    changes: &'s Changes,
+    ops: Ops<'s>,
+    is_wanted: W,
+    left: &'s mut Allowance,
+    found: &'s mut FoundRows,
+    /// The relation whose changed rows it is about.
+    start: usize,
+}
 
-    /// The matches of a changed row with the other table as it is now.
-    fn look_up(
-        &mut self,
-        shape: &JoinShape,
-        (side, changed): (usize, Changed<'_>),
-        partners: &TableView,
-        is_wanted: &impl Fn(&[u8]) -> bool,
-        left: &mut Allowance,
-    ) -> Option<()> {
-        let other = &shape.sides[1 - side];
-        // If all parameters are this row's, nobody may want it.
-        let mut rows = [None; 2];
-        rows[side] = Some(changed.row);
-        if shape.write_key(rows, &mut self.key) && !is_wanted(&self.key) {
-            return Some(());
+impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
+    fn run(&mut self) -> Option<()> {
+        let shape = self.shape;
+        let mut rows: Rows<'s> = Default::default();
+        for (start, path) in shape.paths.iter().enumerate() {
+            // An event is there for its own transaction only; what its partners do later is nothing to it (08 §11).
+            if shape.event.is_some_and(|event| event != start) {
+                continue;
+            }
+            self.start = start;
+            for changed in self.changes.of(start) {
+                self.take(start, *changed, &mut rows);
+                if self.is_possible(&path.start, &rows) {
+                    self.follow(path, 0, &mut rows, changed.weight)?;
+                }
+            }
         }
-        let index = partners.index_on(other.join_column)?;
-        let point = shape.sides[side].join_value(changed.row);
+        Some(())
+    }
+
+    fn take(&self, relation: usize, changed: Changed, rows: &mut Rows<'s>) {
+        rows[relation] = self.ops.row(changed);
+    }
+
+    /// Whether what can be said now is not against a match that somebody wants.
+    fn is_possible(&mut self, known: &super::path::Known, rows: &Rows<'s>) -> bool {
+        if known.key {
+            self.shape.write_key(rows, &mut self.found.key);
+            if !(self.is_wanted)(&self.found.key) {
+                return false;
+            }
+        }
+        known.residuals.is_empty() || self.shape.admits(known, rows)
+    }
+
+    /// Finds the rows that are still missing. `weight` says how often the rows are there that are known.
+    fn follow(
+        &mut self,
+        path: &'s Path,
+        depth: usize,
+        rows: &mut Rows<'s>,
+        weight: isize,
+    ) -> Option<()> {
+        let Some(hop) = path.hops.get(depth) else {
+            self.found.push(rows[self.shape.returned], weight);
+            return Some(());
+        };
+        let place = place_of(hop.to);
+        let relation = &self.shape.relations[place];
+        let Some(table) = self.datastore.table(relation.table.id) else {
+            return Some(());
+        };
+        let index = table.index_on(hop.to.column)?;
+        let point = self.shape.value(rows, hop.from);
         let mut is_too_much = false;
         let visit = |id| {
-            if left.steps == 0 || self.bytes_len() > left.bytes {
+            if self.step().is_none() {
                 is_too_much = true;
                 return false;
             }
-            left.steps -= 1;
-            let partner = partners.row(id);
-            if other.admits(partner) {
-                let mut pair = [changed.row; 2];
-                pair[1 - side] = partner;
-                self.pair(shape, pair, changed.weight, is_wanted);
+            let partner = table.row(id);
+            if relation.admits(partner) {
+                rows[place] = partner;
+                is_too_much = self.partner(path, depth, rows, weight).is_none();
             }
-            true
+            !is_too_much
         };
-        let walked = index.walk_point(partners.rows(), partners.layout(), point, None, visit);
-        walked.expect("the join columns have one type");
-        (!is_too_much).then_some(())
+        let walked = index.walk_point(table.rows(), &relation.layout, point, None, visit);
+        walked.expect("the columns of a join have one type");
+        if is_too_much {
+            return None;
+        }
+        // Relations behind the first are wanted as they were.
+        let was_changed = place > self.start && !self.changes.of(place).is_empty();
+        if !was_changed || self.shape.event.is_some() {
+            return Some(());
+        }
+        let key = || {
+            let mut key = Vec::new();
+            let made = index.key_of_point(&relation.layout, point, &mut key);
+            made.is_ok().then_some(key)
+        };
+        let partners = self.changes.with_value(hop.to, key)?;
+        self.take_back(partners, (path, depth, hop), rows, weight)
     }
 
-    /// Notes the row that comes out of a pair, if somebody wants it.
-    fn pair(
+    /// Goes on with a row that was found last.
+    fn partner(
         &mut self,
-        shape: &JoinShape,
-        pair: [&[u8]; 2],
+        path: &'s Path,
+        depth: usize,
+        rows: &mut Rows<'s>,
         weight: isize,
-        is_wanted: &impl Fn(&[u8]) -> bool,
-    ) {
-        shape.write_key(pair.map(Some), &mut self.key);
-        if !is_wanted(&self.key) || !shape.admits_pair(pair) {
-            return;
+    ) -> Option<()> {
+        match self.is_possible(&path.hops[depth].known, rows) {
+            true => self.follow(path, depth + 1, rows, weight),
+            false => Some(()),
         }
-        let row = pair[shape.returned];
+    }
+
+    /// Undoes the changes of a relation, whose rows were found as they are.
+    fn take_back(
+        &mut self,
+        partners: Partners<'_>,
+        (path, depth, hop): (&'s Path, usize, &Hop),
+        rows: &mut Rows<'s>,
+        weight: isize,
+    ) -> Option<()> {
+        let place = place_of(hop.to);
+        match partners {
+            Partners::Any(changed) => {
+                for changed in changed {
+                    self.take(place, *changed, rows);
+                    if self.shape.joins(hop.edge, rows) {
+                        self.step()?;
+                        self.partner(path, depth, rows, -weight * changed.weight)?;
+                    }
+                }
+            }
+            Partners::Equal(all, places) => {
+                for at in places {
+                    let changed = all[*at as usize];
+                    self.take(place, changed, rows);
+                    self.step()?;
+                    self.partner(path, depth, rows, -weight * changed.weight)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// One more row is looked at.
+    fn step(&mut self) -> Option<()> {
+        self.left.steps = self.left.steps.checked_sub(1)?;
+        (self.found.bytes_len() <= self.left.bytes).then_some(())
+    }
+}
+
+impl FoundRows {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+    }
+
+    fn bytes_len(&self) -> usize {
+        self.bytes.len() + self.rows.len() * size_of::<Found>()
+    }
+
+    fn push(&mut self, row: &[u8], weight: isize) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&self.key);
         self.bytes.extend_from_slice(row);
-        self.found.push(Found {
+        self.rows.push(Found {
             start,
             key_len: self.key.len(),
             len: row.len(),
@@ -156,100 +263,30 @@ impl Delta {
         });
     }
 
-    /// Pairs of changed rows of both sides were found, or not, from either side.
-    fn subtract_pairs(
-        &mut self,
-        shape: &JoinShape,
-        datastore: &Datastore,
-        changed: &[Vec<Changed<'_>>; 2],
-        is_wanted: &impl Fn(&[u8]) -> bool,
-        allowed: &mut Allowance,
-    ) -> Option<()> {
-        let [left, right] = changed;
-        if left.len() * right.len() <= PAIRS_COMPARED_MAX {
-            for a in left {
-                for b in right {
-                    if shape.joins([a.row, b.row]) {
-                        self.pair(shape, [a.row, b.row], -a.weight * b.weight, is_wanted);
-                    }
-                }
-            }
-            return Some(());
-        }
-        // Keys of one index are equal where values are, also those of floats.
-        let side = &shape.sides[0];
-        let index = datastore.table(side.table.id)?.index_on(side.join_column)?;
-        let key_of = |value: &[u8]| {
-            let mut key = Vec::new();
-            let made = index.key_of_point(&side.layout, value, &mut key);
-            made.expect("the join columns have one type");
-            key
-        };
-        let mut by_value: HashMap<Vec<u8>, Vec<Changed<'_>>> = HashMap::new();
-        for b in right {
-            let value = shape.sides[1].join_value(b.row);
-            by_value.entry(key_of(value)).or_default().push(*b);
-        }
-        for a in left {
-            let found = by_value.get(&key_of(side.join_value(a.row)));
-            for b in found.map_or(&[][..], Vec::as_slice) {
-                allowed.steps = allowed.steps.checked_sub(1)?;
-                if self.bytes_len() > allowed.bytes {
-                    return None;
-                }
-                self.pair(shape, [a.row, b.row], -a.weight * b.weight, is_wanted);
-            }
-        }
-        Some(())
+    fn content(&self, found: &Found) -> (&[u8], &[u8]) {
+        let row = found.start + found.key_len;
+        (
+            &self.bytes[found.start..row],
+            &self.bytes[row..row + found.len],
+        )
     }
 
-    /// Counts equal rows together.
+    /// Counts equal rows together, unless none can take another away.
     fn net(&mut self) {
-        let Delta { bytes, found, .. } = self;
-        if found.len() < 2 {
+        let came = self.rows.iter().filter(|found| found.weight > 0).count();
+        if came == 0 || came == self.rows.len() {
             return;
         }
-        let content = |found: &Found| {
-            let row = found.start + found.key_len;
-            (&bytes[found.start..row], &bytes[row..row + found.len])
-        };
-        found.sort_unstable_by(|a, b| content(a).cmp(&content(b)));
-        found.dedup_by(|next, kept| {
-            let is_same = content(next) == content(kept);
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_unstable_by(|a, b| self.content(a).cmp(&self.content(b)));
+        rows.dedup_by(|next, kept| {
+            let is_same = self.content(next) == self.content(kept);
             if is_same {
                 kept.weight += next.weight;
             }
             is_same
         });
-        found.retain(|found| found.weight != 0);
+        rows.retain(|found| found.weight != 0);
+        self.rows = rows;
     }
-}
-
-/// The changed rows of a side's table that can be part of a pair, without those whose going and coming is the same to the join.
-fn changed_rows<'r>(
-    shape: &JoinShape,
-    number: usize,
-    deltas: &'r DeltaBatch,
-    ops: &[DeltaOp],
-) -> Vec<Changed<'r>> {
-    let side = &shape.sides[number];
-    let of_table = ops.iter().filter(|op| op.table == side.table.id);
-    let changed = of_table.map(|op| Changed {
-        row: deltas.row(op),
-        weight: match op.kind {
-            DeltaKind::Insert => 1,
-            DeltaKind::Delete => -1,
-        },
-    });
-    let mut changed: Vec<_> = changed.filter(|changed| side.admits(changed.row)).collect();
-    if changed.len() > 1 && shape.only_joins(number) {
-        let mut weights: HashMap<Vec<u8>, isize> = HashMap::new();
-        for changed in &changed {
-            *weights
-                .entry(shape.signature(number, changed.row))
-                .or_default() += changed.weight;
-        }
-        changed.retain(|changed| weights[&shape.signature(number, changed.row)] != 0);
-    }
-    changed
 }

@@ -1,48 +1,51 @@
 //! Live joins: from the changes of tables in one transaction to the changes of joins over them (08 §14).
 //!
-//! The writer does this right after a commit, when the tables are in the state that the transaction left: partners of a changed
-//! row are looked up by an index. What comes out are changes like those of a table, with a key that says whose parameters they
-//! are; fan-out finds the subscribers by it. So a change costs what it concerns, however many have subscribed.
+//! The writer does this for subscriptions right after a commit, and for views right before it, when the tables are in the state
+//! that the transaction leaves: partners of a changed row are looked up by an index. What comes out are changes like those of a
+//! table, with a key that says whose parameters they are; fan-out finds the subscribers by it, and views their instances. So a
+//! change costs what it concerns, however many have subscribed.
 
+mod changes;
 mod delta;
+mod path;
 mod shape;
+mod shapes;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
+use lightcone_engine::{Datastore, DeltaBatch};
 use lightcone_types::TableId;
 use rustc_hash::FxHashMap;
 
+use self::changes::Ops;
 use self::delta::Delta;
 
-pub(crate) use self::shape::{JoinShape, JoinShapes};
-use crate::live_query::LiveQuery;
+pub(crate) use self::shape::JoinShape;
+pub(crate) use self::shapes::{JoinShapes, ShapeId};
 
 /// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
-/// 300 ns for each.
+/// 300 ns for each. Subscriptions and views have so many each.
 const INDEX_ROWS_MAX: u64 = 4_000_000;
 const INDEX_ROWS_PER_SECOND: u64 = 100_000;
 /// Indexes that one table has for joins, beside its own: each makes a change of the table dearer.
 const HELD_INDEXES_MAX: usize = 4;
 
-/// Keys that somebody has subscribed to. Clients choose them: they are hashed with a secret.
-type Keys = hashbrown::HashMap<Box<[u8]>, usize>;
+/// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
+type Keys<K> = hashbrown::HashMap<Box<[u8]>, K>;
 
-/// A shape with subscribers.
-struct Live {
+/// A shape that somebody uses.
+struct Live<K> {
     shape: Arc<JoinShape>,
-    /// How many subscriptions there are for each key.
-    keys: Keys,
+    keys: Keys<K>,
     /// It was too much for a transaction, and is not evaluated any more.
     has_failed: bool,
 }
 
-/// The live joins of a database.
-#[derive(Default)]
-pub(crate) struct Joins {
-    shapes: FxHashMap<TableId, Live>,
+/// The live joins of a database, with what their users keep for each key: those of subscriptions, or those of views.
+pub(crate) struct Joins<K> {
+    shapes: FxHashMap<TableId, Live<K>>,
     /// Shapes by the tables that they read.
     by_table: FxHashMap<TableId, Vec<TableId>>,
     delta: Delta,
@@ -52,36 +55,60 @@ pub(crate) struct Joins {
     forgiven_at: Option<Instant>,
 }
 
-impl Joins {
+/// How many subscriptions there are for each key.
+pub(crate) type SubscribedJoins = Joins<usize>;
+
+impl<K> Default for Joins<K> {
+    fn default() -> Joins<K> {
+        Joins {
+            shapes: FxHashMap::default(),
+            by_table: FxHashMap::default(),
+            delta: Delta::default(),
+            concerned: Vec::new(),
+            index_rows: 0,
+            forgiven_at: None,
+        }
+    }
+}
+
+impl<K: Default> Joins<K> {
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
 
-    /// Whether the indexes that these queries need are there, or may be built now.
+    /// Whether a shape reads this table.
+    pub fn has_table(&self, table: TableId) -> bool {
+        self.by_table.contains_key(&table)
+    }
+
+    /// Whether the indexes that these shapes need are there, or may be built now.
     ///
     /// # Errors
     /// What the client is told otherwise.
-    pub fn may_add(
+    pub fn may_add<'j>(
         &mut self,
         datastore: &Datastore,
-        queries: &[Arc<LiveQuery>],
+        shapes: impl Iterator<Item = &'j JoinShape>,
         now: Instant,
     ) -> Result<(), String> {
         self.forgive(now);
         let mut rows = self.index_rows;
-        let shapes = queries.iter().filter_map(|query| query.join.as_ref());
-        for side in shapes.flat_map(|shape| &shape.sides) {
-            let Some(table) = datastore.table(side.table.id) else {
+        let mut built = Vec::new();
+        for (schema, column) in shapes.flat_map(JoinShape::looked_up_by) {
+            let Some(table) = datastore.table(schema.id) else {
                 continue;
             };
-            if table.index_on(side.join_column).is_some() {
+            if table.index_on(column).is_some() || built.contains(&(schema.id, column)) {
                 continue;
             }
+            let of_table = built.iter().filter(|(table, _)| *table == schema.id);
+            let indexes = table.held_indexes() + of_table.count();
+            built.push((schema.id, column));
             rows += table.rows().row_count();
-            if rows > INDEX_ROWS_MAX || table.held_indexes() >= HELD_INDEXES_MAX {
-                let column = side.table.column(side.join_column);
+            if rows > INDEX_ROWS_MAX || indexes >= HELD_INDEXES_MAX {
+                let column = schema.column(column);
                 let column = column.map_or("", |column| &column.name);
-                return Err(format!("the join needs an index on the column `{column}` of `{}`, which has none, and building it for the subscription would take too long now: add an index to the module, or try again later [LC0716]", side.table.name));
+                return Err(format!("the join needs an index on the column `{column}` of `{}`, which has none, and building it for the subscription would take too long now: add an index to the module, or try again later [LC0716]", schema.name));
             }
         }
         Ok(())
@@ -97,18 +124,23 @@ impl Joins {
         }
     }
 
-    /// One more subscription has this shape with this key.
-    pub fn add(&mut self, datastore: &mut Datastore, shape: &Arc<JoinShape>, key: &[u8]) {
+    /// What is kept for a key of a shape, which is live from now on. Builds the indexes that are missing.
+    pub fn key_mut(
+        &mut self,
+        datastore: &mut Datastore,
+        shape: &Arc<JoinShape>,
+        key: &[u8],
+    ) -> &mut K {
         let index_rows = &mut self.index_rows;
         let live = self.shapes.entry(shape.id).or_insert_with(|| {
-            for side in &shape.sides {
-                let table = datastore.table(side.table.id);
-                let missing = table.filter(|table| table.index_on(side.join_column).is_none());
+            for (schema, column) in shape.looked_up_by() {
+                let table = datastore.table(schema.id);
+                let missing = table.filter(|table| table.index_on(column).is_none());
                 *index_rows += missing.map_or(0, |table| table.rows().row_count());
+                datastore.hold_index(schema.id, column);
             }
-            hold_indexes(datastore, shape);
-            for side in &shape.sides {
-                let of_table = self.by_table.entry(side.table.id).or_default();
+            for table in shape.tables() {
+                let of_table = self.by_table.entry(table).or_default();
                 if !of_table.contains(&shape.id) {
                     of_table.push(shape.id);
                 }
@@ -119,48 +151,63 @@ impl Joins {
                 has_failed: false,
             }
         });
-        match live.keys.get_mut(key) {
-            Some(count) => *count += 1,
-            None => drop(live.keys.insert(key.into(), 1)),
+        if !live.keys.contains_key(key) {
+            live.keys.insert(key.into(), K::default());
         }
+        live.keys.get_mut(key).expect("it is there")
     }
 
-    /// Undoes one [`add`](Self::add).
-    pub fn remove(&mut self, datastore: &mut Datastore, shape: &JoinShape, key: &[u8]) {
+    /// Changes what is kept for a key; false says that nobody asks for it any more.
+    pub fn release(
+        &mut self,
+        datastore: &mut Datastore,
+        shape: &JoinShape,
+        key: &[u8],
+        change: impl FnOnce(&mut K) -> bool,
+    ) {
         let Some(live) = self.shapes.get_mut(&shape.id) else {
             return;
         };
-        if let Some(count) = live.keys.get_mut(key) {
-            *count -= 1;
-            if *count == 0 {
-                live.keys.remove(key);
-            }
+        let Some(kept) = live.keys.get_mut(key) else {
+            return;
+        };
+        if change(kept) {
+            return;
         }
+        live.keys.remove(key);
         if !live.keys.is_empty() {
             return;
         }
         self.shapes.remove(&shape.id);
-        for side in &shape.sides {
-            datastore.release_index(side.table.id, side.join_column);
-            if let Some(of_table) = self.by_table.get_mut(&side.table.id) {
+        for (schema, column) in shape.looked_up_by() {
+            datastore.release_index(schema.id, column);
+        }
+        for table in shape.tables() {
+            if let Some(of_table) = self.by_table.get_mut(&table) {
                 of_table.retain(|id| *id != shape.id);
                 if of_table.is_empty() {
-                    self.by_table.remove(&side.table.id);
+                    self.by_table.remove(&table);
                 }
             }
         }
     }
 
+    /// What is kept for a key.
+    pub fn kept(&self, shape: TableId, key: &[u8]) -> Option<&K> {
+        self.shapes.get(&shape)?.keys.get(key)
+    }
+
     /// Holds all indexes again, in tables that took the place of others.
     pub fn hold_all_indexes(&self, datastore: &mut Datastore) {
-        for live in self.shapes.values() {
-            hold_indexes(datastore, &live.shape);
+        let shapes = self.shapes.values().map(|live| &live.shape);
+        for (schema, column) in shapes.flat_map(|shape| shape.looked_up_by()) {
+            datastore.hold_index(schema.id, column);
         }
     }
 
-    /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that was just committed. If a
-    /// changed row has more than `partners_max` partners in all joins, on average, those with most have failed: gives whether
-    /// some have.
+    /// Appends the changes of joins to those of the tables, which are `ops`, of a transaction that was just committed, or is
+    /// about to be. If a changed row has more than `partners_max` partners in all joins, on average, those with most have
+    /// failed: gives whether some have.
     pub fn evaluate(
         &mut self,
         datastore: &Datastore,
@@ -182,9 +229,8 @@ impl Joins {
         self.concerned.sort_unstable();
         self.concerned.dedup();
         let mut some_failed = false;
-        let budget = ops.len().saturating_mul(partners_max);
         let mut left = Allowance {
-            steps: budget,
+            steps: ops.len().saturating_mul(partners_max),
             bytes: BYTES_MAX,
         };
         // The most that one shape took, and which.
@@ -193,16 +239,15 @@ impl Joins {
             let Some(live) = self.shapes.get_mut(id).filter(|live| !live.has_failed) else {
                 continue;
             };
-            let changed = deltas.ops(ops.clone());
-            let shape = &live.shape;
+            let changed = Ops {
+                deltas,
+                ops: deltas.ops(ops.clone()),
+            };
             let before = left.steps;
-            let found = self.delta.find(
-                shape,
-                datastore,
-                (deltas, changed),
-                |key| live.keys.contains_key(key),
-                &mut left,
-            );
+            let is_wanted = |key: &[u8]| live.keys.contains_key(key);
+            let found = self
+                .delta
+                .find(&live.shape, datastore, changed, is_wanted, &mut left);
             let spent = before - left.steps;
             if found.is_none() {
                 live.has_failed = true;
@@ -233,11 +278,29 @@ impl Joins {
         let live = self.shapes.get(&shape.id);
         live.is_some_and(|live| live.has_failed)
     }
+
+    /// Calls `visit` with what is kept for the keys of shapes that have failed, which are evaluated again from now on.
+    pub fn forgive_failed(&mut self, mut visit: impl FnMut(&K)) {
+        for live in self.shapes.values_mut() {
+            if std::mem::take(&mut live.has_failed) {
+                live.keys.values().for_each(&mut visit);
+            }
+        }
+    }
 }
 
-fn hold_indexes(datastore: &mut Datastore, shape: &JoinShape) {
-    for side in &shape.sides {
-        datastore.hold_index(side.table.id, side.join_column);
+impl SubscribedJoins {
+    /// One more subscription has this shape with this key.
+    pub fn add(&mut self, datastore: &mut Datastore, shape: &Arc<JoinShape>, key: &[u8]) {
+        *self.key_mut(datastore, shape, key) += 1;
+    }
+
+    /// Undoes one [`add`](Self::add).
+    pub fn remove(&mut self, datastore: &mut Datastore, shape: &JoinShape, key: &[u8]) {
+        self.release(datastore, shape, key, |count| {
+            *count -= 1;
+            *count > 0
+        });
     }
 }
 
@@ -248,12 +311,4 @@ const BYTES_MAX: usize = 256 << 20;
 struct Allowance {
     steps: usize,
     bytes: usize,
-}
-
-/// The kind of a change that is there so often, or went so often.
-fn kind_of(weight: isize) -> DeltaKind {
-    match weight > 0 {
-        true => DeltaKind::Insert,
-        false => DeltaKind::Delete,
-    }
 }

@@ -1,226 +1,211 @@
 //! What live joins have in common: all that differ in the values of their parameters are one shape, and are kept up to date
 //! together.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
-use lightcone_query::{LiveJoin, Predicate, Tuple};
+use lightcone_query::{
+    ColumnAt, JoinEdge, LiveJoin, Predicate, Residual, Tuple, LIVE_RELATIONS_MAX,
+};
 use lightcone_schema::TableSchema;
 use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, TableId};
 
-/// Ids from here on are those of shapes: tables never have so many.
-const FIRST_SHAPE_ID: u32 = 1 << 31;
-/// Steps of a shape for each changed row, before those of its predicates: looking the row's partners up.
+use super::path::{Known, Path};
+use super::shapes::ShapeId;
+
+/// Steps of a shape for each changed row and relation, before those of its predicates: looking the row's partners up.
 const LOOK_UP_STEPS: usize = 32;
 
-/// A join of two relations, but for the values of its parameters.
+/// A join, but for the values of its parameters.
 pub(crate) struct JoinShape {
     /// Stands in the place of a table: changes of the join's rows are those of this "table".
     pub id: TableId,
-    pub sides: [Side; 2],
-    /// Which side's rows come out.
+    _id: ShapeId,
+    pub relations: Vec<Relation>,
+    /// Which relation's rows come out.
     pub returned: usize,
-    on: Predicate,
-    residual: Option<Predicate>,
-    /// Side and column of each parameter, in the order of the values in keys.
-    pub parameters: Vec<(usize, ColId)>,
+    pub(super) edges: Vec<JoinEdge>,
+    pub(super) residuals: Vec<Residual>,
+    /// In the order of the values in keys.
+    pub(super) parameters: Vec<ColumnAt>,
+    /// By the relation whose rows have changed.
+    pub(super) paths: Vec<Path>,
+    /// The relation that is an event table: its rows alone change the result (08 §11).
+    pub(super) event: Option<usize>,
 }
 
-/// One of the two relations.
-pub(crate) struct Side {
+/// One of the relations.
+pub(crate) struct Relation {
     pub table: Arc<TableSchema>,
     pub layout: RowLayout,
-    pub join_column: ColId,
+    /// The columns by which its rows are looked up.
+    pub looked_up_by: Vec<ColId>,
     predicate: Option<Predicate>,
+    /// The columns that its rows matter by, once they are admitted. None if that is all of a row.
+    pub(super) matters: Option<Vec<ColId>>,
 }
 
-impl Side {
-    /// Whether a row may be part of a pair.
+impl Relation {
+    /// Whether a row may be part of a match.
     pub fn admits(&self, row: &[u8]) -> bool {
         let predicate = self.predicate.as_ref();
         predicate.is_none_or(|predicate| predicate.matches(&self.layout, row))
     }
 
-    /// The value that is joined on.
-    pub fn join_value<'r>(&self, row: &'r [u8]) -> &'r [u8] {
-        self.layout.column(row, usize::from(self.join_column.0))
+    pub fn value<'r>(&self, row: &'r [u8], column: ColId) -> &'r [u8] {
+        self.layout.column(row, usize::from(column.0))
+    }
+
+    pub(super) fn has_predicate(&self) -> bool {
+        self.predicate.is_some()
     }
 }
 
-/// A row of each side.
-struct Pair<'p> {
-    sides: &'p [Side; 2],
-    rows: [&'p [u8]; 2],
+/// The relation that a column is of.
+pub(super) fn place_of(at: ColumnAt) -> usize {
+    usize::from(at.relation)
 }
 
-impl Tuple for Pair<'_> {
+/// A row of each relation; those that are not known yet are empty.
+pub(super) type Rows<'r> = [&'r [u8]; LIVE_RELATIONS_MAX];
+
+/// These, as predicates want them.
+struct Match<'m> {
+    relations: &'m [Relation],
+    rows: &'m Rows<'m>,
+}
+
+impl Tuple for Match<'_> {
+    #[inline]
     fn row(&self, relation: u16) -> Option<(&RowLayout, &[u8])> {
-        let side = self.sides.get(usize::from(relation))?;
-        Some((&side.layout, self.rows[usize::from(relation)]))
+        let number = usize::from(relation);
+        let relation = self.relations.get(number)?;
+        Some((&relation.layout, self.rows[number]))
     }
 }
 
 impl JoinShape {
-    /// Whether two rows with one join value are a match.
-    pub fn admits_pair(&self, rows: [&[u8]; 2]) -> bool {
-        let sides = &self.sides;
-        let residual = self.residual.as_ref();
-        residual.is_none_or(|residual| residual.matches_tuple(&Pair { sides, rows }))
+    pub(super) fn new(id: ShapeId, join: &LiveJoin, parameters: Vec<ColumnAt>) -> JoinShape {
+        let relations = (0..join.relations.len()).map(|number| relation_of(join, number));
+        let mut shape = JoinShape {
+            id: id.as_table(),
+            _id: id,
+            relations: relations.collect(),
+            returned: join.returned,
+            edges: join.edges.clone(),
+            residuals: join.residuals.clone(),
+            parameters,
+            paths: Vec::new(),
+            event: join.relations.iter().position(|r| r.table.is_event),
+        };
+        let starts = 0..shape.relations.len();
+        shape.paths = starts.map(|start| Path::new(&shape, start)).collect();
+        shape
     }
 
-    /// Whether two rows have one join value.
-    pub fn joins(&self, rows: [&[u8]; 2]) -> bool {
-        let sides = &self.sides;
-        self.on.matches_tuple(&Pair { sides, rows })
+    /// The value of a column of one of the rows.
+    pub(super) fn value<'r>(&self, rows: &Rows<'r>, at: ColumnAt) -> &'r [u8] {
+        let number = place_of(at);
+        self.relations[number].value(rows[number], at.column)
     }
 
-    /// Writes what the parameters are for a pair. Without one of the rows, false if one of them is a value of its.
-    pub fn write_key(&self, rows: [Option<&[u8]>; 2], key: &mut Vec<u8>) -> bool {
-        key.clear();
-        self.parameters.iter().all(|&(side, column)| {
-            let value = rows[side].map(|row| {
-                let layout = &self.sides[side].layout;
-                layout.column(row, usize::from(column.0))
-            });
-            key.extend_from_slice(value.unwrap_or_default());
-            value.is_some()
+    /// Whether the columns of a join are equal.
+    pub(super) fn joins(&self, edge: usize, rows: &Rows<'_>) -> bool {
+        self.edges[edge].on.matches_tuple(&Match {
+            relations: &self.relations,
+            rows,
         })
     }
 
+    /// Whether that holds which can be said now.
+    pub(super) fn admits(&self, known: &Known, rows: &Rows<'_>) -> bool {
+        let relations = &self.relations;
+        let of = |number: &usize| &self.residuals[*number].predicate;
+        let mut residuals = known.residuals.iter().map(of);
+        residuals.all(|residual| residual.matches_tuple(&Match { relations, rows }))
+    }
+
+    /// Writes the values of the parameters; their relations' rows are known.
+    pub(super) fn write_key(&self, rows: &Rows<'_>, key: &mut Vec<u8>) {
+        key.clear();
+        for at in &self.parameters {
+            key.extend_from_slice(self.value(rows, *at));
+        }
+    }
+
     pub fn returned_table(&self) -> &Arc<TableSchema> {
-        &self.sides[self.returned].table
+        &self.relations[self.returned].table
     }
 
-    /// Whether a row of this side matters to the result only by its join value and its parameters, if it is admitted.
-    pub fn only_joins(&self, side: usize) -> bool {
-        side != self.returned && self.residual.is_none()
+    /// The tables that it reads, one that stands in it twice twice.
+    pub fn tables(&self) -> impl Iterator<Item = TableId> + '_ {
+        self.relations.iter().map(|relation| relation.table.id)
     }
 
-    /// What a row of a side is to the join, if that [`only_joins`](Self::only_joins).
-    pub fn signature(&self, side: usize, row: &[u8]) -> Vec<u8> {
-        let of_side = self.parameters.iter().filter(|(of, _)| *of == side);
-        let columns = of_side.map(|(_, column)| *column);
-        let columns = columns.chain([self.sides[side].join_column]);
-        let layout = &self.sides[side].layout;
-        columns
-            .flat_map(|column| layout.column(row, usize::from(column.0)).iter().copied())
-            .collect()
+    /// The tables and columns that its rows are looked up by.
+    pub fn looked_up_by(&self) -> impl Iterator<Item = (&Arc<TableSchema>, ColId)> + '_ {
+        self.relations.iter().flat_map(|relation| {
+            let columns = relation.looked_up_by.iter();
+            columns.map(|column| (&relation.table, *column))
+        })
+    }
+
+    fn predicates(&self) -> impl Iterator<Item = &Predicate> {
+        let own = self.relations.iter().filter_map(|r| r.predicate.as_ref());
+        own.chain(self.residuals.iter().map(|residual| &residual.predicate))
     }
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
-        let predicates = self.sides.iter().map(|side| side.predicate.as_ref());
-        let predicates = predicates.chain([self.residual.as_ref(), Some(&self.on)]);
-        let predicates = predicates.flatten().map(Predicate::memory_bytes);
+        let count = self.relations.len();
+        let on = self.edges.iter().map(|edge| &edge.on);
+        let predicates = self.predicates().chain(on).map(Predicate::memory_bytes);
+        let columns = self.residuals.iter().map(|residual| residual.columns.len());
         size_of::<JoinShape>()
-            + self.parameters.capacity() * size_of::<(usize, ColId)>()
+            + count * size_of::<Relation>()
+            + count * count * size_of::<super::path::Hop>()
+            + (columns.sum::<usize>() + self.parameters.capacity()) * size_of::<ColumnAt>()
             + predicates.sum::<usize>()
     }
 
     /// What a changed row costs that is looked at for this shape.
     pub fn steps(&self, row_bytes: usize) -> usize {
-        let predicates = self.sides.iter().map(|side| side.predicate.as_ref());
-        let predicates = predicates.chain([self.residual.as_ref()]).flatten();
-        LOOK_UP_STEPS + predicates.map(|p| p.steps(row_bytes)).sum::<usize>()
+        let predicates = self
+            .predicates()
+            .map(|predicate| predicate.steps(row_bytes));
+        LOOK_UP_STEPS * (self.relations.len() - 1) + predicates.sum::<usize>()
     }
 }
 
-/// The shapes of all live joins of one version of a module.
-#[derive(Default)]
-pub(crate) struct JoinShapes(Mutex<Registry>);
-
-#[derive(Default)]
-struct Registry {
-    /// By a hash of all that makes a shape, with a secret: nobody finds two with one hash.
-    shapes: HashMap<u128, Weak<JoinShape>>,
-    /// Those that are gone are removed when there are so many.
-    sweep_at: usize,
-}
-
-/// A hash of a join without the values of its parameters.
-fn hash_of(join: &LiveJoin, parameters: &[(usize, ColId)]) -> u128 {
-    static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
-    // Compiled predicates are written out: the texts differ if the predicates do.
-    let predicates = format!(
-        "{:?} {:?} {:?} {:?}",
-        join.sides[0].predicate, join.sides[1].predicate, join.residual, join.on
-    );
-    let side = |side: usize| (join.sides[side].table.id, join.sides[side].join_column);
-    let content = (side(0), side(1), join.returned, parameters, predicates);
-    let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
-    half(0) << 64 | half(1)
-}
-
-impl JoinShapes {
-    /// The shape of a join, and the key that its parameters have.
-    pub fn shape_of(&self, join: &LiveJoin) -> (Arc<JoinShape>, Box<[u8]>) {
-        let of_side = |side: usize| join.sides[side].parameters.iter().map(move |p| (side, p));
-        let parameters = of_side(0).chain(of_side(1));
-        let value: Vec<u8> = parameters
-            .clone()
-            .flat_map(|(_, (_, value))| value.iter().copied())
-            .collect();
-        let parameters: Vec<_> = parameters
-            .map(|(side, (column, _))| (side, *column))
-            .collect();
-        let hash = hash_of(join, &parameters);
-        let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Registry { shapes, sweep_at } = &mut *registry;
-        if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
-            return (shape, value.into());
-        }
-        if shapes.len() >= *sweep_at {
-            shapes.retain(|_, shape| shape.strong_count() > 0);
-            *sweep_at = 2 * shapes.len() + 64;
-        }
-        let shape = Arc::new(JoinShape::new(join, parameters));
-        shapes.insert(hash, Arc::downgrade(&shape));
-        (shape, value.into())
-    }
-}
-
-/// Ids of shapes that are gone, and the first that was never used.
-static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
-
-fn take_id() -> TableId {
-    let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-    let (free, next) = &mut *free;
-    TableId(free.pop().unwrap_or_else(|| {
-        *next += 1;
-        *next - 1
-    }))
-}
-
-impl Drop for JoinShape {
-    /// Writer and fan-out have forgotten it: both hold it as long as somebody is subscribed.
-    fn drop(&mut self) {
-        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.push(self.id.0);
-    }
-}
-
-impl JoinShape {
-    fn new(join: &LiveJoin, parameters: Vec<(usize, ColId)>) -> JoinShape {
-        let side = |side: usize| {
-            let side = &join.sides[side];
-            let types: Vec<AlgebraicType> =
-                side.table.columns.iter().map(|c| c.ty.clone()).collect();
-            Side {
-                table: side.table.clone(),
-                layout: RowLayout::new(&types),
-                join_column: side.join_column,
-                predicate: side.predicate.clone(),
-            }
-        };
-        JoinShape {
-            id: take_id(),
-            sides: [side(0), side(1)],
-            returned: join.returned,
-            on: join.on.clone(),
-            residual: join.residual.clone(),
-            parameters,
-        }
+fn relation_of(join: &LiveJoin, number: usize) -> Relation {
+    let relation = &join.relations[number];
+    let types: Vec<AlgebraicType> = relation
+        .table
+        .columns
+        .iter()
+        .map(|c| c.ty.clone())
+        .collect();
+    let of_relation = |at: &&ColumnAt| place_of(**at) == number;
+    let ends = join.edges.iter().flat_map(|edge| &edge.ends);
+    let mut looked_up_by: Vec<ColId> = ends.filter(of_relation).map(|at| at.column).collect();
+    looked_up_by.sort_unstable();
+    looked_up_by.dedup();
+    let read = join.residuals.iter().flat_map(|residual| &residual.columns);
+    let read = read.filter(of_relation).map(|at| at.column);
+    let parameters = relation.parameters.iter().map(|(column, _)| *column);
+    let mut matters: Vec<ColId> = looked_up_by
+        .iter()
+        .copied()
+        .chain(read)
+        .chain(parameters)
+        .collect();
+    matters.sort_unstable();
+    matters.dedup();
+    Relation {
+        table: relation.table.clone(),
+        layout: RowLayout::new(&types),
+        looked_up_by,
+        predicate: relation.predicate.clone(),
+        matters: (number != join.returned).then_some(matters),
     }
 }

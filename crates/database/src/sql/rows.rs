@@ -222,7 +222,7 @@ impl<E: RowEncoder> RowsOf<E> {
             Asked::Plan(plan) => {
                 matches!(plan.projection, Projection::Count(_)) && plan.limit != Some(0)
             }
-            Asked::Query(..) => false,
+            Asked::Query(..) | Asked::Window(_) => false,
         }
     }
 
@@ -258,8 +258,8 @@ impl<E: RowEncoder> RowsOf<E> {
 fn columns_of(asked: &Asked) -> (Vec<AlgebraicType>, Vec<usize>) {
     let plan = match asked {
         Asked::Plan(plan) => plan,
-        Asked::Query(query, _) => {
-            let output = query.output_type().elements;
+        Asked::Query(..) | Asked::Window(_) => {
+            let output = asked.output_type().elements;
             let columns = (0..output.len()).collect();
             let types = output.into_iter().map(|element| element.algebraic_type);
             return (types.collect(), columns);

@@ -15,6 +15,8 @@
 mod dependents;
 mod failures;
 mod intervals;
+mod joins;
+mod kept;
 mod query;
 mod runner;
 
@@ -32,6 +34,7 @@ use rustc_hash::FxHashMap;
 
 use self::dependents::{Dependent, Dependents, Looked};
 use self::failures::{Failures, ViewError};
+use self::joins::ViewJoins;
 use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use crate::module::Module;
@@ -119,6 +122,8 @@ enum Queued {
     Rows,
     /// The same, and they are too many to be listed.
     Query,
+    /// The same, and finding the change of its join was too much.
+    TooMuch,
     /// The function has to run again.
     Call,
 }
@@ -136,6 +141,7 @@ pub(crate) struct Views {
     free: Vec<u32>,
     by_key: hashbrown::HashMap<InstanceKey, u32>,
     dependents: Dependents,
+    joins: ViewJoins,
     runner: Runner,
     unused: VecDeque<Unused>,
     unused_turns: u64,
@@ -149,7 +155,7 @@ impl Views {
     /// Whether any transaction can concern a view.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.dependents.is_empty()
+        self.dependents.is_empty() && self.joins.is_empty()
     }
 
     // ---- Who uses what -------------------------------------------------------------------------------------------------
@@ -376,7 +382,7 @@ impl Views {
 
     /// Nobody uses the instance: its rows go, and it hears of no change.
     fn retire(&mut self, datastore: &mut Datastore, number: u32) {
-        self.set_reads(number, ReadSet::default(), None);
+        self.set_reads(datastore, number, ReadSet::default(), None);
         let instance = self.instance_mut(number);
         if std::mem::take(&mut instance.is_live) {
             let InstanceKey { table, instance } = instance.key;
@@ -396,8 +402,10 @@ impl Views {
         datastore: &mut Datastore,
         messages: &mut Vec<ViewMessage>,
     ) {
-        self.find_concerned(datastore);
+        let started = host.instant();
+        self.find_concerned(host, datastore);
         let concerned = std::mem::take(&mut self.concerned);
+        let mut told_of = None;
         for &number in &concerned {
             let queued = std::mem::take(&mut self.instance_mut(number).queued);
             let instance = self.instance(number);
@@ -409,6 +417,12 @@ impl Views {
                 self.wait(host, number, messages);
             } else if queued == Queued::Call {
                 self.evaluate(host, datastore, number, messages);
+            } else if queued == Queued::TooMuch && told_of != Some(instance.key.table) {
+                told_of = Some(instance.key.table);
+                let error = too_many_partners(host);
+                self.evaluated(host, number, started, Err(error), messages);
+            } else if queued == Queued::TooMuch {
+                self.wait(host, number, messages);
             } else {
                 self.change_query(host, datastore, number, queued, messages);
             }
@@ -416,12 +430,14 @@ impl Views {
         self.concerned = concerned;
         self.concerned.clear();
         self.changes.clear();
+        self.joins.clear();
         self.failures.end_refresh();
     }
 
-    fn find_concerned(&mut self, datastore: &mut Datastore) {
+    fn find_concerned(&mut self, host: ViewHost<'_>, datastore: &mut Datastore) {
         let Views {
             dependents,
+            joins,
             looked,
             instances,
             concerned,
@@ -446,12 +462,17 @@ impl Views {
             };
             instance.queued = queued;
         };
+        let mut noted = joins.begin();
         datastore.for_each_net_change(
-            |table| dependents.has_table(table),
+            |table| dependents.has_table(table) || joins.has_table(table),
             |table, old, new| {
                 // Their rows are gone when the transaction ends: views see them empty (02 §10.2).
                 if table.schema.is_event {
                     return;
+                }
+                let id = table.schema.id;
+                if joins.has_table(id) {
+                    noted.note(id, Row { old, new });
                 }
                 changes.next_row();
                 dependents.concerned_by(looked, table, old, new, |dependent| {
@@ -461,6 +482,23 @@ impl Views {
         );
         dependents.concerned_by_counts(looked, |dependent| queue(dependent, None));
         changes.sort();
+        let mut queue_join = |number: u32, how: Queued| {
+            let instance = instances[number as usize].as_mut();
+            let instance = instance.expect("joins are those of live instances");
+            if instance.queued == Queued::No {
+                concerned.push(number);
+            }
+            if instance.queued < how {
+                instance.queued = how;
+            }
+        };
+        let partners_max = host.shared.options.limits.join_partners_max;
+        joins.evaluate(datastore, noted, partners_max, |number| {
+            queue_join(number, Queued::TooMuch);
+        });
+        joins
+            .concerned()
+            .for_each(|number| queue_join(number, Queued::Rows));
     }
 
     /// Evaluates an instance by calling its function, in the open transaction.
@@ -475,25 +513,22 @@ impl Views {
         let instance = self.instance(number);
         let (key, sender) = (instance.key, instance.sender);
         let mut reads = ReadSet::default();
-        let mut query = None;
-        let result = self
+        let returned = self
             .runner
-            .call(host, datastore, key.table, sender, &mut reads)
-            .and_then(|returned| {
-                query::store(
-                    host,
-                    datastore,
-                    (key.table, &key.instance),
-                    sender,
-                    returned,
-                )
-            })
-            .map(|returned| query = returned);
+            .call(host, datastore, key.table, sender, &mut reads);
+        let (query, result) = match returned {
+            Ok(returned) => {
+                let rows = (key.table, &key.instance);
+                query::store(host, datastore, rows, sender, returned)
+            }
+            Err(error) => (None, Err(error)),
+        };
         let is_live = std::mem::replace(&mut self.instance_mut(number).is_live, true);
         // An evaluation that was stopped has not read all that matters.
         let was_stopped = result.as_ref().is_err_and(|error| error.may_pass);
         if !(is_live && was_stopped) {
-            self.set_reads(number, reads, query);
+            let query = self.add_join(host, datastore, number, query);
+            self.set_reads(datastore, number, reads, query);
         }
         self.evaluated(host, number, started, result, messages);
     }
@@ -508,15 +543,19 @@ impl Views {
         messages: &mut Vec<ViewMessage>,
     ) {
         let started = host.instant();
-        let instance = self.instances[number as usize].as_ref();
+        let instance = self.instances[number as usize].as_mut();
         let instance = instance.expect("it is concerned");
-        let Some(query) = &instance.query else {
+        let Some(query) = &mut instance.query else {
             return;
         };
         let key = instance.key;
         let rows = (key.table, &key.instance);
-        let result = match queued {
-            Queued::Rows => query.change(host, datastore, rows, self.changes.of(number)),
+        let result = match (queued, query.join_mut()) {
+            (Queued::Rows, Some(join)) => {
+                let changed = join.change(datastore, rows, self.joins.of(number));
+                changed.map_err(ViewError::from)
+            }
+            (Queued::Rows, None) => query.change(host, datastore, rows, self.changes.of(number)),
             _ => query.evaluate(host, datastore, rows),
         };
         self.evaluated(host, number, started, result, messages);
@@ -692,10 +731,35 @@ impl Views {
         }
     }
 
-    fn set_reads(&mut self, number: u32, reads: ReadSet, query: Option<ViewQuery>) {
+    /// Has the instance hear of the changes of its query's join. Without the indexes for that, it is evaluated again each time.
+    fn add_join(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        number: u32,
+        mut query: Option<ViewQuery>,
+    ) -> Option<ViewQuery> {
+        let new = query.as_mut()?;
+        if let Some(join) = new.join() {
+            let added = self.joins.add(datastore, join, number, host.instant());
+            if added.is_err() {
+                new.give_up_join(datastore);
+            }
+        }
+        query
+    }
+
+    fn set_reads(
+        &mut self,
+        datastore: &mut Datastore,
+        number: u32,
+        reads: ReadSet,
+        query: Option<ViewQuery>,
+    ) {
         let Views {
             instances,
             dependents,
+            joins,
             ..
         } = self;
         let instance = instances[number as usize].as_mut();
@@ -708,11 +772,20 @@ impl Views {
         }
         if let Some(old) = &instance.query {
             dependents.remove(of_query, old.reads());
+            if let Some(join) = old.join() {
+                let new = query.as_ref().and_then(ViewQuery::join);
+                joins.replace(datastore, (join, new), number);
+            }
         }
         if let Some(new) = &query {
             dependents.add(of_query, new.reads());
         }
         instance.query = query;
+    }
+
+    /// Holds all indexes for joins again, in tables that took the place of others.
+    pub fn hold_all_indexes(&self, datastore: &mut Datastore) {
+        self.joins.hold_all_indexes(datastore);
     }
 
     fn instance(&self, number: u32) -> &Instance {
@@ -738,6 +811,15 @@ fn key_of(read: ViewRead, caller: Identity) -> InstanceKey {
     InstanceKey {
         table: read.table,
         instance: instance[..].try_into().expect("a hash has 32 bytes"),
+    }
+}
+
+/// Why the change of a view's join was not found.
+fn too_many_partners(host: ViewHost<'_>) -> ViewError {
+    let partners_max = host.shared.options.limits.join_partners_max;
+    ViewError {
+        reason: format!("a changed row had more than {partners_max} partners in its join, which limits.join-partners-max allows on average [LC0714]"),
+        may_pass: true,
     }
 }
 

@@ -127,7 +127,7 @@ impl Writer {
             Err(job) => {
                 let max = self.shared.options.limits.procedures_max;
                 let reason = format!(
-                    "too many procedures of the database are under way: limits.procedures-max = {max} [LC0728]"
+                    "too many procedures of the database are under way: limits.procedures-max = {max} [LC0736]"
                 );
                 self.finish(job.ended(not_run()), Some(reason));
             }

@@ -15,6 +15,7 @@ use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
 use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
+use crate::joins::JoinShape;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
@@ -62,7 +63,8 @@ impl Writer {
         };
         let identity = self.state.clients[&connection].peer.identity;
         let views = views_of_set(&set.queries);
-        if let Err(error) = self.materialise(identity, &views) {
+        let opened = self.materialise(identity, &views);
+        if let Err(error) = opened.and_then(|()| self.open_windows(&set.queries)) {
             self.state.query_load.remove(&set.queries);
             return self.error(connection, reply, error, ticket);
         }
@@ -85,6 +87,7 @@ impl Writer {
                 self.subscribe_to_views(identity, &views, (connection, query_set_id), request_id);
             }
             Err(refused) => {
+                self.close_windows(&set.queries);
                 self.state.query_load.remove(&set.queries);
                 match refused {
                     Refused::Error(error, ticket) => self.error(connection, reply, error, ticket),
@@ -140,17 +143,15 @@ impl Writer {
         if steps > limits.query_steps_per_connection_max {
             return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
         }
-        self.state.joins.may_add(
-            &self.datastore,
-            &set.queries,
-            self.shared.environment().instant(),
-        )?;
+        let now = self.shared.environment().instant();
+        let shapes = set.queries.iter().filter_map(|query| query.join.as_deref());
+        self.state.joins.may_add(&self.datastore, shapes, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
             && set
                 .queries
                 .iter()
-                .filter(|query| query.join.is_some())
+                .filter(|query| query.shape_id().is_some())
                 .count()
                 <= MODEST_JOINS_MAX
             && steps <= limits.query_steps_per_connection_max / MODEST_PART;
@@ -200,6 +201,7 @@ impl Writer {
         let views = views_of_set(&set.queries);
         self.unsubscribe_from_views(identity, &views, (connection, query_set_id));
         self.state.query_load.remove(&set.queries);
+        self.close_windows(&set.queries);
         self.watch(&set.queries, -1);
     }
 
@@ -365,7 +367,8 @@ impl Writer {
         }
         let datastore = &mut self.datastore;
         let frozen = &mut self.state.frozen;
-        let mut finder = Finder::new(datastore, frozen, ticket.first_try.is_none());
+        let windows = &self.state.windows;
+        let mut finder = Finder::new(datastore, frozen, windows, ticket.first_try.is_none());
         let find = |plan: Asked| {
             let source = finder.find(&plan)?;
             Some((plan, source))
@@ -424,21 +427,34 @@ impl Writer {
     #[cold]
     pub(super) fn drop_failed_joins(&mut self) {
         self.state.has_failed_joins = false;
-        let has_failed = |set: &QuerySet| {
-            let mut joins = set.set.queries.iter().filter_map(|q| q.join.as_ref());
-            joins.any(|shape| self.state.joins.has_failed(shape))
-        };
-        let failed: Vec<_> = (self.state.clients.iter())
-            .flat_map(|(connection, client)| client.query_sets.iter().map(|set| (*connection, set)))
-            .filter(|(_, (_, set))| has_failed(set))
-            .map(|(connection, (query_set_id, _))| (connection, *query_set_id))
-            .collect();
+        let joins = &self.state.joins;
+        let has_failed = |shape: &Arc<JoinShape>| joins.has_failed(shape);
+        let failed = self.sets_with(|query| query.join.as_ref().is_some_and(has_failed));
         let partners_max = self.shared.options.limits.join_partners_max;
         let error = format!("a changed row had more than {partners_max} partners in a join of this subscription, which limits.join-partners-max allows on average: the subscription has ended [LC0714]");
-        for (connection, query_set_id) in failed {
+        self.end_sets(failed, &error);
+    }
+
+    /// The query sets that have such a query.
+    pub(super) fn sets_with(
+        &self,
+        is_it: impl Fn(&LiveQuery) -> bool,
+    ) -> Vec<(ConnectionNumber, u32)> {
+        let has_it = |set: &QuerySet| set.set.queries.iter().any(|query| is_it(query));
+        let sets = (self.state.clients.iter()).flat_map(|(connection, client)| {
+            client.query_sets.iter().map(|set| (*connection, set))
+        });
+        sets.filter(|(_, (_, set))| has_it(set))
+            .map(|(connection, (query_set_id, _))| (connection, *query_set_id))
+            .collect()
+    }
+
+    /// Ends query sets that cannot be kept up to date. Their clients are told why.
+    pub(super) fn end_sets(&mut self, sets: Vec<(ConnectionNumber, u32)>, error: &str) {
+        for (connection, query_set_id) in sets {
             self.unregister(connection, query_set_id);
             let mut message = Vec::new();
-            server::subscription_error(&mut message, None, query_set_id, &error);
+            server::subscription_error(&mut message, None, query_set_id, error);
             let answer = self.ready(connection, message);
             self.event(Event::Unsubscribed {
                 connection,
@@ -466,6 +482,7 @@ impl Writer {
             made.map(|()| plan).map_err(SqlError::Query)
         });
         let (datastore, frozen) = (&mut self.datastore, &mut self.state.frozen);
+        let windows = &self.state.windows;
         let found = plan.map(|plan| {
             let source = match &plan {
                 Asked::Plan(plan) if is_row_count(plan) => {
@@ -473,7 +490,7 @@ impl Writer {
                     let count = table.map_or(0, |table| table.rows().row_count());
                     Some(Source::Count(count))
                 }
-                _ => Finder::new(datastore, frozen, turn != QueryTurn::First).find(&plan),
+                _ => Finder::new(datastore, frozen, windows, turn != QueryTurn::First).find(&plan),
             };
             (plan, source)
         });

@@ -45,9 +45,13 @@ impl Writer {
                 .map_err(|error| error.to_string())?;
         options.configure(&mut datastore);
         self.state.joins.hold_all_indexes(&mut datastore);
+        self.state.views.hold_all_indexes(&mut datastore);
         self.datastore = datastore;
         // Nobody watches yet, so nobody hears of the rows that are there again.
+        let windows = std::mem::take(&mut self.state.windows);
         self.rebuild_views();
+        self.state.windows = windows;
+        self.rebuild_windows();
         for (table, count) in &self.state.watchers {
             self.datastore.set_watched(*table, *count > 0);
         }

@@ -7,11 +7,13 @@ use lightcone_engine::Datastore;
 use lightcone_host::ModuleInstance;
 use lightcone_log::{LogOffset, SubmitError, PAYLOAD_BYTES_MAX};
 
+use super::windows::window_limits;
 use super::{Writer, WriterState, ROUND_DELTA_BYTES_MAX, ROUND_EVENTS_MAX, ROUND_RECORD_BYTES_MAX};
 use crate::commit::{commit, Committed};
 use crate::environment::Environment;
 use crate::events::FanoutItem;
 use crate::views::ViewHost;
+use crate::windows::WindowLimits;
 
 impl Writer {
     pub(super) fn round_is_full(&self) -> bool {
@@ -25,6 +27,9 @@ impl Writer {
     pub(crate) fn end_round(&mut self) {
         if self.state.has_failed_joins {
             self.drop_failed_joins();
+        }
+        if self.state.has_failed_windows {
+            self.drop_failed_windows();
         }
         if self.answer_directly() {
             return;
@@ -120,6 +125,7 @@ impl Writer {
                 module: &self.module,
             },
             join_partners_max: self.shared.options.limits.join_partners_max,
+            window_limits: window_limits(&self.shared.options.limits),
         };
         (transactions, self.instance.as_mut())
     }
@@ -133,6 +139,7 @@ pub(super) struct RoundTransactions<'w> {
     pub(super) environment: &'w dyn Environment,
     pub(super) views_host: ViewHost<'w>,
     join_partners_max: usize,
+    window_limits: WindowLimits,
 }
 
 impl RoundTransactions<'_> {
@@ -143,6 +150,7 @@ impl RoundTransactions<'_> {
         }
         let state = &mut *self.state;
         let mut committed = commit(self.datastore, &mut state.output, self.environment);
+        let of_tables = committed.changes.clone();
         if !state.joins.is_empty() && !committed.changes.is_empty() {
             let (deltas, changes) = (&mut state.output.deltas, &mut committed.changes);
             let joins = &mut state.joins;
@@ -153,6 +161,12 @@ impl RoundTransactions<'_> {
                 self.join_partners_max,
             );
             changes.end = deltas.position();
+        }
+        if !state.windows.is_empty() && !of_tables.is_empty() {
+            let deltas = &mut state.output.deltas;
+            let (windows, limits) = (&mut state.windows, self.window_limits);
+            state.has_failed_windows |= windows.evaluate(self.datastore, deltas, of_tables, limits);
+            committed.changes.end = deltas.position();
         }
         if committed.has_record {
             state.record_ends.push(state.output.records.len());

@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lightcone_database::DatabaseHandle;
-use lightcone_types::Identity;
+use lightcone_types::{Encode, Identity};
 use lightcone_wire::{
     ClientMessage, QueryRows, QuerySetUpdate, ReducerOutcome, ServerMessage, TableUpdateRows,
 };
+
+use serde_json::Value;
 
 use super::requests::{one_off, subscribe};
 use super::Client;
@@ -51,6 +53,39 @@ impl Watcher {
         let texts = texts.iter().map(String::as_str).collect();
         self.client.send(&[subscribe(set, texts)]).await;
         self.settle().await;
+    }
+
+    /// Subscribes to one text.
+    pub async fn subscribe(&mut self, set: u32, text: &str) {
+        self.client.send(&[subscribe(set, vec![text])]).await;
+        self.settle().await;
+    }
+
+    /// One transaction of a module that is nothing but tables.
+    pub async fn change(&mut self, changes: &Value) {
+        let mut args = Vec::new();
+        changes.to_string().encode(&mut args);
+        assert_eq!(self.call("change", &args).await, None, "{changes}");
+    }
+
+    /// The rows of a query, evaluated from scratch.
+    pub async fn from_scratch(&mut self, text: &str) -> Bag {
+        self.client.send(&[one_off(78, text)]).await;
+        loop {
+            match self.client.next().await {
+                ServerMessage::OneOffQueryResult {
+                    request_id: 78,
+                    result,
+                } => {
+                    let rows = result.unwrap_or_else(|error| panic!("{text}: {error}"));
+                    let rows = rows.tables.iter().flat_map(|table| table.rows.iter());
+                    let mut bag = Bag::new();
+                    rows.for_each(|row| *bag.entry(row.to_vec()).or_default() += 1);
+                    return bag;
+                }
+                message => self.take(message),
+            }
+        }
     }
 
     /// Calls a reducer. Returns the text of its failure.

@@ -92,6 +92,24 @@ impl Direct {
         });
     }
 
+    /// Calls `visit` with the rows of keys from `last` down to `first`, until it returns false.
+    pub fn walk_range_back(&self, first: u64, last: u64, mut visit: impl FnMut(RowId) -> bool) {
+        if first > last {
+            return;
+        }
+        let end = ((last >> CHUNK_BITS) + 1, RowId::MIN);
+        self.order.walk_back(Some(&end), |&number, chunk| {
+            let base = number << CHUNK_BITS;
+            let top = base | ((1 << CHUNK_BITS) - 1);
+            if top < first {
+                return false;
+            }
+            let keys = (base.max(first)..=top.min(last)).rev();
+            keys.filter_map(|key| row_of(self.ids.get(place(chunk.number(), key))))
+                .all(&mut visit)
+        });
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

@@ -342,6 +342,41 @@ impl Index {
         Ok(())
     }
 
+    /// Like [`Index::for_range`], but from the last row to the first, and only until `visit` returns false.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn walk_range_back(
+        &self,
+        range: RangeBounds<'_>,
+        mut visit: impl FnMut(RowId) -> bool,
+    ) -> Result<(), Error> {
+        let range = self.key_range(range)?;
+        if range.end.as_ref().is_some_and(|end| *end <= range.start) {
+            return Ok(());
+        }
+        let size = self.reader.fixed_bytes.unwrap_or(0);
+        inside!(&self.structure,
+        tree tree => tree_range_back(tree, &range, size, visit),
+        hash _hash => unreachable!("hash indexes have no order"),
+        direct direct => {
+            let first = u64::from_bytes(&range.start, size);
+            let last = match &range.end {
+                Some(end) => u64::from_bytes(end, size).checked_sub(1),
+                None => Some(u64::MAX),
+            };
+            if let Some(last) = last {
+                direct.walk_range_back(first, last, &mut visit);
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether it can be walked in the order of its keys.
+    pub fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
     pub fn clear(&mut self) {
         inside!(&mut self.structure, tree tree => tree.clear(), hash hash => hash.clear(), direct direct => direct.clear());
     }
@@ -418,4 +453,16 @@ fn tree_range<K: Key>(
     tree.walk(Some(&start), |key, id| {
         end.as_ref().is_none_or(|end| key < end) && visit(id)
     });
+}
+
+fn tree_range_back<K: Key>(
+    tree: &Tree<K>,
+    range: &KeyRange,
+    size: usize,
+    mut visit: impl FnMut(RowId) -> bool,
+) {
+    let start = K::from_bytes(&range.start, size);
+    let end = range.end.as_ref();
+    let end = end.map(|end| (K::from_bytes(end, size), RowId::MIN));
+    tree.walk_back(end.as_ref(), |key, id| *key >= start && visit(id));
 }

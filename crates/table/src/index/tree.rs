@@ -303,6 +303,30 @@ impl<K: Key> Node<K> {
     }
 }
 
+impl<K: Key> Node<K> {
+    /// Calls `visit` with all entries before `end`, or with all, the last one first, until it returns false. False if it did.
+    fn walk_back(&self, end: Option<&Entry<K>>, visit: &mut impl FnMut(&K, RowId) -> bool) -> bool {
+        match self {
+            Node::Leaf(leaf) => {
+                let entries = &leaf.entries;
+                let to = end.map_or(entries.len(), |(key, row)| {
+                    entries.position((key, *row), false)
+                });
+                let (keys, rows) = (&entries.keys[..to], &entries.rows[..to]);
+                let mut entries = keys.iter().zip(rows).rev();
+                entries.all(|(key, row)| visit(key, *row))
+            }
+            Node::Inner(inner) => {
+                let last = inner.children.len().saturating_sub(1);
+                let to = end.map_or(last, |end| inner.child_of(end));
+                let mut end = end;
+                let mut children = inner.children[..=to].iter().rev();
+                children.all(|child| child.walk_back(end.take(), visit))
+            }
+        }
+    }
+}
+
 impl<K: Key> Leaf<K> {
     fn insert(&mut self, entry: Entry<K>, account: &mut Account) -> Option<(Entry<K>, Node<K>)> {
         let at = self.entries.position((&entry.0, entry.1), false);
@@ -458,6 +482,11 @@ impl<K: Key> Tree<K> {
         self.root.walk(start, &mut visit);
     }
 
+    /// Calls `visit` with all entries before `end`, or with all, the last one first, until it returns false.
+    pub fn walk_back(&self, end: Option<&Entry<K>>, mut visit: impl FnMut(&K, RowId) -> bool) {
+        self.root.walk_back(end, &mut visit);
+    }
+
     /// All entries as they are now; costs next to nothing.
     pub fn freeze(&mut self) -> Tree<K> {
         self.account.epoch.0 += 1;
@@ -593,6 +622,13 @@ mod tests {
                 false
             });
             assert_eq!(next.as_ref(), first);
+            let mut before = Vec::new();
+            tree.walk_back(Some(&(key, RowId::MIN)), |key, row| {
+                before.push((*key, row));
+                before.len() < 40
+            });
+            let expected = model.range(..(key, RowId::MIN)).rev().take(40);
+            assert!(before.iter().eq(expected));
         }
     }
 

@@ -1,0 +1,94 @@
+//! Which shapes there are, and their ids.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use lightcone_query::{ColumnAt, LiveJoin};
+use lightcone_types::TableId;
+
+use super::shape::JoinShape;
+
+/// Ids from here on are those of shapes: tables never have so many.
+const FIRST_SHAPE_ID: u32 = 1 << 31;
+
+/// The shapes of all live joins of one version of a module.
+#[derive(Default)]
+pub(crate) struct JoinShapes(Mutex<Registry>);
+
+#[derive(Default)]
+struct Registry {
+    /// By a hash of all that makes a shape, with a secret: nobody finds two with one hash.
+    shapes: HashMap<u128, Weak<JoinShape>>,
+    /// Those that are gone are removed when there are so many.
+    sweep_at: usize,
+}
+
+/// A hash of a join without the values of its parameters.
+fn hash_of(join: &LiveJoin, parameters: &[ColumnAt]) -> u128 {
+    static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+    let tables: Vec<TableId> = join.relations.iter().map(|r| r.table.id).collect();
+    let own: Vec<_> = join.relations.iter().map(|r| &r.predicate).collect();
+    // Compiled predicates are written out: the texts differ if the predicates do.
+    let predicates = format!("{own:?} {:?} {:?}", join.edges, join.residuals);
+    let content = (tables, join.returned, parameters, predicates);
+    let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
+    half(0) << 64 | half(1)
+}
+
+impl JoinShapes {
+    /// The shape of a join, and the key that its parameters have.
+    pub fn shape_of(&self, join: &LiveJoin) -> (Arc<JoinShape>, Box<[u8]>) {
+        let (mut key, mut parameters) = (Vec::new(), Vec::new());
+        for (relation, of_relation) in join.relations.iter().enumerate() {
+            for (column, value) in &of_relation.parameters {
+                key.extend_from_slice(value);
+                parameters.push(ColumnAt {
+                    relation: relation as u16,
+                    column: *column,
+                });
+            }
+        }
+        let hash = hash_of(join, &parameters);
+        let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Registry { shapes, sweep_at } = &mut *registry;
+        if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
+            return (shape, key.into());
+        }
+        if shapes.len() >= *sweep_at {
+            shapes.retain(|_, shape| shape.strong_count() > 0);
+            *sweep_at = 2 * shapes.len() + 64;
+        }
+        let shape = Arc::new(JoinShape::new(ShapeId::take(), join, parameters));
+        shapes.insert(hash, Arc::downgrade(&shape));
+        (shape, key.into())
+    }
+}
+
+/// Ids of shapes that are gone, and the first that was never used.
+static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
+
+/// The id of one shape. When that is gone, writer and fan-out have forgotten it: both hold it as long as somebody uses it.
+pub(crate) struct ShapeId(u32);
+
+impl ShapeId {
+    pub fn take() -> ShapeId {
+        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let (free, next) = &mut *free;
+        ShapeId(free.pop().unwrap_or_else(|| {
+            *next += 1;
+            *next - 1
+        }))
+    }
+
+    pub fn as_table(&self) -> TableId {
+        TableId(self.0)
+    }
+}
+
+impl Drop for ShapeId {
+    fn drop(&mut self) {
+        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
+        free.0.push(self.0);
+    }
+}

@@ -1,0 +1,278 @@
+//! Live windows: the first rows of an order, `ORDER BY … LIMIT n`, kept up to date from the changes of their table (08 §13.7).
+//!
+//! The writer keeps the rows of each window, and some behind them, in order. Right after a commit it finds the windows that a
+//! changed row belongs to by the values of their parameters, and the row's place in them ([`of_shape`]); what comes into a
+//! window and what goes are changes like those of a table, with the values as a key by which fan-out finds the subscribers. When
+//! so many rows have gone that those behind are used up, more are looked for by an index ([`fill`]).
+
+mod fill;
+mod of_shape;
+mod own;
+mod shape;
+mod window;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lightcone_engine::{Datastore, DeltaBatch};
+use lightcone_types::TableId;
+use rustc_hash::FxHashMap;
+
+use self::of_shape::{OfShape, Scratch};
+
+pub(crate) use self::own::OwnWindow;
+pub(crate) use self::shape::{WindowShape, WindowShapes};
+use crate::held_indexes::IndexBuilding;
+use crate::live_query::LiveQuery;
+
+/// Rows that may be looked at to fill windows again for each changed row of a transaction, beside `limits.window-rows-read-max`.
+const ROWS_READ_PER_CHANGE: usize = 16;
+
+/// Bounds, of which each is a limit.
+#[derive(Clone, Copy)]
+pub(crate) struct WindowLimits {
+    pub rows_max: usize,
+    pub windows_max: usize,
+    pub bytes_max: usize,
+    pub rows_read_max: usize,
+}
+
+/// The live windows of a database.
+#[derive(Default)]
+pub(crate) struct Windows {
+    shapes: FxHashMap<TableId, OfShape>,
+    /// Shapes by the table that they read.
+    by_table: FxHashMap<TableId, Vec<TableId>>,
+    count: usize,
+    bytes: usize,
+    building: IndexBuilding,
+    /// Shapes that a transaction concerns, with its changes of their table.
+    concerned: Vec<(TableId, Range<usize>)>,
+    scratch: Scratch,
+}
+
+/// What filling windows in one transaction may still take, and the window that has taken most.
+struct Allowance {
+    rows: usize,
+    most: Option<Spent>,
+}
+
+#[derive(Clone, Copy)]
+struct Spent {
+    rows: usize,
+    shape: TableId,
+    window: u32,
+}
+
+impl Windows {
+    pub fn is_empty(&self) -> bool {
+        self.shapes.is_empty()
+    }
+
+    /// Counts the windows of a set of queries. The first one of its kind has its rows looked for, by an index that is held for it if
+    /// the table has none that helps.
+    ///
+    /// # Errors
+    /// What the client is told: one of them is too much. None is counted then.
+    pub fn add(
+        &mut self,
+        datastore: &mut Datastore,
+        queries: &[Arc<LiveQuery>],
+        limits: WindowLimits,
+        now: Instant,
+    ) -> Result<(), String> {
+        for (position, query) in queries.iter().enumerate() {
+            let Some((shape, key)) = query.window() else {
+                continue;
+            };
+            if let Err(error) = self.add_one(datastore, shape, key, limits, now) {
+                self.remove(datastore, &queries[..position]);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_one(
+        &mut self,
+        datastore: &mut Datastore,
+        shape: &Arc<WindowShape>,
+        key: &[u8],
+        limits: WindowLimits,
+        now: Instant,
+    ) -> Result<(), String> {
+        if shape.extent.end > limits.rows_max {
+            return Err(format!("a subscription with ORDER BY has at most {} rows, those that OFFSET leaves out counted: use a smaller LIMIT, or raise limits.window-rows-max [LC0727]", limits.rows_max));
+        }
+        if let Some(of_shape) = self.shapes.get_mut(&shape.id) {
+            if of_shape.add_subscriber(key) {
+                return Ok(());
+            }
+        }
+        if self.count >= limits.windows_max {
+            return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), as many as limits.windows-max allows [LC0727]", self.count));
+        }
+        self.hold(datastore, shape, now)?;
+        let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
+        let bytes_left = limits.bytes_max.saturating_sub(self.bytes);
+        let added = of_shape.add_window(datastore, key, limits, bytes_left);
+        match &added {
+            Ok(bytes) => {
+                self.bytes += bytes;
+                self.count += 1;
+            }
+            Err(_) => self.let_go_if_unused(datastore, shape),
+        }
+        added.map(drop)
+    }
+
+    /// Undoes one [`add`](Self::add).
+    pub fn remove(&mut self, datastore: &mut Datastore, queries: &[Arc<LiveQuery>]) {
+        for (shape, key) in queries.iter().filter_map(|query| query.window()) {
+            let Some(of_shape) = self.shapes.get_mut(&shape.id) else {
+                continue;
+            };
+            if let Some(bytes) = of_shape.remove_subscriber(key) {
+                self.bytes -= bytes;
+                self.count -= 1;
+                self.let_go_if_unused(datastore, shape);
+            }
+        }
+    }
+
+    /// Makes a place for the windows of a shape, and an index if they need one.
+    fn hold(
+        &mut self,
+        datastore: &mut Datastore,
+        shape: &Arc<WindowShape>,
+        now: Instant,
+    ) -> Result<(), String> {
+        if self.shapes.contains_key(&shape.id) {
+            return Ok(());
+        }
+        if let Some(column) = shape.held_column() {
+            self.building.take(datastore, &shape.table, column, now)?;
+            datastore.hold_index(shape.table.id, column);
+        }
+        self.shapes.insert(shape.id, OfShape::new(shape.clone()));
+        let of_table = self.by_table.entry(shape.table.id).or_default();
+        of_table.push(shape.id);
+        Ok(())
+    }
+
+    fn let_go_if_unused(&mut self, datastore: &mut Datastore, shape: &WindowShape) {
+        if self.shapes.get(&shape.id).is_none_or(|of| !of.is_empty()) {
+            return;
+        }
+        self.shapes.remove(&shape.id);
+        if let Some(column) = shape.held_column() {
+            datastore.release_index(shape.table.id, column);
+        }
+        if let Some(of_table) = self.by_table.get_mut(&shape.table.id) {
+            of_table.retain(|id| *id != shape.id);
+            if of_table.is_empty() {
+                self.by_table.remove(&shape.table.id);
+            }
+        }
+    }
+
+    /// The rows of a window.
+    pub fn rows<'w>(
+        &'w self,
+        shape: &WindowShape,
+        key: &'w [u8],
+    ) -> impl Iterator<Item = &'w [u8]> {
+        let of_shape = self.shapes.get(&shape.id);
+        of_shape.into_iter().flat_map(|of| of.rows(key))
+    }
+
+    /// Whether a window is kept up to date no more.
+    pub fn has_failed(&self, shape: &WindowShape, key: &[u8]) -> bool {
+        let of_shape = self.shapes.get(&shape.id);
+        of_shape.is_some_and(|of_shape| of_shape.has_failed(key))
+    }
+
+    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed.
+    pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) {
+        self.bytes = 0;
+        for of_shape in self.shapes.values_mut() {
+            if let Some(column) = of_shape.shape.held_column() {
+                datastore.hold_index(of_shape.shape.table.id, column);
+            }
+            self.bytes += of_shape.rebuild(datastore, limits);
+        }
+    }
+
+    /// Appends the changes of windows to those of the tables, which are `ops`, of a transaction that was just committed. Gives
+    /// whether some windows have failed: they took too much to be filled again, or all together have too many bytes.
+    pub fn evaluate(
+        &mut self,
+        datastore: &Datastore,
+        deltas: &mut DeltaBatch,
+        ops: Range<usize>,
+        limits: WindowLimits,
+    ) -> bool {
+        self.find_concerned(deltas, ops.clone());
+        if self.concerned.is_empty() {
+            return false;
+        }
+        let spare = ops.len().saturating_mul(ROWS_READ_PER_CHANGE);
+        let mut allowance = Allowance {
+            rows: limits.rows_read_max.saturating_add(spare),
+            most: None,
+        };
+        let mut greedy: Vec<Spent> = Vec::new();
+        for (id, range) in &self.concerned {
+            let Some(of_shape) = self.shapes.get_mut(id) else {
+                continue;
+            };
+            let scratch = &mut self.scratch;
+            of_shape.apply((deltas, range.clone()), scratch);
+            of_shape.fill_touched(datastore, scratch, &mut allowance, &mut greedy);
+            let change = of_shape.finish(deltas, scratch);
+            self.bytes = self.bytes.saturating_add_signed(change);
+        }
+        let mut some_failed = !greedy.is_empty();
+        for spent in greedy {
+            self.fail(spent.shape, spent.window);
+        }
+        while self.bytes > limits.bytes_max && self.fail_largest() {
+            some_failed = true;
+        }
+        some_failed
+    }
+
+    /// In the order of tables' ids, and so of changes.
+    fn find_concerned(&mut self, deltas: &DeltaBatch, ops: Range<usize>) {
+        self.concerned.clear();
+        let mut start = ops.start;
+        for of_table in deltas.ops(ops).chunk_by(|a, b| a.table == b.table) {
+            let range = start..start + of_table.len();
+            start = range.end;
+            let shapes = self.by_table.get(&of_table[0].table);
+            let shapes = shapes.map_or(&[][..], Vec::as_slice);
+            let concerned = shapes.iter().map(|shape| (*shape, range.clone()));
+            self.concerned.extend(concerned);
+        }
+    }
+
+    fn fail(&mut self, shape: TableId, window: u32) {
+        if let Some(of_shape) = self.shapes.get_mut(&shape) {
+            self.bytes -= of_shape.fail(window);
+        }
+    }
+
+    /// False: there is none.
+    fn fail_largest(&mut self) -> bool {
+        let largest = self.shapes.iter().filter_map(|(id, of_shape)| {
+            let (bytes, window) = of_shape.largest()?;
+            Some((bytes, *id, window))
+        });
+        let Some((_, shape, window)) = largest.max_by_key(|(bytes, ..)| *bytes) else {
+            return false;
+        };
+        self.fail(shape, window);
+        true
+    }
+}

@@ -1,0 +1,251 @@
+//! What live windows have in common: all that differ in the values of their parameters are one shape.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use lightcone_query::{LiveWindow, Predicate, RowOrder};
+use lightcone_schema::{IndexAlgorithm, TableSchema};
+use lightcone_table::RowLayout;
+use lightcone_types::{AlgebraicType, ColId, TableId};
+
+use super::window::Extent;
+use crate::joins::ShapeId;
+
+/// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
+const LOOK_UP_STEPS: usize = 32;
+/// The same for each column of key and order.
+const COLUMN_STEPS: usize = 8;
+
+/// A window over one table, but for the values of its parameters.
+pub(crate) struct WindowShape {
+    /// Stands in the place of a table: changes of the window's rows are those of this "table".
+    pub id: TableId,
+    _id: ShapeId,
+    pub table: Arc<TableSchema>,
+    pub layout: RowLayout,
+    predicate: Option<Predicate>,
+    parameters: Vec<ColId>,
+    order: RowOrder,
+    /// The column that rows are sorted by first.
+    pub first_column: ColId,
+    pub descending: bool,
+    pub extent: Extent,
+    /// Ways of finding rows, the best first.
+    pub accesses: Vec<Access>,
+}
+
+/// A way of finding the rows of a window.
+#[derive(Clone, Debug)]
+pub(crate) enum Access {
+    /// An index whose first columns are parameters, and the next one is the first of the order. Without a position, it is held.
+    Ordered {
+        index: Option<usize>,
+        prefix: Vec<usize>,
+    },
+    /// An index on parameters alone. Without a position, it is held on the first one.
+    Point {
+        index: Option<usize>,
+        columns: Vec<usize>,
+    },
+    /// All rows are looked at.
+    Scan,
+}
+
+impl WindowShape {
+    fn new(window: &LiveWindow) -> Option<WindowShape> {
+        let columns = window.table.columns.iter();
+        let types: Vec<AlgebraicType> = columns.map(|column| column.ty.clone()).collect();
+        let parameters: Vec<ColId> = window
+            .parameters
+            .iter()
+            .map(|(column, _)| *column)
+            .collect();
+        let (first_column, descending) = window.order.first()?;
+        let to_usize = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
+        let start = to_usize(window.offset);
+        let id = ShapeId::take();
+        Some(WindowShape {
+            id: id.as_table(),
+            _id: id,
+            accesses: accesses(&window.table, &parameters, first_column)?,
+            table: window.table.clone(),
+            layout: RowLayout::new(&types),
+            predicate: window.predicate.clone(),
+            parameters,
+            order: window.order.clone(),
+            first_column,
+            descending,
+            extent: Extent {
+                start,
+                end: start.saturating_add(to_usize(window.limit)),
+            },
+        })
+    }
+
+    /// Whether a row may be in one of the windows.
+    pub fn admits(&self, row: &[u8]) -> bool {
+        let predicate = self.predicate.as_ref();
+        predicate.is_none_or(|predicate| predicate.matches(&self.layout, row))
+    }
+
+    /// Writes what the parameters are for a row.
+    pub fn write_key(&self, row: &[u8], key: &mut Vec<u8>) {
+        key.clear();
+        for column in &self.parameters {
+            key.extend_from_slice(self.layout.column(row, usize::from(column.0)));
+        }
+    }
+
+    /// Writes the row behind its sort key, whose length it gives.
+    pub fn write_entry(&self, row: &[u8], entry: &mut Vec<u8>) -> usize {
+        entry.clear();
+        self.order.push_key(&self.layout, row, entry);
+        let key_len = entry.len();
+        entry.extend_from_slice(row);
+        key_len
+    }
+
+    /// The value of a parameter in a key.
+    pub fn value<'k>(&self, key: &'k [u8], parameter: usize) -> &'k [u8] {
+        let mut at = 0;
+        for (place, column) in self.parameters.iter().enumerate() {
+            let length = self.layout.check_column(usize::from(column.0), &key[at..]);
+            let length = length.expect("keys are values of the parameters' types");
+            if place == parameter {
+                return &key[at..at + length];
+            }
+            at += length;
+        }
+        &[]
+    }
+
+    /// The column whose index has to be held for its windows, if the table has none that helps.
+    pub fn held_column(&self) -> Option<ColId> {
+        match self.accesses.first()? {
+            Access::Ordered { index: None, .. } => Some(self.first_column),
+            Access::Point { index: None, .. } => self.parameters.first().copied(),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);
+        size_of::<WindowShape>()
+            + predicate
+            + self.order.0.len() * size_of::<(ColId, bool)>()
+            + self.parameters.len() * size_of::<ColId>()
+    }
+
+    /// What a changed row costs that is looked at for this shape.
+    pub fn steps(&self, row_bytes: usize) -> usize {
+        let columns = self.order.0.len() + self.parameters.len();
+        let predicate = self.predicate.as_ref();
+        let predicate = predicate.map_or(0, |predicate| predicate.steps(row_bytes));
+        LOOK_UP_STEPS + columns * COLUMN_STEPS + predicate
+    }
+}
+
+/// None if the only index on the column to be walked has no order.
+fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<Vec<Access>> {
+    let place = |column: &ColId| parameters.iter().position(|parameter| parameter == column);
+    let (mut ordered, mut points) = (Vec::new(), Vec::new());
+    for (position, index) in table.indexes.iter().enumerate() {
+        let columns = index.algorithm.columns();
+        let index_position = Some(position);
+        let leading = columns.iter().take_while(|column| **column != first);
+        let prefix: Option<Vec<usize>> = leading.map(place).collect();
+        let is_ordered = !matches!(index.algorithm, IndexAlgorithm::Hash(_));
+        match prefix {
+            Some(prefix) if is_ordered && prefix.len() < columns.len() => {
+                ordered.push(Access::Ordered {
+                    index: index_position,
+                    prefix,
+                });
+            }
+            _ => {}
+        }
+        let all: Option<Vec<usize>> = columns.iter().map(place).collect();
+        points.extend(all.map(|columns| Access::Point {
+            index: index_position,
+            columns,
+        }));
+    }
+    let prefix_len = |access: &Access| match access {
+        Access::Ordered { prefix, .. } => prefix.len(),
+        Access::Point { .. } | Access::Scan => 0,
+    };
+    ordered.sort_by_key(|access| std::cmp::Reverse(prefix_len(access)));
+    let has_prefix = |access: &Access| prefix_len(access) > 0;
+    let (narrow, wide): (Vec<_>, Vec<_>) = ordered.into_iter().partition(has_prefix);
+    let mut accesses: Vec<Access> = narrow.into_iter().take(1).chain(points).collect();
+    if accesses.is_empty() && !parameters.is_empty() {
+        accesses.push(Access::Point {
+            index: None,
+            columns: vec![0],
+        });
+    }
+    accesses.extend(wide.into_iter().take(1));
+    if accesses.is_empty() {
+        let mut indexes = table.indexes.iter();
+        // No other can be held beside an index on the same column.
+        if indexes.any(|index| *index.algorithm.columns() == [first]) {
+            return None;
+        }
+        accesses.push(Access::Ordered {
+            index: None,
+            prefix: Vec::new(),
+        });
+    }
+    Some(accesses)
+}
+
+/// The shapes of all live windows of one version of a module.
+#[derive(Default)]
+pub(crate) struct WindowShapes(Mutex<Registry>);
+
+#[derive(Default)]
+struct Registry {
+    /// By a hash of all that makes a shape, with a secret: nobody finds two with one hash.
+    shapes: HashMap<u128, Weak<WindowShape>>,
+    /// Those that are gone are removed when there are so many.
+    sweep_at: usize,
+}
+
+impl WindowShapes {
+    /// The shape of a window, and the key that its parameters have. None if no index helps to keep it up to date.
+    pub fn shape_of(&self, window: &LiveWindow) -> Option<(Arc<WindowShape>, Box<[u8]>)> {
+        let values = window.parameters.iter().map(|(_, value)| value);
+        let key: Vec<u8> = values.flat_map(|value| value.iter().copied()).collect();
+        let hash = hash_of(window);
+        let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Registry { shapes, sweep_at } = &mut *registry;
+        if let Some(shape) = shapes.get(&hash).and_then(Weak::upgrade) {
+            return Some((shape, key.into()));
+        }
+        if shapes.len() >= *sweep_at {
+            shapes.retain(|_, shape| shape.strong_count() > 0);
+            *sweep_at = 2 * shapes.len() + 64;
+        }
+        let shape = Arc::new(WindowShape::new(window)?);
+        shapes.insert(hash, Arc::downgrade(&shape));
+        Some((shape, key.into()))
+    }
+}
+
+/// A hash of a window without the values of its parameters.
+fn hash_of(window: &LiveWindow) -> u128 {
+    static SECRETS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+    // A compiled predicate is written out: the texts differ if the predicates do.
+    let predicate = format!("{:?}", window.predicate);
+    let parameters: Vec<ColId> = window
+        .parameters
+        .iter()
+        .map(|(column, _)| *column)
+        .collect();
+    let rows = (window.offset, window.limit);
+    let content = (window.table.id, parameters, predicate, &window.order, rows);
+    let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
+    half(0) << 64 | half(1)
+}

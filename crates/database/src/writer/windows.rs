@@ -1,0 +1,55 @@
+//! Where live windows meet query sets: before first rows, and when they were too much.
+
+use std::sync::Arc;
+
+use lightcone_limits::DatabaseLimits;
+
+use super::Writer;
+use crate::live_query::LiveQuery;
+use crate::windows::WindowLimits;
+
+pub(super) fn window_limits(limits: &DatabaseLimits) -> WindowLimits {
+    WindowLimits {
+        rows_max: limits.window_rows_max,
+        windows_max: limits.windows_max,
+        bytes_max: limits.windows_bytes_max,
+        rows_read_max: limits.window_rows_read_max,
+    }
+}
+
+impl Writer {
+    /// Makes sure that the rows of a set's windows are known, until [`close_windows`](Self::close_windows).
+    ///
+    /// # Errors
+    /// What the client is told: they are too much.
+    pub(super) fn open_windows(&mut self, queries: &[Arc<LiveQuery>]) -> Result<(), String> {
+        let limits = window_limits(&self.shared.options.limits);
+        let now = self.shared.environment().instant();
+        let windows = &mut self.state.windows;
+        windows.add(&mut self.datastore, queries, limits, now)
+    }
+
+    pub(super) fn close_windows(&mut self, queries: &[Arc<LiveQuery>]) {
+        self.state.windows.remove(&mut self.datastore, queries);
+    }
+
+    pub(super) fn rebuild_windows(&mut self) {
+        let limits = window_limits(&self.shared.options.limits);
+        self.state.windows.rebuild(&mut self.datastore, limits);
+    }
+
+    /// Ends the query sets with windows that were too much for a transaction. Their clients are told.
+    #[cold]
+    pub(super) fn drop_failed_windows(&mut self) {
+        self.state.has_failed_windows = false;
+        let limits = &self.shared.options.limits;
+        let error = format!("the rows of a subscription with ORDER BY could not be kept up to date within limits.window-rows-read-max ({} rows looked at) and limits.windows-bytes-max ({} bytes in all): the subscription has ended [LC0728]", limits.window_rows_read_max, limits.windows_bytes_max);
+        let windows = std::mem::take(&mut self.state.windows);
+        let failed = self.sets_with(|query| {
+            let window = query.window();
+            window.is_some_and(|(shape, key)| windows.has_failed(shape, key))
+        });
+        self.state.windows = windows;
+        self.end_sets(failed, &error);
+    }
+}

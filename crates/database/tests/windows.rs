@@ -1,0 +1,366 @@
+//! Subscriptions with `ORDER BY … LIMIT`: what clients hold is what the query gives, after every transaction (08 §13.7).
+
+mod common;
+
+use common::tables::{create_tables, table_options};
+use common::watcher::Watcher;
+use common::OWNER;
+use lightcone_database::{DatabaseHandle, DatabaseOptions};
+use lightcone_types::Identity;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{json, Value};
+
+fn program() -> Value {
+    json!({
+        "tables": {
+            "t": [["id", "U32"], ["room", "U32"], ["score", "F64"], ["owner", "Identity"], ["open", "Bool"], ["text", "String"]],
+            "u": [["a", "U32"], ["b", "U32"]],
+        },
+        "uniqueKeys": { "t": "id" },
+        "indexes": { "t": [["room"], ["owner", "score"], ["score"]] },
+    })
+}
+
+const QUERIES: &[&str] = &[
+    "SELECT * FROM t ORDER BY score DESC LIMIT 5",
+    "SELECT * FROM t ORDER BY score, id DESC LIMIT 3 OFFSET 2",
+    "SELECT * FROM t WHERE owner = :sender ORDER BY score DESC LIMIT 4",
+    "SELECT * FROM t WHERE owner = :sender ORDER BY score LIMIT 4",
+    "SELECT * FROM t WHERE room = 1 ORDER BY id DESC LIMIT 4 OFFSET 3",
+    "SELECT * FROM t WHERE room = 2 AND owner = :sender AND open = TRUE ORDER BY text, score DESC LIMIT 3",
+    "SELECT * FROM t WHERE open = FALSE ORDER BY text DESC LIMIT 6",
+    "SELECT t.* FROM t WHERE id > 20 AND id < 90 ORDER BY room, text LIMIT 10",
+    "SELECT * FROM u ORDER BY a LIMIT 4",
+    "SELECT * FROM u WHERE b = 1 ORDER BY a DESC LIMIT 4 OFFSET 1",
+    "SELECT * FROM t ORDER BY score LIMIT 0",
+    "SELECT * FROM t WHERE room = 0 AND room = 0 ORDER BY score LIMIT 2",
+    "SELECT * FROM t WHERE room = 0 AND room = 1 ORDER BY score LIMIT 2",
+];
+
+fn table_of(text: &str) -> &'static str {
+    match text.contains("FROM u") {
+        true => "u",
+        false => "t",
+    }
+}
+
+fn identity_of(number: u8) -> Identity {
+    Identity::from_le_bytes([number; 32])
+}
+
+/// Rows that are in the tables, as the test knows them.
+#[derive(Default)]
+struct Rows([Vec<Value>; 2]);
+
+impl Rows {
+    fn random_row(rng: &mut StdRng, table: usize, id: u32) -> Value {
+        let room = rng.random_range(0..4_u32);
+        if table == 1 {
+            return json!([id, room / 2]);
+        }
+        let score = [0.0, -0.0, 1.5, -2.0, 7.0][rng.random_range(0..5_usize)];
+        let owner = identity_of(rng.random_range(1..4_u8)).to_hex().to_string();
+        let text = ["", "a", "ab", "b"][rng.random_range(0..4_usize)];
+        json!([id, room, score, owner, rng.random_bool(0.5), text])
+    }
+
+    /// A transaction that deletes, replaces and inserts a few rows of both tables, or very many.
+    fn random_change(&mut self, rng: &mut StdRng) -> Value {
+        let mut changes = json!({});
+        for (table, name) in ["t", "u"].into_iter().enumerate() {
+            let (mut deletes, mut inserts) = (Vec::new(), Vec::new());
+            let is_large = rng.random_bool(0.15);
+            let steps = rng.random_range(0..if is_large { 120_u32 } else { 5 });
+            let stays = [0.2, 0.6, 0.9][rng.random_range(0..3_usize)];
+            for _ in 0..steps {
+                let id = rng.random_range(0..150_u32);
+                let rows = &mut self.0[table];
+                inserts.retain(|row: &Value| row[0] != id);
+                if let Some(at) = rows.iter().position(|row| row[0] == id) {
+                    deletes.push(rows.remove(at));
+                }
+                if rng.random_bool(stays) {
+                    inserts.push(Rows::random_row(rng, table, id));
+                }
+            }
+            self.0[table].extend(inserts.iter().cloned());
+            changes[name] = json!({ "deletes": deletes, "inserts": inserts });
+        }
+        changes
+    }
+}
+
+async fn create(program: &Value, set: impl FnOnce(&mut DatabaseOptions)) -> DatabaseHandle {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = table_options(directory.path());
+    options.in_memory = true;
+    set(&mut options);
+    create_tables(options, program).await
+}
+
+async fn random_transactions(seed: u64, program: &Value) {
+    let database = create(program, |_| {}).await;
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut rows = Rows::default();
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watchers = Vec::new();
+    for number in 1..4 {
+        let id = 10 + u128::from(number);
+        watchers.push(Watcher::connect(&database, identity_of(number), id).await);
+    }
+    for step in 0..60 {
+        // Queries come and go while rows change.
+        for watcher in &mut watchers {
+            let set = rng.random_range(0..QUERIES.len()) as u32;
+            match watcher.sets().contains(&set) {
+                true if rng.random_bool(0.3) => watcher.unsubscribe(set).await,
+                true => {}
+                false => watcher.subscribe(set, QUERIES[set as usize]).await,
+            }
+        }
+        writer.change(&rows.random_change(&mut rng)).await;
+        for watcher in &mut watchers {
+            watcher.settle().await;
+            assert_eq!(watcher.take_errors(), []);
+            for set in watcher.sets() {
+                let text = QUERIES[set as usize];
+                let expected = watcher.from_scratch(text).await;
+                let held = watcher.rows(set, table_of(text));
+                assert_eq!(held, expected, "seed {seed}, step {step}: {text}");
+            }
+        }
+    }
+}
+
+fn seeds() -> Vec<u64> {
+    match std::env::var("SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => (0..8).collect(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_clients_hold_is_what_the_query_gives() {
+    for seed in seeds() {
+        random_transactions(seed, &program()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_of_one_table_decide_what_is_in_a_window() {
+    let mut program = program();
+    program["rules"] = json!(["SELECT * FROM t WHERE owner = :sender AND room <> 3"]);
+    for seed in seeds() {
+        random_transactions(seed, &program).await;
+    }
+}
+
+fn row(id: u32, score: f64, text: &str) -> Value {
+    let owner = identity_of(1).to_hex().to_string();
+    json!([id, 1, score, owner, true, text])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_enter_and_leave_and_nothing_else_is_sent() {
+    let database = create(&program(), |_| {}).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let rows: Vec<Value> = (0..100).map(|id| row(id, f64::from(id), "")).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    watcher
+        .subscribe(1, "SELECT * FROM t ORDER BY score DESC LIMIT 3")
+        .await;
+    let ids = |watcher: &Watcher| -> Vec<u32> {
+        let rows = watcher.rows(1, "t").into_keys();
+        let mut ids: Vec<u32> = rows
+            .map(|row| u32::from_le_bytes(row[..4].try_into().expect("an id")))
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(ids(&watcher), [97, 98, 99]);
+    watcher.take_updates();
+    // Behind the window.
+    let behind = json!({ "t": { "deletes": [row(5, 5.0, "")], "inserts": [row(5, 6.5, "x")] } });
+    writer.change(&behind).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_updates().concat(), Vec::<String>::new());
+    let first = json!({ "t": { "inserts": [row(200, 200.0, "")] } });
+    writer.change(&first).await;
+    watcher.settle().await;
+    assert_eq!(ids(&watcher), [98, 99, 200]);
+    // Another place in the window: the row as it was goes, and comes as it is.
+    let moved = json!({ "t": { "deletes": [row(98, 98.0, "")], "inserts": [row(98, 300.0, "")] } });
+    writer.change(&moved).await;
+    watcher.settle().await;
+    assert_eq!(ids(&watcher), [98, 99, 200]);
+    let deletes: Vec<Value> = (50..98).map(|id| row(id, f64::from(id), "")).collect();
+    writer.change(&json!({ "t": { "deletes": deletes } })).await;
+    writer
+        .change(&json!({ "t": { "deletes": [row(200, 200.0, ""), row(99, 99.0, "")] } }))
+        .await;
+    watcher.settle().await;
+    assert_eq!(ids(&watcher), [48, 49, 98]);
+}
+
+/// Subscribes, and gives the error that is the answer.
+async fn refused(watcher: &mut Watcher, text: &str) -> String {
+    watcher.subscribe(9, text).await;
+    let mut errors = watcher.take_errors();
+    assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+    errors.remove(0).1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_window_or_too_many_rows_is_refused() {
+    let mut program = program();
+    program["tables"]["e"] = json!([["room", "U32"]]);
+    program["events"] = json!(["e"]);
+    program["rules"] = json!([
+        "SELECT * FROM u WHERE a = 1",
+        "SELECT u.* FROM u JOIN t ON u.a = t.room"
+    ]);
+    let database = create(&program, |options| {
+        options.limits.window_rows_max = 100;
+        options.limits.windows_max = 2;
+    })
+    .await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    for (text, code) in [
+        ("SELECT * FROM e ORDER BY room LIMIT 3", "[LC0415]"),
+        ("SELECT * FROM u ORDER BY a LIMIT 3", "[LC0415]"),
+        (
+            "SELECT t.* FROM t JOIN t s ON t.room = s.room ORDER BY t.id LIMIT 3",
+            "[LC0415]",
+        ),
+        ("SELECT * FROM t ORDER BY id LIMIT 90 OFFSET 11", "[LC0727]"),
+        ("SELECT * FROM t ORDER BY id", "Unsupported: "),
+        ("SELECT * FROM t LIMIT 3", "Unsupported: "),
+        ("SELECT id FROM t ORDER BY id LIMIT 3", "Column projections"),
+        ("SELECT COUNT(*) AS n FROM t", "[LC0416]"),
+        (
+            "SELECT room, MAX(score) AS best FROM t GROUP BY room",
+            "[LC0416]",
+        ),
+    ] {
+        let error = refused(&mut watcher, text).await;
+        assert!(error.contains(code), "{text}: {error}");
+    }
+    for set in 1..3 {
+        let text = format!("SELECT * FROM t WHERE room = {set} ORDER BY id LIMIT 3");
+        watcher.subscribe(set, &text).await;
+    }
+    // The same as another is no more windows.
+    watcher
+        .subscribe(3, "SELECT * FROM t WHERE room = 2  ORDER BY id LIMIT 3")
+        .await;
+    assert_eq!(watcher.take_errors(), []);
+    let third = "SELECT * FROM t WHERE room = 3 ORDER BY id LIMIT 3";
+    let error = refused(&mut watcher, third).await;
+    assert!(error.contains("limits.windows-max"), "{error}");
+    watcher.unsubscribe(1).await;
+    watcher.subscribe(1, third).await;
+    assert_eq!(watcher.take_errors(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_takes_too_much_ends_alone() {
+    let database = create(&program(), |options| {
+        options.limits.window_rows_read_max = 100;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let text_of = |id: u32| if (21..900).contains(&id) { "" } else { "x" };
+    let row_of = |id: u32| row(id, f64::from(id), text_of(id));
+    let rows: Vec<Value> = (0..1000).map(row_of).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    // Rows that begin with others can be found, those behind cannot.
+    let far = "SELECT * FROM t WHERE room = 1 AND text = 'x' ORDER BY score LIMIT 5";
+    let near = "SELECT * FROM t ORDER BY score LIMIT 5";
+    watcher.subscribe(1, far).await;
+    watcher.subscribe(2, near).await;
+    assert_eq!(watcher.take_errors(), []);
+    assert_eq!(watcher.rows(1, "t"), watcher.rows(2, "t"));
+    let beyond = "SELECT * FROM t WHERE room = 1 AND text = 'x' ORDER BY score DESC, id LIMIT 90";
+    let error = refused(&mut watcher, beyond).await;
+    assert!(error.ends_with("[LC0728]"), "{error}");
+    for id in 0..18 {
+        writer
+            .change(&json!({ "t": { "deletes": [row_of(id)] } }))
+            .await;
+    }
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0728]")),
+        "{errors:?}"
+    );
+    let expected = watcher.from_scratch(near).await;
+    assert_eq!(watcher.rows(2, "t"), expected);
+    // It may be tried again when it is less.
+    watcher.forget(1);
+    let error = refused(&mut watcher, far).await;
+    assert!(error.ends_with("[LC0728]"), "{error}");
+    let deletes: Vec<Value> = (18..895).map(row_of).collect();
+    writer.change(&json!({ "t": { "deletes": deletes } })).await;
+    watcher.subscribe(1, far).await;
+    assert_eq!(watcher.take_errors(), []);
+    let expected = watcher.from_scratch(far).await;
+    assert_eq!(watcher.rows(1, "t"), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_window_ends_when_all_have_too_many_bytes() {
+    let database = create(&program(), |options| {
+        options.limits.windows_bytes_max = 100_000;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let small = "SELECT * FROM t ORDER BY score LIMIT 1";
+    let large = "SELECT * FROM t ORDER BY score LIMIT 50";
+    watcher.subscribe(1, small).await;
+    watcher.subscribe(2, large).await;
+    let text = "long ".repeat(200);
+    let rows: Vec<Value> = (0..90).map(|id| row(id, f64::from(id), &text)).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(2, text)] if text.ends_with("[LC0728]")),
+        "{errors:?}"
+    );
+    let expected = watcher.from_scratch(small).await;
+    assert_eq!(watcher.rows(1, "t"), expected);
+    let error = refused(&mut watcher, large).await;
+    assert!(error.ends_with("[LC0727]"), "{error}");
+}
+
+/// Many clients with a window each are one shape: a change is sent to whom it concerns.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_with_windows_of_their_own_hear_of_their_rows_only() {
+    let database = create(&program(), |_| {}).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let text = "SELECT * FROM t WHERE owner = :sender ORDER BY score DESC LIMIT 2";
+    let mut watchers = Vec::new();
+    for number in 1..40 {
+        let mut watcher =
+            Watcher::connect(&database, identity_of(number), 10 + u128::from(number)).await;
+        watcher.subscribe(1, text).await;
+        watchers.push(watcher);
+    }
+    for id in 0..200_u32 {
+        let owner = identity_of((id % 39) as u8 + 1).to_hex().to_string();
+        let row = json!([id, 1, f64::from(id % 7), owner, true, ""]);
+        writer.change(&json!({ "t": { "inserts": [row] } })).await;
+    }
+    for watcher in &mut watchers {
+        watcher.settle().await;
+        let expected = watcher.from_scratch(text).await;
+        assert_eq!(expected.len(), 2);
+        assert_eq!(watcher.rows(1, "t"), expected);
+        assert!(watcher.take_updates().len() < 20);
+    }
+}
