@@ -92,7 +92,7 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    #[error("cannot set up the HTTP client for token issuers: {0} [LC0108]")]
+    #[error("cannot set up the client for HTTP requests of the server: {0} [LC0108]")]
     HttpClient(String),
 }
 

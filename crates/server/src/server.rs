@@ -308,7 +308,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             options.engines,
             limits,
             ServerWide {
-                commons: crate::database::commons(&config),
+                commons: crate::database::commons(&config, crate::database::outbound(&config)?),
                 loads: Arc::new(Loads::new(config.limits.loads_given_up_max)),
                 disk: Arc::new(disk),
             },

@@ -71,6 +71,7 @@ impl Config {
         }
         self.certificate_authority.check()?;
         edge::check_edge(self)?;
+        self.module_http.allow_list()?;
         if let Some(key) = self.zero_key() {
             return Err(format!("{key} must be greater than zero"));
         }
@@ -245,6 +246,10 @@ mod tests {
                 "no #",
             ),
             ("[metrics]\nlisten = \"here\"", "invalid"),
+            (
+                "[module-http]\nallow = [\"http://x\"]",
+                "module-http.allow: \"http://x\" is neither a host name",
+            ),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),
             ("[broken", "config.toml"),
