@@ -330,21 +330,19 @@ fn add(
             total.add(scalar, value);
             *count += 1;
         }
-        (Aggregate::Min(scalar), Sum::Best(best)) => {
+        (Aggregate::Min(scalar), Sum::Best(best))
             if best
                 .as_deref()
-                .is_none_or(|best| order(scalar, value, best).is_lt())
-            {
-                replace(best, value, memory)?;
-            }
+                .is_none_or(|best| order(scalar, value, best).is_lt()) =>
+        {
+            replace(best, value, memory)?;
         }
-        (Aggregate::Max(scalar), Sum::Best(best)) => {
+        (Aggregate::Max(scalar), Sum::Best(best))
             if best
                 .as_deref()
-                .is_none_or(|best| order(scalar, value, best).is_gt())
-            {
-                replace(best, value, memory)?;
-            }
+                .is_none_or(|best| order(scalar, value, best).is_gt()) =>
+        {
+            replace(best, value, memory)?;
         }
         _ => {}
     }
