@@ -14,7 +14,7 @@ use crate::frozen::{FrozenTable, FrozenTables};
 use crate::windows::WindowShape;
 
 /// What a query keeps beside its result to find it: hash tables of joins. Part of the client's budget.
-const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
+pub(crate) const QUERY_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Steps between two looks at the clock: less than a millisecond.
 const PIECE_STEPS: usize = 1 << 17;
 

@@ -1,17 +1,14 @@
 //! The row limit: queries of others than the owner that are estimated to look at more rows are refused (08 §16).
 
 use lightcone_engine::{Datastore, ST_VAR_ID};
-use lightcone_query::{Projection, SelectPlan, Tables};
-use lightcone_table::{Table, TableView};
+use lightcone_query::Tables;
+use lightcone_table::TableView;
 use lightcone_types::{Reader, TableId};
 
 use crate::asked::Asked;
-use crate::evaluate::usable_index;
 
 /// U64 among the variants of a variable's value (08 §12.5).
 const U64_TAG: u8 = 8;
-/// Rows of one key of an index are counted up to this number; of a key with more, all rows of the table count.
-const KEY_ROWS_COUNTED_MAX: u64 = 4096;
 
 /// Checks queries together.
 ///
@@ -46,9 +43,10 @@ pub(crate) fn check<'p>(
 }
 
 fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
+    let tables = Current(datastore);
     match asked {
-        Asked::Plan(plan) => estimate(datastore, plan),
-        Asked::Query(query, _) => query.estimated_rows(&Current(datastore)),
+        Asked::Plan(plan) => plan.estimated_rows(&tables),
+        Asked::Query(query, sender) => query.estimated_rows(sender, &tables),
         // Its index gives the rows in their order.
         Asked::Window(asked) => {
             let table = datastore.table(asked.shape.table.id);
@@ -59,7 +57,7 @@ fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
 }
 
 /// The tables as they are now.
-struct Current<'d>(&'d Datastore);
+pub(crate) struct Current<'d>(pub &'d Datastore);
 
 impl Tables for Current<'_> {
     fn table(&self, id: TableId) -> Option<&TableView> {
@@ -79,45 +77,4 @@ fn row_limit(datastore: &Datastore) -> Option<u64> {
         }
     });
     limit
-}
-
-/// How many rows a query is thought to look at.
-fn estimate(datastore: &Datastore, plan: &SelectPlan) -> u64 {
-    let Some(table) = datastore.table(plan.table.id) else {
-        return 0;
-    };
-    let count = table.rows().row_count();
-    let (found, is_filtered) = match usable_index(plan, &table.schema.indexes) {
-        Some((position, point)) => {
-            let columns = table.schema.indexes[position].algorithm.columns();
-            let is_filtered = plan.residual(columns).is_some();
-            (rows_of_key(table, position, &point), is_filtered)
-        }
-        None => (count, plan.predicate.is_some()),
-    };
-    if is_filtered {
-        return found.saturating_mul(2);
-    }
-    match (&plan.projection, plan.limit) {
-        (Projection::Row | Projection::Columns(_), Some(limit)) => found.min(limit),
-        _ => found,
-    }
-}
-
-fn rows_of_key(table: &Table, position: usize, point: &[u8]) -> u64 {
-    let index = &table.indexes()[position];
-    let count = table.rows().row_count();
-    if index.is_unique() {
-        return count.min(1);
-    }
-    let mut found = 0;
-    let visit = |_| {
-        found += 1;
-        found <= KEY_ROWS_COUNTED_MAX
-    };
-    let walked = index.walk_point(table.rows(), table.layout(), point, None, visit);
-    match walked.is_ok() && found <= KEY_ROWS_COUNTED_MAX {
-        true => found,
-        false => count,
-    }
 }

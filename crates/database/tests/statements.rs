@@ -249,6 +249,28 @@ async fn a_failed_statement_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn statements_find_their_rows_by_subqueries() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create_tables(table_options(directory.path()), &items()).await;
+    let run = |text: &'static str| {
+        let database = database.clone();
+        async move { sql(&database, OWNER, text).await }
+    };
+    run("INSERT INTO place VALUES (1, 10), (2, 20), (3, 30), (4, 40)")
+        .await
+        .unwrap();
+    let update = "UPDATE place SET x = 50 WHERE EXISTS (SELECT 1 FROM place p WHERE p.x = place.x AND p.id = 2)";
+    assert_eq!(run(update).await.unwrap().1, [0, 1, 0]);
+    // What a subquery reads is as it was before the statement.
+    let delete = "DELETE FROM place WHERE id NOT IN (SELECT id FROM place p WHERE p.x >= 40)";
+    assert_eq!(run(delete).await.unwrap().1, [0, 0, 2]);
+    let (rows, _) = run("SELECT * FROM place ORDER BY id").await.unwrap();
+    assert_eq!(rows, json!([[2, 50], [4, 40]]));
+    let delete = "DELETE FROM place WHERE EXISTS (SELECT 1 FROM place p)";
+    assert_eq!(run(delete).await.unwrap().1, [0, 0, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_update_deletes_all_before_it_inserts() {
     let directory = tempfile::tempdir().unwrap();
     let database = create_tables(table_options(directory.path()), &items()).await;

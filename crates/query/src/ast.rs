@@ -29,6 +29,10 @@ pub(crate) enum Expression {
     Like(ExpressionId, String),
     /// A column has no value.
     IsNull(ExpressionId),
+    /// A subquery has a row. Not of the reference's language, as all that follows.
+    Exists(Box<Select>),
+    /// A column is among the values of a subquery's only column.
+    InSelect(ExpressionId, Box<Select>),
 }
 
 /// A column as written: `relation` is dot-joined.

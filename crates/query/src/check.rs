@@ -1,152 +1,16 @@
 //! Names and types of a condition (08 §3, §6).
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::sync::Arc;
 
-use lightcone_schema::TableSchema;
 use lightcone_types::AlgebraicType;
 
-use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal};
+use crate::ast::{ColumnName, Expression, ExpressionId, Expressions, Literal, Select};
 use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId, SenderAs};
-use crate::error::{SqlError, RELATIONS_MAX};
+use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
 use crate::scalar::Scalar;
-
-/// The relations that names can refer to, in the order in which they are joined.
-pub(crate) struct Scope {
-    relations: Vec<Arc<TableSchema>>,
-    by_alias: HashMap<String, usize>,
-    /// By relation: it may have no row.
-    optional: Vec<bool>,
-    /// Columns must say which relation they are of.
-    qualified_only: bool,
-}
-
-impl Scope {
-    pub fn new(qualified_only: bool) -> Scope {
-        Scope {
-            relations: Vec::new(),
-            by_alias: HashMap::new(),
-            optional: Vec::new(),
-            qualified_only,
-        }
-    }
-
-    pub fn add(&mut self, alias: &str, table: Arc<TableSchema>) -> Result<(), SqlError> {
-        if self.relations.len() >= RELATIONS_MAX {
-            return Err(SqlError::TooManyRelations);
-        }
-        if self
-            .by_alias
-            .insert(alias.to_owned(), self.relations.len())
-            .is_some()
-        {
-            return Err(SqlError::DuplicateName(alias.to_owned()));
-        }
-        self.relations.push(table);
-        self.optional.push(false);
-        Ok(())
-    }
-
-    pub fn relation(&self, alias: &str) -> Result<usize, SqlError> {
-        self.by_alias
-            .get(alias)
-            .copied()
-            .ok_or_else(|| SqlError::NotInScope(alias.to_owned()))
-    }
-
-    /// The last relation may have no row.
-    pub fn last_is_optional(&mut self) {
-        if let Some(last) = self.optional.last_mut() {
-            *last = true;
-        }
-    }
-
-    pub fn is_optional(&self, relation: u16) -> bool {
-        self.optional[usize::from(relation)]
-    }
-
-    pub fn has_optional(&self) -> bool {
-        self.optional.contains(&true)
-    }
-
-    /// The type of a column in a result: an option, if the relation may have no row.
-    pub fn result_type(&self, at: ColumnAt) -> AlgebraicType {
-        let ty = self.type_at(at).clone();
-        match self.is_optional(at.relation) && ty.as_option().is_none() {
-            true => AlgebraicType::option(ty),
-            false => ty,
-        }
-    }
-
-    pub fn table(&self, relation: u16) -> &Arc<TableSchema> {
-        &self.relations[usize::from(relation)]
-    }
-
-    /// The tables, in the order in which they are joined.
-    pub fn into_tables(self) -> Vec<Arc<TableSchema>> {
-        self.relations
-    }
-
-    pub fn tables(&self) -> &[Arc<TableSchema>] {
-        &self.relations
-    }
-
-    pub fn type_at(&self, at: ColumnAt) -> &AlgebraicType {
-        let table = &self.relations[usize::from(at.relation)];
-        &table
-            .column(at.column)
-            .expect("it was found by its name")
-            .ty
-    }
-
-    pub fn len(&self) -> usize {
-        self.relations.len()
-    }
-
-    pub fn column(&self, name: &ColumnName) -> Result<ColumnRef<'_>, SqlError> {
-        let relation = match &name.relation {
-            Some(alias) => self.relation(alias)?,
-            None if self.qualified_only => return Err(SqlError::UnqualifiedName),
-            None => 0,
-        };
-        let table = &self.relations[relation];
-        let column = table.column_by_accessor_or_name(&name.name);
-        match column.and_then(|id| table.column(id).map(|schema| (id, schema))) {
-            Some((column, schema)) => Ok(ColumnRef {
-                at: ColumnAt {
-                    relation: relation as u16,
-                    column,
-                },
-                ty: &schema.ty,
-            }),
-            None => Err(SqlError::NotInScope(name.name.clone())),
-        }
-    }
-
-    /// The two columns of an `ON`: of different relations, of one comparable type.
-    pub fn check_join(
-        &self,
-        left: &ColumnName,
-        right: &ColumnName,
-    ) -> Result<(ColumnAt, ColumnAt, Scalar), SqlError> {
-        let (left, right) = (self.column(left)?, self.column(right)?);
-        if left.at.relation == right.at.relation {
-            return Err(SqlError::NonInnerJoin);
-        }
-        expect_equal(right.ty, left.ty)?;
-        let scalar = comparable(Comparison::Equal, left.ty)?;
-        Ok((left.at, right.at, scalar))
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct ColumnRef<'a> {
-    pub at: ColumnAt,
-    pub ty: &'a AlgebraicType,
-}
+use crate::scope::Scope;
 
 fn unexpected(expected: &AlgebraicType, inferred: &AlgebraicType) -> SqlError {
     SqlError::UnexpectedType {
@@ -170,13 +34,29 @@ fn comparable(operator: Comparison, ty: &AlgebraicType) -> Result<Scalar, SqlErr
     })
 }
 
+/// The two columns of an `ON`: of different relations, of one comparable type.
+pub(crate) fn check_join(
+    scope: &Scope,
+    left: &ColumnName,
+    right: &ColumnName,
+) -> Result<(ColumnAt, ColumnAt, Scalar), SqlError> {
+    let (left, right) = (scope.column(left)?, scope.column(right)?);
+    if left.at.relation == right.at.relation {
+        return Err(SqlError::NonInnerJoin);
+    }
+    expect_equal(right.ty, left.ty)?;
+    let scalar = comparable(Comparison::Equal, left.ty)?;
+    Ok((left.at, right.at, scalar))
+}
+
 /// An expression with its type, as far as it has one by itself.
+#[derive(Clone, Copy)]
 enum Typed<'a> {
     /// A literal other than a Bool.
     Text(&'a str),
     Bool(bool),
     Sender,
-    Column(ColumnRef<'a>),
+    Column(ColumnAt),
     /// A comparison or a connective.
     Truth(NodeId),
 }
@@ -188,38 +68,82 @@ enum Side {
     Truth(NodeId),
 }
 
-struct Checker<'a> {
-    scope: &'a Scope,
+/// A checked subquery.
+pub(crate) struct CheckedSubquery {
+    pub relations: Vec<u16>,
+    pub condition: Condition,
+    /// Of its select list, if that is one column.
+    pub column: Option<ColumnAt>,
+}
+
+/// Checks a subquery, and adds its relations to the scope.
+pub(crate) type CheckSubquery<'c> =
+    dyn FnMut(&Select, &mut Scope) -> Result<CheckedSubquery, SqlError> + 'c;
+
+struct Checker<'a, 'c> {
+    scope: &'a mut Scope,
+    check_subquery: &'a mut CheckSubquery<'c>,
     identity_type: AlgebraicType,
     typed: Vec<Typed<'a>>,
-    nodes: Vec<Node>,
+    /// By expression: it stands under an odd number of `NOT`s.
+    is_negated: Vec<bool>,
+    condition: Condition,
+}
+
+/// Checks a condition without subqueries. `:sender` stays a parameter.
+pub(crate) fn check_condition(
+    expressions: &Expressions,
+    scope: &mut Scope,
+) -> Result<Condition, SqlError> {
+    check_with_subqueries(expressions, scope, &mut |_, _| {
+        Err(SqlError::Subquery("subqueries stand in WHERE"))
+    })
 }
 
 /// Checks a condition. `:sender` stays a parameter.
-pub(crate) fn check_condition(
+pub(crate) fn check_with_subqueries(
     expressions: &Expressions,
-    scope: &Scope,
+    scope: &mut Scope,
+    check_subquery: &mut CheckSubquery<'_>,
 ) -> Result<Condition, SqlError> {
     let mut checker = Checker {
         scope,
+        check_subquery,
         identity_type: AlgebraicType::identity(),
         typed: Vec::with_capacity(expressions.0.len()),
-        nodes: Vec::new(),
+        is_negated: negations(expressions),
+        condition: Condition::default(),
     };
     for expression in &expressions.0 {
         let typed = checker.expression(expression)?;
         checker.typed.push(typed);
     }
     if let Some(root) = expressions.0.len().checked_sub(1) {
-        checker.truth(root as ExpressionId)?;
+        let root = checker.truth(root as ExpressionId)?;
+        checker.condition.add_conjuncts(root);
     }
-    Ok(Condition::new(checker.nodes))
+    Ok(checker.condition)
 }
 
-impl<'a> Checker<'a> {
+/// By expression: it stands under an odd number of `NOT`s. What uses an expression stands behind it.
+fn negations(expressions: &Expressions) -> Vec<bool> {
+    let mut is_negated = vec![false; expressions.0.len()];
+    for (id, expression) in expressions.0.iter().enumerate().rev() {
+        match expression {
+            Expression::And(left, right) | Expression::Or(left, right) => {
+                is_negated[*left as usize] = is_negated[id];
+                is_negated[*right as usize] = is_negated[id];
+            }
+            Expression::Not(inner) => is_negated[*inner as usize] = !is_negated[id],
+            _ => {}
+        }
+    }
+    is_negated
+}
+
+impl<'a> Checker<'a, '_> {
     fn push(&mut self, node: Node) -> NodeId {
-        self.nodes.push(node);
-        (self.nodes.len() - 1) as NodeId
+        self.condition.push(node)
     }
 
     fn expression(&mut self, expression: &'a Expression) -> Result<Typed<'a>, SqlError> {
@@ -227,10 +151,22 @@ impl<'a> Checker<'a> {
             Expression::Literal(Literal::Text(text)) => return Ok(Typed::Text(text)),
             Expression::Literal(Literal::Bool(value)) => return Ok(Typed::Bool(*value)),
             Expression::Sender => return Ok(Typed::Sender),
-            Expression::Column(name) => return self.scope.column(name).map(Typed::Column),
-            Expression::Compare(comparison, left, right) => {
-                return self.compare(*comparison, *left, *right)
+            Expression::Column(name) => {
+                return self
+                    .scope
+                    .column(name)
+                    .map(|column| Typed::Column(column.at))
             }
+            Expression::Compare(comparison, left, right) => {
+                let (left, right) = (self.typed(*left), self.typed(*right));
+                return self.compare(*comparison, left, right).map(Typed::Truth);
+            }
+            Expression::Exists(select) => {
+                let subquery = (self.check_subquery)(select, self.scope)?;
+                self.condition
+                    .add_subquery(&subquery.condition, subquery.relations)
+            }
+            Expression::InSelect(left, select) => self.is_in(*left, select)?,
             Expression::Like(column, pattern) => self.like(*column, pattern)?,
             Expression::IsNull(column) => self.is_null(*column)?,
             Expression::And(left, right) => Node::And(self.truth(*left)?, self.truth(*right)?),
@@ -240,41 +176,85 @@ impl<'a> Checker<'a> {
         Ok(Typed::Truth(self.push(node)))
     }
 
+    fn typed(&self, id: ExpressionId) -> Typed<'a> {
+        self.typed[id as usize]
+    }
+
+    /// A column is among the values of a subquery: that has a match with an equal value.
+    ///
+    /// Where a row may be missing, a comparison may be neither true nor false. Then so is `IN`: nothing follows from it, nor
+    /// from `NOT IN`. What is negated counts as true unless it is false.
+    fn is_in(&mut self, left: ExpressionId, select: &Select) -> Result<Node, SqlError> {
+        let mut subquery = (self.check_subquery)(select, self.scope)?;
+        let Some(column) = subquery.column else {
+            return Err(SqlError::Subquery(
+                "the subquery behind IN has one column in its select list",
+            ));
+        };
+        let place = self.typed.len();
+        let left = self.typed(left);
+        let condition = std::mem::take(&mut self.condition);
+        self.condition = std::mem::take(&mut subquery.condition);
+        let mut holds = self.compare(Comparison::Equal, left, Typed::Column(column))?;
+        let sides = match left {
+            Typed::Column(left) => [Some(left), Some(column)],
+            _ => [Some(column), None],
+        };
+        for side in sides.into_iter().flatten() {
+            if self.is_negated[place] && self.scope.is_optional(side.relation) {
+                let is_missing = self.push(Node::IsNull {
+                    column: side,
+                    is_option: false,
+                });
+                holds = self.push(Node::Or(holds, is_missing));
+            }
+        }
+        self.condition.conjuncts.push(holds);
+        subquery.condition = std::mem::replace(&mut self.condition, condition);
+        let node = self
+            .condition
+            .add_subquery(&subquery.condition, subquery.relations);
+        Ok(node)
+    }
+
     fn like(&self, column: ExpressionId, pattern: &str) -> Result<Node, SqlError> {
-        match &self.typed[column as usize] {
-            Typed::Column(column) if *column.ty == AlgebraicType::String => Ok(Node::Like {
-                column: column.at,
-                pattern: pattern.into(),
-            }),
-            _ => Err(SqlError::InvalidOperator {
+        match self.typed(column) {
+            Typed::Column(column) if *self.scope.type_at(column) == AlgebraicType::String => {
+                Ok(Node::Like {
+                    column,
+                    pattern: pattern.into(),
+                })
+            }
+            other => Err(SqlError::InvalidOperator {
                 operator: "LIKE",
-                ty: self.own_type(column)?.type_name(),
+                ty: self.own_type(other)?.type_name(),
             }),
         }
     }
 
     /// Only an option may have no value. An option without a value is one byte.
     fn is_null(&self, column: ExpressionId) -> Result<Node, SqlError> {
-        match &self.typed[column as usize] {
-            Typed::Column(column) if self.scope.is_optional(column.at.relation) => {
-                Ok(Node::IsNull {
-                    column: column.at,
-                    is_option: column.ty.as_option().is_some(),
-                })
-            }
-            Typed::Column(column) if column.ty.as_option().is_some() => Ok(Node::ColumnConstant {
-                column: column.at,
+        let Typed::Column(column) = self.typed(column) else {
+            return Ok(Node::Constant(false));
+        };
+        let is_option = self.scope.type_at(column).as_option().is_some();
+        if self.scope.is_optional(column.relation) {
+            return Ok(Node::IsNull { column, is_option });
+        }
+        Ok(match is_option {
+            true => Node::ColumnConstant {
+                column,
                 scalar: Scalar::U8,
                 comparison: Comparison::Equal,
                 constant: Constant::Value([1].into()),
-            }),
-            _ => Ok(Node::Constant(false)),
-        }
+            },
+            false => Node::Constant(false),
+        })
     }
 
     /// The node of an expression that must be a Bool.
     fn truth(&mut self, id: ExpressionId) -> Result<NodeId, SqlError> {
-        let side = self.with_type(id, &AlgebraicType::Bool)?;
+        let side = self.with_type(self.typed(id), &AlgebraicType::Bool)?;
         Ok(self.truth_of_side(side))
     }
 
@@ -294,28 +274,28 @@ impl<'a> Checker<'a> {
     }
 
     /// The type an expression has without any expectation.
-    fn own_type(&self, id: ExpressionId) -> Result<AlgebraicType, SqlError> {
-        match &self.typed[id as usize] {
+    fn own_type(&self, typed: Typed<'_>) -> Result<AlgebraicType, SqlError> {
+        match typed {
             Typed::Text(_) => Err(SqlError::UntypedLiteral),
             Typed::Bool(_) | Typed::Truth(_) => Ok(AlgebraicType::Bool),
             Typed::Sender => Ok(self.identity_type.clone()),
-            Typed::Column(column) => Ok(column.ty.clone()),
+            Typed::Column(column) => Ok(self.scope.type_at(column).clone()),
         }
     }
 
     /// An expression where a value of type `expected` belongs.
-    fn with_type(&self, id: ExpressionId, expected: &AlgebraicType) -> Result<Side, SqlError> {
-        match &self.typed[id as usize] {
+    fn with_type(&self, typed: Typed<'_>, expected: &AlgebraicType) -> Result<Side, SqlError> {
+        match typed {
             Typed::Text(text) => match literal::encode(text, expected) {
                 Some(bsatn) => Ok(Side::Constant(Constant::Value(bsatn.into()))),
                 None => Err(SqlError::InvalidLiteral {
-                    text: (*text).to_owned(),
+                    text: text.to_owned(),
                     ty: expected.type_name(),
                 }),
             },
             Typed::Bool(value) => {
                 expect_equal(&AlgebraicType::Bool, expected)?;
-                Ok(Side::Constant(Constant::Value([u8::from(*value)].into())))
+                Ok(Side::Constant(Constant::Value([u8::from(value)].into())))
             }
             Typed::Sender if expected.is_bytes() => {
                 Ok(Side::Constant(Constant::Sender(SenderAs::Bytes)))
@@ -325,12 +305,12 @@ impl<'a> Checker<'a> {
                 Ok(Side::Constant(Constant::Sender(SenderAs::Identity)))
             }
             Typed::Column(column) => {
-                expect_equal(column.ty, expected)?;
-                Ok(Side::Column(column.at))
+                expect_equal(self.scope.type_at(column), expected)?;
+                Ok(Side::Column(column))
             }
             Typed::Truth(node) => {
                 expect_equal(&AlgebraicType::Bool, expected)?;
-                Ok(Side::Truth(*node))
+                Ok(Side::Truth(node))
             }
         }
     }
@@ -338,13 +318,10 @@ impl<'a> Checker<'a> {
     fn compare(
         &mut self,
         comparison: Comparison,
-        left: ExpressionId,
-        right: ExpressionId,
-    ) -> Result<Typed<'a>, SqlError> {
-        let left_is_constant = matches!(
-            self.typed[left as usize],
-            Typed::Text(_) | Typed::Bool(_) | Typed::Sender
-        );
+        left: Typed<'_>,
+        right: Typed<'_>,
+    ) -> Result<NodeId, SqlError> {
+        let left_is_constant = matches!(left, Typed::Text(_) | Typed::Bool(_) | Typed::Sender);
         let ty = self.own_type(if left_is_constant { right } else { left })?;
         let left = self.with_type(left, &ty)?;
         let right = self.with_type(right, &ty)?;
@@ -382,7 +359,7 @@ impl<'a> Checker<'a> {
                 Node::CompareTruths(comparison, left, right)
             }
         };
-        Ok(Typed::Truth(self.push(node)))
+        Ok(self.push(node))
     }
 }
 

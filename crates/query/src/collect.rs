@@ -1,6 +1,7 @@
 //! What a query has to keep before anything comes out: groups, rows to be sorted, rows that came already.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use lightcone_table::key::encode_column_value;
 use lightcone_table::RowLayout;
@@ -10,16 +11,12 @@ use crate::condition::ColumnAt;
 use crate::execute::{ExecuteError, Match, NOTHING, SOME};
 use crate::predicate::{Predicate, PredicateCompiler};
 use crate::query::Fragment;
-use crate::scalar::{
-    f32_at, f64_at, i16_at, i32_at, i64_at, i8_at, u16_at, u32_at, u64_at, Scalar,
-};
 use crate::select_plan::layout;
 use crate::shape::{Aggregate, GroupItem, Grouping, Order, OrderKey};
+use crate::total::Total;
 
 /// What a kept thing takes beside its bytes: pointers, its place in a table.
 const ENTRY_BYTES: usize = 64;
-/// Rows that are kept beside those that a limit lets through, before the others are dropped.
-const SPARE_ROWS: usize = 1024;
 
 /// The memory of what is kept.
 pub(crate) struct Memory {
@@ -35,7 +32,7 @@ impl Memory {
         }
     }
 
-    fn take(&mut self, bytes: usize) -> Result<(), ExecuteError> {
+    pub fn take(&mut self, bytes: usize) -> Result<(), ExecuteError> {
         self.bytes += bytes;
         match self.bytes > self.bytes_max {
             true => Err(ExecuteError::Memory {
@@ -85,16 +82,48 @@ impl Seen {
     }
 }
 
+/// A row behind its key, in one piece.
 struct KeyedRow {
-    key: Box<[u8]>,
-    row: Box<[u8]>,
+    bytes: Box<[u8]>,
+    key_bytes: usize,
 }
 
-/// Rows to be sorted, each behind its key.
+impl KeyedRow {
+    /// Rows whose keys are equal come in the order of their bytes.
+    fn parts(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at(self.key_bytes)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + ENTRY_BYTES
+    }
+}
+
+impl PartialEq for KeyedRow {
+    fn eq(&self, other: &KeyedRow) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for KeyedRow {}
+
+impl PartialOrd for KeyedRow {
+    fn partial_cmp(&self, other: &KeyedRow) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KeyedRow {
+    fn cmp(&self, other: &KeyedRow) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+/// Rows to be sorted: as many as are wanted in the end, the last of them on top.
 #[derive(Default)]
 pub(crate) struct Sorter {
-    rows: Vec<KeyedRow>,
-    is_sorted: bool,
+    kept: BinaryHeap<KeyedRow>,
+    sorted: Vec<KeyedRow>,
 }
 
 impl Sorter {
@@ -106,33 +135,31 @@ impl Sorter {
         rows_max: usize,
         memory: &mut Memory,
     ) -> Result<(), ExecuteError> {
-        memory.take(key.len() + row.len() + ENTRY_BYTES)?;
-        self.rows.push(KeyedRow {
-            key: key.into(),
-            row: row.into(),
-        });
-        if self.rows.len() >= rows_max.saturating_mul(2).saturating_add(SPARE_ROWS) {
-            self.sort();
-            for KeyedRow { key, row } in self.rows.drain(rows_max..) {
-                memory.bytes -= key.len() + row.len() + ENTRY_BYTES;
+        if self.kept.len() >= rows_max {
+            match self.kept.peek() {
+                Some(last) if (key, row) < last.parts() => {}
+                _ => return Ok(()),
             }
+            let replaced = self.kept.pop();
+            memory.bytes -= replaced.map_or(0, |replaced| replaced.memory_bytes());
         }
+        let kept = KeyedRow {
+            bytes: [key, row].concat().into(),
+            key_bytes: key.len(),
+        };
+        memory.take(kept.memory_bytes())?;
+        self.kept.push(kept);
         Ok(())
     }
 
-    /// The row at a position of the order.
+    /// The row at a position of the order. After the first look no more rows come.
     pub fn row(&mut self, position: usize) -> Option<&[u8]> {
-        if !self.is_sorted {
-            self.sort();
-            self.is_sorted = true;
+        if self.sorted.is_empty() {
+            self.sorted = std::mem::take(&mut self.kept).into_vec();
+            self.sorted.sort_unstable();
         }
-        self.rows.get(position).map(|kept| &*kept.row)
-    }
-
-    /// Rows whose keys are equal come in the order of their bytes.
-    fn sort(&mut self) {
-        let rows = &mut self.rows;
-        rows.sort_unstable_by(|a, b| (&a.key, &a.row).cmp(&(&b.key, &b.row)));
+        let kept = self.sorted.get(position)?;
+        Some(kept.parts().1)
     }
 }
 
@@ -167,11 +194,13 @@ pub(crate) fn sort_key<'v>(
 #[derive(Clone, Debug)]
 enum Sum {
     Count(u64),
-    Signed(i128),
-    Unsigned(u128),
-    Float(f64),
+    /// None if there is no value yet.
+    Total(Option<Total>),
     Best(Option<Box<[u8]>>),
-    Average { sum: f64, count: u64 },
+    Average {
+        total: Total,
+        count: u64,
+    },
 }
 
 /// The groups so far, in the order in which they came.
@@ -231,11 +260,15 @@ impl Groups {
                 let value = |(at, is_optional): &(ColumnAt, bool)| {
                     let mut value = Vec::new();
                     found.push_value(fragment.column(*at), *is_optional, &mut value);
+                    if let Some((ty, plain)) = found.typed(fragment.column(*at)) {
+                        let start = value.len() - plain.len();
+                        make_canonical(ty, &mut value[start..]);
+                    }
                     value.into_boxed_slice()
                 };
                 let values: Vec<Box<[u8]>> = grouping.keys.iter().map(value).collect();
                 let bytes: usize = values.iter().map(|value| value.len() + ENTRY_BYTES).sum();
-                let sums = grouping.items.len() * size_of::<Sum>();
+                let sums = grouping.items.iter().map(sum_bytes).sum::<usize>();
                 memory.take(self.key.len() + bytes + sums + ENTRY_BYTES)?;
                 self.places
                     .insert(self.key.as_slice().into(), self.sums.len());
@@ -290,12 +323,14 @@ fn empty_sums(grouping: &Grouping) -> Vec<Sum> {
         GroupItem::Key(_) => None,
         GroupItem::Aggregate { aggregate, .. } => Some(match aggregate {
             Aggregate::Count => Sum::Count(0),
-            // Of what type a sum is, the first value says: an empty one has none.
             Aggregate::SumSigned(_) | Aggregate::SumUnsigned(_) | Aggregate::SumFloat(_) => {
-                Sum::Best(None)
+                Sum::Total(None)
             }
             Aggregate::Min(_) | Aggregate::Max(_) => Sum::Best(None),
-            Aggregate::Average(_) => Sum::Average { sum: 0.0, count: 0 },
+            Aggregate::Average(scalar) => Sum::Average {
+                total: Total::empty(*scalar),
+                count: 0,
+            },
         }),
     };
     grouping.items.iter().filter_map(sum).collect()
@@ -309,20 +344,24 @@ fn add(
 ) -> Result<(), ExecuteError> {
     match (aggregate, &mut *sum) {
         (Aggregate::Count, Sum::Count(count)) => *count += 1,
-        (Aggregate::SumSigned(scalar), Sum::Signed(so_far)) => *so_far += signed(scalar, value),
-        (Aggregate::SumSigned(scalar), _) => *sum = Sum::Signed(signed(scalar, value)),
-        (Aggregate::SumUnsigned(scalar), Sum::Unsigned(so_far)) => {
-            *so_far += unsigned(scalar, value)
+        (
+            Aggregate::SumSigned(scalar)
+            | Aggregate::SumUnsigned(scalar)
+            | Aggregate::SumFloat(scalar),
+            Sum::Total(total),
+        ) => {
+            let total = total.get_or_insert_with(|| Total::empty(scalar));
+            total.add(scalar, value);
         }
-        (Aggregate::SumUnsigned(scalar), _) => *sum = Sum::Unsigned(unsigned(scalar, value)),
-        (Aggregate::SumFloat(scalar), Sum::Float(so_far)) => *so_far += float(scalar, value),
-        (Aggregate::SumFloat(scalar), _) => *sum = Sum::Float(float(scalar, value)),
-        (Aggregate::Average(scalar), Sum::Average { sum, count }) => {
-            *sum += float(scalar, value);
+        (Aggregate::Average(scalar), Sum::Average { total, count }) => {
+            total.add(scalar, value);
             *count += 1;
         }
         (Aggregate::Min(scalar), Sum::Best(best)) => {
-            let is_better = |best: &[u8]| scalar.compare(value, best).is_some_and(|o| o.is_lt());
+            let is_better = |best: &[u8]| {
+                let order = scalar.compare(value, best);
+                order.is_some_and(|order| order.then(value.cmp(best)).is_lt())
+            };
             if best.as_deref().is_none_or(is_better) {
                 // What it replaces is given back.
                 let before = best.as_deref().map_or(0, <[u8]>::len);
@@ -331,7 +370,10 @@ fn add(
             }
         }
         (Aggregate::Max(scalar), Sum::Best(best)) => {
-            let is_better = |best: &[u8]| scalar.compare(value, best).is_some_and(|o| o.is_gt());
+            let is_better = |best: &[u8]| {
+                let order = scalar.compare(value, best);
+                order.is_some_and(|order| order.then(value.cmp(best)).is_gt())
+            };
             if best.as_deref().is_none_or(is_better) {
                 // What it replaces is given back.
                 let before = best.as_deref().map_or(0, <[u8]>::len);
@@ -344,54 +386,63 @@ fn add(
     Ok(())
 }
 
-/// Sums of numbers of 64 bits never get out of 128: there are not as many rows.
-fn signed(scalar: Scalar, value: &[u8]) -> i128 {
-    match scalar {
-        Scalar::I8 => i8_at(value).map(i128::from),
-        Scalar::I16 => i16_at(value).map(i128::from),
-        Scalar::I32 => i32_at(value).map(i128::from),
-        Scalar::I64 => i64_at(value).map(i128::from),
-        _ => None,
-    }
-    .unwrap_or_default()
+/// Memory of an aggregate.
+fn sum_bytes(item: &GroupItem) -> usize {
+    let heap = match item {
+        GroupItem::Aggregate {
+            aggregate: Aggregate::SumFloat(scalar) | Aggregate::Average(scalar),
+            ..
+        } => Total::heap_bytes(*scalar),
+        _ => 0,
+    };
+    size_of::<Sum>() + heap
 }
 
-fn unsigned(scalar: Scalar, value: &[u8]) -> u128 {
-    match scalar {
-        Scalar::U8 => value.first().map(|byte| u128::from(*byte)),
-        Scalar::U16 => u16_at(value).map(u128::from),
-        Scalar::U32 => u32_at(value).map(u128::from),
-        Scalar::U64 => u64_at(value).map(u128::from),
-        _ => None,
-    }
-    .unwrap_or_default()
-}
-
-fn float(scalar: Scalar, value: &[u8]) -> f64 {
-    match scalar {
-        Scalar::F32 => f32_at(value).map(f64::from).unwrap_or_default(),
-        Scalar::F64 => f64_at(value).unwrap_or_default(),
-        Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => signed(scalar, value) as f64,
-        _ => unsigned(scalar, value) as f64,
+/// The one encoding of equal floats that stands for all of them in a group's key.
+pub(crate) fn make_canonical(ty: &AlgebraicType, value: &mut [u8]) {
+    match ty {
+        AlgebraicType::F32 => {
+            let Some(float) = crate::scalar::f32_at(value) else {
+                return;
+            };
+            // Adding 0 makes +0 of -0.
+            let float = if float.is_nan() {
+                f32::NAN
+            } else {
+                float + 0.0
+            };
+            value.copy_from_slice(&float.to_le_bytes());
+        }
+        AlgebraicType::F64 => {
+            let Some(float) = crate::scalar::f64_at(value) else {
+                return;
+            };
+            let float = if float.is_nan() {
+                f64::NAN
+            } else {
+                float + 0.0
+            };
+            value.copy_from_slice(&float.to_le_bytes());
+        }
+        _ => {}
     }
 }
 
 fn push_sum(sum: &Sum, is_optional: bool, out: &mut Vec<u8>) {
-    let is_none = matches!(sum, Sum::Best(None) | Sum::Average { count: 0, .. });
+    let is_none = matches!(
+        sum,
+        Sum::Best(None) | Sum::Total(None) | Sum::Average { count: 0, .. }
+    );
     if is_optional {
         out.push(if is_none { NOTHING } else { SOME });
     }
-    if is_none {
-        return;
-    }
     match sum {
+        _ if is_none => {}
         Sum::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
-        Sum::Signed(sum) => out.extend_from_slice(&sum.to_le_bytes()),
-        Sum::Unsigned(sum) => out.extend_from_slice(&sum.to_le_bytes()),
-        Sum::Float(sum) => out.extend_from_slice(&sum.to_le_bytes()),
+        Sum::Total(total) => total.iter().for_each(|total| total.push(out)),
         Sum::Best(best) => out.extend_from_slice(best.as_deref().unwrap_or_default()),
-        Sum::Average { sum, count } => {
-            out.extend_from_slice(&(sum / *count as f64).to_le_bytes());
+        Sum::Average { total, count } => {
+            out.extend_from_slice(&total.average(*count).to_le_bytes());
         }
     }
 }

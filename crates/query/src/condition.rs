@@ -11,6 +11,9 @@ use crate::scalar::Scalar;
 /// Position of a [`Node`] in its [`Condition`].
 pub(crate) type NodeId = u32;
 
+/// Position of a [`Subquery`] in its [`Condition`].
+pub(crate) type SubqueryId = u16;
+
 /// A column of one of the relations of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnAt {
@@ -95,6 +98,11 @@ pub(crate) enum Node {
         column: ColumnAt,
         is_option: bool,
     },
+    /// A subquery has a match: then its first relation has a row.
+    Exists {
+        subquery: SubqueryId,
+        relation: u16,
+    },
     And(NodeId, NodeId),
     Or(NodeId, NodeId),
     Not(NodeId),
@@ -166,7 +174,16 @@ impl Node {
     }
 
     /// The same in a longer list of nodes, of a query with more relations.
-    fn moved(&self, by: NodeId, relation: &impl Fn(u16) -> u16) -> Node {
+    fn moved(&self, by: By, relation: &impl Fn(u16) -> u16) -> Node {
+        let mut node = self.with(|id| id + by.nodes, relation);
+        if let Node::Exists { subquery, .. } = &mut node {
+            *subquery += by.subqueries;
+        }
+        node
+    }
+
+    /// The same of other nodes and relations.
+    pub fn with(&self, operand: impl Fn(NodeId) -> NodeId, relation: impl Fn(u16) -> u16) -> Node {
         let mut node = self.clone();
         match &mut node {
             Node::ColumnConstant { column, .. }
@@ -178,13 +195,16 @@ impl Node {
                 left.relation = relation(left.relation);
                 right.relation = relation(right.relation);
             }
+            Node::Exists {
+                relation: first, ..
+            } => *first = relation(*first),
             Node::And(left, right)
             | Node::Or(left, right)
             | Node::CompareTruths(_, left, right) => {
-                *left += by;
-                *right += by;
+                *left = operand(*left);
+                *right = operand(*right);
             }
-            Node::Not(inner) => *inner += by,
+            Node::Not(inner) => *inner = operand(*inner),
             Node::Constant(_) | Node::SenderConstant { .. } => {}
         }
         node
@@ -203,6 +223,35 @@ pub(crate) struct ConstantConjunct<'c> {
     pub is_bytewise: bool,
 }
 
+/// How far nodes and subqueries move when a condition becomes part of another.
+#[derive(Clone, Copy)]
+struct By {
+    nodes: NodeId,
+    subqueries: SubqueryId,
+}
+
+/// Relations of a query of which only matters whether they have a match: a semi-join, or an anti-join, with what is around
+/// them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subquery {
+    /// One at least; those of the subqueries inside not counted.
+    pub relations: Vec<u16>,
+    /// What must hold of a match. They may read the relations around it.
+    pub conjuncts: Vec<NodeId>,
+    /// The subquery that it stands in, if it stands in one.
+    pub parent: Option<SubqueryId>,
+}
+
+impl Subquery {
+    fn moved(&self, by: By, relation: &impl Fn(u16) -> u16) -> Subquery {
+        Subquery {
+            relations: self.relations.iter().map(|&own| relation(own)).collect(),
+            conjuncts: self.conjuncts.iter().map(|id| id + by.nodes).collect(),
+            parent: self.parent.map(|parent| parent + by.subqueries),
+        }
+    }
+}
+
 /// The condition of a query, as a list of conjuncts over one tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Condition {
@@ -210,22 +259,20 @@ pub(crate) struct Condition {
     pub nodes: Vec<Node>,
     /// The terms that the top level joins with `AND`; all must hold.
     pub conjuncts: Vec<NodeId>,
+    /// Those that nodes name.
+    pub subqueries: Vec<Subquery>,
 }
 
 impl Condition {
-    /// A condition whose root is the last node.
-    pub fn new(nodes: Vec<Node>) -> Condition {
-        let root = nodes.len().checked_sub(1).map(|root| root as NodeId);
-        let mut condition = Condition {
-            nodes,
-            conjuncts: Vec::new(),
-        };
-        condition.add_conjuncts(root);
-        condition
+    /// Adds a node behind what it is made of.
+    pub fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as NodeId
     }
 
-    fn add_conjuncts(&mut self, root: Option<NodeId>) {
-        let mut pending: Vec<NodeId> = root.into_iter().collect();
+    /// Adds the terms that this node joins with `AND`.
+    pub fn add_conjuncts(&mut self, root: NodeId) {
+        let mut pending = vec![root];
         while let Some(id) = pending.pop() {
             match self.nodes[id as usize] {
                 Node::And(left, right) => pending.extend([right, left]),
@@ -256,13 +303,46 @@ impl Condition {
         });
     }
 
-    /// Adds the conjuncts of another condition, whose relations are called differently here.
-    pub fn append(&mut self, other: &Condition, relation: impl Fn(u16) -> u16) {
-        let by = self.nodes.len() as NodeId;
-        let moved = other.nodes.iter().map(|node| node.moved(by, &relation));
-        self.nodes.extend(moved);
-        self.conjuncts
-            .extend(other.conjuncts.iter().map(|id| id + by));
+    /// Takes in the nodes of another condition, whose relations are called differently here. Gives its conjuncts, which need
+    /// not hold here.
+    pub fn take_in(&mut self, other: &Condition, relation: &impl Fn(u16) -> u16) -> Vec<NodeId> {
+        let by = By {
+            nodes: self.nodes.len() as NodeId,
+            subqueries: self.subqueries.len() as SubqueryId,
+        };
+        let nodes = other.nodes.iter().map(|node| node.moved(by, relation));
+        self.nodes.extend(nodes);
+        let subqueries = other.subqueries.iter();
+        self.subqueries
+            .extend(subqueries.map(|subquery| subquery.moved(by, relation)));
+        other.conjuncts.iter().map(|id| id + by.nodes).collect()
+    }
+
+    /// Adds a subquery, with its condition, over relations of this query. Gives the node that it has a match.
+    pub fn add_subquery(&mut self, condition: &Condition, relations: Vec<u16>) -> Node {
+        let nested = self.subqueries.len();
+        let conjuncts = self.take_in(condition, &|relation| relation);
+        self.close_subquery(nested, relations, conjuncts)
+    }
+
+    /// Adds a subquery of what is there already: its conjuncts, and the subqueries in it, which begin at `nested`.
+    pub fn close_subquery(
+        &mut self,
+        nested: usize,
+        relations: Vec<u16>,
+        conjuncts: Vec<NodeId>,
+    ) -> Node {
+        let subquery = self.subqueries.len() as SubqueryId;
+        for inner in &mut self.subqueries[nested..] {
+            inner.parent.get_or_insert(subquery);
+        }
+        let relation = relations[0];
+        self.subqueries.push(Subquery {
+            relations,
+            conjuncts,
+            parent: None,
+        });
+        Node::Exists { subquery, relation }
     }
 
     pub fn reads_sender(&self) -> bool {
@@ -277,6 +357,7 @@ impl Condition {
         Arc::new(Condition {
             nodes: self.nodes.iter().map(|node| node.bind(sender)).collect(),
             conjuncts: self.conjuncts.clone(),
+            subqueries: self.subqueries.clone(),
         })
     }
 
@@ -294,12 +375,21 @@ impl Condition {
         let constants: usize = self.nodes.iter().map(of_constant).sum();
         self.nodes.capacity() * size_of::<Node>()
             + self.conjuncts.capacity() * size_of::<NodeId>()
+            + self.subqueries.capacity() * size_of::<Subquery>()
             + constants
     }
 
     /// The conjuncts that compare a column with a constant.
     pub fn constant_conjuncts(&self) -> impl Iterator<Item = ConstantConjunct<'_>> {
-        self.conjuncts
+        self.constants_of(&self.conjuncts)
+    }
+
+    /// Those of these conjuncts that compare a column with a constant.
+    pub fn constants_of<'c>(
+        &'c self,
+        conjuncts: &'c [NodeId],
+    ) -> impl Iterator<Item = ConstantConjunct<'c>> {
+        conjuncts
             .iter()
             .enumerate()
             .filter_map(|(position, id)| match &self.nodes[*id as usize] {
@@ -336,6 +426,20 @@ impl Condition {
         }
     }
 
+    /// A node and all that it is made of, operands first.
+    pub fn tree(&self, root: NodeId) -> Vec<NodeId> {
+        let (mut ids, mut pending) = (Vec::new(), vec![root]);
+        while let Some(id) = pending.pop() {
+            ids.push(id);
+            let operands = self.nodes[id as usize].operands();
+            pending.extend(operands.into_iter().flatten());
+        }
+        // Operands stand before what uses them. `BETWEEN` and `IN` use one several times.
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
     pub fn conjunct_reads_sender(&self, conjunct: NodeId) -> bool {
         let mut reads_sender = false;
         self.visit_tree(conjunct, |node| reads_sender |= node.reads_sender());
@@ -353,14 +457,30 @@ impl Condition {
 
     /// For each conjunct, the relations that it reads, ascending.
     pub fn relations_of_conjuncts(&self) -> Vec<Vec<u16>> {
-        let of = |conjunct: &NodeId| {
-            let columns = self.columns_of(*conjunct);
-            let mut relations: Vec<u16> = columns.iter().map(|column| column.relation).collect();
-            relations.sort_unstable();
-            relations.dedup();
-            relations
-        };
+        let of = |conjunct: &NodeId| self.relations_of(*conjunct);
         self.conjuncts.iter().map(of).collect()
+    }
+
+    /// The relations that a tree reads, ascending.
+    pub fn relations_of(&self, root: NodeId) -> Vec<u16> {
+        let mut relations = Vec::new();
+        self.visit_tree(root, |node| {
+            relations.extend(node.columns().into_iter().flatten().map(|c| c.relation));
+        });
+        relations.sort_unstable();
+        relations.dedup();
+        relations
+    }
+
+    /// The subqueries that a tree names. Each is named once.
+    pub fn subqueries_of(&self, root: NodeId) -> Vec<SubqueryId> {
+        let mut named = Vec::new();
+        self.visit_tree(root, |node| {
+            if let Node::Exists { subquery, .. } = node {
+                named.push(*subquery);
+            }
+        });
+        named
     }
 }
 

@@ -1,6 +1,7 @@
 //! Statements that write, and `SET` and `SHOW`: what they say, and the checked plans of them (08 §5.3, §12.4, §12.5).
 
 mod check;
+mod find;
 mod parse;
 
 use std::sync::Arc;
@@ -9,7 +10,10 @@ use lightcone_schema::TableSchema;
 use lightcone_types::ColId;
 
 use crate::ast::Expressions;
+use crate::query::Query;
 use crate::select_plan::SelectPlan;
+
+pub use find::find_targets;
 
 pub(crate) use check::{plan_set, plan_write, read_variable};
 
@@ -60,6 +64,15 @@ pub struct WritePlan {
 /// A column and its new value, in BSATN.
 pub type NewValue = (ColId, Box<[u8]>);
 
+/// The rows of its table that a statement changes.
+#[derive(Clone, Debug)]
+pub enum Targets {
+    /// Those of which a condition is true.
+    Plan(Box<SelectPlan>),
+    /// The same, of a condition with subqueries.
+    Query(Arc<Query>),
+}
+
 /// What a statement does with rows of its table.
 #[derive(Clone, Debug)]
 pub enum RowChange {
@@ -67,11 +80,11 @@ pub enum RowChange {
     Insert(Vec<Box<[u8]>>),
     /// Gives these columns these values in the rows that the query finds.
     Update {
-        rows: SelectPlan,
+        rows: Targets,
         values: Vec<NewValue>,
     },
     /// Deletes the rows that the query finds.
-    Delete { rows: SelectPlan },
+    Delete { rows: Targets },
     /// Inserts this row in place of the one with the same primary key.
     Put(Box<[u8]>),
 }

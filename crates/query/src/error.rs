@@ -12,6 +12,11 @@ pub const RELATIONS_MAX: usize = 8192;
 /// Subscriptions and queries of views that read more relations are refused, those of row-level security rules counted. The rows
 /// that a change is joined with are kept in a list of this length.
 pub const LIVE_RELATIONS_MAX: usize = 16;
+/// Subqueries stand in subqueries at most so deep: parsing and checking them recurses.
+pub const SUBQUERY_DEPTH_MAX: usize = 8;
+
+/// A query has at most so many subqueries.
+pub const SUBQUERIES_MAX: usize = 64;
 
 /// Why a query text was refused. `Display` is the text that the client gets (08 §7).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,6 +142,10 @@ pub enum SqlError {
 
     #[error("{0} [LC0411]")]
     Inconsistent(&'static str),
+    #[error("{0} [LC0412]")]
+    Subquery(&'static str),
+    #[error("subqueries stand in subqueries at most {SUBQUERY_DEPTH_MAX} deep, and there are at most {SUBQUERIES_MAX} of them: write a join in place of some [LC0412]")]
+    TooManySubqueries,
 
     // Row-level security
     #[error("Discovered cyclic dependency when resolving RLS rules for table id `{0}`")]

@@ -4,15 +4,20 @@
 //! planner does.
 
 use lightcone_table::TableView;
+use lightcone_types::{ColId, Identity};
 
 use crate::admission::probe_index;
-use crate::condition::{ColumnAt, Condition};
-use crate::planner::rows_per_key;
+use crate::condition::{Condition, Constant, ConstantConjunct, NodeId};
+use crate::lexer::Comparison;
+use crate::planner::Samples;
 use crate::query::{Fragment, JoinOn, Output, Query};
 use crate::results::Tables;
+use crate::select_plan::{Projection, SelectPlan};
 
 /// Indexes of more columns are not looked up in by the reference.
 const LOOKUP_COLUMNS_MAX: usize = 3;
+/// Rows of one key of an index are counted up to this number; of a key with more, all rows of the table count.
+const KEY_ROWS_COUNTED_MAX: u64 = 4096;
 
 /// What comes out of a part of a plan, and what it looks at for it.
 #[derive(Clone, Copy)]
@@ -47,61 +52,130 @@ impl Query {
         fragments.any(|fragment| !fragment.rules.is_empty())
     }
 
-    /// The rows that are looked at, about. Tables that are gone have none.
+    /// The rows that are looked at for this caller, about. Tables that are gone have none.
     ///
     /// A query over very many relations is taken for endless: finding out more would hold others up.
-    pub fn estimated_rows(&self, tables: &dyn Tables) -> u64 {
+    pub fn estimated_rows(&self, sender: &Identity, tables: &dyn Tables) -> u64 {
         if self.read_tables().count() > ESTIMATED_RELATIONS_MAX {
             return u64::MAX;
         }
-        let of_fragment = |fragment| self.estimate_fragment(fragment, tables);
+        let mut samples = Samples::default();
+        let of_fragment = |fragment| self.estimate_fragment(fragment, sender, tables, &mut samples);
         let fragments = self.fragments.iter().map(of_fragment);
         fragments.fold(0, u64::saturating_add)
     }
 
-    fn estimate_fragment(&self, fragment: &Fragment, tables: &dyn Tables) -> u64 {
+    fn estimate_fragment(
+        &self,
+        fragment: &Fragment,
+        sender: &Identity,
+        tables: &dyn Tables,
+        samples: &mut Samples,
+    ) -> u64 {
         let views = fragment.tables.iter().map(|table| tables.table(table.id));
         let Some(views) = views.collect::<Option<Vec<_>>>() else {
             return 0;
         };
-        let relations = fragment.condition.relations_of_conjuncts();
-        let own = |relation: usize| {
-            let is_own = |read: &&Vec<u16>| read[..] == [relation as u16];
-            relations.iter().filter(is_own).count()
-        };
-        let limit = match (&self.output, &views[..]) {
-            (Output::Count(_), _) => None,
-            // The limit is pushed down to a table that nothing filters or joins.
-            (_, [_]) => self.limit,
+        let condition = fragment.condition.bind(sender);
+        let is_counted = matches!(self.output, Output::Count(_) | Output::Groups(_));
+        let is_whole = is_counted || self.distinct || !self.order.is_empty();
+        // The limit is pushed down to a table that nothing filters or joins.
+        let limit = match &views[..] {
+            [_] if !is_whole => self.limit.map(|limit| limit.saturating_add(self.offset)),
             _ => None,
         };
-        let first = estimate_relation(fragment, 0, views[0], own(0), limit);
-        let joined = (1..views.len()).fold(first, |left, relation| {
-            let right =
-                || estimate_relation(fragment, relation, views[relation], own(relation), None);
-            estimate_join(fragment, relation, views[relation], left, right)
+        let estimate = |relation: usize, terms: &Terms<'_>| {
+            estimate_relation(terms, relation as u16, views[relation], limit)
+        };
+        let terms = Terms::of(&condition, &condition.conjuncts);
+        let own = fragment.relations_of_no_subquery();
+        let (first, others) = own.split_first().expect("a query reads a relation");
+        let first = estimate(usize::from(*first), &terms);
+        let joined = others.iter().fold(first, |left, &relation| {
+            let relation = usize::from(relation);
+            let right = || estimate(relation, &terms);
+            estimate_join(fragment, relation, views[relation], left, right, samples)
         });
-        let on_pairs = fragment.joins.len();
-        let of_several = relations.iter().filter(|read| read.len() > 1).count();
-        match of_several > on_pairs {
-            true => joined.filtered().scanned,
-            false => joined.scanned,
+        let of_several = terms.relations.iter().filter(|read| read.len() > 1).count();
+        let filtered = match of_several > fragment.joins.len() {
+            true => joined.filtered(),
+            false => joined,
+        };
+        // A subquery is found once, and looked up for each match.
+        let subqueries = condition.subqueries.iter();
+        subqueries.fold(filtered.scanned, |scanned, subquery| {
+            let terms = Terms::of(&condition, &subquery.conjuncts);
+            let relations = subquery.relations.iter();
+            let found = relations.map(|&relation| estimate(usize::from(relation), &terms).scanned);
+            let scanned = found.fold(scanned, u64::saturating_add);
+            scanned.saturating_add(filtered.rows)
+        })
+    }
+}
+
+impl SelectPlan {
+    /// The rows that are looked at, about. A table that is gone has none.
+    pub fn estimated_rows(&self, tables: &dyn Tables) -> u64 {
+        let Some(table) = tables.table(self.table.id) else {
+            return 0;
+        };
+        let condition = self.condition();
+        let limit = match self.projection {
+            Projection::Count(_) => None,
+            Projection::Row | Projection::Columns(_) => self.limit,
+        };
+        let terms = Terms::of(condition, &condition.conjuncts);
+        estimate_relation(&terms, 0, table, limit).scanned
+    }
+}
+
+/// What must hold, with the relations that each of it reads.
+struct Terms<'c> {
+    condition: &'c Condition,
+    conjuncts: &'c [NodeId],
+    relations: Vec<Vec<u16>>,
+}
+
+impl<'c> Terms<'c> {
+    fn of(condition: &'c Condition, conjuncts: &'c [NodeId]) -> Terms<'c> {
+        let relations = conjuncts.iter().map(|id| condition.relations_of(*id));
+        Terms {
+            condition,
+            conjuncts,
+            relations: relations.collect(),
         }
+    }
+
+    /// The values that columns of a relation must have.
+    fn values_of(&self, relation: u16) -> Vec<(ColId, &'c [u8])> {
+        let constants = self.condition.constants_of(self.conjuncts);
+        let value = |constant: ConstantConjunct<'c>| match constant.constant {
+            Constant::Value(value)
+                if constant.column.relation == relation
+                    && constant.comparison == Comparison::Equal
+                    && constant.is_bytewise =>
+            {
+                Some((constant.column.column, &value[..]))
+            }
+            _ => None,
+        };
+        constants.filter_map(value).collect()
     }
 }
 
 /// One relation with the conditions on it alone.
 fn estimate_relation(
-    fragment: &Fragment,
-    relation: usize,
+    terms: &Terms<'_>,
+    relation: u16,
     table: &TableView,
-    conjuncts: usize,
     limit: Option<u64>,
 ) -> Estimate {
-    let rows = table.rows().row_count();
-    let lookup = best_lookup(&fragment.condition, relation as u16, table);
-    let (found, handled) = lookup.unwrap_or((rows, 0));
-    let is_filtered = conjuncts > handled;
+    let (found, handled) = match best_lookup(&terms.values_of(relation), table) {
+        Some(lookup) => lookup,
+        None => (table.rows().row_count(), 0),
+    };
+    let is_own = |read: &&Vec<u16>| read[..] == [relation];
+    let is_filtered = terms.relations.iter().filter(is_own).count() > handled;
     let found = match limit {
         Some(limit) if !is_filtered => found.min(limit),
         _ => found,
@@ -114,29 +188,51 @@ fn estimate_relation(
 }
 
 /// The rows that an index finds of which all columns are fixed, and how many conditions that takes the place of.
-fn best_lookup(condition: &Condition, relation: u16, table: &TableView) -> Option<(u64, usize)> {
-    let is_fixed = |column: &lightcone_types::ColId| {
-        let at = ColumnAt {
-            relation,
-            column: *column,
-        };
-        condition.equalities().any(|equality| equality.column == at)
+fn best_lookup(values: &[(ColId, &[u8])], table: &TableView) -> Option<(u64, usize)> {
+    let value = |column: &ColId| {
+        let found = values.iter().find(|(known, _)| known == column);
+        found.map(|(_, value)| *value)
     };
     let indexes = table.schema.indexes.iter().enumerate();
     let usable = indexes.filter(|(_, index)| {
         let columns = index.algorithm.columns();
-        columns.len() <= LOOKUP_COLUMNS_MAX && columns.iter().all(is_fixed)
+        columns.len() <= LOOKUP_COLUMNS_MAX && columns.iter().all(|column| value(column).is_some())
     });
     let (position, index) = usable.max_by_key(|(_, index)| index.algorithm.columns().len())?;
-    let columns = index.algorithm.columns().len();
-    Some((found_by_key(table, position), columns))
+    let columns = index.algorithm.columns();
+    let point: Vec<u8> = columns
+        .iter()
+        .filter_map(value)
+        .flatten()
+        .copied()
+        .collect();
+    Some((rows_of_key(table, position, &point), columns.len()))
+}
+
+/// The rows that a key has. Of one with very many, all rows of the table count.
+fn rows_of_key(table: &TableView, position: usize, point: &[u8]) -> u64 {
+    let index = &table.indexes()[position];
+    let count = table.rows().row_count();
+    if index.is_unique() {
+        return count.min(1);
+    }
+    let mut found = 0;
+    let visit = |_| {
+        found += 1;
+        found <= KEY_ROWS_COUNTED_MAX
+    };
+    let walked = index.walk_point(table.rows(), table.layout(), point, None, visit);
+    match walked.is_ok() && found <= KEY_ROWS_COUNTED_MAX {
+        true => found,
+        false => count,
+    }
 }
 
 /// Rows divided by distinct keys, which are sampled unless each row has its own.
-fn found_by_key(table: &TableView, position: usize) -> u64 {
+fn found_by_key(table: &TableView, position: usize, samples: &mut Samples) -> u64 {
     match table.schema.indexes[position].unique {
         true => table.rows().row_count().min(1),
-        false => rows_per_key(table, position) as u64,
+        false => samples.rows_per_key(table, position) as u64,
     }
 }
 
@@ -147,6 +243,7 @@ fn estimate_join(
     table: &TableView,
     left: Estimate,
     right: impl Fn() -> Estimate,
+    samples: &mut Samples,
 ) -> Estimate {
     let is_here = |on: &&JoinOn| {
         let last = on.left.relation.max(on.right.relation);
@@ -167,7 +264,9 @@ fn estimate_join(
             scanned: left.scanned.saturating_add(left.rows),
         },
         Some(index) => {
-            let rows = left.rows.saturating_mul(found_by_key(table, index));
+            let rows = left
+                .rows
+                .saturating_mul(found_by_key(table, index, samples));
             Estimate {
                 rows,
                 scanned: left.scanned.saturating_add(rows),

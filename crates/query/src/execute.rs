@@ -11,20 +11,22 @@ use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
 use crate::condition::ColumnAt;
-use crate::planner::{plan, Access, KeyPart, Step, Strategy};
+use crate::planner::{plan, Access, Group, KeyPart, Samples, Step, Strategy};
 use crate::predicate::{Predicate, Tuple};
 use crate::query::Fragment;
 use crate::scalar::{f32_at, f64_at, Scalar};
 
 /// So many row ids are taken from a table at once.
 const BATCH: usize = 1024;
+/// What a step and its loop take, but for the rows.
+const STEP_BYTES: usize = size_of::<Step>() + size_of::<Loop>();
 /// What has to be looked at for a row, in steps of a predicate.
 const ROW_STEPS: usize = 4;
 
 /// Why a query cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows [LC0410]")]
+    #[error("the query keeps more than {bytes_max} bytes in memory to join, sort or group: make an index on the join columns, or read fewer rows or tables [LC0410]")]
     Memory { bytes_max: usize },
 }
 
@@ -49,6 +51,11 @@ pub struct Match<'m> {
 }
 
 impl Match<'_> {
+    /// The row of a relation; `None` if it has none here.
+    pub(crate) fn id(&self, relation: u16) -> Option<RowId> {
+        self.ids[usize::from(relation)]
+    }
+
     /// A column's value in BSATN; `None` if its relation has no row here.
     pub fn column(&self, at: ColumnAt) -> Option<&[u8]> {
         let (layout, row) = self.row(at.relation)?;
@@ -95,6 +102,8 @@ pub struct Execution {
     depth: usize,
     /// The present row of each relation.
     ids: Vec<Option<RowId>>,
+    /// By group: there was a match, or it was said that there is none.
+    is_settled: Vec<bool>,
     is_done: bool,
     memory_bytes: usize,
     memory_bytes_max: usize,
@@ -115,8 +124,10 @@ struct Loop {
     hash: Option<HashTable>,
     /// The next place in the hash table.
     place: u32,
-    /// There was a match with a row.
-    is_matched: bool,
+    /// So many rows are found at once.
+    batch: usize,
+    /// What was counted of its memory.
+    counted_bytes: usize,
     read: Read,
 }
 
@@ -130,13 +141,14 @@ pub(crate) struct Read {
 
 impl Execution {
     /// Plans the evaluation. `tables` are those of the fragment's relations, in their order.
-    pub fn new(
+    pub(crate) fn new(
         fragment: &Fragment,
         sender: &Identity,
         tables: &[&TableView],
+        samples: &mut Samples,
         memory_bytes_max: usize,
     ) -> Execution {
-        let strategy = plan(fragment, sender, tables);
+        let strategy = plan(fragment, sender, tables, samples);
         let mut loops: Vec<Loop> = Vec::new();
         loops.resize_with(strategy.steps.len(), Loop::default);
         let strategy = Arc::new(strategy);
@@ -146,7 +158,8 @@ impl Execution {
             loops,
             depth: 0,
             ids: vec![None; tables.len()],
-            memory_bytes: 0,
+            is_settled: vec![false; strategy.groups.len()],
+            memory_bytes: strategy.steps.len() * STEP_BYTES,
             memory_bytes_max,
         };
         execution.enter(&strategy.steps[0], tables);
@@ -164,6 +177,7 @@ impl Execution {
         mut visit: impl FnMut(&Match<'_>) -> bool,
     ) -> Result<Progress, ExecuteError> {
         let strategy = self.strategy.clone();
+        self.check_memory()?;
         while !self.is_done {
             if *steps == 0 {
                 return Ok(Progress::Paused);
@@ -175,18 +189,9 @@ impl Execution {
             let Some(&id) = state.ids.get(state.at) else {
                 if !state.is_exhausted {
                     self.refill(step, tables, steps)?;
-                } else if step.outer && !state.is_matched {
-                    state.is_matched = true;
-                    self.ids[usize::from(step.relation)] = None;
-                    let go_on = self.take(&strategy, step, tables, steps, &mut visit);
-                    if !go_on {
-                        return Ok(Progress::Stopped);
-                    }
-                } else if depth == 0 {
-                    self.is_done = true;
-                } else {
-                    self.ids[usize::from(step.relation)] = None;
-                    self.depth -= 1;
+                    self.count_memory(depth)?;
+                } else if !self.leave(&strategy, step, tables, steps, &mut visit) {
+                    return Ok(Progress::Stopped);
                 }
                 continue;
             };
@@ -205,7 +210,6 @@ impl Execution {
             }
             let state = &mut self.loops[depth];
             state.read.found += 1;
-            state.is_matched = true;
             if !self.take(&strategy, step, tables, steps, &mut visit) {
                 return Ok(Progress::Stopped);
             }
@@ -223,23 +227,118 @@ impl Execution {
         steps: &mut usize,
         visit: &mut impl FnMut(&Match<'_>) -> bool,
     ) -> bool {
+        if !step.closes.is_empty() && !self.settle(strategy, &step.closes, true, tables, steps) {
+            return true;
+        }
+        self.go_on(strategy, tables, visit)
+    }
+
+    /// Goes behind the present loop, whose row is a match with all before it.
+    #[inline]
+    fn go_on(
+        &mut self,
+        strategy: &Strategy,
+        tables: &[&TableView],
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        if self.depth + 1 < strategy.steps.len() {
+            self.depth += 1;
+            self.enter(&strategy.steps[self.depth], tables);
+            return true;
+        }
+        self.depth = strategy.end;
+        visit(&Match {
+            tables,
+            ids: &self.ids,
+        })
+    }
+
+    /// There are no more rows in the present loop. If it began a group that has had no match, that may be one.
+    fn leave(
+        &mut self,
+        strategy: &Strategy,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        if let Some(opened) = step.opens.filter(|&group| !self.is_settled[group]) {
+            self.is_settled[opened] = true;
+            let group = &strategy.groups[opened];
+            for step in &strategy.steps[group.first..=group.last] {
+                self.ids[usize::from(step.relation)] = None;
+            }
+            if group.kind.takes_none() {
+                self.depth = group.last;
+                let closes = &strategy.steps[group.last].closes;
+                let inner = closes.iter().position(|&closed| closed == opened);
+                let around = inner.map_or(&[][..], |inner| &closes[inner..]);
+                if !self.settle(strategy, around, false, tables, steps) {
+                    return true;
+                }
+                return self.go_on(strategy, tables, visit);
+            }
+        }
+        self.ids[usize::from(step.relation)] = None;
+        self.go_back(step.back);
+        true
+    }
+
+    fn go_back(&mut self, to: Option<usize>) {
+        match to {
+            Some(depth) => self.depth = depth,
+            None => self.is_done = true,
+        }
+    }
+
+    /// The present row ends groups, from the innermost outwards: with a match, or the innermost without one. False if that
+    /// is not what is wanted; then it is known where to go on.
+    fn settle(
+        &mut self,
+        strategy: &Strategy,
+        closes: &[usize],
+        is_match: bool,
+        tables: &[&TableView],
+        steps: &mut usize,
+    ) -> bool {
+        let mut is_match = is_match;
+        for &closed in closes {
+            let group = &strategy.groups[closed];
+            self.is_settled[closed] = true;
+            let is_wanted = match is_match {
+                true => group.kind.takes_match(),
+                false => group.kind.takes_none(),
+            };
+            // What is around it has a match then.
+            is_match = true;
+            if is_wanted && self.holds(group.after.as_ref(), tables, steps) {
+                continue;
+            }
+            if group.kind.is_once() {
+                self.go_back(strategy.steps[group.first].back);
+            }
+            return false;
+        }
+        true
+    }
+
+    fn holds(
+        &self,
+        predicate: Option<&Predicate>,
+        tables: &[&TableView],
+        steps: &mut usize,
+    ) -> bool {
+        let Some(predicate) = predicate else {
+            return true;
+        };
         let tuple = Match {
             tables,
             ids: &self.ids,
         };
-        if let Some(after) = &step.after {
-            let row = tuple.row(step.relation);
-            spend(steps, after.steps(row.map_or(0, |(_, row)| row.len())));
-            if !after.matches_tuple(&tuple) {
-                return true;
-            }
-        }
-        if self.depth + 1 == strategy.steps.len() {
-            return visit(&tuple);
-        }
-        self.depth += 1;
-        self.enter(&strategy.steps[self.depth], tables);
-        true
+        let rows = self.ids.iter().zip(tables);
+        let row_bytes = rows.filter_map(|(id, table)| Some(table.row((*id)?).len()));
+        spend(steps, predicate.steps(row_bytes.max().unwrap_or(0)));
+        predicate.matches_tuple(&tuple)
     }
 
     /// Begins the loop at the present depth for the present rows.
@@ -253,8 +352,11 @@ impl Execution {
         state.at = 0;
         state.after = None;
         state.is_exhausted = false;
-        state.is_matched = false;
+        state.batch = if step.is_once { 1 } else { BATCH };
         state.key.clear();
+        if let Some(group) = step.opens {
+            self.is_settled[group] = false;
+        }
         match &step.access {
             Access::Scan => {}
             Access::Point { key: parts, .. } | Access::Range { prefix: parts, .. } => {
@@ -294,6 +396,7 @@ impl Execution {
         }
         state.ids.clear();
         state.at = 0;
+        let batch = state.next_batch();
         let (ids, last) = (&mut state.ids, &mut state.after);
         let looked_at = &mut state.read.looked_at;
         let after = *last;
@@ -305,7 +408,7 @@ impl Execution {
             if takes(step.own.as_ref(), layout, row, steps) {
                 ids.push(id);
             }
-            is_exhausted = ids.len() < BATCH && *steps > 0;
+            is_exhausted = ids.len() < batch && *steps > 0;
             is_exhausted
         };
         let by_id = |look_at: &mut dyn FnMut(RowId, &[u8]) -> bool, id| look_at(id, table.row(id));
@@ -330,6 +433,28 @@ impl Execution {
         Ok(())
     }
 
+    /// Counts what a loop has taken for its rows since it was counted last.
+    #[inline]
+    fn count_memory(&mut self, depth: usize) -> Result<(), ExecuteError> {
+        let state = &mut self.loops[depth];
+        let taken = state.memory_bytes();
+        if taken == state.counted_bytes {
+            return Ok(());
+        }
+        self.memory_bytes = self.memory_bytes + taken - state.counted_bytes;
+        state.counted_bytes = taken;
+        self.check_memory()
+    }
+
+    fn check_memory(&self) -> Result<(), ExecuteError> {
+        match self.memory_bytes > self.memory_bytes_max {
+            true => Err(ExecuteError::Memory {
+                bytes_max: self.memory_bytes_max,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Puts more rows into the hash table of the present loop.
     fn build(
         &mut self,
@@ -342,7 +467,8 @@ impl Execution {
         let (rows, layout) = (table.rows(), table.layout());
         let state = &mut self.loops[self.depth];
         let hashed = state.hash.get_or_insert_with(HashTable::default);
-        let entries_max = (self.memory_bytes_max - self.memory_bytes) / ENTRY_BYTES;
+        let others = self.memory_bytes - state.counted_bytes;
+        let entries_max = (self.memory_bytes_max - others) / ENTRY_BYTES;
         let (mut is_complete, mut looked_at) = (true, 0);
         rows.walk(state.after, |id, row| {
             state.after = Some(id);
@@ -363,7 +489,6 @@ impl Execution {
         }
         if is_complete {
             hashed.build();
-            self.memory_bytes += hashed.ids.len() * ENTRY_BYTES;
             self.enter(step, tables);
         }
         Ok(())
@@ -375,7 +500,11 @@ impl Execution {
         self.strategy.steps.iter().zip(read)
     }
 
-    /// Memory for hash tables, in bytes.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.strategy.groups
+    }
+
+    /// Memory for loops and hash tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -412,8 +541,9 @@ fn push_key(parts: &[KeyPart], tuple: &Match<'_>, out: &mut Vec<u8>) -> bool {
 
 /// No place in a hash table.
 const NONE: u32 = u32::MAX;
-/// What a row takes in a hash table: its hash, its id, the next row, and the head of a list.
-const ENTRY_BYTES: usize = size_of::<u64>() + size_of::<RowId>() + 2 * size_of::<u32>();
+/// What a row takes in a hash table at most: its hash and its id, which have room for as many again, the next row, and the
+/// heads of two lists.
+const ENTRY_BYTES: usize = 2 * (size_of::<u64>() + size_of::<RowId>()) + 3 * size_of::<u32>();
 
 /// Row ids by the hash of some columns. Values are of clients: they are hashed with a secret.
 #[derive(Default)]
@@ -456,6 +586,7 @@ impl HashTable {
             let head = &mut self.heads[*hash as usize & (lists - 1)];
             self.next[entry] = std::mem::replace(head, entry as u32);
         }
+        self.hashes = Vec::new();
         self.is_built = true;
     }
 
@@ -492,6 +623,18 @@ fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
 }
 
 impl Loop {
+    fn memory_bytes(&self) -> usize {
+        let hashed = self.hash.as_ref().map_or(0, |table| table.ids.len());
+        self.ids.capacity() * size_of::<RowId>() + self.key.capacity() + hashed * ENTRY_BYTES
+    }
+
+    /// How many rows are to be found now. Where one may be enough, the first batches are small.
+    fn next_batch(&mut self) -> usize {
+        let batch = self.batch;
+        self.batch = (batch * 8).min(BATCH);
+        batch
+    }
+
     /// Takes more rows from the hash table that have the values of the present rows.
     fn probe(
         &mut self,
@@ -502,6 +645,7 @@ impl Loop {
     ) {
         self.ids.clear();
         self.at = 0;
+        let batch = self.next_batch();
         let Some(hashed) = &self.hash else { return };
         // One row at least, so that there is progress.
         while self.place != NONE {
@@ -520,7 +664,7 @@ impl Loop {
                 self.ids.push(id);
             }
             self.place = hashed.next[entry];
-            if self.ids.len() == BATCH || *steps == 0 {
+            if self.ids.len() == batch || *steps == 0 {
                 break;
             }
         }

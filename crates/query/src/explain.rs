@@ -4,7 +4,7 @@ use lightcone_schema::TableSchema;
 
 use crate::condition::ColumnAt;
 use crate::execute::Execution;
-use crate::planner::{Access, KeyPart, Step};
+use crate::planner::{Access, GroupKind, KeyPart, Step};
 use crate::query::{Fragment, Output, Query};
 
 /// The lines about a fragment that was evaluated.
@@ -22,8 +22,8 @@ pub(crate) fn explain_fragment(
         let count = query.fragments.len();
         lines.insert(0, format!("part {} of {count}:", number + 1));
     }
-    for (step, read) in execution.steps() {
-        let mut line = format!("  {}", step_text(fragment, step));
+    for (at, (step, read)) in execution.steps().enumerate() {
+        let mut line = place_text(execution, at, step) + &step_text(fragment, step);
         // How many rows there are that a rule hides, or that a view has for others, is nobody's business.
         let table = &fragment.tables[usize::from(step.relation)];
         if fragment.rules.is_empty() && table.view.is_none() {
@@ -70,6 +70,23 @@ pub(crate) fn explain_result(query: &Query) -> Vec<String> {
         lines.push(format!("at most {limit}"));
     }
     lines
+}
+
+/// In which subqueries a step is, and what the one is for that begins with it.
+fn place_text(execution: &Execution, at: usize, step: &Step) -> String {
+    let groups = execution.groups();
+    let around = groups
+        .iter()
+        .filter(|group| group.kind.is_once() && group.first <= at && at <= group.last);
+    let mut text = "  ".repeat(around.count() + 1);
+    let opened = step.opens.map(|group| groups[group].kind);
+    text += match opened {
+        Some(GroupKind::Exists) => "exists: ",
+        Some(GroupKind::NotExists) => "not exists: ",
+        Some(GroupKind::Whether) => "whether exists: ",
+        Some(GroupKind::Outer) | None => "",
+    };
+    text
 }
 
 fn step_text(fragment: &Fragment, step: &Step) -> String {

@@ -170,7 +170,11 @@ impl Parser<'_> {
         }
         let mut is_not = self.take_word("NOT");
         let tree = &mut stacks.tree;
-        let id = if self.take_word("IN") {
+        let id = if self.is_word("IN") && self.is_subquery_after(1) {
+            self.advance();
+            let select = self.subquery()?;
+            tree.push(Expression::InSelect(operand.id, select))
+        } else if self.take_word("IN") {
             self.in_list(tree, operand.id, refused)?
         } else if self.take_word("BETWEEN") {
             let low = self.operand_of_suffix(tree)?;
@@ -322,6 +326,10 @@ impl Parser<'_> {
         }
         if self.is_word("NULL") {
             return Err(SqlError::UnsupportedLiteral("NULL".to_owned()));
+        }
+        if self.language == Language::AdHoc && self.is_word("EXISTS") && self.is_subquery_after(1) {
+            self.advance();
+            return self.subquery().map(Expression::Exists);
         }
         if self.is_one_of(words::VALUE_FUNCTIONS) {
             self.advance();

@@ -13,18 +13,21 @@
 
 mod admission;
 mod ast;
+mod block;
 mod check;
 mod collect;
 mod condition;
 mod dml;
 mod error;
 mod estimate;
+mod exact_sum;
 mod execute;
 mod explain;
 mod expression;
 pub mod fuzzing;
 mod lexer;
 mod literal;
+mod live_groups;
 mod parameters;
 mod parser;
 mod plan;
@@ -35,8 +38,10 @@ mod render;
 mod results;
 mod rules;
 mod scalar;
+mod scope;
 mod select_plan;
 mod shape;
+mod total;
 mod window;
 mod words;
 
@@ -47,9 +52,13 @@ mod columns;
 
 pub use admission::{admit_subscription, JoinEdge, JoinRelation, LiveJoin, Residual};
 pub use condition::{ColumnAt, SenderAs};
-pub use dml::{NewValue, RowChange, WritePlan};
-pub use error::{SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX};
+pub use dml::{find_targets, NewValue, RowChange, Targets, WritePlan};
+pub use error::{
+    SqlError, LIVE_RELATIONS_MAX, QUERY_BYTES_MAX, RELATIONS_MAX, SUBQUERIES_MAX,
+    SUBQUERY_DEPTH_MAX,
+};
 pub use execute::{ExecuteError, Execution, Match, Progress};
+pub use live_groups::LiveGroups;
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,

@@ -77,14 +77,8 @@ impl ParameterText {
         self.count
     }
 
-    /// The text with a literal in the place of each parameter. Parameters without a literal stay.
-    ///
-    /// Its length has no bound, as a parameter may stand in many places: see [`with_literals_within`](Self::with_literals_within).
-    pub fn with_literals(&self, literals: &[String]) -> String {
-        self.fill(literals, self.text.len())
-    }
-
-    /// The same, if it has at most so many bytes: otherwise it is not made.
+    /// The text with a literal in the place of each parameter, if it has at most so many bytes: otherwise it is not made.
+    /// Parameters without a literal stay.
     pub fn with_literals_within(&self, literals: &[String], bytes_max: usize) -> Option<String> {
         let mut bytes = self.text.len();
         for place in &self.places {

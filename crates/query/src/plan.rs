@@ -4,19 +4,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema, ViewSchema};
-use lightcone_types::{view_args_hash, AlgebraicType, ColId, Identity, TableId};
+use lightcone_types::{AlgebraicType, ColId, Identity, TableId};
 
 use crate::ast::{self, Select};
-use crate::check::{check_condition, Scope};
-use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
+use crate::block::{instance_of, may_read, Block, Names};
+use crate::condition::ColumnAt;
 use crate::dml::{self, WritePlan};
 use crate::error::{SqlError, QUERY_BYTES_MAX};
 use crate::lexer::lex;
 use crate::literal;
 use crate::parser::{parse, Language};
-use crate::query::{Fragment, JoinOn, OuterJoin, Output, Query};
+use crate::query::{Fragment, JoinOn, Output, Query};
 use crate::rules::apply_rules;
-use crate::scalar::Scalar;
+use crate::scope::Scope;
 use crate::shape::{self, check_shape, Order, OrderKey};
 
 /// The tables a query can name. Who may read what is decided here in `query`, not by the catalog.
@@ -219,32 +219,9 @@ fn read(text: &str, language: Language) -> Result<ast::Statement, SqlError> {
     parse(text, &lex(text)?, language)
 }
 
-pub(crate) fn may_read(access: TableAccess, caller: &Caller) -> bool {
-    caller.is_owner || access == TableAccess::Public
-}
-
-/// The table of this name, if the caller may read it; a table it may not read is as good as absent (08 §8).
-fn find_table(
-    name: &str,
-    catalog: &dyn Catalog,
-    caller: &Caller,
-) -> Result<Arc<TableSchema>, SqlError> {
-    match catalog.table(name) {
-        Some(table) if may_read(table.access, caller) => Ok(table),
-        _ => Err(SqlError::NoSuchTable(name.to_owned())),
-    }
-}
-
 /// Which instance of a view a caller sees: what the hidden column of its rows holds (08 §10.1).
 pub fn view_instance(view: ViewSchema, caller: &Identity) -> Box<[u8]> {
     instance_of(view).bound(caller)
-}
-
-fn instance_of(view: ViewSchema) -> Constant {
-    match view.is_anonymous {
-        true => Constant::Value(view_args_hash(&[]).0.into()),
-        false => Constant::Sender(SenderAs::ViewInstance),
-    }
 }
 
 /// A query as its text says it, before rules are drawn in.
@@ -264,68 +241,16 @@ fn check_select(
     caller: &Caller,
 ) -> Result<Checked, SqlError> {
     let mut scope = Scope::new(!select.joins.is_empty());
-    let (mut joins, mut outer) = (Vec::new(), Vec::new());
-    scope.add(
-        &select.from.alias,
-        find_table(&select.from.name, catalog, caller)?,
-    )?;
-    for join in &select.joins {
-        scope.add(
-            &join.table.alias,
-            find_table(&join.table.name, catalog, caller)?,
-        )?;
-        let on = match &join.on {
-            Some((left, right)) => scope.check_join(left, right)?,
-            None => continue,
-        };
-        if !join.outer {
-            joins.push(on);
-            continue;
-        }
-        let (left, right, scalar) = on;
-        let last = (scope.len() - 1) as u16;
-        let (own, other) = match (left.relation == last, right.relation == last) {
-            (true, _) => (left, right),
-            (_, true) => (right, left),
-            _ => return Err(SqlError::NonInnerJoin),
-        };
-        // Which of its rows are the caller's is a condition of its own, which belongs to the ON.
-        if scope.table(last).view.is_some() {
-            return Err(SqlError::Inconsistent(
-                "a view cannot stand on the right of LEFT JOIN",
-            ));
-        }
-        scope.last_is_optional();
-        outer.push(OuterJoin { own, other, scalar });
-    }
-    let mut condition = match &select.condition {
-        Some(expressions) => check_condition(expressions, &scope)?,
-        None => Condition::default(),
-    };
-    for (left, right, scalar) in &joins {
-        condition.add_equality(*left, *right, *scalar);
-    }
-    for (relation, table) in scope.tables().iter().enumerate() {
-        let Some(view) = table.view else {
-            continue;
-        };
-        let relation = relation as u16;
-        if scope.is_optional(relation) {
-            return Err(SqlError::Inconsistent(
-                "a view cannot stand on the right of LEFT JOIN",
-            ));
-        }
-        let column = ColId(0);
-        let hidden = ColumnAt { relation, column };
-        condition.add_value(hidden, Scalar::U256, instance_of(view));
-    }
+    let mut outer = Vec::new();
+    let names = Names { catalog, caller };
+    let Block { condition, joins } = names.check_block(select, &mut scope, &mut outer)?;
     let (plain, items) = match &select.projection {
         ast::Projection::Items(items) => (None, &items[..]),
         projection => (Some(check_output(projection, &scope)?), &[][..]),
     };
     let shape::Checked { output, mut order } = check_shape(&select.shape, plain, items, &scope)?;
-    if let Output::Row(_) = output {
-        order.extend(tie_break(&order, scope.tables()));
+    if matches!(output, Output::Row(_)) && scope.joined_count() == 1 {
+        order.extend(tie_break(&order, scope.table(0)));
     }
     let limit = select.limit.as_deref().map(check_count).transpose()?;
     let offset = select.shape.offset.as_deref().map(check_count);
@@ -354,10 +279,10 @@ fn check_select(
 
 /// Rows of one table that an order leaves equal come in the order of their primary key. What is still equal is ordered by the
 /// rows' bytes.
-fn tie_break(order: &[Order], tables: &[Arc<TableSchema>]) -> Option<Order> {
-    let ([table], false) = (tables, order.is_empty()) else {
+fn tie_break(order: &[Order], table: &TableSchema) -> Option<Order> {
+    if order.is_empty() {
         return None;
-    };
+    }
     let by = OrderKey::Column(ColumnAt {
         relation: 0,
         column: table.primary_key?,
@@ -411,7 +336,7 @@ fn finish(
 
 fn check_output(projection: &ast::Projection, scope: &Scope) -> Result<Output, SqlError> {
     match projection {
-        ast::Projection::Star if scope.len() > 1 => Err(SqlError::WildcardOnJoin),
+        ast::Projection::Star if scope.joined_count() > 1 => Err(SqlError::WildcardOnJoin),
         ast::Projection::Star => Ok(Output::Row(0)),
         ast::Projection::RelationStar(relation) => {
             let relation = scope.relation(relation)? as u16;

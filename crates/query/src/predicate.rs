@@ -11,18 +11,25 @@
 //!
 //! Code is made from the end, so every target is a smaller number than the step it stands in, and evaluation ends.
 
+mod compile;
+mod cost;
+mod like;
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use lightcone_table::RowLayout;
-use lightcone_types::{AlgebraicType, I256, U256};
+use lightcone_types::{I256, U256};
 
-use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
+use self::cost::{Cost, BYTES_PER_STEP};
+use self::like::is_like;
 use crate::lexer::Comparison;
 use crate::scalar::{
     compare_floats, content, f32_at, f64_at, i128_at, i16_at, i256_at, i32_at, i64_at, i8_at,
     u128_at, u16_at, u256_at, u32_at, u64_at, Scalar,
 };
+
+pub(crate) use self::compile::PredicateCompiler;
 
 /// Where to go on: an index of a step, or one of the two ends.
 type Target = u32;
@@ -42,36 +49,6 @@ impl Jumps {
         match truth {
             true => self.on_true,
             false => self.on_false,
-        }
-    }
-}
-
-/// Where a part of a condition goes on.
-#[derive(Clone, Copy)]
-struct Ways {
-    on_true: Target,
-    on_false: Target,
-    /// The part stands under an odd number of `NOT`s.
-    negated: bool,
-}
-
-impl Ways {
-    fn on(self, truth: bool) -> Target {
-        self.jumps().on(truth)
-    }
-
-    fn jumps(self) -> Jumps {
-        Jumps {
-            on_true: self.on_true,
-            on_false: self.on_false,
-        }
-    }
-
-    fn swapped(self) -> Ways {
-        Ways {
-            on_true: self.on_false,
-            on_false: self.on_true,
-            negated: !self.negated,
         }
     }
 }
@@ -235,63 +212,6 @@ enum Step {
     Recall { register: u8, jumps: Jumps },
 }
 
-/// Bytes that are compared, or walked over, in the time of one step.
-const BYTES_PER_STEP: usize = 8;
-
-/// What evaluating a predicate takes at most, in steps: comparisons of a number, a few nanoseconds each. Every step is gone
-/// through once at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Cost {
-    /// On any row.
-    steps: usize,
-    /// Tests that may have to look at all bytes of a row.
-    whole_rows: usize,
-}
-
-impl Cost {
-    fn of(steps: &[Step], layouts: &[&RowLayout]) -> Cost {
-        let mut cost = Cost {
-            steps: steps.len(),
-            whole_rows: 0,
-        };
-        for step in steps {
-            let Step::Test { place, operand, .. } = step else {
-                continue;
-            };
-            let other = match operand {
-                Operand::Column(other, _) => Some(*other),
-                _ => None,
-            };
-            for place in [Some(*place), other].into_iter().flatten() {
-                let first_walked = first_walked(layouts[usize::from(place.relation())]);
-                cost.steps += place.columns_before();
-                cost.whole_rows += usize::from(place.columns_before() > first_walked);
-            }
-            match operand {
-                Operand::Bytes(constant) => cost.steps += constant.len() / BYTES_PER_STEP,
-                Operand::Column(_, Scalar::Bytes) => cost.whole_rows += 1,
-                // A part of the pattern may be tried at each byte.
-                Operand::Like(pattern) => cost.whole_rows += 1 + pattern.len(),
-                _ => {}
-            }
-        }
-        cost
-    }
-}
-
-/// The first column whose size is found only by walking over its elements.
-fn first_walked(layout: &RowLayout) -> usize {
-    let is_walked = |column: &usize| {
-        let skipped = match layout.column_type(*column) {
-            AlgebraicType::String => true,
-            ty => ty.is_bytes() || layout.column_size(*column).is_some(),
-        };
-        !skipped
-    };
-    let columns = layout.column_count();
-    (0..columns).find(is_walked).unwrap_or(columns)
-}
-
 /// A condition on rows of one table, ready to be evaluated. Copies share their memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicate {
@@ -367,53 +287,6 @@ impl Predicate {
     }
 }
 
-/// Compiles conjuncts of one condition.
-pub(crate) struct PredicateCompiler<'c> {
-    condition: &'c Condition,
-    registers: Vec<u8>,
-    layouts: Vec<&'c RowLayout>,
-}
-
-impl<'c> PredicateCompiler<'c> {
-    /// `layouts` are those of the relations that the condition is on. Nothing in it may be `:sender` any more.
-    pub fn new(condition: &'c Condition, layouts: Vec<&'c RowLayout>) -> PredicateCompiler<'c> {
-        PredicateCompiler {
-            registers: register_needs(&condition.nodes),
-            condition,
-            layouts,
-        }
-    }
-
-    /// The predicate that all of the given conjuncts hold; `None` if they always do.
-    pub fn compile(&self, conjuncts: &[NodeId]) -> Option<Predicate> {
-        let mut compiler = Compiler {
-            nodes: &self.condition.nodes,
-            registers: &self.registers,
-            layouts: &self.layouts,
-            steps: Vec::new(),
-        };
-        let mut entry = ACCEPT;
-        for conjunct in conjuncts.iter().rev() {
-            let jumps = Ways {
-                on_true: entry,
-                on_false: REJECT,
-                negated: false,
-            };
-            entry = compiler.tree(*conjunct, jumps);
-        }
-        let steps = if entry >= REJECT {
-            Vec::new()
-        } else {
-            compiler.steps
-        };
-        (entry != ACCEPT).then(|| Predicate {
-            cost: Cost::of(&steps, &self.layouts),
-            steps: steps.into(),
-            entry,
-        })
-    }
-}
-
 #[inline]
 fn bytes_at(tuple: &impl Tuple, place: Place) -> Option<&[u8]> {
     match place {
@@ -463,326 +336,5 @@ fn is_row_missing(tuple: &impl Tuple, place: Place, operand: &Operand) -> bool {
     match operand {
         Operand::Column(other, _) => is_missing(place) || is_missing(*other),
         _ => is_missing(place),
-    }
-}
-
-/// Is a text like a pattern? `%` stands for any text, `_` for one character, and a backslash before a character for that
-/// character. Both are UTF-8.
-fn is_like(text: &[u8], pattern: &[u8]) -> bool {
-    let (mut at, mut of) = (0, 0);
-    // Where to go on if the rest does not match: behind the last `%`, one character further in the text.
-    let mut retry: Option<(usize, usize)> = None;
-    while at < text.len() {
-        let matched = match pattern.get(of) {
-            Some(b'%') => {
-                retry = Some((at, of + 1));
-                of += 1;
-                continue;
-            }
-            Some(b'_') => {
-                at += character_bytes(text[at]);
-                of += 1;
-                continue;
-            }
-            Some(b'\\') => {
-                of += 1;
-                pattern.get(of) == Some(&text[at])
-            }
-            Some(byte) => *byte == text[at],
-            None => false,
-        };
-        if matched {
-            at += 1;
-            of += 1;
-        } else if let Some((begun, behind)) = retry {
-            at = begun + character_bytes(text[begun]);
-            of = behind;
-            retry = Some((at, of));
-        } else {
-            return false;
-        }
-    }
-    pattern[of..].iter().all(|byte| *byte == b'%')
-}
-
-/// Bytes of the character that begins with this one.
-fn character_bytes(first: u8) -> usize {
-    match first {
-        0xf0.. => 4,
-        0xe0.. => 3,
-        0xc0.. => 2,
-        _ => 1,
-    }
-}
-
-/// How many registers each node needs: the operand of a comparison of truths that needs more goes first, so a text of
-/// [`QUERY_BYTES_MAX`](crate::QUERY_BYTES_MAX) never needs more than about 14 of the 64.
-fn register_needs(nodes: &[Node]) -> Vec<u8> {
-    let mut needs: Vec<u8> = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        let of = |id: &NodeId| needs[*id as usize];
-        let need = match node {
-            Node::Constant(_)
-            | Node::ColumnConstant { .. }
-            | Node::SenderConstant { .. }
-            | Node::Like { .. }
-            | Node::IsNull { .. }
-            | Node::Columns { .. } => 0,
-            Node::Not(inner) => of(inner),
-            Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
-            Node::CompareTruths(_, left, right) => {
-                let (more, less) = (of(left).max(of(right)), of(left).min(of(right)));
-                more.max(less + 1)
-            }
-        };
-        needs.push(need);
-    }
-    needs
-}
-
-struct Compiler<'a> {
-    nodes: &'a [Node],
-    registers: &'a [u8],
-    layouts: &'a [&'a RowLayout],
-    steps: Vec<Step>,
-}
-
-/// Work that is still to be done. Code is made from the end: "the part behind" is what was compiled last, and runs after
-/// this one.
-enum Work {
-    Node(NodeId, Ways),
-    /// A node that goes on to the part behind if it is true.
-    TrueGoesOn {
-        node: NodeId,
-        on_false: Target,
-        negated: bool,
-    },
-    /// A node that goes on to the part behind if it is false.
-    FalseGoesOn {
-        node: NodeId,
-        on_true: Target,
-        negated: bool,
-    },
-    /// A node whose truth is kept in a register for the part behind.
-    Kept {
-        node: NodeId,
-        register: u8,
-    },
-}
-
-impl Compiler<'_> {
-    fn emit(&mut self, step: Step) -> Target {
-        self.steps.push(step);
-        (self.steps.len() - 1) as Target
-    }
-
-    fn place(&self, at: ColumnAt) -> Place {
-        let (relation, column) = (at.relation, at.column.0);
-        let layout = self.layouts[usize::from(relation)];
-        let start = layout.constant_start(usize::from(column));
-        match start.and_then(|offset| u32::try_from(offset).ok()) {
-            Some(offset) => Place::Fixed { relation, offset },
-            None => Place::Column { relation, column },
-        }
-    }
-
-    /// Compiles a tree and gives its entry.
-    fn tree(&mut self, root: NodeId, jumps: Ways) -> Target {
-        let mut behind = ACCEPT;
-        let mut pending = vec![Work::Node(root, jumps)];
-        while let Some(work) = pending.pop() {
-            let (node, jumps) = self.jumps_of(work, behind);
-            if jumps.on_true == jumps.on_false {
-                behind = jumps.on_true;
-            } else if let Some(entry) = self.node(node, jumps, &mut pending) {
-                behind = entry;
-            }
-        }
-        behind
-    }
-
-    /// Where a node goes on, now that the part behind it is compiled.
-    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Ways) {
-        let (node, on_true, on_false, negated) = match work {
-            Work::Node(node, jumps) => return (node, jumps),
-            Work::TrueGoesOn {
-                node,
-                on_false,
-                negated,
-            } => (node, behind, on_false, negated),
-            Work::FalseGoesOn {
-                node,
-                on_true,
-                negated,
-            } => (node, on_true, behind, negated),
-            Work::Kept { node, register } => {
-                let mut keep = |truth| {
-                    self.emit(Step::Keep {
-                        register,
-                        truth,
-                        next: behind,
-                    })
-                };
-                // No relation of such a condition is without a row.
-                (node, keep(true), keep(false), false)
-            }
-        };
-        let jumps = Ways {
-            on_true,
-            on_false,
-            negated,
-        };
-        (node, jumps)
-    }
-
-    /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
-    fn node(&mut self, node: NodeId, jumps: Ways, pending: &mut Vec<Work>) -> Option<Target> {
-        let nodes = self.nodes;
-        match &nodes[node as usize] {
-            Node::Constant(truth) => return Some(jumps.on(*truth)),
-            Node::SenderConstant { .. } => {
-                unreachable!("conditions are bound before they are compiled")
-            }
-            Node::ColumnConstant {
-                column,
-                scalar,
-                comparison,
-                constant,
-            } => {
-                let Constant::Value(constant) = constant else {
-                    unreachable!("conditions are bound before they are compiled");
-                };
-                let operand = Operand::constant(*scalar, constant)
-                    .expect("constants are encoded as their column's type");
-                return Some(self.test(*column, *comparison, operand, jumps));
-            }
-            Node::IsNull { column, is_option } => {
-                let operand = Operand::Nothing {
-                    is_option: *is_option,
-                };
-                return Some(self.test(*column, Comparison::Equal, operand, jumps));
-            }
-            Node::Like { column, pattern } => {
-                let operand = Operand::Like(pattern.clone());
-                return Some(self.test(*column, Comparison::Equal, operand, jumps));
-            }
-            // A value equals itself, also where it is no number. With several relations there may be no value.
-            Node::Columns {
-                left,
-                right,
-                comparison,
-                ..
-            } if left == right && self.layouts.len() == 1 => {
-                return Some(jumps.on(Holds::of(*comparison).on(Ordering::Equal)));
-            }
-            Node::Columns {
-                left,
-                right,
-                scalar,
-                comparison,
-            } => {
-                let operand = Operand::Column(self.place(*right), *scalar);
-                return Some(self.test(*left, *comparison, operand, jumps));
-            }
-            Node::Not(inner) => pending.push(Work::Node(*inner, jumps.swapped())),
-            Node::And(left, right) => {
-                pending.push(Work::TrueGoesOn {
-                    node: *left,
-                    on_false: jumps.on_false,
-                    negated: jumps.negated,
-                });
-                pending.push(Work::Node(*right, jumps));
-            }
-            Node::Or(left, right) => {
-                pending.push(Work::FalseGoesOn {
-                    node: *left,
-                    on_true: jumps.on_true,
-                    negated: jumps.negated,
-                });
-                pending.push(Work::Node(*right, jumps));
-            }
-            Node::CompareTruths(comparison, left, right) => {
-                self.compare_truths(*comparison, *left, *right, jumps, pending);
-            }
-        }
-        None
-    }
-
-    fn test(
-        &mut self,
-        column: ColumnAt,
-        comparison: Comparison,
-        operand: Operand,
-        jumps: Ways,
-    ) -> Target {
-        let place = self.place(column);
-        self.emit(Step::Test {
-            place,
-            holds: Holds::of(comparison).negated(jumps.negated),
-            operand,
-            jumps: jumps.jumps(),
-        })
-    }
-
-    fn compare_truths(
-        &mut self,
-        comparison: Comparison,
-        left: NodeId,
-        right: NodeId,
-        jumps: Ways,
-        pending: &mut Vec<Work>,
-    ) {
-        let need = |id: NodeId| self.registers[id as usize];
-        let (first, second, comparison) = if need(left) >= need(right) {
-            (left, right, comparison)
-        } else {
-            (right, left, comparison.flipped())
-        };
-        let holds = Holds::of(comparison);
-        let outcome = |first: bool, second: bool| jumps.on(holds.on(first.cmp(&second)));
-        if let Node::Constant(second) = self.nodes[second as usize] {
-            let jumps = Ways {
-                on_true: outcome(true, second),
-                on_false: outcome(false, second),
-                negated: false,
-            };
-            pending.push(Work::Node(first, jumps));
-            return;
-        }
-        if let Node::Constant(first) = self.nodes[first as usize] {
-            let jumps = Ways {
-                on_true: outcome(first, true),
-                on_false: outcome(first, false),
-                negated: false,
-            };
-            pending.push(Work::Node(second, jumps));
-            return;
-        }
-        // Registers below this one are used within the second operand.
-        let register = need(second);
-        let mut recall = |second: bool| {
-            let jumps = Ways {
-                on_true: outcome(true, second),
-                on_false: outcome(false, second),
-                negated: false,
-            };
-            match jumps.on_true == jumps.on_false {
-                true => jumps.on_true,
-                false => self.emit(Step::Recall {
-                    register,
-                    jumps: jumps.jumps(),
-                }),
-            }
-        };
-        let jumps = Ways {
-            on_true: recall(true),
-            on_false: recall(false),
-            negated: false,
-        };
-        pending.push(Work::Kept {
-            node: first,
-            register,
-        });
-        pending.push(Work::Node(second, jumps));
     }
 }

@@ -88,6 +88,13 @@ impl Fragment {
         }
     }
 
+    /// The relations that are not of a subquery.
+    pub(crate) fn relations_of_no_subquery(&self) -> Vec<u16> {
+        let subqueries = &self.condition.subqueries;
+        let is_own = |relation: &u16| !subqueries.iter().any(|s| s.relations.contains(relation));
+        (0..self.tables.len() as u16).filter(is_own).collect()
+    }
+
     /// The result depends on who asks.
     pub fn reads_sender(&self) -> bool {
         self.condition.reads_sender()

@@ -8,6 +8,7 @@ use lightcone_types::{Identity, TableId};
 use crate::collect::{sort_key, Groups, Memory, Seen, Sorter};
 use crate::execute::{ExecuteError, Execution, Match, Progress};
 use crate::explain::{explain_fragment, explain_result};
+use crate::planner::Samples;
 use crate::predicate::Tuple;
 use crate::query::{Fragment, Output, Query};
 
@@ -29,6 +30,7 @@ pub struct Run {
     execution: Option<Execution>,
     groups: Option<Groups>,
     outlet: Outlet,
+    samples: Samples,
     memory_bytes_max: usize,
     /// The lines of the plan, if it is wanted, and how many of them came out.
     lines: Vec<String>,
@@ -104,6 +106,7 @@ impl Run {
             sender,
             execution: None,
             groups,
+            samples: Samples::default(),
             memory_bytes_max,
             lines: Vec::new(),
             lines_out: 0,
@@ -207,7 +210,14 @@ impl Run {
             return Ok(Progress::Done);
         }
         let execution = self.execution.get_or_insert_with(|| {
-            Execution::new(fragment, &self.sender, &tables, self.memory_bytes_max)
+            let samples = &mut self.samples;
+            Execution::new(
+                fragment,
+                &self.sender,
+                &tables,
+                samples,
+                self.memory_bytes_max,
+            )
         });
         let (outlet, groups) = (&mut self.outlet, &mut self.groups);
         let keeps = groups.is_some() || outlet.keeps();
@@ -234,6 +244,8 @@ impl Run {
         let is_over = progress == Progress::Done || self.outlet.left == 0;
         if let (true, true, Some(execution)) = (query.explain, is_over, &self.execution) {
             let lines = explain_fragment(query, fragment, number, execution);
+            let bytes = lines.iter().map(|line| line.len() + size_of::<String>());
+            self.outlet.memory.take(bytes.sum())?;
             self.lines.extend(lines);
         }
         if progress == Progress::Done {

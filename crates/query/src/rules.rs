@@ -1,13 +1,15 @@
 //! Row-level security: rules take the place of the tables that they are for (08 §9.2).
 
+mod substitute;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
 use lightcone_types::TableId;
 
-use crate::condition::Condition;
-use crate::error::{SqlError, RELATIONS_MAX};
+use self::substitute::{combinations, substitute};
+use crate::error::SqlError;
 use crate::plan::{compile_rule, Caller, Catalog};
 use crate::query::{Fragment, JoinOn, OuterJoin};
 
@@ -54,7 +56,6 @@ impl Expansion<'_> {
     /// The fragments of a query, or of a rule of the last table in the chain.
     fn expand(&mut self, query: &Fragment) -> Result<Vec<Fragment>, SqlError> {
         let mut choices = Vec::with_capacity(query.tables.len());
-        let mut count = 1usize;
         for (relation, table) in query.tables.iter().enumerate() {
             let choice = self.instead_of(table)?;
             let is_it = |outer: &OuterJoin| usize::from(outer.own.relation) == relation;
@@ -63,27 +64,14 @@ impl Expansion<'_> {
                     "a table with row-level security rules cannot stand on the right of LEFT JOIN",
                 ));
             }
-            if let Some(fragments) = &choice {
-                count = count.saturating_mul(fragments.len());
-            }
             choices.push(choice);
         }
-        if count > FRAGMENTS_MAX {
-            return Err(too_many());
-        }
+        let own = query.relations_of_no_subquery();
+        let count = combinations(&choices, &own)?;
         let mut fragments = Vec::with_capacity(count);
         let mut nodes = 0;
-        for mut number in 0..count {
-            let mut chosen = Vec::with_capacity(choices.len());
-            for choice in &choices {
-                let fragment = choice.as_ref().map(|fragments| {
-                    let fragment = &fragments[number % fragments.len()];
-                    number /= fragments.len();
-                    fragment
-                });
-                chosen.push(fragment);
-            }
-            let fragment = substitute(query, &chosen)?;
+        for number in 0..count {
+            let fragment = substitute(query, &choices, &own, number)?;
             nodes += fragment.condition.nodes.len();
             if nodes > NODES_MAX {
                 return Err(too_many());
@@ -128,55 +116,10 @@ impl Expansion<'_> {
     }
 }
 
-fn too_many() -> SqlError {
+pub(super) fn too_many() -> SqlError {
     SqlError::RulesMultiply {
         fragments_max: FRAGMENTS_MAX,
     }
-}
-
-/// The query with the chosen fragments in the place of its relations. What a fragment returns is what the relation was.
-fn substitute(query: &Fragment, chosen: &[Option<&Fragment>]) -> Result<Fragment, SqlError> {
-    let mut tables = Vec::new();
-    let mut condition = Condition::default();
-    let mut joins = Vec::new();
-    let mut rules = query.rules.clone();
-    // Where the relations of the query are now.
-    let mut moved = Vec::with_capacity(query.tables.len());
-    for (table, chosen) in query.tables.iter().zip(chosen) {
-        let base = tables.len() as u16;
-        match chosen {
-            None => {
-                moved.push(base);
-                tables.push(table.clone());
-            }
-            Some(rule) => {
-                moved.push(base + rule.own[0]);
-                tables.extend(rule.tables.iter().cloned());
-                condition.append(&rule.condition, |relation| base + relation);
-                rules.extend(rule.rules.iter().cloned());
-                joins.extend(rule.joins.iter().map(|on| on.moved(|at| base + at)));
-            }
-        }
-        if tables.len() > RELATIONS_MAX {
-            return Err(SqlError::TooManyRelations);
-        }
-    }
-    let to_moved = |relation: u16| moved[usize::from(relation)];
-    condition.append(&query.condition, to_moved);
-    joins.extend(query.joins.iter().map(|on| on.moved(to_moved)));
-    Ok(Fragment {
-        tables,
-        condition: Arc::new(condition),
-        joins,
-        outer: query
-            .outer
-            .iter()
-            .map(|outer| outer.moved(to_moved))
-            .collect(),
-        own: query.own.iter().map(|&own| to_moved(own)).collect(),
-        number: None,
-        rules,
-    })
 }
 
 impl OuterJoin {

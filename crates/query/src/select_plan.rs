@@ -95,6 +95,10 @@ impl SelectPlan {
         PredicateCompiler::new(&self.condition, vec![&layout(&self.table)]).compile(&kept)
     }
 
+    pub(crate) fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
     /// Bytes of memory that are this plan's own.
     pub fn memory_bytes(&self) -> usize {
         let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);

@@ -6,11 +6,12 @@ use lightcone_schema::{ColumnSchema, TableAccess, TableKind, TableSchema};
 use lightcone_types::{AlgebraicType as T, TableId};
 
 use crate::ast::{AggregateName, Function, OrderItem, OrderTarget, SelectItem, Shape};
-use crate::check::{check_condition, Scope};
+use crate::check::check_condition;
 use crate::condition::{ColumnAt, Condition};
 use crate::error::SqlError;
 use crate::query::Output;
 use crate::scalar::Scalar;
+use crate::scope::Scope;
 
 /// How the values of a column become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,28 @@ pub struct Grouping {
     pub(crate) shown: usize,
     /// On that table.
     pub(crate) having: Option<Arc<Condition>>,
+}
+
+impl Grouping {
+    /// One group of all rows, with their number under this name.
+    pub(crate) fn count(name: &str) -> Grouping {
+        let column = ColumnSchema {
+            name: name.to_owned(),
+            accessor: None,
+            ty: T::U64,
+        };
+        Grouping {
+            keys: Vec::new(),
+            items: vec![GroupItem::Aggregate {
+                aggregate: Aggregate::Count,
+                column: None,
+                is_optional: false,
+            }],
+            row: Arc::new(table_of_groups(vec![column])),
+            shown: 1,
+            having: None,
+        }
+    }
 }
 
 /// What rows are sorted by: a column that is read, or one that comes out of groups.
@@ -191,7 +214,7 @@ fn check_groups(shape: &Shape, items: &[SelectItem], scope: &Scope) -> Result<Ch
         Some(having) => {
             let mut scope = Scope::new(false);
             scope.add("", row.clone())?;
-            Some(Arc::new(check_condition(having, &scope)?))
+            Some(Arc::new(check_condition(having, &mut scope)?))
         }
         None => None,
     };

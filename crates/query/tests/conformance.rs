@@ -391,6 +391,62 @@ fn clauses_that_do_not_fit_together() {
 }
 
 #[test]
+fn subqueries_that_are_refused_say_why() {
+    let exists = |count: usize| vec!["exists (select 1 from team)"; count].join(" and ");
+    let nested = |depth: usize| {
+        let text = "exists (select 1 from team where ".repeat(depth);
+        format!("{text}open = true{}", ")".repeat(depth))
+    };
+    for condition in [
+        "id in (select id, open from team)".to_owned(),
+        "id in (select * from team)".to_owned(),
+        "exists (select count(*) as n from team)".to_owned(),
+        "exists (select id from team group by id)".to_owned(),
+        "id in (select id from team order by id limit 1)".to_owned(),
+        exists(65),
+        nested(9),
+    ] {
+        let text = format!("select * from users where {condition}");
+        let refused = ad_hoc_query(&text).map(drop).expect_err(&text).to_string();
+        assert!(refused.ends_with("[LC0412]"), "{text}: {refused}");
+    }
+    for condition in [exists(64), nested(8)] {
+        let text = format!("select * from users where {condition}");
+        let found = ad_hoc_query(&text).map(drop);
+        assert!(found.is_ok(), "{found:?}");
+    }
+    let grouped =
+        "select id, count(*) as n from users group by id having id in (select id from team)";
+    let refused = ad_hoc_query(grouped)
+        .map(drop)
+        .expect_err(grouped)
+        .to_string();
+    assert!(refused.ends_with("[LC0412]"), "{refused}");
+    for (text, error) in [
+        ("select * from users where exists (select 1 from secret)", "no such table: `secret`. If the table exists, it may be marked private."),
+        ("select * from users where exists (select 1 from team where nothing = 1)", "`nothing` is not in scope"),
+        ("select * from users where exists (select 1 from team t) and t.id = 1", "`t` is not in scope"),
+        ("select * from users where exists (select 1 from team join other on team.id = other.uid where label = 'a')", "Names must be qualified when using joins"),
+        ("select * from users where id in (select label from team)", "Unexpected type: (expected) String != U32 (inferred)"),
+        ("select * from player where maybe in (select maybe from player)", "Invalid binary operator `=` for type `(some: U64 | none: ())`"),
+        ("select * from users where exists (select 1 from team", "sql parser error: Expected ), found: EOF"),
+        ("select * from users where (select 1 from team) = 1", "Unsupported expression: (SELECT 1 FROM team) = 1"),
+    ] {
+        assert_eq!(ad_hoc_query(text).map(drop).expect_err(text).to_string(), error, "{text}");
+    }
+    // They are not of the reference's language, and so not of subscriptions.
+    let text = "select * from users where exists (select 1 from team)";
+    let refused = subscription_query(text)
+        .map(drop)
+        .expect_err(text)
+        .to_string();
+    assert!(
+        refused.starts_with("Unsupported expression: EXISTS"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn text_length_is_limited() {
     let text = format!("select * from t where str = '{}'", "é".repeat(25_000));
     let prefix: String = text.chars().take(120).collect();

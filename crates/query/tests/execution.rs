@@ -7,38 +7,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use columns::column_type;
+use common::database::Database;
 use common::{encode_row, table};
-use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, Progress, Query, Run, Tables,
-};
+use lightcone_query::{Caller, Query};
 use lightcone_schema::{IndexAlgorithm, IndexSchema, TableSchema};
-use lightcone_table::{Table, TableView};
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, IndexId, TableId};
+use lightcone_table::Table;
+use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, IndexId};
 use lightcone_vectors::{each, Entry};
 use serde_json::Value;
-
-struct Database {
-    tables: HashMap<TableId, Table>,
-    rules: HashMap<TableId, Vec<String>>,
-}
-
-impl Tables for Database {
-    fn table(&self, id: TableId) -> Option<&TableView> {
-        self.tables.get(&id).map(|table| &**table)
-    }
-}
-
-impl Catalog for Database {
-    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        let mut tables = self.tables.values();
-        let found = tables.find(|table| table.schema.name == name)?;
-        Some(found.schema.clone())
-    }
-
-    fn rules(&self, table: TableId) -> &[String] {
-        self.rules.get(&table).map_or(&[], Vec::as_slice)
-    }
-}
 
 fn identity(name: &str) -> Identity {
     let mut bytes = [0; 32];
@@ -148,23 +124,16 @@ fn text(step: &Value) -> Option<String> {
 }
 
 fn rows(database: &Database, query: Query, caller: &Caller) -> Vec<Vec<u8>> {
-    let mut run = Run::new(Arc::new(query), caller.identity, 1 << 20);
-    let mut rows = Vec::new();
-    let progress = run.run(database, &mut usize::MAX.clone(), |row| {
-        rows.push(row.to_vec());
-        true
-    });
-    assert_eq!(progress, Ok(Progress::Done));
+    let rows = database.rows(query, caller.identity, 1 << 20, usize::MAX);
+    let mut rows = rows.expect("it is small");
     rows.sort_unstable();
     rows
 }
 
 fn check(database: &Database, step: &Value, text: &str, row_limit: Option<u64>) {
     let caller = caller(step);
-    let compiled = compile_statement(text, database, &caller);
-    let compiled = compiled.unwrap_or_else(|e| panic!("{text}: {e}"));
-    let query = compiled.into_query().expect("a query");
-    let estimate = query.estimated_rows(database);
+    let query = database.query(text, &caller);
+    let estimate = query.estimated_rows(&caller.identity, database);
     let limit = row_limit.filter(|limit| !caller.is_owner && estimate > *limit);
     if let (Some(expected), Some(limit)) = (step["error"].as_str(), limit) {
         let message =
@@ -235,32 +204,18 @@ fn queries_of_the_chapter() {
 #[test]
 fn a_join_without_an_index_is_bounded_in_memory() {
     let columns = [("a", T::U32), ("b", T::U32)];
-    let mut tables = HashMap::new();
+    let mut database = Database::default();
     for (id, name) in [(4096, "x"), (4097, "y")] {
-        let mut table = Table::new(Arc::new(table(id, name, &columns)));
-        for a in 0..1000u32 {
-            let row = encode_row(&[V::U32(a), V::U32(a % 7)]);
-            table.insert(&row).expect("rows differ");
-        }
-        tables.insert(TableId(id), table);
+        let rows = (0..1000u32).map(|a| encode_row(&[V::U32(a), V::U32(a % 7)]));
+        database.add(table(id, name, &columns), rows);
     }
-    let database = Database {
-        tables,
-        rules: HashMap::new(),
-    };
     let owner = caller(&Value::Null);
     let text = "SELECT x.* FROM x JOIN y ON x.a = y.a";
-    let query = Arc::new(compile_subscription(text, &database, &owner).expect("valid"));
     let run = |bytes| {
-        let mut run = Run::new(query.clone(), owner.identity, bytes);
-        let mut rows = 0;
-        let progress = run.run(&database, &mut usize::MAX.clone(), |_| {
-            rows += 1;
-            true
-        });
-        progress.map(|_| rows)
+        let query = database.query(text, &owner);
+        database.rows(query, owner.identity, bytes, usize::MAX)
     };
-    assert_eq!(run(100_000), Ok(1000));
-    let refused = run(10_000).expect_err("20 bytes a row").to_string();
+    assert_eq!(run(100_000).map(|rows| rows.len()), Ok(1000));
+    let refused = run(10_000).expect_err("36 bytes a row").to_string();
     assert!(refused.ends_with("[LC0410]"), "{refused}");
 }

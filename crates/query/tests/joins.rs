@@ -3,16 +3,11 @@
 
 mod common;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use common::{encode_row, table};
+use common::{database, encode_row, table};
 use lightcone_query::{
-    compile_statement, compile_subscription, Caller, Catalog, Progress, Query, Run, SqlError,
-    Statement, Tables,
+    compile_statement, compile_subscription, Caller, Query, SqlError, Statement,
 };
 use lightcone_schema::{IndexAlgorithm, IndexSchema, TableSchema};
-use lightcone_table::{Table, TableView};
 use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId, Identity, IndexId, TableId};
 use proptest::prelude::*;
 
@@ -251,10 +246,7 @@ fn database() -> impl Strategy<Value = Database> {
         })
 }
 
-struct Loaded {
-    tables: HashMap<TableId, Table>,
-    rules: HashMap<TableId, Vec<String>>,
-}
+struct Loaded(database::Database);
 
 impl Loaded {
     fn new(database: &Database, rules: &[Select]) -> Loaded {
@@ -264,7 +256,7 @@ impl Loaded {
             ("f", T::F64),
             ("o", T::identity()),
         ];
-        let mut tables = HashMap::new();
+        let mut loaded = database::Database::default();
         for (number, name) in TABLES.iter().enumerate() {
             let mut schema: TableSchema = table(4096 + number as u32, name, &columns);
             let index = |(position, (columns, hash)): (usize, &IndexColumns)| {
@@ -282,58 +274,22 @@ impl Loaded {
             };
             let indexes = database.indexes[number].iter().enumerate();
             schema.indexes = indexes.map(index).collect();
-            let mut table = Table::new(Arc::new(schema));
-            for row in &database.rows[number] {
-                table.insert(&row.encoded()).expect("rows differ");
-            }
-            tables.insert(table.schema.id, table);
+            loaded.add(schema, database.rows[number].iter().map(Row::encoded));
         }
-        let mut of_table: HashMap<TableId, Vec<String>> = HashMap::new();
         for rule in rules {
             let (table, _) = rule.relations[rule.returned];
             let id = TableId(4096 + table as u32);
-            of_table.entry(id).or_default().push(rule.rows_text());
+            loaded.rules.entry(id).or_default().push(rule.rows_text());
         }
-        Loaded {
-            tables,
-            rules: of_table,
-        }
+        Loaded(loaded)
     }
 
     /// The rows in BSATN, sorted, found in pieces of so many steps.
     fn run(&self, query: Query, me: u8, piece: usize) -> Vec<Vec<u8>> {
-        let mut run = Run::new(Arc::new(query), user(me), MEMORY_BYTES_MAX);
-        let mut rows = Vec::new();
-        loop {
-            let mut steps = piece;
-            let progress = run.run(self, &mut steps, |row| {
-                rows.push(row.to_vec());
-                true
-            });
-            if progress.expect("it is small") == Progress::Done {
-                break;
-            }
-        }
+        let rows = self.0.rows(query, user(me), MEMORY_BYTES_MAX, piece);
+        let mut rows = rows.expect("it is small");
         rows.sort_unstable();
         rows
-    }
-}
-
-impl Tables for Loaded {
-    fn table(&self, id: TableId) -> Option<&TableView> {
-        self.tables.get(&id).map(|table| &**table)
-    }
-}
-
-impl Catalog for Loaded {
-    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        let mut tables = self.tables.values();
-        let found = tables.find(|table| table.schema.name == name)?;
-        Some(found.schema.clone())
-    }
-
-    fn rules(&self, table: TableId) -> &[String] {
-        self.rules.get(&table).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -393,12 +349,12 @@ proptest! {
         let mut expected: Vec<_> = matches.iter().map(|m| m[select.returned].encoded()).collect();
         expected.sort_unstable();
         let text = select.rows_text();
-        let query = compile_subscription(&text, &loaded, &caller(1));
+        let query = compile_subscription(&text, &loaded.0, &caller(1));
         let query = query.unwrap_or_else(|e| panic!("{text}: {e}"));
         prop_assert_eq!(loaded.run(query, 1, piece), expected, "{}", text);
 
         let text = select.text("COUNT(*) AS n");
-        let Ok(Statement::Select(query)) = compile_statement(&text, &loaded, &caller(1)) else {
+        let Ok(Statement::Select(query)) = compile_statement(&text, &loaded.0, &caller(1)) else {
             panic!("{text}")
         };
         let count = (matches.len() as u64).to_le_bytes().to_vec();
@@ -414,7 +370,7 @@ proptest! {
     ) {
         let loaded = Loaded::new(&database, &rules);
         let text = select.rows_text();
-        let query = compile_subscription(&text, &loaded, &caller(me));
+        let query = compile_subscription(&text, &loaded.0, &caller(me));
         let of_relation: Option<Vec<_>> = (select.relations.iter())
             .map(|(table, _)| visible(&database, &rules, *table, me, &mut Vec::new()))
             .collect();
@@ -427,14 +383,101 @@ proptest! {
         let matches = select.matches(&of_relation, me);
         let mut expected: Vec<_> = matches.iter().map(|m| m[select.returned].encoded()).collect();
         expected.sort_unstable();
-        prop_assert_eq!(loaded.run(query, me, 100), expected, "{} with {:?}", text, loaded.rules);
+        prop_assert_eq!(loaded.run(query, me, 100), expected, "{} with {:?}", text, loaded.0.rules);
 
         // The owner sees all.
-        let query = compile_subscription(&text, &loaded, &caller(9)).expect("no rules");
+        let query = compile_subscription(&text, &loaded.0, &caller(9)).expect("no rules");
         let all: Vec<Vec<&Row>> = (select.relations.iter())
             .map(|(table, _)| database.rows[*table].iter().collect())
             .collect();
         prop_assert_eq!(loaded.run(query, 9, 100).len(), select.matches(&all, 9).len());
+    }
+}
+
+/// `[NOT] EXISTS` of a table's rows with the value of a column, or `[NOT] IN` of its values.
+#[derive(Clone, Debug)]
+struct Subquery {
+    is_not: bool,
+    is_in: bool,
+    table: usize,
+    of: At,
+}
+
+impl Subquery {
+    fn text(&self) -> String {
+        let (table, column) = (TABLES[self.table], COLUMNS[self.of.1]);
+        let not = if self.is_not { "NOT " } else { "" };
+        let around = format!("x{}.{column}", self.of.0);
+        match self.is_in {
+            true => format!("{around} {not}IN (SELECT {column} FROM {table})"),
+            false => format!("{not}EXISTS (SELECT 1 FROM {table} y WHERE {around} = y.{column})"),
+        }
+    }
+
+    fn holds(&self, tuple: &[&Row], seen: &[Vec<&Row>]) -> bool {
+        let (relation, column) = self.of;
+        let mut rows = seen[self.table].iter();
+        let found = rows.any(|row| row.key(column) == tuple[relation].key(column));
+        found != self.is_not
+    }
+}
+
+fn subqueries() -> impl Strategy<Value = Vec<Subquery>> {
+    let one = (
+        any::<bool>(),
+        any::<bool>(),
+        0..3usize,
+        0..8usize,
+        0..4usize,
+    );
+    let one = one.prop_map(|(is_not, is_in, table, relation, column)| Subquery {
+        is_not,
+        is_in,
+        table,
+        of: (relation, column),
+    });
+    prop::collection::vec(one, 1..3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(common::cases(600)))]
+
+    #[test]
+    fn subqueries_are_about_the_rows_that_the_rules_give(
+        database in database(),
+        rules in prop::collection::vec(select(2), 1..4),
+        select in select(2),
+        subqueries in subqueries(),
+        is_or in any::<bool>(),
+        me in 1..4u8,
+    ) {
+        let loaded = Loaded::new(&database, &rules);
+        let subqueries: Vec<_> = (subqueries.into_iter())
+            .map(|mut subquery| {
+                subquery.of.0 %= select.relations.len();
+                subquery
+            })
+            .collect();
+        let texts: Vec<_> = subqueries.iter().map(Subquery::text).collect();
+        let rows = select.rows_text();
+        let word = if select.conditions.is_empty() { "WHERE" } else { "AND" };
+        let text = format!("{rows} {word} ({})", texts.join(if is_or { " OR " } else { " AND " }));
+        let seen: Option<Vec<_>> = (0..TABLES.len())
+            .map(|table| visible(&database, &rules, table, me, &mut Vec::new()))
+            .collect();
+        let Some(seen) = seen else { return Ok(()) };
+        let of_relation: Vec<_> = (select.relations.iter())
+            .map(|(table, _)| seen[*table].clone())
+            .collect();
+        let query = compile_statement(&text, &loaded.0, &caller(me));
+        let query = query.unwrap_or_else(|e| panic!("{text}: {e}")).into_query().expect("a query");
+        let matches = select.matches(&of_relation, me).into_iter().filter(|tuple| {
+            let mut held = subqueries.iter().map(|subquery| subquery.holds(tuple, &seen));
+            if is_or { held.any(|held| held) } else { held.all(|held| held) }
+        });
+        let mut expected: Vec<_> = matches.map(|tuple| tuple[select.returned].encoded()).collect();
+        expected.sort_unstable();
+        prop_assert_eq!(loaded.run(query, me, 100), expected, "{} with {:?}", text, loaded.0.rules);
     }
 }
 
@@ -463,7 +506,7 @@ fn two_hundred_relations() {
         returned: 199,
     };
     let loaded = Loaded::new(&database, &[]);
-    let query = compile_subscription(&select.rows_text(), &loaded, &caller(1)).expect("valid");
+    let query = compile_subscription(&select.rows_text(), &loaded.0, &caller(1)).expect("valid");
     let expected = database.rows[0][2].encoded();
     assert_eq!(loaded.run(query, 1, 1000), [expected]);
 }
@@ -498,7 +541,7 @@ fn limits_end_the_union_of_fragments() {
         ("SELECT COUNT(*) AS n FROM r LIMIT 5", 1),
         ("SELECT COUNT(*) AS n FROM r LIMIT 0", 0),
     ] {
-        let Ok(Statement::Select(query)) = compile_statement(text, &loaded, &caller(1)) else {
+        let Ok(Statement::Select(query)) = compile_statement(text, &loaded.0, &caller(1)) else {
             panic!("{text}")
         };
         assert_eq!(loaded.run(query, 1, 3).len(), rows, "{text}");
@@ -522,7 +565,7 @@ fn rules_may_multiply_only_so_far() {
         format!("SELECT x.* FROM r x{joined}")
     };
     let fragments = |joins| {
-        let query = compile_subscription(&text(joins), &loaded, &caller(1))?;
+        let query = compile_subscription(&text(joins), &loaded.0, &caller(1))?;
         Ok::<_, SqlError>(query.fragments.len())
     };
     assert_eq!(fragments(7), Ok(256));

@@ -2,15 +2,11 @@
 
 mod common;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
+use common::database::Database;
 use common::{encode_row, table};
-use lightcone_query::{compile_statement, Caller, Catalog, Progress, Run, Tables};
-use lightcone_schema::TableSchema;
-use lightcone_table::{Table, TableView};
+use lightcone_query::Caller;
 use lightcone_types::bsatn::decode_value;
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, TableId, Typespace};
+use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, Typespace};
 use proptest::prelude::*;
 use rusqlite::types::Value;
 
@@ -49,22 +45,8 @@ fn columns() -> [(&'static str, T); 5] {
 }
 
 struct Both {
-    ours: HashMap<TableId, Table>,
+    ours: Database,
     sqlite: rusqlite::Connection,
-}
-
-impl Tables for Both {
-    fn table(&self, id: TableId) -> Option<&TableView> {
-        self.ours.get(&id).map(|table| &**table)
-    }
-}
-
-impl Catalog for Both {
-    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        let mut tables = self.ours.values();
-        let found = tables.find(|table| table.schema.name == name)?;
-        Some(found.schema.clone())
-    }
 }
 
 impl Both {
@@ -72,14 +54,14 @@ impl Both {
         let sqlite = rusqlite::Connection::open_in_memory().expect("memory");
         let set = "PRAGMA case_sensitive_like = ON";
         sqlite.execute_batch(set).expect("a setting");
-        let mut ours = HashMap::new();
+        let mut ours = Database::default();
         for (number, name) in TABLES.iter().enumerate() {
             let create =
                 format!("CREATE TABLE {name} (a INTEGER, b INTEGER, s TEXT, f REAL, o INTEGER)");
             sqlite.execute_batch(&create).expect("a table");
             let mut schema = table(4096 + number as u32, name, &columns());
             schema.indexes = indexes[number].iter().map(|c| common::btree(c)).collect();
-            let mut table = Table::new(Arc::new(schema));
+            let mut encoded = Vec::new();
             let mut seen: Vec<&Row> = Vec::new();
             for row in &rows[number] {
                 if seen.contains(&row) {
@@ -87,19 +69,18 @@ impl Both {
                 }
                 seen.push(row);
                 let f = f64::from(row.f) / 2.0;
-                let encoded = encode_row(&[
+                encoded.push(encode_row(&[
                     V::U32(row.a),
                     V::I64(row.b),
                     V::String(TEXTS[row.s].into()),
                     V::F64(f),
                     row.o.map_or(V::none(), |o| V::some(V::U32(o))),
-                ]);
-                table.insert(&encoded).expect("rows differ");
+                ]));
                 let values = (row.a, row.b, TEXTS[row.s], f, row.o);
                 let insert = format!("INSERT INTO {name} VALUES (?, ?, ?, ?, ?)");
                 sqlite.execute(&insert, values).expect("a row");
             }
-            ours.insert(table.schema.id, table);
+            ours.add(schema, encoded);
         }
         Both { ours, sqlite }
     }
@@ -109,27 +90,20 @@ impl Both {
             identity: Identity::ZERO,
             is_owner: false,
         };
-        let statement = compile_statement(text, self, &caller);
-        let statement = statement.unwrap_or_else(|e| panic!("{text}: {e}"));
-        let query = statement.into_query().expect("a query");
+        let query = self.ours.query(text, &caller);
         let types: Vec<T> = (query.output_type().elements.into_iter())
             .map(|element| element.algebraic_type)
             .collect();
-        let mut run = Run::new(Arc::new(query), caller.identity, 1 << 20);
-        let mut rows = Vec::new();
-        loop {
-            let mut steps = piece;
-            let progress = run.run(self, &mut steps, |row| {
-                let mut reader = lightcone_types::Reader::new(row);
-                let value =
-                    |ty| decode_value(&Typespace::default(), ty, &mut reader).expect("a value");
-                rows.push(types.iter().map(value).map(shown).collect());
-                true
-            });
-            if progress.expect("it is small") == Progress::Done {
-                return rows;
-            }
-        }
+        let rows = self.ours.rows(query, caller.identity, 1 << 20, piece);
+        let decoded = |row: Vec<u8>| {
+            let mut reader = lightcone_types::Reader::new(&row);
+            let value = |ty| decode_value(&Typespace::default(), ty, &mut reader).expect("a value");
+            types.iter().map(value).map(shown).collect()
+        };
+        rows.expect("it is small")
+            .into_iter()
+            .map(decoded)
+            .collect()
     }
 
     fn theirs(&self, text: &str) -> Vec<Vec<String>> {
@@ -216,6 +190,7 @@ fn condition(relations: usize) -> impl Strategy<Value = String> {
             .prop_map(|(relation, not, p)| format!("x{relation}.s {not}LIKE '{p}'")),
         (0..relations, not()).prop_map(|(relation, not)| format!("x{relation}.o IS {not}NULL")),
     ];
+    let leaf = prop_oneof![3 => leaf, 1 => subquery(relations)];
     leaf.prop_recursive(2, 4, 2, |inner| {
         prop_oneof![
             (inner.clone(), inner.clone()).prop_map(|(l, r)| format!("({l} OR {r})")),
@@ -223,6 +198,60 @@ fn condition(relations: usize) -> impl Strategy<Value = String> {
             inner.prop_map(|c| format!("NOT ({c})")),
         ]
     })
+}
+
+/// A subquery that reads relations around it, or does not: `IN`, `EXISTS`, with joins, and with another one inside.
+fn subquery(relations: usize) -> impl Strategy<Value = String> {
+    let not = prop::sample::select(vec!["", "NOT "]);
+    let at = move || (0..relations, 0..4usize);
+    let table = || prop::sample::select(TABLES.to_vec());
+    let join = prop::option::of((any::<bool>(), table(), 0..4usize, 0..4usize));
+    let own = prop::option::of((0..4usize, 0..4u32));
+    let operator = prop::sample::select(vec!["=", "=", "<>", "<"]);
+    let around = prop::option::of((at(), operator));
+    let inner = prop::option::weighted(0.3, (table(), 0..4usize, at(), any::<bool>()));
+    let parts = (own, around, inner);
+    (not, at(), table(), join, parts, any::<bool>()).prop_map(
+        |(not, left, table, join, (own, around, inner), is_in)| {
+            let mut text = format!("FROM {table} y");
+            let mut listed = "y";
+            if let Some((is_left, other, on, from)) = join {
+                let join = if is_left { "LEFT JOIN" } else { "JOIN" };
+                let on = COLUMNS[on];
+                text += &format!(" {join} {other} z ON y.{on} = z.{on}");
+                listed = if from > 1 { "y" } else { "z" };
+            }
+            let mut conditions = Vec::new();
+            if let Some((column, number)) = own {
+                let name = COLUMNS[column];
+                conditions.push(format!("{listed}.{name} < {}", literal(column, number)));
+            }
+            if let Some((at, operator)) = around {
+                conditions.push(format!("{} {operator} y.{}", name(at), COLUMNS[at.1]));
+            }
+            if let Some((other, column, at, is_or)) = inner {
+                let (own, far) = (COLUMNS[column], COLUMNS[at.1]);
+                let or = match is_or {
+                    true => format!(" OR y.{own} = {}", literal(column, 1)),
+                    false => String::new(),
+                };
+                conditions.push(format!(
+                    "(EXISTS (SELECT * FROM {other} w WHERE w.{own} = y.{own} AND w.{far} >= {}){or})",
+                    name(at)
+                ));
+            }
+            if !conditions.is_empty() {
+                text += &format!(" WHERE {}", conditions.join(" AND "));
+            }
+            match is_in {
+                true => {
+                    let column = COLUMNS[left.1];
+                    format!("{} {not}IN (SELECT {listed}.{column} {text})", name(left))
+                }
+                false => format!("{not}EXISTS (SELECT 1 {text})"),
+            }
+        },
+    )
 }
 
 /// `FROM … WHERE …` over so many relations.

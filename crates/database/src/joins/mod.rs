@@ -23,7 +23,7 @@ use self::changes::Ops;
 use self::delta::Delta;
 
 pub(crate) use self::shape::JoinShape;
-pub(crate) use self::shapes::JoinShapes;
+pub(crate) use self::shapes::{JoinShapes, ShapeId};
 use crate::few::Key;
 
 /// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some

@@ -69,10 +69,10 @@ impl JoinShapes {
 static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
 
 /// The id of one shape. When that is gone, writer and fan-out have forgotten it: both hold it as long as somebody uses it.
-pub(super) struct ShapeId(u32);
+pub(crate) struct ShapeId(u32);
 
 impl ShapeId {
-    fn take() -> ShapeId {
+    pub fn take() -> ShapeId {
         let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
         let (free, next) = &mut *free;
         ShapeId(free.pop().unwrap_or_else(|| {

@@ -16,6 +16,7 @@ mod dependents;
 mod failures;
 mod intervals;
 mod joins;
+mod kept;
 mod query;
 mod runner;
 

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use lightcone_engine::{Datastore, ReadSet, ViewInstance};
 use lightcone_query::{
-    admit_subscription, compile_subscription, Caller, Fragment, Progress, Query, Run, SelectPlan,
-    Tables,
+    admit_subscription, compile_aggregate, compile_subscription, Caller, Fragment, Progress, Query,
+    Run, SelectPlan, Tables,
 };
 use lightcone_table::TableView;
-use lightcone_types::{Identity, TableId};
+use lightcone_types::{AlgebraicType, Identity, TableId};
 
 use super::failures::ViewError;
 use super::joins::ViewJoin;
+use super::kept::Kept;
 use super::runner::Returned;
 use super::{Row, ViewHost, NO_ROWS};
 use crate::asked::Asked;
@@ -35,6 +36,8 @@ pub(super) struct ViewQuery {
     asked: Asked,
     /// The join that it is, if it is kept up to date as one.
     join: Option<ViewJoin>,
+    /// What it knows of its result, if that is one of aggregates or the first rows of an order.
+    kept: Option<Kept>,
     reads: ReadSet,
 }
 
@@ -69,7 +72,7 @@ pub(super) fn store(
     (Some(query), result)
 }
 
-fn replace(
+pub(super) fn replace(
     datastore: &mut Datastore,
     (table, instance): Rows<'_>,
     rows: &[u8],
@@ -88,9 +91,16 @@ fn compile(
         identity: sender.unwrap_or(host.shared.options.owner),
         is_owner: true,
     };
-    let query = compile_subscription(text.trim(), &host.module.catalog, &caller)
-        .and_then(|query| admit_subscription(&query).map(|()| query))
-        .map_err(|error| error.to_string())?;
+    let (text, catalog) = (text.trim(), &host.module.catalog);
+    let of_rows = compile_subscription(text, catalog, &caller)
+        .and_then(|query| admit_subscription(&query).map(|()| query));
+    let query = match of_rows {
+        Ok(query) => query,
+        Err(error) => {
+            let aggregate = compile_aggregate(text, catalog, &caller);
+            aggregate.ok_or_else(|| error.to_string())?
+        }
+    };
     if let Some(view) = query.read_tables().find(|table| table.view.is_some()) {
         return Err(format!("it reads the view `{}`", view.name));
     }
@@ -100,31 +110,52 @@ fn compile(
     let function = host.module.views.get(&table);
     let view = function.map(|function| &host.module.def().views[function.position]);
     let declared = view.map_or(&[][..], |view| &view.columns);
-    let returned = query.returned_table();
-    let returned = returned.map_or(&[][..], |table| &table.columns);
+    let returned = query.output_type().elements;
     let is_same = declared.len() == returned.len()
         && declared
             .iter()
-            .zip(returned)
-            .all(|(a, b)| a.name == b.name && a.ty == b.ty);
-    match is_same {
-        true => Ok(Asked::new(query, caller.identity)),
-        false => Err("it returns rows that are not of the view's type".to_owned()),
+            .zip(&returned)
+            .all(|(a, b)| b.name.as_deref() == Some(&*a.name) && a.ty == b.algebraic_type);
+    if is_same {
+        let identity = caller.identity;
+        return Ok(match query.returned_table() {
+            Some(_) => Asked::new(query, identity),
+            None => Asked::Query(Arc::new(query), identity),
+        });
     }
+    let declared = declared.iter().map(|column| (&*column.name, &column.ty));
+    let returned = returned.iter();
+    let returned = returned.map(|e| (e.name.as_deref().unwrap_or(""), &e.algebraic_type));
+    Err(format!(
+        "it returns rows that are not of the view's type: the query gives ({}), and the view has ({})",
+        shown_columns(returned),
+        shown_columns(declared)
+    ))
+}
+
+fn shown_columns<'c>(columns: impl Iterator<Item = (&'c str, &'c AlgebraicType)>) -> String {
+    let shown = columns.map(|(name, ty)| format!("{name}: {}", ty.type_name()));
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// What a query reads: the rows of a key if it is on one table with an index for it, else whole tables.
 fn reads_of(datastore: &Datastore, asked: &Asked) -> ReadSet {
     let mut reads = ReadSet::default();
     match asked {
-        Asked::Plan(plan) => match usable_index(plan, &plan.table.indexes) {
-            Some((position, point)) => {
-                reads.point(datastore, plan.table.indexes[position].id, &point);
-            }
-            None => reads.table(plan.table.id),
-        },
+        Asked::Plan(plan) => return reads_of_plan(datastore, plan),
         Asked::Query(query, _) => query.read_tables().for_each(|table| reads.table(table.id)),
-        Asked::Window(rows) => reads.table(rows.shape.table.id),
+        Asked::Window(asked) => reads.table(asked.shape.table.id),
+    }
+    reads
+}
+
+fn reads_of_plan(datastore: &Datastore, plan: &SelectPlan) -> ReadSet {
+    let mut reads = ReadSet::default();
+    match usable_index(plan, &plan.table.indexes) {
+        Some((position, point)) => {
+            reads.point(datastore, plan.table.indexes[position].id, &point);
+        }
+        None => reads.table(plan.table.id),
     }
     reads
 }
@@ -141,15 +172,25 @@ impl Tables for Open<'_> {
 
 impl ViewQuery {
     fn new(host: ViewHost<'_>, datastore: &Datastore, asked: Asked) -> ViewQuery {
-        let join = match &asked {
-            Asked::Plan(_) | Asked::Window(_) => None,
-            Asked::Query(query, sender) => ViewJoin::new(query, sender, &host.module.catalog.joins),
+        let (mut join, mut kept) = (None, None);
+        if let Asked::Query(query, sender) = &asked {
+            kept = Kept::new(query, *sender);
+            join = match &kept {
+                Some(_) => None,
+                None => ViewJoin::new(query, sender, &host.module.catalog.joins),
+            };
+        }
+        let reads = match (&join, &kept) {
+            (Some(_), _) => ReadSet::default(),
+            (None, Some(kept)) => reads_of_plan(datastore, kept.plan()),
+            (None, None) => reads_of(datastore, &asked),
         };
-        let reads = match &join {
-            Some(_) => ReadSet::default(),
-            None => reads_of(datastore, &asked),
-        };
-        ViewQuery { asked, join, reads }
+        ViewQuery {
+            asked,
+            join,
+            kept,
+            reads,
+        }
     }
 
     /// What has to be evaluated again when it changes, or what [`change`](Self::change) is told of.
@@ -178,6 +219,9 @@ impl ViewQuery {
         datastore: &mut Datastore,
         rows: Rows<'_>,
     ) -> Result<(), ViewError> {
+        if let Some(kept) = &mut self.kept {
+            return kept.evaluate(host, datastore, rows);
+        }
         let bytes_max = host.shared.options.limits.view_bytes_max;
         // A BSATN array.
         let mut found = NO_ROWS.to_vec();
@@ -221,6 +265,9 @@ impl ViewQuery {
         (view, instance): Rows<'_>,
         changes: impl Iterator<Item = Row<'r>>,
     ) -> Result<(), ViewError> {
+        if let Some(kept) = &mut self.kept {
+            return kept.change(host, datastore, (view, instance), changes);
+        }
         let Asked::Plan(plan) = &self.asked else {
             return self.evaluate(host, datastore, (view, instance));
         };
@@ -237,13 +284,13 @@ impl ViewQuery {
     }
 }
 
-fn matches(plan: &SelectPlan, table: &TableView, row: &[u8]) -> bool {
+pub(super) fn matches(plan: &SelectPlan, table: &TableView, row: &[u8]) -> bool {
     let predicate = plan.predicate.as_ref();
     predicate.is_none_or(|predicate| predicate.matches(table.layout(), row))
 }
 
 /// Visits the rows of a query on one table until `take` returns false.
-fn find_rows(
+pub(super) fn find_rows(
     datastore: &Datastore,
     plan: &SelectPlan,
     mut take: impl FnMut(&[u8]) -> bool,

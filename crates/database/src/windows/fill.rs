@@ -61,6 +61,10 @@ impl Wanted<'_> {
             of.iter().flat_map(|p| value(p).iter().copied()).collect()
         };
         let walked = match access {
+            Access::Scan => {
+                rows.walk(None, |_, row| search.look_at(row, false));
+                Ok(())
+            }
             Access::Point { index, columns } => {
                 let index = index_at(*index, self.shape.held_column())?;
                 let point = values(columns);

@@ -7,6 +7,7 @@
 
 mod fill;
 mod of_shape;
+mod own;
 mod shape;
 mod window;
 
@@ -20,6 +21,7 @@ use rustc_hash::FxHashMap;
 
 use self::of_shape::{OfShape, Scratch};
 
+pub(crate) use self::own::OwnWindow;
 pub(crate) use self::shape::{WindowShape, WindowShapes};
 use crate::held_indexes::IndexBuilding;
 use crate::live_query::LiveQuery;

@@ -10,9 +10,8 @@ use lightcone_table::RowLayout;
 use lightcone_types::{AlgebraicType, ColId, TableId};
 
 use super::window::Extent;
+use crate::joins::ShapeId;
 
-/// Ids from here on are those of windows: tables, and shapes of joins, never have so many.
-const FIRST_SHAPE_ID: u32 = 3 << 30;
 /// Steps of a shape for each changed row, before those of its predicate: its key, its place in the order.
 const LOOK_UP_STEPS: usize = 32;
 /// The same for each column of key and order.
@@ -22,6 +21,7 @@ const COLUMN_STEPS: usize = 8;
 pub(crate) struct WindowShape {
     /// Stands in the place of a table: changes of the window's rows are those of this "table".
     pub id: TableId,
+    _id: ShapeId,
     pub table: Arc<TableSchema>,
     pub layout: RowLayout,
     predicate: Option<Predicate>,
@@ -48,6 +48,8 @@ pub(crate) enum Access {
         index: Option<usize>,
         columns: Vec<usize>,
     },
+    /// All rows are looked at.
+    Scan,
 }
 
 impl WindowShape {
@@ -62,8 +64,10 @@ impl WindowShape {
         let (first_column, descending) = window.order.first()?;
         let to_usize = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
         let start = to_usize(window.offset);
+        let id = ShapeId::take();
         Some(WindowShape {
-            id: take_id(),
+            id: id.as_table(),
+            _id: id,
             accesses: accesses(&window.table, &parameters, first_column)?,
             table: window.table.clone(),
             layout: RowLayout::new(&types),
@@ -170,7 +174,7 @@ fn accesses(table: &TableSchema, parameters: &[ColId], first: ColId) -> Option<V
     }
     let prefix_len = |access: &Access| match access {
         Access::Ordered { prefix, .. } => prefix.len(),
-        Access::Point { .. } => 0,
+        Access::Point { .. } | Access::Scan => 0,
     };
     ordered.sort_by_key(|access| std::cmp::Reverse(prefix_len(access)));
     let has_prefix = |access: &Access| prefix_len(access) > 0;
@@ -244,24 +248,4 @@ fn hash_of(window: &LiveWindow) -> u128 {
     let content = (window.table.id, parameters, predicate, &window.order, rows);
     let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
     half(0) << 64 | half(1)
-}
-
-/// Ids of shapes that are gone, and the first that was never used.
-static FREE_IDS: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), FIRST_SHAPE_ID));
-
-fn take_id() -> TableId {
-    let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-    let (free, next) = &mut *free;
-    TableId(free.pop().unwrap_or_else(|| {
-        *next += 1;
-        *next - 1
-    }))
-}
-
-impl Drop for WindowShape {
-    /// Writer and fan-out have forgotten it: both hold it as long as somebody is subscribed.
-    fn drop(&mut self) {
-        let mut free = FREE_IDS.lock().unwrap_or_else(PoisonError::into_inner);
-        free.0.push(self.id.0);
-    }
 }

@@ -3,18 +3,22 @@
 use std::time::{Duration, Instant};
 
 use lightcone_engine::{Datastore, DatastoreError};
-use lightcone_query::{NewValue, RowChange, SelectPlan, WritePlan};
+use lightcone_query::{
+    find_targets, ExecuteError, NewValue, Query, RowChange, SelectPlan, Targets, WritePlan,
+};
 use lightcone_table::{RowId, Table};
 use lightcone_types::bsatn::decode_value;
 use lightcone_types::text::format_value;
-use lightcone_types::{ColId, Reader, TableId, Typespace};
+use lightcone_types::{ColId, Identity, Reader, TableId, Typespace};
 
 use super::Writer;
+use crate::asked::QUERY_MEMORY_BYTES_MAX;
 use crate::environment::Environment;
 use crate::error::SqlError;
 use crate::evaluate::usable_index;
 use crate::events::Event;
 use crate::inbox::HttpWrite;
+use crate::row_limit::Current;
 use crate::sql::SqlStats;
 
 /// So many rows are looked at, deleted or inserted before the time is looked at.
@@ -30,12 +34,12 @@ impl Writer {
         } = write;
         self.connect(caller.identity, *connection_id, &caller.jwt_payload)
             .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
-        let result = self.change_rows(plan);
+        let result = self.change_rows(plan, caller.identity);
         self.disconnect(caller.identity, *connection_id);
         result
     }
 
-    fn change_rows(&mut self, plan: &WritePlan) -> Result<SqlStats, SqlError> {
+    fn change_rows(&mut self, plan: &WritePlan, caller: Identity) -> Result<SqlStats, SqlError> {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(SqlError::Database(reason));
         }
@@ -44,6 +48,7 @@ impl Writer {
         let statement = Statement {
             datastore: &mut self.datastore,
             table: plan.table.id,
+            sender: caller,
             environment,
             started: environment.instant(),
             time_max: self.shared.options.limits.sql_write_time_max,
@@ -67,6 +72,8 @@ impl Writer {
 enum Failure {
     #[error(transparent)]
     Datastore(#[from] DatastoreError),
+    #[error(transparent)]
+    Subquery(#[from] ExecuteError),
     #[error("IndexError: Unique constraint violation '{index}' in table '{table}': column(s): '{columns:?}' value: {value}")]
     NotUnique {
         index: String,
@@ -84,6 +91,7 @@ enum Failure {
 struct Statement<'w> {
     datastore: &'w mut Datastore,
     table: TableId,
+    sender: Identity,
     environment: &'w dyn Environment,
     started: Instant,
     time_max: Duration,
@@ -129,8 +137,33 @@ impl Statement<'_> {
         }
     }
 
-    /// The rows that a query finds, by an index if its equalities cover one.
-    fn find(&self, query: &SelectPlan) -> Result<Vec<RowId>, Failure> {
+    fn find(&self, targets: &Targets) -> Result<Vec<RowId>, Failure> {
+        match targets {
+            Targets::Plan(plan) => self.find_by_plan(plan),
+            Targets::Query(query) => self.find_by_query(query),
+        }
+    }
+
+    /// The rows that a query with subqueries finds. What it reads is as it was before the statement.
+    fn find_by_query(&self, query: &Query) -> Result<Vec<RowId>, Failure> {
+        for read in query.read_tables() {
+            let schema = self.datastore.schema(read.id);
+            if schema.is_none_or(|schema| schema.columns != read.columns) {
+                return Err(Failure::TableChanged(read.name.clone()));
+            }
+        }
+        let tables = Current(self.datastore);
+        let mut in_time = Ok(());
+        let found = find_targets(query, &self.sender, &tables, QUERY_MEMORY_BYTES_MAX, || {
+            in_time = self.look_at_time();
+            in_time.is_ok()
+        })?;
+        in_time?;
+        Ok(found)
+    }
+
+    /// The rows that a condition is true of, by an index if its equalities cover one.
+    fn find_by_plan(&self, query: &SelectPlan) -> Result<Vec<RowId>, Failure> {
         let table = self.open_table()?;
         let (rows, layout) = (table.rows(), table.layout());
         let predicate = query.predicate.as_ref();

@@ -1,6 +1,7 @@
 //! A module that is nothing but tables. Its program is JSON like an entry of `08-execution.json`: `tables` with columns and
 //! types, `uniqueKeys`, `indexes`, `rules`; and beyond it `autoInc` (table to column), `events` (tables), and
-//! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the table that these are of.
+//! `views`: by name, the `query` whose rows a view has for who looks, with `{sender}` for him, and the `table` that these are of,
+//! or their `columns`.
 //!
 //! Its reducer `change` takes a text: JSON of tables with the rows to be deleted and to be inserted, all in one transaction.
 
@@ -134,6 +135,10 @@ pub fn row_bsatn(columns: &[Value], row: &Value) -> Vec<u8> {
             "Bool" => value.as_bool().expect("a Bool").encode(&mut bytes),
             "U32" => (number() as u32).encode(&mut bytes),
             "U64" => number().encode(&mut bytes),
+            "I32" => {
+                let number = value.as_i64().expect("a number");
+                (number as i32).encode(&mut bytes);
+            }
             "F64" => value.as_f64().expect("a number").encode(&mut bytes),
             "String" => value
                 .as_str()
@@ -156,6 +161,8 @@ fn column_type(name: &str) -> T {
         "U32" => T::U32,
         "I32" => T::I32,
         "U64" => T::U64,
+        "U128" => T::U128,
+        "I128" => T::I128,
         "F64" => T::F64,
         "String" => T::String,
         "Bytes" => T::bytes(),
@@ -163,6 +170,9 @@ fn column_type(name: &str) -> T {
         "Timestamp" => T::timestamp(),
         "Uuid" => T::uuid(),
         "Option<U64>" => T::option(T::U64),
+        "Option<F64>" => T::option(T::F64),
+        "Option<I128>" => T::option(T::I128),
+        "Option<String>" => T::option(T::String),
         "Array<String>" => T::array(T::String),
         unknown => panic!("no type {unknown}"),
     }
@@ -212,14 +222,7 @@ fn definition(program: &Value) -> Vec<u8> {
             });
         let of_views = program["views"].as_object().into_iter().flatten();
         for (view, _) in of_views.filter(|(_, view)| view["table"] == canonical) {
-            views.push(RawViewDefV10 {
-                source_name: view.clone(),
-                index: views.len() as u32,
-                is_public: true,
-                is_anonymous: false,
-                params: ProductType::new::<&str>([]),
-                return_type: T::array(T::Ref(TypeRef(types.len() as u32))),
-            });
+            views.push(view_of(view, views.len(), types.len()));
         }
         let is_event = |name: &Value| name == canonical;
         let mut events = program["events"].as_array().into_iter().flatten();
@@ -247,6 +250,16 @@ fn definition(program: &Value) -> Vec<u8> {
                 .map(|(name, ty)| (name.as_str(), column_type(ty))),
         ));
     }
+    let with_columns = program["views"].as_object().into_iter().flatten();
+    for (view, with_columns) in with_columns.filter(|(_, view)| view["columns"].is_array()) {
+        let columns: Vec<(String, String)> =
+            serde_json::from_value(with_columns["columns"].clone()).expect("names and types");
+        let columns = columns.iter();
+        views.push(view_of(view, views.len(), types.len()));
+        types.push(T::product(
+            columns.map(|(name, ty)| (name.as_str(), column_type(ty))),
+        ));
+    }
     let rules = program["rules"].as_array().into_iter().flatten();
     let rule = |sql: &Value| RawRowLevelSecurityDef {
         sql: sql.as_str().expect("a text").to_owned(),
@@ -267,6 +280,17 @@ fn definition(program: &Value) -> Vec<u8> {
         Section::ExplicitNames(ExplicitNames { entries: names }),
     ];
     RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
+}
+
+fn view_of(name: &str, number: usize, row_type: usize) -> RawViewDefV10 {
+    RawViewDefV10 {
+        source_name: name.to_owned(),
+        index: number as u32,
+        is_public: true,
+        is_anonymous: false,
+        params: ProductType::new::<&str>([]),
+        return_type: T::array(T::Ref(TypeRef(row_type as u32))),
+    }
 }
 
 pub fn table_options(directory: &Path) -> DatabaseOptions {

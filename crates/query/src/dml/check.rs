@@ -6,15 +6,15 @@ use std::sync::Arc;
 use lightcone_schema::{TableKind, TableSchema};
 use lightcone_types::{AlgebraicType, ColId, SpecialProduct};
 
-use super::{NewValue, RowChange, Value, ValueKind, Write, WritePlan};
+use super::{NewValue, RowChange, Targets, Value, ValueKind, Write, WritePlan};
 use crate::ast::{
     ColumnItem, ColumnName, Expression, Expressions, Literal, Projection, Select, Shape, TableRef,
 };
+use crate::block::may_read;
 use crate::error::SqlError;
 use crate::lexer::Comparison;
 use crate::literal;
-use crate::plan::{may_read, plan_select, Caller, Catalog};
-use crate::select_plan::SelectPlan;
+use crate::plan::{plan_select, Caller, Catalog};
 
 /// Where variables are kept, under their names.
 const VARIABLES: &str = "st_var";
@@ -100,7 +100,7 @@ fn rows_of(
     condition: Option<Expressions>,
     catalog: &dyn Catalog,
     caller: &Caller,
-) -> Result<SelectPlan, SqlError> {
+) -> Result<Targets, SqlError> {
     let select = Select {
         projection: Projection::Star,
         from: whole_table(name),
@@ -114,8 +114,17 @@ fn rows_of(
         ..*caller
     };
     let query = plan_select(text, &select, catalog, &reader)?;
-    let plan = query.only_select_plan(&caller.identity);
-    Ok(plan.expect("a query of the owner on one table"))
+    if let Some(plan) = query.only_select_plan(&caller.identity) {
+        return Ok(Targets::Plan(Box::new(plan)));
+    }
+    // Views are evaluated before a query reads them, and a statement that writes is a transaction by itself.
+    let reads_views = query.read_tables().any(|table| table.view.is_some());
+    match reads_views {
+        true => Err(SqlError::Subquery(
+            "subqueries of statements that write read no views",
+        )),
+        false => Ok(Targets::Query(Arc::new(query))),
+    }
 }
 
 fn whole_table(name: String) -> TableRef {

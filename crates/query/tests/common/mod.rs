@@ -1,6 +1,8 @@
 //! A catalog for tests.
 #![allow(dead_code)]
 
+pub mod database;
+
 use std::sync::{Arc, OnceLock};
 
 use lightcone_query::{
@@ -247,7 +249,9 @@ pub fn ad_hoc(text: &str) -> Result<SelectPlan, SqlError> {
     let plan_of = |statement| match statement {
         Statement::Select(query) => only(query),
         Statement::Write(write) => match write.change {
-            RowChange::Update { rows, .. } | RowChange::Delete { rows } => rows,
+            RowChange::Update { rows, .. } | RowChange::Delete { rows } => {
+                rows.plan().expect("no subqueries").clone()
+            }
             change => panic!("{change:?} reads no rows"),
         },
     };

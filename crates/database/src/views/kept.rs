@@ -1,0 +1,234 @@
+//! Views that return aggregates, or the first rows of an order, of one table: what they need to know to keep their rows up to
+//! date from the rows of the table that change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lightcone_engine::Datastore;
+use lightcone_query::{LiveGroups, Query, SelectPlan};
+use lightcone_table::TableView;
+use lightcone_types::Identity;
+
+use super::failures::ViewError;
+use super::query::{find_rows, matches, replace, Rows};
+use super::{Row, ViewHost, NO_ROWS};
+use crate::windows::OwnWindow;
+
+/// Rows between two looks at the clock.
+const PIECE_ROWS: usize = 1 << 14;
+
+/// The query of a view, with what is known of its result.
+pub(super) struct Kept {
+    query: Arc<Query>,
+    sender: Identity,
+    /// The rows of the table that are looked at.
+    plan: Arc<SelectPlan>,
+    /// None before the first evaluation, and after one that failed.
+    result: Option<Known>,
+}
+
+enum Known {
+    Groups(LiveGroups),
+    Window(OwnWindow),
+}
+
+impl Kept {
+    /// None if the query is of another kind.
+    pub fn new(query: &Arc<Query>, sender: Identity) -> Option<Kept> {
+        let is_group = LiveGroups::new(query, &sender).is_some();
+        if !is_group && !query.is_window() {
+            return None;
+        }
+        Some(Kept {
+            query: query.clone(),
+            sender,
+            plan: Arc::new(query.rows_plan(&sender)?),
+            result: None,
+        })
+    }
+
+    pub fn plan(&self) -> &SelectPlan {
+        &self.plan
+    }
+
+    /// Finds all rows, in the open transaction.
+    pub fn evaluate(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        rows: Rows<'_>,
+    ) -> Result<(), ViewError> {
+        self.result = None;
+        let mut result = match LiveGroups::new(&self.query, &self.sender) {
+            Some(groups) => Known::Groups(self.count_all(host, datastore, groups)?),
+            None => Known::Window(self.first_rows(host, datastore)?),
+        };
+        check_bytes(host, &result)?;
+        // A BSATN array.
+        let mut found = NO_ROWS.to_vec();
+        let mut count = 0_u32;
+        result.take_changes(|came, row| {
+            debug_assert!(came, "there was nothing that could go");
+            found.extend_from_slice(row);
+            count += 1;
+        });
+        found[..NO_ROWS.len()].copy_from_slice(&count.to_le_bytes());
+        replace(datastore, rows, &found)?;
+        self.result = Some(result);
+        Ok(())
+    }
+
+    fn count_all(
+        &self,
+        host: ViewHost<'_>,
+        datastore: &Datastore,
+        mut groups: LiveGroups,
+    ) -> Result<LiveGroups, ViewError> {
+        let limits = &host.shared.options.limits;
+        let (bytes_max, ms_max) = (limits.view_bytes_max, limits.view_ms_max);
+        let until = host.instant() + Duration::from_millis(ms_max);
+        let (mut rows, mut is_late) = (0_usize, false);
+        find_rows(datastore, &self.plan, |row| {
+            groups.add(row);
+            rows += 1;
+            is_late = rows % PIECE_ROWS == 0 && host.instant() > until;
+            !is_late && groups.memory_bytes() <= bytes_max
+        })?;
+        match is_late {
+            true => Err(ViewError {
+                reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),
+                may_pass: true,
+            }),
+            false => Ok(groups),
+        }
+    }
+
+    fn first_rows(
+        &self,
+        host: ViewHost<'_>,
+        datastore: &Datastore,
+    ) -> Result<OwnWindow, ViewError> {
+        let windows = &host.module.catalog.windows;
+        let fragment = self.query.fragments.first();
+        let window = fragment.and_then(|f| self.query.live_window(f, &self.sender));
+        let shape = window.and_then(|window| windows.shape_of(&window));
+        let Some((shape, key)) = shape else {
+            return Err("the first column of its ORDER BY has an index without an order, which is of the kind `hash`: make it `btree`".to_owned().into());
+        };
+        let limits = &host.shared.options.limits;
+        if shape.extent.end > limits.window_rows_max {
+            return Err(format!(
+                "its LIMIT and OFFSET are more rows than limits.window-rows-max, which is {}",
+                limits.window_rows_max
+            )
+            .into());
+        }
+        let mut window = OwnWindow::new(shape, key);
+        if let Some(table) = self.table(datastore) {
+            window.fill(table, limits.window_rows_read_max);
+        }
+        Ok(window)
+    }
+
+    fn table<'d>(&self, datastore: &'d Datastore) -> Option<&'d TableView> {
+        Some(datastore.table(self.plan.table.id)?)
+    }
+
+    /// Brings the rows up to date that [`evaluate`](Self::evaluate) found before these changes.
+    pub fn change<'r>(
+        &mut self,
+        host: ViewHost<'_>,
+        datastore: &mut Datastore,
+        (view, instance): Rows<'_>,
+        changes: impl Iterator<Item = Row<'r>>,
+    ) -> Result<(), ViewError> {
+        // It is put back when all has gone well.
+        let result = self.result.take();
+        let table = datastore.table(self.plan.table.id);
+        let (Some(mut result), Some(table)) = (result, table) else {
+            return self.evaluate(host, datastore, (view, instance));
+        };
+        let changes: Vec<Row<'r>> = changes.collect();
+        let is_wanted = |row: &&[u8]| matches(&self.plan, table, row);
+        let come = changes.iter().filter_map(|row| row.new);
+        let gone = changes.iter().filter_map(|row| row.old);
+        result.apply(come.filter(is_wanted), gone.filter(is_wanted));
+        match &mut result {
+            Known::Groups(groups) if groups.is_stale() => {
+                return self.evaluate(host, datastore, (view, instance));
+            }
+            Known::Groups(_) => {}
+            Known::Window(window) => {
+                window.fill(table, host.shared.options.limits.window_rows_read_max);
+            }
+        }
+        check_bytes(host, &result)?;
+        let (mut gone, mut come): (Vec<Vec<u8>>, Vec<Vec<u8>>) = Default::default();
+        result.take_changes(|came, row| match came {
+            true => come.push(row.to_vec()),
+            false => gone.push(row.to_vec()),
+        });
+        let (gone, come) = (gone.iter(), come.iter());
+        datastore.change_view_rows(
+            view,
+            instance,
+            gone.map(Vec::as_slice),
+            come.map(Vec::as_slice),
+            |_| {},
+        )?;
+        self.result = Some(result);
+        Ok(())
+    }
+}
+
+impl Known {
+    /// Rows that come are counted first: so a value, or a place in a window, that stays is never looked for.
+    fn apply<'r>(
+        &mut self,
+        come: impl Iterator<Item = &'r [u8]>,
+        gone: impl Iterator<Item = &'r [u8]>,
+    ) {
+        match self {
+            Known::Groups(groups) => {
+                come.for_each(|row| groups.add(row));
+                gone.for_each(|row| groups.remove(row));
+            }
+            Known::Window(window) => {
+                come.for_each(|row| window.add(row));
+                gone.for_each(|row| window.remove(row));
+            }
+        }
+    }
+
+    fn take_changes(&mut self, mut visit: impl FnMut(bool, &[u8])) {
+        match self {
+            Known::Window(window) => window.take_changes(visit),
+            Known::Groups(groups) => {
+                for change in groups.take_changes() {
+                    if let Some(row) = change.gone {
+                        visit(false, &row);
+                    }
+                    if let Some(row) = change.come {
+                        visit(true, &row);
+                    }
+                }
+            }
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Known::Groups(groups) => groups.memory_bytes(),
+            Known::Window(window) => window.memory_bytes(),
+        }
+    }
+}
+
+/// The rows are part of what is known of them, so this bounds both.
+fn check_bytes(host: ViewHost<'_>, result: &Known) -> Result<(), ViewError> {
+    let bytes_max = host.shared.options.limits.view_bytes_max;
+    match result.memory_bytes() > bytes_max {
+        false => Ok(()),
+        true => Err(format!("its rows, with what is needed to keep them up to date, have more bytes than limits.view-bytes-max, which is {bytes_max}").into()),
+    }
+}

@@ -1,0 +1,93 @@
+//! A window that belongs to one view, and is kept up to date from the rows that its owner lists.
+
+use std::sync::Arc;
+
+use lightcone_table::TableView;
+
+use super::fill::{Found, Wanted};
+use super::shape::{Access, WindowShape};
+use super::window::{Changes, Window};
+
+/// The window of one view.
+pub(crate) struct OwnWindow {
+    shape: Arc<WindowShape>,
+    key: Box<[u8]>,
+    window: Window,
+    changes: Changes,
+    entry: Vec<u8>,
+}
+
+impl OwnWindow {
+    /// Without any rows so far, which have to be [filled](Self::fill) in.
+    pub fn new(shape: Arc<WindowShape>, key: Box<[u8]>) -> OwnWindow {
+        OwnWindow {
+            shape,
+            key,
+            window: Window::default(),
+            changes: Changes::default(),
+            entry: Vec::new(),
+        }
+    }
+
+    /// Bytes of memory of its rows.
+    pub fn memory_bytes(&self) -> usize {
+        self.window.memory_bytes()
+    }
+
+    /// A row came that is the window's as far as the query's condition says.
+    pub fn add(&mut self, row: &[u8]) {
+        let key_len = self.shape.write_entry(row, &mut self.entry);
+        let (window, entry) = (&mut self.window, &self.entry);
+        if !window.is_beyond(entry) {
+            window.insert(entry, key_len, self.shape.extent, &mut self.changes);
+        }
+    }
+
+    /// The same of a row that went. Rows that came go first, so that as few as possible have to be looked for.
+    pub fn remove(&mut self, row: &[u8]) {
+        self.shape.write_entry(row, &mut self.entry);
+        let window = &mut self.window;
+        window.remove(&self.entry, self.shape.extent, &mut self.changes);
+    }
+
+    /// Looks for the rows that it is short of: by an index of the table that does not show more than `rows_read_max`, else among all.
+    pub fn fill(&mut self, table: &TableView, rows_read_max: usize) {
+        let shape = self.shape.clone();
+        self.window.trim(shape.extent);
+        let rows = self.window.missing_rows(shape.extent);
+        if rows == 0 {
+            return;
+        }
+        let wanted = Wanted {
+            shape: &shape,
+            key: &self.key,
+            after: self.window.last(),
+            rows,
+        };
+        let by_index = shape.accesses.iter();
+        let mut by_index = by_index.filter_map(|access| {
+            let found = wanted.find(table, access, &mut { rows_read_max });
+            found
+        });
+        let found = by_index.next();
+        let found = found.or_else(|| wanted.find(table, &Access::Scan, &mut usize::MAX.clone()));
+        let Some(Found {
+            entries,
+            is_complete,
+        }) = found
+        else {
+            return;
+        };
+        let changes = &mut self.changes;
+        self.window
+            .extend(entries, is_complete, shape.extent, changes);
+    }
+
+    /// Calls `visit` with what came into the window, and what went, since the last time.
+    pub fn take_changes(&mut self, mut visit: impl FnMut(bool, &[u8])) {
+        for (entry, weight) in self.changes.net() {
+            visit(*weight > 0, entry.row());
+        }
+        self.changes.clear();
+    }
+}

@@ -1,0 +1,162 @@
+//! A query or subquery without its select list: the relations it reads, how they are joined, and what must hold.
+
+use std::sync::Arc;
+
+use lightcone_schema::{TableAccess, TableSchema, ViewSchema};
+use lightcone_types::{view_args_hash, ColId};
+
+use crate::ast::{Projection, Select};
+use crate::check::{check_join, check_with_subqueries, CheckedSubquery};
+use crate::condition::{ColumnAt, Condition, Constant, SenderAs};
+use crate::error::SqlError;
+use crate::plan::{Caller, Catalog};
+use crate::query::OuterJoin;
+use crate::scalar::Scalar;
+use crate::scope::Scope;
+
+/// What names mean to a caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'c> {
+    pub catalog: &'c dyn Catalog,
+    pub caller: &'c Caller,
+}
+
+/// A checked block. Its relations are those that the scope has got.
+pub(crate) struct Block {
+    pub condition: Condition,
+    /// The columns of each `ON` of an inner join.
+    pub joins: Vec<(ColumnAt, ColumnAt, Scalar)>,
+}
+
+impl Names<'_> {
+    /// The table of this name, if the caller may read it; a table it may not read is as good as absent (08 §8).
+    fn find_table(self, name: &str) -> Result<Arc<TableSchema>, SqlError> {
+        match self.catalog.table(name) {
+            Some(table) if may_read(table.access, self.caller) => Ok(table),
+            _ => Err(SqlError::NoSuchTable(name.to_owned())),
+        }
+    }
+
+    /// Checks a block, and adds its relations to the scope. All `LEFT JOIN`s, also those of subqueries, are added to `outer`.
+    pub fn check_block(
+        self,
+        select: &Select,
+        scope: &mut Scope,
+        outer: &mut Vec<OuterJoin>,
+    ) -> Result<Block, SqlError> {
+        let joins = self.check_joins(select, scope, outer)?;
+        let relations = scope.first()..scope.len() as u16;
+        let mut condition = match &select.condition {
+            Some(expressions) => {
+                check_with_subqueries(expressions, scope, &mut |select, scope| {
+                    self.check_subquery(select, scope, outer)
+                })?
+            }
+            None => Condition::default(),
+        };
+        for (left, right, scalar) in &joins {
+            condition.add_equality(*left, *right, *scalar);
+        }
+        for relation in relations {
+            let Some(view) = scope.table(relation).view else {
+                continue;
+            };
+            if scope.is_optional(relation) {
+                return Err(view_on_the_right());
+            }
+            let column = ColId(0);
+            let hidden = ColumnAt { relation, column };
+            condition.add_value(hidden, Scalar::U256, instance_of(view));
+        }
+        Ok(Block { condition, joins })
+    }
+
+    fn check_joins(
+        self,
+        select: &Select,
+        scope: &mut Scope,
+        outer: &mut Vec<OuterJoin>,
+    ) -> Result<Vec<(ColumnAt, ColumnAt, Scalar)>, SqlError> {
+        let mut joins = Vec::new();
+        scope.add(&select.from.alias, self.find_table(&select.from.name)?)?;
+        for join in &select.joins {
+            scope.add(&join.table.alias, self.find_table(&join.table.name)?)?;
+            let on = match &join.on {
+                Some((left, right)) => check_join(scope, left, right)?,
+                None => continue,
+            };
+            if !join.outer {
+                joins.push(on);
+                continue;
+            }
+            let (left, right, scalar) = on;
+            let last = (scope.len() - 1) as u16;
+            let (own, other) = match (left.relation == last, right.relation == last) {
+                (true, _) => (left, right),
+                (_, true) => (right, left),
+                _ => return Err(SqlError::NonInnerJoin),
+            };
+            // Which of its rows are the caller's is a condition of its own, which belongs to the ON.
+            if scope.table(last).view.is_some() {
+                return Err(view_on_the_right());
+            }
+            scope.last_is_optional();
+            outer.push(OuterJoin { own, other, scalar });
+        }
+        Ok(joins)
+    }
+
+    fn check_subquery(
+        self,
+        select: &Select,
+        scope: &mut Scope,
+        outer: &mut Vec<OuterJoin>,
+    ) -> Result<CheckedSubquery, SqlError> {
+        scope.open(!select.joins.is_empty());
+        let joined = select.joins.len() + 1;
+        let relations = scope.first()..scope.first() + joined as u16;
+        let Block { condition, .. } = self.check_block(select, scope, outer)?;
+        let column = match &select.projection {
+            Projection::Columns(items) => {
+                let mut columns = Vec::with_capacity(items.len());
+                for item in items {
+                    columns.push(scope.column(&item.column)?.at);
+                }
+                match columns[..] {
+                    [column] => Some(column),
+                    _ => None,
+                }
+            }
+            Projection::Star => None,
+            Projection::RelationStar(relation) => {
+                scope.relation(relation)?;
+                None
+            }
+            Projection::Count(_) | Projection::Items(_) => {
+                return Err(SqlError::Subquery("subqueries have no aggregates"))
+            }
+        };
+        scope.close();
+        Ok(CheckedSubquery {
+            relations: relations.collect(),
+            condition,
+            column,
+        })
+    }
+}
+
+pub(crate) fn may_read(access: TableAccess, caller: &Caller) -> bool {
+    caller.is_owner || access == TableAccess::Public
+}
+
+fn view_on_the_right() -> SqlError {
+    SqlError::Inconsistent("a view cannot stand on the right of LEFT JOIN")
+}
+
+/// The instance of a view that whoever asks sees.
+pub(crate) fn instance_of(view: ViewSchema) -> Constant {
+    match view.is_anonymous {
+        true => Constant::Value(view_args_hash(&[]).0.into()),
+        false => Constant::Sender(SenderAs::ViewInstance),
+    }
+}

@@ -1,0 +1,511 @@
+//! Groups that are kept up to date: aggregates of one table's rows, from the rows that come and go.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use lightcone_table::RowLayout;
+use lightcone_types::{ColId, Identity};
+
+use crate::collect::{make_canonical, push_sort_key};
+use crate::execute::{NOTHING, SOME};
+use crate::predicate::{Predicate, PredicateCompiler};
+use crate::query::{Output, Query};
+use crate::scalar::Scalar;
+use crate::select_plan::layout;
+use crate::shape::{Aggregate, GroupItem, Grouping};
+use crate::total::Total;
+
+/// What a kept thing takes beside its bytes: pointers, its place in a table.
+const ENTRY_BYTES: usize = 64;
+/// Values that `MIN` and `MAX` keep of each group: the first ones, so that the next is known when one goes. Up to twice as many
+/// until the others are dropped.
+const VALUES_KEPT: usize = 64;
+
+/// A group's row before and after, where it has changed: bytes as they come out.
+pub struct RowChange {
+    pub gone: Option<Box<[u8]>>,
+    pub come: Option<Box<[u8]>>,
+}
+
+/// The groups of a query on one table, for one caller.
+pub struct LiveGroups {
+    grouping: Arc<Grouping>,
+    /// Of the table.
+    layout: RowLayout,
+    keys: Vec<ColId>,
+    columns: Vec<Option<ColId>>,
+    /// Of the groups' rows.
+    row_layout: RowLayout,
+    having: Option<Predicate>,
+    groups: HashMap<Box<[u8]>, Group>,
+    /// Groups that have changed since the changes were taken.
+    touched: Vec<Box<[u8]>>,
+    /// How many groups have a row, if rows do not tell groups apart.
+    shared_rows: Option<HashMap<Box<[u8]>, usize>>,
+    bytes: usize,
+    /// More values of a group have gone than were kept: all is to be counted again.
+    is_stale: bool,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+struct Group {
+    rows: u64,
+    /// The values of the keys, in BSATN.
+    keys: Vec<Box<[u8]>>,
+    sums: Vec<LiveSum>,
+    /// The row that came out when changes were last taken.
+    shown: Option<Box<[u8]>>,
+    is_touched: bool,
+}
+
+/// A value on its way to be that of a group.
+enum LiveSum {
+    Count(u64),
+    Total {
+        scalar: Scalar,
+        total: Total,
+        count: u64,
+    },
+    Average {
+        scalar: Scalar,
+        total: Total,
+        count: u64,
+    },
+    Best(FirstValues),
+}
+
+/// The first values of a column, in ascending or descending order, with how often each is there.
+struct FirstValues {
+    descending: bool,
+    /// By bytes that sort as the values do: a sort key with the value behind it.
+    values: BTreeMap<Box<[u8]>, FirstValue>,
+    /// There are no others.
+    is_complete: bool,
+    bytes: usize,
+}
+
+struct FirstValue {
+    value: Box<[u8]>,
+    count: u64,
+}
+
+impl FirstValues {
+    fn write_key(&self, layout: &RowLayout, column: ColId, value: &[u8], key: &mut Vec<u8>) {
+        key.clear();
+        let ty = layout.column_type(usize::from(column.0));
+        push_sort_key(ty, value, self.descending, key);
+        // Of equal values, the one whose bytes come first, or last.
+        key.extend(value.iter().map(|byte| match self.descending {
+            true => !byte,
+            false => *byte,
+        }));
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        if let Some(known) = self.values.get_mut(key) {
+            known.count += 1;
+            return;
+        }
+        let last = self.values.last_key_value();
+        if !self.is_complete && last.is_none_or(|(last, _)| *key > **last) {
+            return;
+        }
+        self.bytes += FirstValues::bytes_of(key, value);
+        let (value, count) = (value.into(), 1);
+        self.values.insert(key.into(), FirstValue { value, count });
+        if self.values.len() > 2 * VALUES_KEPT {
+            while self.values.len() > VALUES_KEPT {
+                self.drop_last();
+            }
+            self.is_complete = false;
+        }
+    }
+
+    fn drop_last(&mut self) {
+        if let Some((key, last)) = self.values.pop_last() {
+            self.bytes -= FirstValues::bytes_of(&key, &last.value);
+        }
+    }
+
+    /// False: which value is the first now is not known.
+    fn remove(&mut self, key: &[u8]) -> bool {
+        if let Some(known) = self.values.get_mut(key) {
+            known.count -= 1;
+            if known.count == 0 {
+                let value = self.values.remove(key);
+                let value = value.expect("it was just found").value;
+                self.bytes -= FirstValues::bytes_of(key, &value);
+            }
+        }
+        self.is_complete || !self.values.is_empty()
+    }
+
+    fn bytes_of(key: &[u8], value: &[u8]) -> usize {
+        key.len() + value.len() + ENTRY_BYTES
+    }
+
+    fn first(&self) -> Option<&[u8]> {
+        let (_, first) = self.values.first_key_value()?;
+        Some(&first.value)
+    }
+}
+
+impl LiveSum {
+    fn empty(aggregate: Aggregate) -> LiveSum {
+        let first_values = |descending| {
+            LiveSum::Best(FirstValues {
+                descending,
+                values: BTreeMap::new(),
+                is_complete: true,
+                bytes: 0,
+            })
+        };
+        let (total, count) = (Total::empty, 0);
+        match aggregate {
+            Aggregate::Count => LiveSum::Count(0),
+            Aggregate::SumSigned(scalar)
+            | Aggregate::SumUnsigned(scalar)
+            | Aggregate::SumFloat(scalar) => LiveSum::Total {
+                scalar,
+                total: total(scalar),
+                count,
+            },
+            Aggregate::Average(scalar) => LiveSum::Average {
+                scalar,
+                total: total(scalar),
+                count,
+            },
+            Aggregate::Min(_) => first_values(false),
+            Aggregate::Max(_) => first_values(true),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            LiveSum::Count(_) => 0,
+            LiveSum::Total { scalar, .. } | LiveSum::Average { scalar, .. } => {
+                Total::heap_bytes(*scalar)
+            }
+            LiveSum::Best(values) => values.bytes,
+        }
+    }
+
+    fn push(&self, is_optional: bool, out: &mut Vec<u8>) {
+        let is_none = match self {
+            LiveSum::Count(_) => false,
+            LiveSum::Total { count, .. } | LiveSum::Average { count, .. } => *count == 0,
+            LiveSum::Best(values) => values.values.is_empty(),
+        };
+        if is_optional {
+            out.push(if is_none { NOTHING } else { SOME });
+        }
+        match self {
+            _ if is_none => {}
+            LiveSum::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
+            LiveSum::Total { total, .. } => total.push(out),
+            LiveSum::Average { total, count, .. } => {
+                out.extend_from_slice(&total.average(*count).to_le_bytes());
+            }
+            LiveSum::Best(values) => out.extend_from_slice(values.first().unwrap_or_default()),
+        }
+    }
+}
+
+impl LiveGroups {
+    /// No rows so far. None if the query is not of a kind that can be kept up to date: it reads several relations, or sorts,
+    /// limits or removes duplicates.
+    pub fn new(query: &Query, sender: &Identity) -> Option<LiveGroups> {
+        let [fragment] = &query.fragments[..] else {
+            return None;
+        };
+        let [table] = &fragment.tables[..] else {
+            return None;
+        };
+        let is_plain = query.order.is_empty() && query.limit.is_none() && query.offset == 0;
+        if !is_plain || query.distinct || query.explain {
+            return None;
+        }
+        let grouping = match &query.output {
+            Output::Groups(grouping) => grouping.clone(),
+            Output::Count(name) => Arc::new(Grouping::count(name)),
+            Output::Row(_) | Output::Columns(_) => return None,
+        };
+        let row_layout = layout(&grouping.row);
+        let having = grouping.having.as_ref().and_then(|having| {
+            let bound = having.bind(sender);
+            PredicateCompiler::new(&bound, vec![&row_layout]).compile(&bound.conjuncts)
+        });
+        let column = |item: &GroupItem| match item {
+            GroupItem::Key(_) => None,
+            GroupItem::Aggregate { column, .. } => Some(column.map(|at| at.column)),
+        };
+        let shown = &grouping.items[..grouping.shown.min(grouping.items.len())];
+        let is_shown = |key: usize| {
+            let mut items = shown.iter();
+            items.any(|item| matches!(item, GroupItem::Key(shown) if *shown == key))
+        };
+        let tells_apart = (0..grouping.keys.len()).all(is_shown);
+        let mut groups = LiveGroups {
+            layout: layout(table),
+            keys: grouping.keys.iter().map(|(at, _)| at.column).collect(),
+            columns: grouping.items.iter().filter_map(column).collect(),
+            row_layout,
+            having,
+            groups: HashMap::default(),
+            touched: Vec::new(),
+            shared_rows: (!tells_apart).then(HashMap::default),
+            bytes: 0,
+            is_stale: false,
+            key: Vec::new(),
+            value: Vec::new(),
+            grouping,
+        };
+        // Without keys there is one group, also if it is of no rows.
+        if groups.keys.is_empty() {
+            groups.make_group(&[]);
+            groups.touch();
+        }
+        Some(groups)
+    }
+
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The changes cannot be told: all rows have to be added to new groups.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// A row of the table came that the query's condition admits.
+    pub fn add(&mut self, row: &[u8]) {
+        self.find_group(row);
+        if !self.groups.contains_key(&*self.key) {
+            self.make_group(row);
+        }
+        self.touch();
+        self.count(row, true);
+    }
+
+    /// A row went that was added.
+    pub fn remove(&mut self, row: &[u8]) {
+        self.find_group(row);
+        if self.groups.contains_key(&*self.key) {
+            self.touch();
+            self.count(row, false);
+        }
+    }
+
+    /// Writes the key of a row's group.
+    fn find_group(&mut self, row: &[u8]) {
+        self.key.clear();
+        for column in &self.keys {
+            let column = usize::from(column.0);
+            let (ty, value) = (
+                self.layout.column_type(column),
+                self.layout.column(row, column),
+            );
+            push_sort_key(ty, value, false, &mut self.key);
+        }
+    }
+
+    fn make_group(&mut self, row: &[u8]) {
+        let keys = self.keys.iter().map(|column| {
+            let column = usize::from(column.0);
+            let mut value = self.layout.column(row, column).to_vec();
+            make_canonical(self.layout.column_type(column), &mut value);
+            value.into_boxed_slice()
+        });
+        let keys: Vec<Box<[u8]>> = keys.collect();
+        let sums = self.grouping.items.iter().filter_map(|item| match item {
+            GroupItem::Key(_) => None,
+            GroupItem::Aggregate { aggregate, .. } => Some(LiveSum::empty(*aggregate)),
+        });
+        let group = Group {
+            rows: 0,
+            keys,
+            sums: sums.collect(),
+            shown: None,
+            is_touched: false,
+        };
+        self.bytes += group.memory_bytes(self.key.len());
+        self.groups.insert(self.key.as_slice().into(), group);
+    }
+
+    fn touch(&mut self) {
+        let group = self.groups.get_mut(&*self.key).expect("it was found");
+        if !std::mem::replace(&mut group.is_touched, true) {
+            self.touched.push(self.key.as_slice().into());
+        }
+    }
+
+    fn count(&mut self, row: &[u8], comes: bool) {
+        let group = self.groups.get_mut(&*self.key).expect("it was found");
+        group.rows = match comes {
+            true => group.rows + 1,
+            false => group.rows - 1,
+        };
+        for (sum, column) in group.sums.iter_mut().zip(&self.columns) {
+            let value = column.map(|column| {
+                let place = usize::from(column.0);
+                (column, self.layout.column(row, place))
+            });
+            if let Some((column, value)) = value {
+                let ty = self.layout.column_type(usize::from(column.0));
+                if ty.as_option().is_some() && value == [NOTHING] {
+                    continue;
+                }
+            }
+            let before = sum.heap_bytes();
+            let step = |count: &mut u64| match comes {
+                true => *count += 1,
+                false => *count -= 1,
+            };
+            match (sum, value) {
+                (LiveSum::Count(count), _) => step(count),
+                (
+                    LiveSum::Total {
+                        scalar,
+                        total,
+                        count,
+                    }
+                    | LiveSum::Average {
+                        scalar,
+                        total,
+                        count,
+                    },
+                    Some((_, value)),
+                ) => {
+                    step(count);
+                    match comes {
+                        true => total.add(*scalar, value),
+                        false => total.remove(*scalar, value),
+                    }
+                }
+                (LiveSum::Best(values), Some((column, value))) => {
+                    values.write_key(&self.layout, column, value, &mut self.value);
+                    match comes {
+                        true => values.add(&self.value, value),
+                        false => self.is_stale |= !values.remove(&self.value),
+                    }
+                    self.bytes = self.bytes + values.bytes - before;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What the rows that came and went since the last time have changed.
+    pub fn take_changes(&mut self) -> Vec<RowChange> {
+        let mut changes = Vec::new();
+        for key in std::mem::take(&mut self.touched) {
+            let group = self.groups.get_mut(&key).expect("touched groups stay");
+            group.is_touched = false;
+            let is_gone = group.rows == 0 && !self.keys.is_empty();
+            let before = group.shown.as_deref().map_or(0, <[u8]>::len);
+            let row = match is_gone {
+                true => None,
+                false => row_of(&self.grouping, group, (&self.row_layout, &self.having)),
+            };
+            let after = row.as_deref().map_or(0, <[u8]>::len);
+            self.bytes = self.bytes + after - before;
+            if group.shown != row {
+                let gone = std::mem::replace(&mut group.shown, row.clone());
+                changes.push(RowChange { gone, come: row });
+            }
+            if is_gone {
+                self.bytes -= group.memory_bytes(key.len());
+                self.groups.remove(&key);
+            }
+        }
+        match &mut self.shared_rows {
+            Some(shared) => only_first_and_last(changes, shared, &mut self.bytes),
+            None => changes,
+        }
+    }
+}
+
+impl Group {
+    /// Bytes of memory, but for the row that is shown.
+    fn memory_bytes(&self, key_len: usize) -> usize {
+        let keys = self.keys.iter().map(|key| key.len() + ENTRY_BYTES);
+        let sums = self.sums.iter();
+        let sums = sums.map(|sum| size_of::<LiveSum>() + sum.heap_bytes());
+        key_len + size_of::<Group>() + keys.sum::<usize>() + sums.sum::<usize>() + ENTRY_BYTES
+    }
+}
+
+/// The row of a group as it comes out. None: `HAVING` leaves it out.
+fn row_of(
+    grouping: &Grouping,
+    group: &Group,
+    (layout, having): (&RowLayout, &Option<Predicate>),
+) -> Option<Box<[u8]>> {
+    let mut row = Vec::new();
+    let mut sums = group.sums.iter();
+    for item in &grouping.items {
+        match item {
+            GroupItem::Key(key) => row.extend_from_slice(&group.keys[*key]),
+            GroupItem::Aggregate { is_optional, .. } => {
+                let sum = sums.next().expect("each aggregate has one");
+                sum.push(*is_optional, &mut row);
+            }
+        }
+    }
+    if having
+        .as_ref()
+        .is_some_and(|having| !having.matches(layout, &row))
+    {
+        return None;
+    }
+    if grouping.shown < layout.column_count() {
+        row.truncate(layout.column_range(&row, grouping.shown).start);
+    }
+    Some(row.into())
+}
+
+/// Of rows that several groups have, the first that comes and the last that goes.
+fn only_first_and_last(
+    changes: Vec<RowChange>,
+    shared: &mut HashMap<Box<[u8]>, usize>,
+    bytes: &mut usize,
+) -> Vec<RowChange> {
+    let mut told: BTreeMap<Box<[u8]>, bool> = BTreeMap::new();
+    let mut touch = |shared: &HashMap<Box<[u8]>, usize>, row: &[u8]| {
+        let was_there = shared.contains_key(row);
+        told.entry(row.into()).or_insert(was_there);
+    };
+    for RowChange { gone, come } in changes {
+        if let Some(row) = come {
+            touch(shared, &row);
+            *bytes += row.len() + ENTRY_BYTES;
+            *shared.entry(row).or_default() += 1;
+        }
+        if let Some(row) = gone {
+            touch(shared, &row);
+            *bytes -= row.len() + ENTRY_BYTES;
+            let count = shared.get_mut(&row).expect("it came before");
+            *count -= 1;
+            if *count == 0 {
+                shared.remove(&row);
+            }
+        }
+    }
+    let changed = told.into_iter().filter_map(|(row, was_there)| {
+        let is_there = shared.contains_key(&row);
+        match (was_there, is_there) {
+            (true, false) => Some(RowChange {
+                gone: Some(row),
+                come: None,
+            }),
+            (false, true) => Some(RowChange {
+                gone: None,
+                come: Some(row),
+            }),
+            _ => None,
+        }
+    });
+    changed.collect()
+}

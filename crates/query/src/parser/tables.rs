@@ -1,0 +1,112 @@
+//! Which tables a query reads, and how they are joined.
+
+use super::{Language, Parser};
+use crate::ast::{ColumnName, Expression, Expressions, Join, TableRef};
+use crate::error::SqlError;
+use crate::lexer::{Comparison, Kind};
+use crate::words;
+
+impl Parser<'_> {
+    pub(super) fn table_ref(&mut self) -> Result<TableRef, SqlError> {
+        let start = self.at;
+        if self.kind() == Kind::OpenParen {
+            return Err(self.unsupported_table(start));
+        }
+        if self.is_one_of(words::NO_TABLE_NAME) {
+            self.advance();
+            return match self.kind() {
+                Kind::OpenParen => Err(self.unsupported_table(start)),
+                _ => self.expected("("),
+            };
+        }
+        let name = self.relation()?;
+        if self.kind() == Kind::OpenParen {
+            return Err(self.unsupported_table(start));
+        }
+        let alias = if self.take_word("AS") {
+            Some(self.word()?)
+        } else {
+            match self.kind() {
+                Kind::QuotedWord => Some(self.word()?),
+                Kind::Word if !self.is_one_of(words::NO_TABLE_ALIAS) => Some(self.word()?),
+                _ => None,
+            }
+        };
+        if alias.is_some() && self.kind() == Kind::OpenParen {
+            return Err(self.unsupported_table(start));
+        }
+        let alias = alias.unwrap_or_else(|| name.clone());
+        Ok(TableRef { name, alias })
+    }
+
+    pub(super) fn joins(&mut self) -> Result<Vec<Join>, SqlError> {
+        let mut joins = Vec::new();
+        loop {
+            if self.kind() == Kind::Comma {
+                return Err(SqlError::ImplicitJoin);
+            }
+            let outer = self.language == Language::AdHoc && self.is_left_join();
+            if self.is_one_of(&["LEFT", "RIGHT", "FULL", "NATURAL", "OUTER"]) {
+                return Err(SqlError::NonInnerJoin);
+            }
+            let cross = self.is_word("CROSS");
+            if cross || self.is_word("INNER") {
+                self.advance();
+                if cross && self.is_word("APPLY") {
+                    return Err(SqlError::NonInnerJoin);
+                }
+                self.expect_word("JOIN")?;
+            } else if !self.take_word("JOIN") {
+                return Ok(joins);
+            }
+            let table = self.table_ref()?;
+            let on = if cross { None } else { self.join_condition()? };
+            if outer && on.is_none() {
+                return Err(SqlError::NonInnerJoin);
+            }
+            joins.push(Join { table, on, outer });
+        }
+    }
+
+    /// Moves to the `JOIN` of `LEFT [OUTER] JOIN`, if that is what stands here.
+    fn is_left_join(&mut self) -> bool {
+        let words = if self.is_word_after(1, "OUTER") { 2 } else { 1 };
+        let there = self.is_word("LEFT") && self.is_word_after(words, "JOIN");
+        if there {
+            self.at += words;
+        }
+        there
+    }
+
+    fn join_condition(&mut self) -> Result<Option<(ColumnName, ColumnName)>, SqlError> {
+        if self.is_word("USING") {
+            return Err(SqlError::NonInnerJoin);
+        }
+        if !self.take_word("ON") {
+            return Ok(None);
+        }
+        let start = self.at;
+        let Expressions(mut condition) = self.condition()?;
+        if self.tokens[start..self.at]
+            .iter()
+            .any(|t| t.kind == Kind::OpenParen)
+        {
+            return Err(SqlError::NonInnerJoin);
+        }
+        // One comparison of two columns is three expressions, the comparison last.
+        match (
+            condition.len(),
+            condition.pop(),
+            condition.pop(),
+            condition.pop(),
+        ) {
+            (
+                3,
+                Some(Expression::Compare(Comparison::Equal, 0, 1)),
+                Some(Expression::Column(right)),
+                Some(Expression::Column(left)),
+            ) => Ok(Some((left, right))),
+            _ => Err(SqlError::NonInnerJoin),
+        }
+    }
+}

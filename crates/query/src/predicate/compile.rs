@@ -1,0 +1,377 @@
+//! Conditions to steps, from the end.
+
+use std::cmp::Ordering;
+
+use lightcone_table::RowLayout;
+
+use super::{Cost, Holds, Jumps, Operand, Place, Predicate, Step, Target, ACCEPT, REJECT};
+use crate::condition::{ColumnAt, Condition, Constant, Node, NodeId};
+use crate::lexer::Comparison;
+
+/// Where a part of a condition goes on.
+#[derive(Clone, Copy)]
+struct Ways {
+    on_true: Target,
+    on_false: Target,
+    /// The part stands under an odd number of `NOT`s.
+    negated: bool,
+}
+
+impl Ways {
+    fn on(self, truth: bool) -> Target {
+        self.jumps().on(truth)
+    }
+
+    fn jumps(self) -> Jumps {
+        Jumps {
+            on_true: self.on_true,
+            on_false: self.on_false,
+        }
+    }
+
+    fn swapped(self) -> Ways {
+        Ways {
+            on_true: self.on_false,
+            on_false: self.on_true,
+            negated: !self.negated,
+        }
+    }
+}
+
+/// Compiles conjuncts of one condition.
+pub(crate) struct PredicateCompiler<'c> {
+    condition: &'c Condition,
+    registers: Vec<u8>,
+    layouts: Vec<&'c RowLayout>,
+}
+
+impl<'c> PredicateCompiler<'c> {
+    /// `layouts` are those of the relations that the condition is on. Nothing in it may be `:sender` any more.
+    pub fn new(condition: &'c Condition, layouts: Vec<&'c RowLayout>) -> PredicateCompiler<'c> {
+        PredicateCompiler {
+            registers: register_needs(&condition.nodes),
+            condition,
+            layouts,
+        }
+    }
+
+    /// The predicate that all of the given conjuncts hold; `None` if they always do.
+    pub fn compile(&self, conjuncts: &[NodeId]) -> Option<Predicate> {
+        let mut compiler = Compiler {
+            nodes: &self.condition.nodes,
+            registers: &self.registers,
+            layouts: &self.layouts,
+            steps: Vec::new(),
+        };
+        let mut entry = ACCEPT;
+        for conjunct in conjuncts.iter().rev() {
+            let jumps = Ways {
+                on_true: entry,
+                on_false: REJECT,
+                negated: false,
+            };
+            entry = compiler.tree(*conjunct, jumps);
+        }
+        let steps = if entry >= REJECT {
+            Vec::new()
+        } else {
+            compiler.steps
+        };
+        (entry != ACCEPT).then(|| Predicate {
+            cost: Cost::of(&steps, &self.layouts),
+            steps: steps.into(),
+            entry,
+        })
+    }
+}
+
+/// How many registers each node needs: the operand of a comparison of truths that needs more goes first, so a text of
+/// [`QUERY_BYTES_MAX`](crate::QUERY_BYTES_MAX) never needs more than about 14 of the 64.
+fn register_needs(nodes: &[Node]) -> Vec<u8> {
+    let mut needs: Vec<u8> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let of = |id: &NodeId| needs[*id as usize];
+        let need = match node {
+            Node::Constant(_)
+            | Node::ColumnConstant { .. }
+            | Node::SenderConstant { .. }
+            | Node::Like { .. }
+            | Node::IsNull { .. }
+            | Node::Exists { .. }
+            | Node::Columns { .. } => 0,
+            Node::Not(inner) => of(inner),
+            Node::And(left, right) | Node::Or(left, right) => of(left).max(of(right)),
+            Node::CompareTruths(_, left, right) => {
+                let (more, less) = (of(left).max(of(right)), of(left).min(of(right)));
+                more.max(less + 1)
+            }
+        };
+        needs.push(need);
+    }
+    needs
+}
+
+struct Compiler<'a> {
+    nodes: &'a [Node],
+    registers: &'a [u8],
+    layouts: &'a [&'a RowLayout],
+    steps: Vec<Step>,
+}
+
+/// Work that is still to be done. Code is made from the end: "the part behind" is what was compiled last, and runs after
+/// this one.
+enum Work {
+    Node(NodeId, Ways),
+    /// A node that goes on to the part behind if it is true.
+    TrueGoesOn {
+        node: NodeId,
+        on_false: Target,
+        negated: bool,
+    },
+    /// A node that goes on to the part behind if it is false.
+    FalseGoesOn {
+        node: NodeId,
+        on_true: Target,
+        negated: bool,
+    },
+    /// A node whose truth is kept in a register for the part behind.
+    Kept {
+        node: NodeId,
+        register: u8,
+    },
+}
+
+impl Compiler<'_> {
+    fn emit(&mut self, step: Step) -> Target {
+        self.steps.push(step);
+        (self.steps.len() - 1) as Target
+    }
+
+    fn place(&self, at: ColumnAt) -> Place {
+        let (relation, column) = (at.relation, at.column.0);
+        let layout = self.layouts[usize::from(relation)];
+        let start = layout.constant_start(usize::from(column));
+        match start.and_then(|offset| u32::try_from(offset).ok()) {
+            Some(offset) => Place::Fixed { relation, offset },
+            None => Place::Column { relation, column },
+        }
+    }
+
+    /// Compiles a tree and gives its entry.
+    fn tree(&mut self, root: NodeId, jumps: Ways) -> Target {
+        let mut behind = ACCEPT;
+        let mut pending = vec![Work::Node(root, jumps)];
+        while let Some(work) = pending.pop() {
+            let (node, jumps) = self.jumps_of(work, behind);
+            if jumps.on_true == jumps.on_false {
+                behind = jumps.on_true;
+            } else if let Some(entry) = self.node(node, jumps, &mut pending) {
+                behind = entry;
+            }
+        }
+        behind
+    }
+
+    /// Where a node goes on, now that the part behind it is compiled.
+    fn jumps_of(&mut self, work: Work, behind: Target) -> (NodeId, Ways) {
+        let (node, on_true, on_false, negated) = match work {
+            Work::Node(node, jumps) => return (node, jumps),
+            Work::TrueGoesOn {
+                node,
+                on_false,
+                negated,
+            } => (node, behind, on_false, negated),
+            Work::FalseGoesOn {
+                node,
+                on_true,
+                negated,
+            } => (node, on_true, behind, negated),
+            Work::Kept { node, register } => {
+                let mut keep = |truth| {
+                    self.emit(Step::Keep {
+                        register,
+                        truth,
+                        next: behind,
+                    })
+                };
+                // No relation of such a condition is without a row.
+                (node, keep(true), keep(false), false)
+            }
+        };
+        let jumps = Ways {
+            on_true,
+            on_false,
+            negated,
+        };
+        (node, jumps)
+    }
+
+    /// Compiles a node and gives its entry. None if its parts are to be compiled first: they are pending now.
+    fn node(&mut self, node: NodeId, jumps: Ways, pending: &mut Vec<Work>) -> Option<Target> {
+        let nodes = self.nodes;
+        match &nodes[node as usize] {
+            Node::Constant(truth) => return Some(jumps.on(*truth)),
+            Node::SenderConstant { .. } => {
+                unreachable!("conditions are bound before they are compiled")
+            }
+            Node::ColumnConstant {
+                column,
+                scalar,
+                comparison,
+                constant,
+            } => {
+                let Constant::Value(constant) = constant else {
+                    unreachable!("conditions are bound before they are compiled");
+                };
+                let operand = Operand::constant(*scalar, constant)
+                    .expect("constants are encoded as their column's type");
+                return Some(self.test(*column, *comparison, operand, jumps));
+            }
+            Node::Exists { relation, .. } => {
+                // A subquery has a match unless its first relation has no row.
+                let place = Place::Fixed {
+                    relation: *relation,
+                    offset: 0,
+                };
+                let operand = Operand::Nothing { is_option: false };
+                return Some(self.test_at(place, Comparison::Equal, operand, jumps.swapped()));
+            }
+            Node::IsNull { column, is_option } => {
+                let operand = Operand::Nothing {
+                    is_option: *is_option,
+                };
+                return Some(self.test(*column, Comparison::Equal, operand, jumps));
+            }
+            Node::Like { column, pattern } => {
+                let operand = Operand::Like(pattern.clone());
+                return Some(self.test(*column, Comparison::Equal, operand, jumps));
+            }
+            // A value equals itself, also where it is no number. With several relations there may be no value.
+            Node::Columns {
+                left,
+                right,
+                comparison,
+                ..
+            } if left == right && self.layouts.len() == 1 => {
+                return Some(jumps.on(Holds::of(*comparison).on(Ordering::Equal)));
+            }
+            Node::Columns {
+                left,
+                right,
+                scalar,
+                comparison,
+            } => {
+                let operand = Operand::Column(self.place(*right), *scalar);
+                return Some(self.test(*left, *comparison, operand, jumps));
+            }
+            Node::Not(inner) => pending.push(Work::Node(*inner, jumps.swapped())),
+            Node::And(left, right) => {
+                pending.push(Work::TrueGoesOn {
+                    node: *left,
+                    on_false: jumps.on_false,
+                    negated: jumps.negated,
+                });
+                pending.push(Work::Node(*right, jumps));
+            }
+            Node::Or(left, right) => {
+                pending.push(Work::FalseGoesOn {
+                    node: *left,
+                    on_true: jumps.on_true,
+                    negated: jumps.negated,
+                });
+                pending.push(Work::Node(*right, jumps));
+            }
+            Node::CompareTruths(comparison, left, right) => {
+                self.compare_truths(*comparison, *left, *right, jumps, pending);
+            }
+        }
+        None
+    }
+
+    fn test(
+        &mut self,
+        column: ColumnAt,
+        comparison: Comparison,
+        operand: Operand,
+        jumps: Ways,
+    ) -> Target {
+        self.test_at(self.place(column), comparison, operand, jumps)
+    }
+
+    fn test_at(
+        &mut self,
+        place: Place,
+        comparison: Comparison,
+        operand: Operand,
+        jumps: Ways,
+    ) -> Target {
+        self.emit(Step::Test {
+            place,
+            holds: Holds::of(comparison).negated(jumps.negated),
+            operand,
+            jumps: jumps.jumps(),
+        })
+    }
+
+    fn compare_truths(
+        &mut self,
+        comparison: Comparison,
+        left: NodeId,
+        right: NodeId,
+        jumps: Ways,
+        pending: &mut Vec<Work>,
+    ) {
+        let need = |id: NodeId| self.registers[id as usize];
+        let (first, second, comparison) = if need(left) >= need(right) {
+            (left, right, comparison)
+        } else {
+            (right, left, comparison.flipped())
+        };
+        let holds = Holds::of(comparison);
+        let outcome = |first: bool, second: bool| jumps.on(holds.on(first.cmp(&second)));
+        if let Node::Constant(second) = self.nodes[second as usize] {
+            let jumps = Ways {
+                on_true: outcome(true, second),
+                on_false: outcome(false, second),
+                negated: false,
+            };
+            pending.push(Work::Node(first, jumps));
+            return;
+        }
+        if let Node::Constant(first) = self.nodes[first as usize] {
+            let jumps = Ways {
+                on_true: outcome(first, true),
+                on_false: outcome(first, false),
+                negated: false,
+            };
+            pending.push(Work::Node(second, jumps));
+            return;
+        }
+        // Registers below this one are used within the second operand.
+        let register = need(second);
+        let mut recall = |second: bool| {
+            let jumps = Ways {
+                on_true: outcome(true, second),
+                on_false: outcome(false, second),
+                negated: false,
+            };
+            match jumps.on_true == jumps.on_false {
+                true => jumps.on_true,
+                false => self.emit(Step::Recall {
+                    register,
+                    jumps: jumps.jumps(),
+                }),
+            }
+        };
+        let jumps = Ways {
+            on_true: recall(true),
+            on_false: recall(false),
+            negated: false,
+        };
+        pending.push(Work::Kept {
+            node: first,
+            register,
+        });
+        pending.push(Work::Node(second, jumps));
+    }
+}
