@@ -122,8 +122,9 @@ struct Loop {
     /// Of the index or hash table.
     key: Vec<u8>,
     hash: Option<HashTable>,
-    /// The next place in the hash table.
+    /// The next place in the hash table, and the hash that is looked for.
     place: u32,
+    wanted_hash: u64,
     /// So many rows are found at once.
     batch: usize,
     /// What was counted of its memory.
@@ -195,6 +196,12 @@ impl Execution {
                 }
                 continue;
             };
+            if step.is_plain_end {
+                if !self.visit_all(step, tables, steps, &mut visit) {
+                    return Ok(Progress::Stopped);
+                }
+                continue;
+            }
             state.at += 1;
             self.ids[usize::from(step.relation)] = Some(id);
             let tuple = Match {
@@ -215,6 +222,32 @@ impl Execution {
             }
         }
         Ok(Progress::Done)
+    }
+
+    /// Visits the rows of the last loop that were found, each of which is a match. False if no more are wanted.
+    #[inline]
+    fn visit_all(
+        &mut self,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        let state = &mut self.loops[self.depth];
+        while let Some(&id) = state.ids.get(state.at) {
+            state.at += 1;
+            state.read.found += 1;
+            self.ids[usize::from(step.relation)] = Some(id);
+            spend(steps, 1);
+            let found = Match {
+                tables,
+                ids: &self.ids,
+            };
+            if !visit(&found) {
+                return false;
+            }
+        }
+        true
     }
 
     /// The present row of a loop is a match: goes on with the next loop, or visits. False if no more are wanted.
@@ -366,6 +399,7 @@ impl Execution {
                 if let Some(table) = &state.hash {
                     let hash = table.hash_of_tuple(columns, &tuple);
                     state.place = hash.map_or(NONE, |hash| table.first(hash));
+                    state.wanted_hash = hash.unwrap_or_default();
                 }
             }
         }
@@ -586,7 +620,6 @@ impl HashTable {
             let head = &mut self.heads[*hash as usize & (lists - 1)];
             self.next[entry] = std::mem::replace(head, entry as u32);
         }
-        self.hashes = Vec::new();
         self.is_built = true;
     }
 
@@ -647,23 +680,26 @@ impl Loop {
         self.at = 0;
         let batch = self.next_batch();
         let Some(hashed) = &self.hash else { return };
-        // One row at least, so that there is progress.
+        // One entry at least, so that there is progress.
         while self.place != NONE {
-            spend(steps, ROW_STEPS);
+            spend(steps, 1);
             let entry = self.place as usize;
-            let id = hashed.ids[entry];
-            self.read.looked_at += 1;
-            let row = table.row(id);
-            let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
-                let own = table.layout().column(row, usize::from(column.0));
-                let other = tuple.column(*other);
-                other.and_then(|other| scalar.compare(own, other))
-                    == Some(std::cmp::Ordering::Equal)
-            };
-            if columns.iter().all(equals) {
-                self.ids.push(id);
-            }
             self.place = hashed.next[entry];
+            if hashed.hashes[entry] == self.wanted_hash {
+                spend(steps, ROW_STEPS);
+                let id = hashed.ids[entry];
+                self.read.looked_at += 1;
+                let row = table.row(id);
+                let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
+                    let own = table.layout().column(row, usize::from(column.0));
+                    let other = tuple.column(*other);
+                    other.and_then(|other| scalar.compare(own, other))
+                        == Some(std::cmp::Ordering::Equal)
+                };
+                if columns.iter().all(equals) {
+                    self.ids.push(id);
+                }
+            }
             if self.ids.len() == batch || *steps == 0 {
                 break;
             }

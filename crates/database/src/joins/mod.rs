@@ -24,10 +24,11 @@ use self::delta::Delta;
 
 pub(crate) use self::shape::JoinShape;
 pub(crate) use self::shapes::{JoinShapes, ShapeId};
+use crate::few::Key;
 use crate::held_indexes::IndexBuilding;
 
 /// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
-type Keys<K> = hashbrown::HashMap<Box<[u8]>, K>;
+type Keys<K> = hashbrown::HashMap<Key, K>;
 
 /// A shape that somebody uses.
 struct Live<K> {
