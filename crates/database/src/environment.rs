@@ -1,18 +1,23 @@
 //! What databases take from the machine beside its disk: clocks, random numbers, threads. A simulated world can stand in its
 //! place.
 
+use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use lightcone_types::Timestamp;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
 /// Work for another thread, or for later.
 pub type Work = Box<dyn FnOnce() + Send>;
+
+/// Work that leaves its thread to others while it waits.
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The machine that databases run on. (The disk is [`Storage`](lightcone_storage::Storage).)
 pub trait Environment: std::fmt::Debug + Send + Sync {
@@ -33,6 +38,9 @@ pub trait Environment: std::fmt::Debug + Send + Sync {
 
     /// Runs `work`, which waits for disks and others, on one of the threads for such work.
     fn spawn_blocking(&self, work: Work);
+
+    /// Runs `task`, which may compute for as long as a tick of the hosts' clock at a time, on threads for such tasks.
+    fn spawn_task(&self, task: Task);
 
     /// Runs `work`, which is short and waits for nothing, after `delay`, unless the alarm was dropped by then.
     fn alarm(&self, delay: Duration, work: Work) -> Alarm;
@@ -62,6 +70,32 @@ pub struct Machine {
     runtime: Handle,
     random: RandomState,
     drawn: AtomicU64,
+    /// Made for the first task: tasks compute, which network tasks must not wait for.
+    tasks: OnceLock<Tasks>,
+}
+
+/// Threads for tasks, as many as processors, and two at least.
+#[derive(Debug)]
+struct Tasks(Option<Runtime>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // What waits for ever must not hold up whoever drops this.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Tasks {
+    fn start() -> Tasks {
+        let threads = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("procedures")
+            .build();
+        Tasks(Some(runtime.expect("the operating system has threads")))
+    }
 }
 
 impl Machine {
@@ -75,6 +109,7 @@ impl Machine {
             runtime,
             random: RandomState::new(),
             drawn: AtomicU64::new(0),
+            tasks: OnceLock::new(),
         })
     }
 }
@@ -101,6 +136,13 @@ impl Environment for Machine {
 
     fn spawn_blocking(&self, work: Work) {
         self.runtime.spawn_blocking(work);
+    }
+
+    fn spawn_task(&self, task: Task) {
+        let tasks = self.tasks.get_or_init(Tasks::start);
+        if let Some(runtime) = &tasks.0 {
+            runtime.spawn(task);
+        }
     }
 
     fn alarm(&self, delay: Duration, work: Work) -> Alarm {

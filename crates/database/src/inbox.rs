@@ -18,6 +18,7 @@ use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
+use crate::procedures::{Ended, LeaseRequest};
 use crate::request::Decoded;
 use crate::sql::SqlStats;
 
@@ -89,6 +90,14 @@ pub(crate) enum Notice {
     ViewsDue,
     /// A snapshot has ended. From so many bytes of the log on those are counted that make the next one due.
     SnapshotDone { log_bytes: u64 },
+    /// A call beside the writer asks for the tables.
+    Lease(Box<LeaseRequest>),
+    /// It has ended.
+    ProcedureEnded(Box<Ended>),
+    /// A module has asked for calls that are to run right away.
+    ImmediateCalls,
+    /// What a call on the writer waited for is there.
+    WaitOver,
     /// Another thread of the database ended because of a bug.
     Failed,
 }

@@ -13,6 +13,7 @@ use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
+use crate::procedures::Placement;
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(5);
@@ -103,6 +104,10 @@ pub(crate) struct Module {
     pub procedure_names: Vec<Arc<str>>,
     /// The same of HTTP handlers.
     pub http_handler_names: Vec<Arc<str>>,
+    /// Where procedures run, by id.
+    pub procedure_placements: Vec<Placement>,
+    /// The same of HTTP handlers.
+    pub handler_placements: Vec<Placement>,
     /// By the table that holds the view's rows.
     pub views: FxHashMap<TableId, ViewFunction>,
     pub catalog: CatalogView,
@@ -126,6 +131,13 @@ impl Module {
         let procedure_names = procedures.map(|each| each.name.as_str().into()).collect();
         let handlers = program.def.http_handlers.iter();
         let http_handler_names = handlers.map(|each| each.name.as_str().into()).collect();
+        let placements = |count| {
+            std::iter::repeat_with(Placement::default)
+                .take(count)
+                .collect()
+        };
+        let procedure_placements = placements(program.def.procedures.len());
+        let handler_placements = placements(program.def.http_handlers.len());
         let views = program.def.views.iter().enumerate();
         let views = views.filter_map(|(position, view)| {
             let function = ViewFunction {
@@ -142,6 +154,8 @@ impl Module {
             reducer_names,
             procedure_names,
             http_handler_names,
+            procedure_placements,
+            handler_placements,
             views,
             catalog,
         }

@@ -22,6 +22,7 @@ use crate::loads::Purpose;
 use crate::module::Program;
 use crate::module_log::{Bounds, ModuleLog, MODULE_LOGS};
 use crate::options::{DatabaseOptions, HostKind};
+use crate::procedures::ImmediateQueue;
 
 /// The writer's and the log's epoch on a single machine.
 const EPOCH: Epoch = Epoch::new(1);
@@ -43,7 +44,8 @@ impl DatabaseHandle {
         let (program, _) = initialize(&options, program, silent, None)?;
 
         make_directory(&options)?;
-        let config = options.host_config(log.clone());
+        let immediate = ImmediateQueue::new(&options.limits);
+        let config = options.live_config(log.clone(), immediate.clone());
         let (program, initialized) = initialize(&options, program, config, Some(log.clone()))?;
         let Initialized {
             datastore,
@@ -68,6 +70,7 @@ impl DatabaseHandle {
         Ok(threads::start(Opened {
             options,
             log,
+            immediate,
             program,
             datastore,
             instance,
@@ -104,7 +107,8 @@ impl DatabaseHandle {
         let record = datastore
             .module_record()
             .ok_or_else(|| Error::Empty(options.directory.clone()))?;
-        let config = options.host_config(log.clone());
+        let immediate = ImmediateQueue::new(&options.limits);
+        let config = options.live_config(log.clone(), immediate.clone());
         let (program, instance) = Program::load_with_instance(
             &options,
             &config,
@@ -116,6 +120,7 @@ impl DatabaseHandle {
         Ok(threads::start(Opened {
             options,
             log,
+            immediate,
             program,
             datastore,
             instance,

@@ -8,12 +8,14 @@ use lightcone_engine::Datastore;
 use lightcone_host::{ConsoleSink, HostConfig, ModuleEngine};
 /// Bounds of one database.
 pub use lightcone_limits::DatabaseLimits as Limits;
+use lightcone_outbound::Outbound;
 use lightcone_storage::{DiskReserve, Storage};
 use lightcone_types::Identity;
 
 use crate::budget::MemoryBudget;
 use crate::environment::Environment;
 use crate::loads::Loads;
+use crate::procedures::ImmediateQueue;
 use crate::reads::ReadPool;
 
 /// Stack of a thread that runs module code, beyond what the code may use, in bytes.
@@ -51,6 +53,8 @@ pub struct Commons {
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) reads: Arc<ReadPool>,
     pub(crate) environment: Arc<dyn Environment>,
+    /// For requests of procedures; without it they make none.
+    pub(crate) outbound: Option<Arc<Outbound>>,
     databases: AtomicU64,
 }
 
@@ -62,7 +66,18 @@ impl Commons {
         clients_bytes_max: usize,
         read_threads: usize,
     ) -> Arc<Commons> {
+        Commons::with_outbound(environment, clients_bytes_max, read_threads, None)
+    }
+
+    /// The same with a client for the requests of procedures.
+    pub fn with_outbound(
+        environment: Arc<dyn Environment>,
+        clients_bytes_max: usize,
+        read_threads: usize,
+        outbound: Option<Arc<Outbound>>,
+    ) -> Arc<Commons> {
         Arc::new(Commons {
+            outbound,
             memory: MemoryBudget::new(environment.clone(), clients_bytes_max),
             reads: ReadPool::new(environment.clone(), read_threads),
             environment,
@@ -111,10 +126,18 @@ impl DatabaseOptions {
     }
 
     pub(crate) fn host_config(&self, console: Arc<dyn ConsoleSink>) -> HostConfig {
+        HostConfig::new(self.identity, console, self.limits.host.clone())
+    }
+
+    /// The same for instances of a running database.
+    pub(crate) fn live_config(
+        &self,
+        console: Arc<dyn ConsoleSink>,
+        immediate: Arc<ImmediateQueue>,
+    ) -> HostConfig {
         HostConfig {
-            database_identity: self.identity,
-            console,
-            limits: self.limits.host.clone(),
+            immediate: Some(immediate),
+            ..self.host_config(console)
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::module::Module;
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, CLIENT_BYTES_CEILING};
 use crate::peer::ConnectionNumber;
+use crate::procedures::{ImmediateQueue, Procedures};
 use crate::reads::{Job, Owner};
 use crate::status::{SnapshotGate, Status, FAILED_TEXT};
 
@@ -26,6 +27,10 @@ pub(crate) struct Shared {
     pub inbox: Arc<Inbox>,
     pub status: Status,
     pub snapshots: SnapshotGate,
+    /// Calls beside the writer.
+    pub procedures: Procedures,
+    /// Calls that modules have asked to run right away.
+    pub immediate: Arc<ImmediateQueue>,
     /// Queries that clients may have under way, until there is an answer; more wait with their clients.
     pub reads: Arc<Semaphore>,
     /// Queries that are tried on the writer while others have all of these.
@@ -40,12 +45,17 @@ impl Shared {
     pub fn new(
         options: DatabaseOptions,
         log: Arc<ModuleLog>,
+        immediate: Arc<ImmediateQueue>,
         inbox: Inbox,
         module: Arc<Module>,
     ) -> Shared {
+        let inbox = Arc::new(inbox);
+        immediate.connect(&inbox);
         Shared {
             log,
-            inbox: Arc::new(inbox),
+            inbox,
+            procedures: Procedures::new(&options.limits),
+            immediate,
             status: Status::new(),
             snapshots: SnapshotGate::default(),
             reads: Arc::new(Semaphore::new(options.limits.reads_per_database_max.max(1))),
@@ -62,7 +72,8 @@ impl Shared {
     }
 
     pub fn host_config(&self) -> HostConfig {
-        self.options.host_config(self.log.clone())
+        self.options
+            .live_config(self.log.clone(), self.immediate.clone())
     }
 
     pub fn module(&self) -> Arc<Module> {

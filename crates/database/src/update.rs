@@ -83,7 +83,8 @@ impl DatabaseHandle {
         let shared = self.shared.clone();
         let (reply, loaded) = oneshot::channel();
         let load = move || {
-            let (options, config) = (&shared.options, shared.host_config());
+            let options = &shared.options;
+            let config = options.host_config(shared.log.clone());
             let loaded = Program::load(options, &config, program, kind, Purpose::Publish);
             // Whoever publishes may be gone by now.
             let _ = reply.send(loaded);

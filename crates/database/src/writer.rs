@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod lifecycle;
 mod maintenance;
+mod others;
 mod procedures;
 mod queries;
 mod recovery;
@@ -13,13 +14,15 @@ mod statements;
 mod views;
 mod windows;
 
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::Arc;
 
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::ModuleInstance;
 use lightcone_log::{Committer, LogOffset};
-use lightcone_types::{ConnectionId, Identity, TableId, Timestamp};
+use lightcone_types::{ConnectionId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,6 +34,7 @@ use crate::joins::SubscribedJoins;
 use crate::module::Module;
 use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
+use crate::procedures::Origin;
 use crate::query_load::QueryLoad;
 use crate::request::CompiledSet;
 use crate::shared::Shared;
@@ -43,13 +47,6 @@ const ITEMS_PER_ROUND_MAX: usize = 1024;
 const ROUND_RECORD_BYTES_MAX: usize = 1 << 20;
 const ROUND_DELTA_BYTES_MAX: usize = 16 << 20;
 const ROUND_EVENTS_MAX: usize = 4096;
-
-/// For whom a function of the module is called, and when.
-struct Origin {
-    identity: Identity,
-    connection_id: ConnectionId,
-    timestamp: Timestamp,
-}
 
 struct Client {
     peer: Peer,
@@ -118,22 +115,41 @@ pub(crate) struct WriterState {
     /// A thread of the database ended because of a bug: this one is to end too.
     failed: bool,
     stop: Option<Stop>,
+    /// Taken from the inbox and not done yet.
+    pending: VecDeque<InboxItem>,
+    /// In the place of the tables while they are lent.
+    spare: Option<Datastore>,
+    /// A call on the writer waits, and the writer serves others meanwhile.
+    serves_others: bool,
+    /// How often that has happened.
+    turns: u64,
 }
 
 impl Writer {
     pub fn run(mut self) {
-        let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
         self.load_schedules();
         self.run_schedules();
-        while self.state.stop.is_none()
-            && !self.state.failed
-            && self
-                .inbox
-                .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX)
-                > 0
-        {
+        self.serve(&AtomicBool::new(false));
+        self.stop();
+    }
+
+    /// Takes what comes, round by round, until the database ends or the wait of a call on the writer is over.
+    fn serve(&mut self, is_over: &AtomicBool) {
+        let mut items = Vec::with_capacity(ITEMS_PER_ROUND_MAX);
+        while self.state.stop.is_none() && !self.state.failed && !is_over.load(Ordering::Acquire) {
+            // What an outer round has taken comes first.
+            if self.state.pending.is_empty() {
+                if self
+                    .inbox
+                    .blocking_recv_many(&mut items, ITEMS_PER_ROUND_MAX)
+                    == 0
+                {
+                    break;
+                }
+                self.state.pending = VecDeque::from(items);
+            }
             self.notice_failed_log();
-            for item in items.drain(..) {
+            while let Some(item) = self.state.pending.pop_front() {
                 // Who waits for what is dropped hears that the database is gone.
                 if self.state.failed {
                     continue;
@@ -143,6 +159,8 @@ impl Writer {
                     self.end_round();
                 }
             }
+            // Its memory is used again.
+            items = Vec::from(std::mem::take(&mut self.state.pending));
             self.end_round();
             let bytes_max = self.shared.options.limits.frozen_bytes_max;
             self.state.frozen.enforce(&self.datastore, bytes_max);
@@ -150,7 +168,6 @@ impl Writer {
             self.retry_views();
             self.snapshot_if_due();
         }
-        self.stop();
     }
 
     fn item(&mut self, item: InboxItem) {
@@ -186,16 +203,14 @@ impl Writer {
                 call,
                 reply,
             } => {
-                let result = self.http_call(call);
-                self.reply_when_durable(true, result, reply, Some(permit));
+                self.http_call(call, permit, reply);
             }
             Command::HttpRequest {
                 permit,
                 request,
                 reply,
             } => {
-                let result = self.http_handler(&request);
-                self.reply_when_durable(true, result, reply, Some(permit));
+                self.http_handler(*request, permit, reply);
             }
             // Whoever has gone meanwhile needs no answer.
             Command::Query { reply, .. } if reply.is_closed() => {}
@@ -242,6 +257,11 @@ impl Writer {
                 self.state.snapshot_running = false;
                 self.state.log_bytes_at_snapshot = log_bytes;
             }
+            Notice::Lease(request) => self.lend_tables(*request),
+            Notice::ProcedureEnded(ended) => self.procedure_ended(*ended),
+            Notice::ImmediateCalls => self.run_immediate_calls(),
+            // It is seen to at the end of each round.
+            Notice::WaitOver => {}
             Notice::Failed => self.state.failed = true,
         }
     }

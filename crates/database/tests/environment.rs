@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::{caller, create, options, OWNER};
 use lightcone_database::{
-    Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine, Work,
+    Alarm, CallArgs, CallError, Commons, DatabaseHandle, Environment, JsonRows, Machine, Task, Work,
 };
 use lightcone_types::Timestamp;
 use serde_json::{json, Value};
@@ -43,6 +43,10 @@ impl Environment for YearTwoThousand {
 
     fn spawn_blocking(&self, work: Work) {
         self.machine.spawn_blocking(work);
+    }
+
+    fn spawn_task(&self, task: Task) {
+        self.machine.spawn_task(task);
     }
 
     fn alarm(&self, delay: Duration, work: Work) -> Alarm {

@@ -118,3 +118,39 @@ async fn clients_that_a_crash_left_are_gone_before_anybody_asks() {
     reopened.shutdown(ShutdownReason::ServerStop).await;
     database.shutdown(ShutdownReason::ServerStop).await;
 }
+
+/// Where the module cannot tell, a caller comes and goes in the transaction of the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_over_http_is_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(options(directory.path()), "procedures").await;
+    let transactions = || database.stats().transactions;
+    let before = transactions();
+    for function in ["bump", "bump", "bump"] {
+        let args = CallArgs::Json("[1]".to_owned());
+        let called = database.call(caller(STRANGER), function, args).await;
+        called.expect("bumped");
+    }
+    assert_eq!(transactions() - before, 3);
+    for (function, args) in [
+        ("bump_later_and_fail", "[2]"),
+        ("bump", "[]"),
+        ("none", "[]"),
+    ] {
+        let args = CallArgs::Json(args.to_owned());
+        let called = database.call(caller(STRANGER), function, args).await;
+        called.expect_err("it fails");
+    }
+    // The call that the failed reducer has asked for.
+    until("it ran", || transactions() - before == 4).await;
+    let rows = database.sql(
+        caller(OWNER),
+        "SELECT * FROM st_client".to_owned(),
+        true,
+        JsonRows::default(),
+    );
+    let rows: Vec<serde_json::Value> =
+        serde_json::from_str(&rows.await.expect("rows").text()).expect("rows are JSON");
+    assert_eq!(rows.len(), 1, "nobody but who asks: {rows:?}");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}

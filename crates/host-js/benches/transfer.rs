@@ -32,14 +32,14 @@ struct Module {
 
 impl Module {
     fn load(program: &[u8]) -> Module {
-        let config = HostConfig {
-            database_identity: Identity::ZERO,
-            console: Arc::new(NullConsole),
-            limits: HostLimits {
+        let config = HostConfig::new(
+            Identity::ZERO,
+            Arc::new(NullConsole),
+            HostLimits {
                 call_ms_max: 60_000,
                 ..HostLimits::default()
             },
-        };
+        );
         let engine = lightcone_host_js::engine(JsEngineOptions::default()).expect("the engine");
         let loaded = engine.load(program, &config).expect("the module loads");
         let mut instance = loaded

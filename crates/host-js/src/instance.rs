@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 
 use lightcone_host::{
-    lend, ConsoleLevel, HandlerResponse, HoldsEnv, HostTrap, Lent, LimitKind, ModuleInstance,
-    OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome,
-    Transactions, ViewCall, ViewOutcome,
+    lend, ConsoleLevel, HandlerResponse, HoldsEnv, HostTrap, Interrupt, Lent, LimitKind,
+    ModuleInstance, OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall,
+    ReducerOutcome, Transactions, ViewCall, ViewOutcome,
 };
 
 use crate::invoke::{HookOutcome, Target};
@@ -27,6 +28,11 @@ pub(crate) trait Realm: HoldsEnv + Send {
         call: &ReducerCall<'_>,
         target: Target<'_>,
     ) -> (HookOutcome, Option<HostTrap>);
+
+    /// What ends calls from outside.
+    fn interrupt(&mut self) -> Arc<Interrupt> {
+        self.env().interrupt().clone()
+    }
 
     /// Whether no further call may run.
     fn is_tainted(&self) -> bool;
@@ -173,6 +179,10 @@ impl<R: Realm> ModuleInstance for JsInstance<R> {
             // It shows again, and is reported, at the first call.
             Err(message) => tracing::warn!(%message, "a JavaScript module was not ready"),
         }
+    }
+
+    fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
+        Some(self.realm.interrupt())
     }
 
     #[inline]

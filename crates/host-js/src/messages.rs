@@ -6,6 +6,11 @@ pub const NO_DEFAULT_EXPORT: &str = "must export schema as default export";
 pub const DEFAULT_EXPORT_NO_OBJECT: &str = "default export is not a Schema object";
 /// A reducer returned something.
 pub const REDUCER_RETURNED: &str = "Reducer returned a value other than `undefined`";
+/// The request of a procedure that cannot be read (spec 04 §4.2).
+pub fn bad_http_request(error: impl std::fmt::Display) -> String {
+    format!("failed to decode http request: {error}")
+}
+
 /// A procedure returned something else.
 pub const PROCEDURE_RETURNED: &str = "Expected `Uint8Array` return from `__call_procedure__`";
 /// A view returned something else.

@@ -28,11 +28,7 @@ struct Module {
 
 impl Module {
     fn load(engine: &WasmEngine, program: &[u8]) -> Module {
-        let config = HostConfig {
-            database_identity: Identity::ZERO,
-            console: Arc::new(NullConsole),
-            limits: HostLimits::default(),
-        };
+        let config = HostConfig::new(Identity::ZERO, Arc::new(NullConsole), HostLimits::default());
         let loaded = engine.load(program, &config).expect("the module loads");
         let instance = loaded
             .instantiate(HostEnv::new(config))

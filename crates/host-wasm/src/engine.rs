@@ -8,6 +8,7 @@ use lightcone_host::{
 use wasmtime::{Config, Engine, Linker, Module, OptLevel, Strategy};
 
 use crate::code_cache::{CodeCache, CodeCacheOptions, CodeId};
+use crate::imports::Waits;
 use crate::instance::{State, WasmModule};
 use crate::{check, estimate, imports};
 
@@ -33,6 +34,8 @@ impl Default for WasmEngineOptions {
 pub struct WasmEngine {
     engine: Engine,
     linker: Linker<State>,
+    /// For instances that are suspended while a procedure waits.
+    suspending: Linker<State>,
     stack_bytes_max: usize,
     code_cache: Option<CodeCache>,
 }
@@ -48,8 +51,8 @@ impl WasmEngine {
             .parallel_compilation(true)
             .epoch_interruption(true)
             .max_wasm_stack(options.stack_bytes_max)
-            // Not used, but it must not be smaller.
-            .async_stack_size(options.stack_bytes_max.max(2 << 20))
+            // Of a call that may be suspended: with what host calls need of it.
+            .async_stack_size(options.stack_bytes_max + SUSPENDABLE_HOST_STACK_BYTES)
             // All that a 32-bit pointer can reach is reserved, with a guard behind for constant offsets: no bounds checks.
             .memory_reservation(4 << 30)
             .memory_guard_size(32 << 20)
@@ -60,7 +63,9 @@ impl WasmEngine {
             .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(64));
         let engine = Engine::new(&config).map_err(failed)?;
         let mut linker = Linker::new(&engine);
-        imports::define(&mut linker).map_err(failed)?;
+        imports::define(&mut linker, Waits::Blocking).map_err(failed)?;
+        let mut suspending = Linker::new(&engine);
+        imports::define(&mut suspending, Waits::Suspending).map_err(failed)?;
         clock::start()
             .map_err(|error| HostError::Engine(format!("can't start the clock thread: {error}")))?;
         count_epochs(&engine);
@@ -68,6 +73,7 @@ impl WasmEngine {
         Ok(WasmEngine {
             engine,
             linker,
+            suspending,
             stack_bytes_max: options.stack_bytes_max,
             code_cache: code_cache.transpose()?,
         })
@@ -137,13 +143,19 @@ impl ModuleEngine for WasmEngine {
                 .linker
                 .instantiate_pre(&module)
                 .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
+            let suspending = self
+                .suspending
+                .instantiate_pre(&module)
+                .map_err(|error| HostError::Link(error.root_cause().to_string()))?;
             let steps = check::exports(&module)?;
-            WasmModule::start(linked, steps, self.stack_bytes_max, options)
+            WasmModule::start(linked, suspending, steps, self.stack_bytes_max, options)
         })?;
         Ok(Box::new(module))
     }
 }
 
+/// What the stack of a call that may be suspended has for host calls, in bytes.
+const SUSPENDABLE_HOST_STACK_BYTES: usize = 1 << 20;
 /// Stack of a thread that compiles, in bytes.
 const COMPILER_STACK_BYTES: usize = 8 << 20;
 

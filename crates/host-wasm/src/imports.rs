@@ -9,13 +9,22 @@ use wasmtime::{Caller, Linker, WasmBacktrace};
 
 use crate::instance::State;
 use crate::memory::{read_u32, slice, slice_mut, text, write, write_u32};
-use crate::trap;
+use crate::{trap, waits};
 
 /// What a host call returns to the module when there is nothing more to read.
 const FINISHED: u32 = -1i32 as u32;
 
+/// What a host call does that takes its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// It blocks the thread.
+    Blocking,
+    /// It suspends the instance.
+    Suspending,
+}
+
 /// Gives every import its function.
-pub(crate) fn define(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+pub(crate) fn define(linker: &mut Linker<State>, waits: Waits) -> wasmtime::Result<()> {
     define_lookups(linker)?;
     define_scans(linker)?;
     define_iterators(linker)?;
@@ -23,12 +32,16 @@ pub(crate) fn define(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     define_deletes(linker)?;
     define_bytes(linker)?;
     define_console(linker)?;
-    define_procedures(linker)
+    define_procedures(linker)?;
+    match waits {
+        Waits::Blocking => waits::define_blocking(linker),
+        Waits::Suspending => waits::define_suspending(linker),
+    }
 }
 
 /// Runs `body` on the guest's memory and the host's state, and turns its error into an errno or a trap.
 #[inline]
-fn host_call(
+pub(crate) fn host_call(
     caller: &mut Caller<'_, State>,
     body: impl FnOnce(&mut [u8], &mut HostEnv) -> Result<u32, AbiError>,
 ) -> wasmtime::Result<u32> {
@@ -51,7 +64,7 @@ fn no_memory() -> wasmtime::Error {
 }
 
 #[cold]
-fn end_call(trap: HostTrap) -> wasmtime::Error {
+pub(crate) fn end_call(trap: HostTrap) -> wasmtime::Error {
     wasmtime::Error::new(trap)
 }
 
@@ -473,17 +486,6 @@ fn define_console(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.func_wrap(
         "spacetime_10.3",
-        "procedure_start_mut_tx",
-        |mut caller: Caller<'_, State>, out: u32| {
-            host_call(&mut caller, |memory, env| {
-                let now = env.procedure_start_mut_tx()?;
-                write(memory, out, &now.to_le_bytes())?;
-                Ok(0)
-            })
-        },
-    )?;
-    linker.func_wrap(
-        "spacetime_10.3",
         "procedure_commit_mut_tx",
         |mut caller: Caller<'_, State>| {
             host_call(&mut caller, |_, env| {
@@ -501,41 +503,14 @@ fn define_procedures(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         },
     )?;
     linker.func_wrap(
-        "spacetime_10.3",
-        "procedure_sleep_until",
-        |mut caller: Caller<'_, State>, wake_us: i64| -> wasmtime::Result<i64> {
-            let env = &mut caller.data_mut().env;
-            env.procedure_sleep_until(wake_us).map_err(end_call)
-        },
-    )?;
-    linker.func_wrap(
-        "spacetime_10.3",
-        "procedure_http_request",
-        |mut caller: Caller<'_, State>,
-         request: u32,
-         request_len: u32,
-         body: u32,
-         body_len: u32,
-         _out: u32| {
-            host_call(&mut caller, |memory, env| {
-                // A reducer has a transaction as well, but no errno for this (03 §6.1).
-                if !env.is_procedure() {
-                    return Err(HostTrap::AsyncOnly("procedure_http_request").into());
-                }
-                slice(memory, request, request_len)?;
-                slice(memory, body, body_len)?;
-                env.procedure_http_request().map(|()| 0)
-            })
-        },
-    )?;
-    linker.func_wrap(
         "spacetime_10.0",
         "volatile_nonatomic_schedule_immediate",
         |mut caller: Caller<'_, State>, name: u32, name_len: u32, args: u32, args_len: u32| {
             host_call(&mut caller, |memory, env| {
-                text(memory, name, name_len)?;
-                slice(memory, args, args_len)?;
-                env.volatile_nonatomic_schedule_immediate().map(|()| 0)
+                let name = text(memory, name, name_len)?;
+                let args = slice(memory, args, args_len)?;
+                env.volatile_nonatomic_schedule_immediate(name, args)?;
+                Ok(0)
             })
             .map(drop)
         },

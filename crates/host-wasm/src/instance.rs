@@ -1,31 +1,45 @@
 //! Instances: the load phase and the calls (spec 03 §3.1, §11).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lightcone_host::clock::ticks;
 use lightcone_host::{
-    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostEnv, HostError, HostLimits,
-    HostTrap, InstanceOptions, Lent, LimitKind, LoadedModule, ModuleInstance, OpenTransaction,
-    ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome, Transactions, ViewCall,
-    ViewOutcome,
+    lend, on_own_stack, CallHandles, HandlerResponse, HoldsEnv, HostConfig, HostEnv, HostError,
+    HostLimits, HostTrap, InstanceOptions, Lent, LimitKind, LoadedModule, ModuleInstance,
+    OpenTransaction, ProcedureOutcome, ReadSet, ReadView, ReducerCall, ReducerOutcome,
+    SharedMemory, SuspendableInstance, Suspended, Transactions, ViewCall, ViewOutcome,
 };
 use wasmtime::{
     Instance, InstancePre, Memory, ResourceLimiter, Store, TypedFunc, WasmParams, WasmResults,
 };
 
 use crate::check::LoadSteps;
+use crate::suspendable::SuspendableWasm;
 use crate::trap::{explain, GuestFailure};
 
 /// What belongs to one instance.
 pub(crate) struct State {
+    /// Ticks that the call may still compute, if it is one that may be suspended.
+    pub(crate) ticks_left: u64,
     pub(crate) env: HostEnv,
     /// Known once the instance exists; a start function runs before.
     pub(crate) memory: Option<Memory>,
-    limiter: Limiter,
+    pub(crate) limiter: Limiter,
+}
+
+impl State {
+    pub(crate) fn new(env: HostEnv) -> State {
+        State {
+            ticks_left: 0,
+            memory: None,
+            limiter: Limiter::new(env.config()),
+            env,
+        }
+    }
 }
 
 /// Keeps memories and tables within their limits.
-struct Limiter {
+pub(crate) struct Limiter {
     memory_bytes: usize,
     memory_bytes_max: usize,
     /// How large the memory would have been that was refused.
@@ -34,11 +48,23 @@ struct Limiter {
     growing_bytes: usize,
     table_elements: usize,
     table_elements_max: usize,
+    /// What all instances of a kind have together.
+    shared: Option<Arc<SharedMemory>>,
+}
+
+impl Drop for Limiter {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.give_back(self.memory_bytes);
+        }
+    }
 }
 
 impl Limiter {
-    fn new(limits: &HostLimits) -> Limiter {
+    fn new(config: &HostConfig) -> Limiter {
+        let limits = &config.limits;
         Limiter {
+            shared: config.shared_memory.clone(),
             memory_bytes: 0,
             memory_bytes_max: limits.memory_bytes_max,
             refused_bytes: None,
@@ -46,6 +72,13 @@ impl Limiter {
             table_elements: 0,
             table_elements_max: limits.table_elements_max,
         }
+    }
+}
+
+impl Limiter {
+    /// A new call begins.
+    pub(crate) fn forget_refusal(&mut self) {
+        self.refused_bytes = None;
     }
 }
 
@@ -63,13 +96,25 @@ impl ResourceLimiter for Limiter {
             self.refused_bytes = Some(total);
             return Ok(false);
         }
+        if self
+            .shared
+            .as_ref()
+            .is_some_and(|shared| !shared.take(growing))
+        {
+            self.refused_bytes = Some(total);
+            return Ok(false);
+        }
         self.memory_bytes = total;
         self.growing_bytes = growing;
         Ok(true)
     }
 
     fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.memory_bytes -= std::mem::take(&mut self.growing_bytes);
+        let refused = std::mem::take(&mut self.growing_bytes);
+        self.memory_bytes -= refused;
+        if let Some(shared) = &self.shared {
+            shared.give_back(refused);
+        }
         Ok(())
     }
 
@@ -101,6 +146,8 @@ impl ResourceLimiter for Limiter {
 /// A program that loaded.
 pub(crate) struct WasmModule {
     linked: InstancePre<State>,
+    /// The same with host calls that suspend their instance.
+    suspending: InstancePre<State>,
     steps: LoadSteps,
     stack_bytes_max: usize,
     description: Vec<u8>,
@@ -111,6 +158,7 @@ pub(crate) struct WasmModule {
 impl WasmModule {
     pub(crate) fn start(
         linked: InstancePre<State>,
+        suspending: InstancePre<State>,
         steps: LoadSteps,
         stack_bytes_max: usize,
         options: &InstanceOptions,
@@ -123,6 +171,7 @@ impl WasmModule {
         )?;
         Ok(WasmModule {
             linked,
+            suspending,
             steps,
             stack_bytes_max,
             description,
@@ -151,10 +200,22 @@ impl LoadedModule for WasmModule {
         })?;
         Ok(Box::new(instance))
     }
+
+    fn instantiate_suspendable(
+        &self,
+        env: HostEnv,
+    ) -> Option<Suspended<'_, Result<Box<dyn SuspendableInstance>, HostError>>> {
+        let started =
+            SuspendableWasm::start(&self.suspending, &self.steps, self.stack_bytes_max, env);
+        Some(Box::pin(async move {
+            let instance: Box<dyn SuspendableInstance> = Box::new(started.await?);
+            Ok(instance)
+        }))
+    }
 }
 
 /// id, sender, connection id, timestamp, args, sink for the error text or the result.
-type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
+pub(crate) type CallFunction = TypedFunc<(u32, u64, u64, u64, u64, u64, u64, i64, u32, u32), i32>;
 
 /// id, sender, args, sink for the rows.
 type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i32>;
@@ -163,7 +224,7 @@ type ViewFunction = TypedFunc<(u32, u64, u64, u64, u64, u32, u32), i32>;
 type AnonymousViewFunction = TypedFunc<(u32, u32, u32), i32>;
 
 /// id, timestamp, request, its body, sink for the response, sink for its body.
-type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
+pub(crate) type HandlerFunction = TypedFunc<(u32, i64, u32, u32, u32, u32), i32>;
 
 pub(crate) struct WasmInstance {
     store: Store<State>,
@@ -189,15 +250,7 @@ impl WasmInstance {
         env: HostEnv,
     ) -> Result<(WasmInstance, Vec<u8>), HostError> {
         let limits = env.limits().clone();
-        let limiter = Limiter::new(&limits);
-        let mut store = Store::new(
-            linked.module().engine(),
-            State {
-                env,
-                memory: None,
-                limiter,
-            },
-        );
+        let mut store = Store::new(linked.module().engine(), State::new(env));
         store.limiter(|state| &mut state.limiter);
         // One budget for everything up to the description.
         store.set_epoch_deadline(ticks(limits.load_ms_max));
@@ -306,41 +359,56 @@ impl WasmInstance {
             Ok((0, returned)) => ProcedureOutcome::Returned(returned),
             Ok((code, _)) => {
                 self.poisoned = true;
-                ProcedureOutcome::Failed {
-                    message: format!(
-                        "`{name}` returned unexpected code {code}. Procedures should return code 0 or trap."
-                    ),
-                }
+                unexpected_code(name, code)
             }
-            Err(Failure::TimedOut(message)) => ProcedureOutcome::TimedOut { message },
-            Err(Failure::Fatal(message)) => ProcedureOutcome::Failed { message },
+            Err(failure) => failure.outcome(),
         }
     }
 
     #[cold]
     fn stopped(&mut self, error: wasmtime::Error) -> Failure {
         self.poisoned = true;
-        let limits = self.store.data().env.limits();
-        match explain(&error, self.stack_bytes_max) {
-            GuestFailure::TimedOut => {
-                let limit = HostTrap::Limit {
-                    kind: LimitKind::CallTime,
-                    limit: limits.call_ms_max,
-                };
-                Failure::TimedOut(limit.to_string())
-            }
-            GuestFailure::Limit(limit) => Failure::Fatal(limit.to_string()),
-            GuestFailure::Trapped(message) => {
-                Failure::Fatal(with_refused_memory(message, self.store.data()))
-            }
-        }
+        Failure::of(&error, self.store.data(), self.stack_bytes_max)
     }
 }
 
 /// Why an export did not return.
-enum Failure {
+pub(crate) enum Failure {
     Fatal(String),
     TimedOut(String),
+}
+
+impl Failure {
+    pub(crate) fn of(error: &wasmtime::Error, state: &State, stack_bytes_max: usize) -> Failure {
+        match explain(error, stack_bytes_max) {
+            GuestFailure::TimedOut => {
+                let limit = HostTrap::Limit {
+                    kind: LimitKind::CallTime,
+                    limit: state.env.limits().call_ms_max,
+                };
+                Failure::TimedOut(limit.to_string())
+            }
+            GuestFailure::Limit(limit) => Failure::Fatal(limit.to_string()),
+            GuestFailure::Trapped(message) => Failure::Fatal(with_refused_memory(message, state)),
+        }
+    }
+
+    pub(crate) fn outcome<R>(self) -> ProcedureOutcome<R> {
+        match self {
+            Failure::TimedOut(message) => ProcedureOutcome::TimedOut { message },
+            Failure::Fatal(message) => ProcedureOutcome::Failed { message },
+        }
+    }
+}
+
+/// A procedure or handler that returned another code than 0.
+#[cold]
+pub(crate) fn unexpected_code<R>(name: &str, code: i32) -> ProcedureOutcome<R> {
+    ProcedureOutcome::Failed {
+        message: format!(
+            "`{name}` returned unexpected code {code}. Procedures should return code 0 or trap."
+        ),
+    }
 }
 
 impl HoldsEnv for WasmInstance {
@@ -482,11 +550,15 @@ impl WasmInstance {
 
 const CALL_VIEW: &str = "__call_view__";
 const CALL_VIEW_ANON: &str = "__call_view_anon__";
-const CALL_PROCEDURE: &str = "__call_procedure__";
-const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
+pub(crate) const CALL_PROCEDURE: &str = "__call_procedure__";
+pub(crate) const CALL_HTTP_HANDLER: &str = "__call_http_handler__";
 
 #[cold]
-fn not_exported<R>(kind: &str, call: &ReducerCall<'_>, export: &str) -> ProcedureOutcome<R> {
+pub(crate) fn not_exported<R>(
+    kind: &str,
+    call: &ReducerCall<'_>,
+    export: &str,
+) -> ProcedureOutcome<R> {
     ProcedureOutcome::Failed {
         message: format!(
             "Module defines {kind} {} but does not export `{export}`",
@@ -497,7 +569,7 @@ fn not_exported<R>(kind: &str, call: &ReducerCall<'_>, export: &str) -> Procedur
 
 /// What `__call_reducer__` and `__call_procedure__` are called with (§11.2).
 #[inline]
-fn params(
+pub(crate) fn params(
     call: &ReducerCall<'_>,
     handles: CallHandles,
 ) -> (u32, u64, u64, u64, u64, u64, u64, i64, u32, u32) {
@@ -570,7 +642,7 @@ impl LoadPhase {
 }
 
 #[cold]
-fn load_error(
+pub(crate) fn load_error(
     store: &Store<State>,
     export: &str,
     error: wasmtime::Error,

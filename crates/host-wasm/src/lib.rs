@@ -30,7 +30,9 @@ mod estimate;
 mod imports;
 mod instance;
 mod memory;
+mod suspendable;
 mod trap;
+mod waits;
 
 pub use code_cache::{CodeCacheOptions, CODE_CACHE_BYTES_MAX};
 pub use engine::{WasmEngine, WasmEngineOptions};

@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|---|---|
 //! | lookups, row count, scans, `get_jwt` | [`Access::read`] | errno 2 | yes | yes | errno 2 | yes |
 //! | insert, update, deletes, clear | [`Access::write`] | errno 2 | yes | errno 19 | errno 2 | yes |
-//! | `procedure_start_mut_tx` | [`Access::begin`] | trap | errno 17 | errno 17 | yes | errno 17 |
+//! | `procedure_start_mut_tx` | [`Access::ask_transaction`] | trap | errno 17 | errno 17 | yes | errno 17 |
 //! | `procedure_commit_mut_tx`, `…_abort_mut_tx` | [`Access::commit`], [`Access::rollback`] | errno 18 | errno 18 | errno 18 | errno 18 | yes |
 //! | `procedure_http_request` | [`Access::may_request`] | trap | errno 17 | errno 17 | yes | errno 17 |
 //! | `procedure_sleep_until` | [`Access::may_sleep`] | trap | trap | trap | yes | trap |
@@ -20,15 +20,27 @@ use lightcone_engine::Datastore;
 use lightcone_types::Timestamp;
 
 use crate::lent::{Lent, Transactions};
-use crate::{AbiError, Errno, HostEnv, HostTrap, LimitKind};
+use crate::{AbiError, Ask, Errno, HostEnv, HostTrap, LimitKind, Waiting};
 
 /// What the running call may touch.
 pub(crate) struct Access {
     open: Open,
     /// Where the transactions of a procedure come from. Not used while one is open.
     transactions: Option<NonNull<dyn Transactions>>,
+    /// They are the call's own, which has no stack of a caller to borrow from.
+    owned: Option<OwnedTransactions>,
     /// Address of the [`Loan`] that all this is from; 0 if nothing is lent.
     loan: usize,
+}
+
+/// A box whose content is reached through [`Access::transactions`].
+struct OwnedTransactions(NonNull<dyn Transactions>);
+
+impl Drop for OwnedTransactions {
+    fn drop(&mut self) {
+        // SAFETY: it was leaked from a box by `own`, and the copy of the pointer goes with it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -50,6 +62,7 @@ impl Access {
     pub(crate) const NOTHING: Access = Access {
         open: Open::Nothing,
         transactions: None,
+        owned: None,
         loan: 0,
     };
 
@@ -75,9 +88,11 @@ impl Access {
         }
     }
 
-    /// Opens a transaction of a procedure that has committed less than `bytes_max`: what it commits reaches the log and
-    /// subscribers when it has ended. Gives its time.
-    pub(crate) fn begin(&mut self, bytes_max: usize) -> Result<Timestamp, AbiError> {
+    /// Asks for a transaction of a procedure that has committed less than `bytes_max`.
+    pub(crate) fn ask_transaction(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<Option<Waiting>, AbiError> {
         if !matches!(self.open, Open::Nothing) {
             return Err(Errno::WOULD_BLOCK_TRANSACTION.into());
         }
@@ -93,9 +108,50 @@ impl Access {
             }
             .into());
         }
+        Ok(transactions.ask(Ask::Transaction))
+    }
+
+    /// Opens the transaction that was asked for. Gives its time.
+    pub(crate) fn begin(&mut self) -> Result<Timestamp, AbiError> {
+        let (Open::Nothing, Some(transactions)) = (&self.open, &mut self.transactions) else {
+            return Err(HostTrap::AsyncOnly("procedure_start_mut_tx").into());
+        };
+        // SAFETY: as above.
+        let transactions = unsafe { transactions.as_mut() };
         let now = transactions.now();
-        self.open = Open::Write(NonNull::from(transactions.begin().0));
+        self.open = Open::Write(NonNull::from(transactions.begin()?.0));
         Ok(now)
+    }
+
+    /// Where a procedure without an open transaction waits.
+    pub(crate) fn waits(&mut self) -> Option<&mut dyn Transactions> {
+        match (&self.open, &mut self.transactions) {
+            // SAFETY: lent for longer than `self` is borrowed, and no transaction that came from it is open.
+            (Open::Nothing, Some(transactions)) => Some(unsafe { transactions.as_mut() }),
+            _ => None,
+        }
+    }
+
+    /// Takes what a call touches that may be suspended: it has it until [`Access::disown`].
+    ///
+    /// # Panics
+    /// If something is lent already.
+    pub(crate) fn own(&mut self, transactions: Box<dyn Transactions>) {
+        assert!(
+            self.transactions.is_none() && matches!(self.open, Open::Nothing),
+            "an instance has one call at a time"
+        );
+        let owned = OwnedTransactions(NonNull::from(Box::leak(transactions)));
+        self.transactions = Some(owned.0);
+        self.owned = Some(owned);
+    }
+
+    /// Gives back what [`Access::own`] took; none of its transactions is open any more.
+    pub(crate) fn disown(&mut self) {
+        // Without one there is nothing to undo.
+        let _ = self.rollback();
+        self.transactions = None;
+        self.owned = None;
     }
 
     /// Commits what [`Access::begin`] opened. A reducer's transaction is not the module's to end.
@@ -191,6 +247,7 @@ fn erased(lent: Lent<'_>) -> Access {
     Access {
         open,
         transactions,
+        owned: None,
         loan: 0,
     }
 }

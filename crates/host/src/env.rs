@@ -5,6 +5,7 @@ mod procedures;
 mod reads;
 mod writes;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use lightcone_engine::{
@@ -16,7 +17,9 @@ use lightcone_types::{ConnectionId, Identity};
 use crate::access::Access;
 use crate::handles::{ByteSinks, ByteSources, ConsoleTimers};
 use crate::iterators::RowIterators;
-use crate::{AbiError, ConsoleSink, Errno, HostLimits, HostTrap, ReadProgress};
+use crate::{AbiError, ConsoleSink, Errno, HostLimits, HostTrap, Interrupt, ReadProgress};
+
+pub use procedures::{HttpOutcome, HttpSources};
 
 /// What an instance is made with.
 #[derive(Clone)]
@@ -27,6 +30,79 @@ pub struct HostConfig {
     pub console: Arc<dyn ConsoleSink>,
     /// What the instance may use.
     pub limits: HostLimits,
+    /// Where calls go that are to run right away; without a database there is none.
+    pub immediate: Option<Arc<dyn ImmediateCalls>>,
+    /// Memory that several instances have together, beside what each may have.
+    pub shared_memory: Option<Arc<SharedMemory>>,
+}
+
+impl HostConfig {
+    /// For an instance that stands alone.
+    pub fn new(
+        database_identity: Identity,
+        console: Arc<dyn ConsoleSink>,
+        limits: HostLimits,
+    ) -> HostConfig {
+        HostConfig {
+            database_identity,
+            console,
+            limits,
+            immediate: None,
+            shared_memory: None,
+        }
+    }
+}
+
+/// Memory that several instances have together.
+#[derive(Debug)]
+pub struct SharedMemory {
+    bytes: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl SharedMemory {
+    /// `bytes_max`: of all of them.
+    pub fn new(bytes_max: usize) -> Arc<SharedMemory> {
+        Arc::new(SharedMemory {
+            bytes: AtomicUsize::new(0),
+            bytes_max,
+        })
+    }
+
+    /// Takes some of it, if there is as much.
+    pub fn take(&self, bytes: usize) -> bool {
+        let more = |used: usize| {
+            used.checked_add(bytes)
+                .filter(|used| *used <= self.bytes_max)
+        };
+        self.bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
+    }
+
+    /// Gives some of it back.
+    pub fn give_back(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// What is taken.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What there is.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+}
+
+/// Takes calls that are to run right away, outside of any transaction (spec 03 §8.9).
+pub trait ImmediateCalls: Send + Sync {
+    /// Queues a call.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    fn schedule(&self, name: &str, args: &[u8]) -> Result<(), HostTrap>;
 }
 
 /// What a program is loaded with: the configuration of its first instance.
@@ -69,6 +145,7 @@ pub struct HostEnv {
     /// What the running view has read.
     reads: Option<Box<ReadSet>>,
     console_bytes: usize,
+    interrupt: Arc<Interrupt>,
 }
 
 impl HostEnv {
@@ -87,6 +164,15 @@ impl HostEnv {
             point_rows: RowBuffer::default(),
             reads: None,
             console_bytes: 0,
+            interrupt: Arc::default(),
+        }
+    }
+
+    /// The same, for an instance that takes the place of another one: what ends its calls stays.
+    pub fn with_interrupt(config: HostConfig, interrupt: Arc<Interrupt>) -> HostEnv {
+        HostEnv {
+            interrupt,
+            ..HostEnv::new(config)
         }
     }
 
@@ -237,13 +323,6 @@ impl HostEnv {
             .index_scan_point(index.id, &connection.0.to_le_bytes(), &mut self.credentials)
             .map_err(failed)
     }
-
-    // ---- What a later version brings ------------------------------------------------------------------------------
-
-    /// `volatile_nonatomic_schedule_immediate`
-    pub fn volatile_nonatomic_schedule_immediate(&mut self) -> Result<(), AbiError> {
-        Err(HostTrap::NotSupported("volatile_nonatomic_schedule_immediate").into())
-    }
 }
 
 /// The row is the connection id and the payload.
@@ -300,11 +379,7 @@ mod tests {
     fn env(limits: HostLimits) -> (HostEnv, Arc<Lines>) {
         let console = Arc::new(Lines::default());
         (
-            HostEnv::new(HostConfig {
-                database_identity: Identity::ZERO,
-                console: console.clone(),
-                limits,
-            }),
+            HostEnv::new(HostConfig::new(Identity::ZERO, console.clone(), limits)),
             console,
         )
     }

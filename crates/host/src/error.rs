@@ -47,9 +47,9 @@ pub enum HostTrap {
     /// The function exists for procedures only.
     #[error("{0} is only available in async instances")]
     AsyncOnly(&'static str),
-    /// The function is part of the ABI, but this version of the host can't do it.
-    #[error("`{0}` is not supported yet [LC0310]")]
-    NotSupported(&'static str),
+    /// The database stops, and the call with it.
+    #[error("the database stops, and the call was ended [LC0332]")]
+    Stopping,
     /// The module got hold of something that modules may not have.
     #[error("{0} is not available in modules [LC0341]")]
     Forbidden(&'static str),
@@ -99,6 +99,18 @@ pub enum LimitKind {
     /// [`crate::HostLimits::console_timers_max`]
     #[error("the module has too many running console timers")]
     ConsoleTimers,
+    /// [`crate::HostLimits::procedure_transaction_ms_max`]
+    #[error("a transaction of a procedure held up the others for too long and was rolled back")]
+    TransactionTime,
+    /// [`crate::HostLimits::procedure_seconds_max`]
+    #[error("the procedure took too long and was stopped")]
+    ProcedureTime,
+    /// `limits.procedure-memory-bytes-max`
+    #[error("the instances of the database's procedures have no more memory")]
+    ProcedureMemory,
+    /// `limits.immediate-calls-max`
+    #[error("too many calls wait that were to run immediately")]
+    ImmediateCalls,
     /// [`crate::HostLimits::procedure_bytes_max`]
     #[error("the transactions of a procedure changed too much")]
     ProcedureBytes,
@@ -116,6 +128,10 @@ impl LimitKind {
             LimitKind::IteratorBytes => "iterator-bytes-max",
             LimitKind::Sources => "sources-max",
             LimitKind::ConsoleTimers => "console-timers-max",
+            LimitKind::TransactionTime => "procedure-transaction-ms-max",
+            LimitKind::ProcedureTime => "procedure-seconds-max",
+            LimitKind::ProcedureMemory => "procedure-memory-bytes-max",
+            LimitKind::ImmediateCalls => "immediate-calls-max",
             LimitKind::ProcedureBytes => "procedure-bytes-max",
         }
     }
@@ -124,13 +140,15 @@ impl LimitKind {
     pub fn code(self) -> &'static str {
         match self {
             LimitKind::CallTime => "LC0720",
+            LimitKind::TransactionTime | LimitKind::ProcedureTime => "LC0735",
             LimitKind::LoadTime => "LC0721",
-            LimitKind::Memory => "LC0722",
+            LimitKind::Memory | LimitKind::ProcedureMemory => "LC0722",
             LimitKind::Stack => "LC0723",
             LimitKind::Iterators
             | LimitKind::IteratorBytes
             | LimitKind::Sources
             | LimitKind::ConsoleTimers
+            | LimitKind::ImmediateCalls
             | LimitKind::ProcedureBytes => "LC0724",
         }
     }

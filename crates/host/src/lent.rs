@@ -3,6 +3,8 @@
 use lightcone_engine::Datastore;
 use lightcone_types::Timestamp;
 
+use crate::{Ask, HostTrap, HttpAnswer, Waiting};
+
 /// What is lent to an instance for the time of one call (see [`crate::lend`]).
 pub enum Lent<'a> {
     /// No transaction, and no way to open one: code of the load phase.
@@ -60,8 +62,33 @@ impl<'a> OpenTransaction<'a> {
 /// The database implements it, so that the commit of a procedure is the one of reducers: what it means for the log and for
 /// subscribers stands there.
 pub trait Transactions: Send {
-    /// Opens a transaction. None is open.
-    fn begin(&mut self) -> OpenTransaction<'_>;
+    /// Begins something that takes its time. `None`: it takes none, or is not to be had.
+    fn ask(&mut self, ask: Ask) -> Option<Waiting> {
+        let _ = ask;
+        None
+    }
+
+    /// Waits on this thread.
+    fn block(&mut self, waiting: Waiting) {
+        // Dropped or sent: the wait is over.
+        let _ = waiting.blocking_recv();
+    }
+
+    /// Why the call is to end, after a wait.
+    fn ended(&self) -> Option<HostTrap> {
+        None
+    }
+
+    /// What came of the request that was asked last.
+    fn http_answer(&mut self) -> HttpAnswer {
+        Err(HTTP_DISABLED_TEXT.to_owned())
+    }
+
+    /// Opens the transaction that was asked for. None is open.
+    ///
+    /// # Errors
+    /// There is none; the call is to end.
+    fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap>;
 
     /// Commits the open transaction.
     fn commit(&mut self);
@@ -75,3 +102,6 @@ pub trait Transactions: Send {
     /// Bytes of changes that this call has committed so far.
     fn committed_bytes(&self) -> usize;
 }
+
+/// Why there is no outbound HTTP at all (spec 03 §13.2).
+pub const HTTP_DISABLED_TEXT: &str = "module outbound HTTP requests are disabled";

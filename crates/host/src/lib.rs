@@ -45,21 +45,26 @@ mod lent;
 mod module;
 mod stack;
 mod view;
+mod waits;
 
 pub use access::{lend, HoldsEnv};
 pub use console::{ConsoleFrame, ConsoleLevel, ConsoleRecord, ConsoleSink, NullConsole};
-pub use env::{CallHandles, HostConfig, HostEnv, InstanceOptions, PointRead};
+pub use env::{
+    CallHandles, HostConfig, HostEnv, HttpOutcome, HttpSources, ImmediateCalls, InstanceOptions,
+    PointRead, SharedMemory,
+};
 pub use errno::Errno;
 pub use error::{AbiError, HostError, HostTrap, LimitKind};
 pub use handles::ReadProgress;
 pub use http::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use iterators::Advance;
-pub use lent::{Lent, OpenTransaction, ReadView, Transactions};
+pub use lent::{Lent, OpenTransaction, ReadView, Transactions, HTTP_DISABLED_TEXT};
 pub use lightcone_engine::ReadSet;
 pub use lightcone_limits::HostLimits;
 pub use module::{
-    HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureOutcome, ReducerCall,
-    ReducerOutcome, FATAL_ERROR_TEXT,
+    HandlerResponse, LoadedModule, ModuleEngine, ModuleInstance, ProcedureCall, ProcedureOutcome,
+    ProcedureResult, ReducerCall, ReducerOutcome, SuspendableInstance, Suspended, FATAL_ERROR_TEXT,
 };
 pub use stack::on_own_stack;
 pub use view::{ViewCall, ViewOutcome};
+pub use waits::{Ask, HttpAnswer, Interrupt, InterruptReason, Waiting};

@@ -1,5 +1,7 @@
 //! What the database sees of a module, whichever engine runs it.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use lightcone_types::{ConnectionId, Identity, Timestamp};
@@ -7,8 +9,8 @@ use lightcone_types::{ConnectionId, Identity, Timestamp};
 use lightcone_engine::ReadSet;
 
 use crate::{
-    HostEnv, HostError, InstanceOptions, OpenTransaction, ReadView, Transactions, ViewCall,
-    ViewOutcome,
+    HostEnv, HostError, InstanceOptions, Interrupt, OpenTransaction, ReadView, Transactions,
+    ViewCall, ViewOutcome,
 };
 
 /// What a client is told about a call that ended in a trap or a senseless result (spec 03 §11.4).
@@ -36,6 +38,50 @@ pub trait LoadedModule: Send + Sync {
     /// An instance that is ready for calls. The first one is the instance that `load` made; later ones run the load phase
     /// again and throw the description away.
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError>;
+
+    /// An instance whose procedures are suspended while they wait, so that none of them has a thread. `None`: this engine
+    /// cannot, and a procedure that waits blocks the thread that called it.
+    fn instantiate_suspendable(
+        &self,
+        env: HostEnv,
+    ) -> Option<Suspended<'_, Result<Box<dyn SuspendableInstance>, HostError>>> {
+        let _ = env;
+        None
+    }
+}
+
+/// Work that leaves its thread to others while it waits.
+pub type Suspended<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// An instance for procedures and HTTP handlers only. One call at a time.
+pub trait SuspendableInstance: Send {
+    /// Runs a call, which has its transactions until it ends: none of them is open then.
+    fn call<'a>(
+        &'a mut self,
+        transactions: Box<dyn Transactions>,
+        call: &'a ProcedureCall<'a>,
+    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>>;
+
+    /// Ends the running call from outside.
+    fn interrupt(&self) -> Arc<Interrupt>;
+}
+
+/// A call of a procedure or of an HTTP handler.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcedureCall<'a> {
+    /// What is called. The arguments of a handler are its request.
+    pub call: ReducerCall<'a>,
+    /// The body of a handler's request; `None` for procedures.
+    pub body: Option<&'a [u8]>,
+}
+
+/// What it returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcedureResult {
+    /// A procedure: a value in BSATN.
+    Value(Vec<u8>),
+    /// A handler.
+    Response(HandlerResponse),
 }
 
 /// A running module. One call at a time.
@@ -80,6 +126,27 @@ pub trait ModuleInstance: Send {
     /// Makes the instance ready for calls from the current thread, on which it will stay. Engines that need this do it at
     /// the first call otherwise, which makes that call slow; after a failure the first call tries again and reports it.
     fn prepare(&mut self) {}
+
+    /// What ends the calls of this instance from outside, if the engine looks at it.
+    fn interrupt(&mut self) -> Option<Arc<Interrupt>> {
+        None
+    }
+
+    /// Runs a procedure or an HTTP handler.
+    fn call_either(
+        &mut self,
+        transactions: &mut dyn Transactions,
+        call: &ProcedureCall<'_>,
+    ) -> ProcedureOutcome<ProcedureResult> {
+        match call.body {
+            None => self
+                .call_procedure(transactions, &call.call)
+                .map(ProcedureResult::Value),
+            Some(body) => self
+                .call_http_handler(transactions, &call.call, body)
+                .map(ProcedureResult::Response),
+        }
+    }
 
     /// Whether the instance trapped. It must be replaced before the next call; calling it again is refused.
     fn is_poisoned(&self) -> bool;
@@ -136,6 +203,17 @@ pub enum ProcedureOutcome<R = Vec<u8>> {
         /// Names the limit.
         message: String,
     },
+}
+
+impl<R> ProcedureOutcome<R> {
+    /// With another result.
+    pub fn map<S>(self, result: impl FnOnce(R) -> S) -> ProcedureOutcome<S> {
+        match self {
+            ProcedureOutcome::Returned(returned) => ProcedureOutcome::Returned(result(returned)),
+            ProcedureOutcome::Failed { message } => ProcedureOutcome::Failed { message },
+            ProcedureOutcome::TimedOut { message } => ProcedureOutcome::TimedOut { message },
+        }
+    }
 }
 
 /// What an HTTP handler answered (spec 03 §11.6). Not checked yet.

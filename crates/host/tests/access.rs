@@ -13,9 +13,12 @@ use common::*;
 use host::Host;
 use lightcone_engine::{CommitOutput, Datastore};
 use lightcone_host::{
-    AbiError, Errno, HostEnv, HostLimits, HostTrap, Lent, OpenTransaction, ReadView,
+    AbiError, Errno, HostEnv, HostLimits, HttpMethod, HttpRequest, HttpVersion, Lent,
+    OpenTransaction, ReadView,
 };
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ConnectionId, IndexId, TableId};
+use lightcone_types::{
+    AlgebraicType as T, AlgebraicValue as V, ConnectionId, Encode as _, IndexId, TableId,
+};
 use transactions::Committing;
 
 /// What a host call does in each of the five states.
@@ -106,9 +109,8 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
     ("abort", [E(18), E(18), E(18), E(18), Work], |env, _, _| {
         env.procedure_abort_mut_tx()
     }),
-    // It is allowed where it is not supported yet.
     ("http", [Trap, E(17), E(17), Work, E(17)], |env, _, _| {
-        allowed(env.procedure_http_request())
+        env.procedure_http_request(&request(), Vec::new()).map(drop)
     }),
     ("sleep", [Trap, Trap, Trap, Work, Trap], |env, _, _| {
         Ok(env.procedure_sleep_until(0).map(drop)?)
@@ -119,11 +121,15 @@ const CALLS: &[(&str, [Does; 5], HostCall)] = &[
     }),
 ];
 
-fn allowed(result: Result<(), AbiError>) -> Result<(), AbiError> {
-    match result {
-        Err(AbiError::Trap(HostTrap::NotSupported(_))) => Ok(()),
-        result => result,
-    }
+fn request() -> Vec<u8> {
+    let request = HttpRequest {
+        method: HttpMethod::Get,
+        headers: Vec::new(),
+        timeout: None,
+        uri: "http://name.test/".to_owned(),
+        version: HttpVersion::Http11,
+    };
+    request.to_vec()
 }
 
 fn item(id: u64) -> Vec<u8> {

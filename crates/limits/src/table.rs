@@ -73,6 +73,17 @@ section! {
                 bounds "changes of the transactions of one procedure call, looked at when it opens another one";
                 reached "end the call, what was committed stays: LC0724";
 
+            // Somebody else's calls wait meanwhile. The time that a commit takes is not counted.
+            /// Longest time that one transaction of a procedure may hold up the writer, in milliseconds.
+            procedure_transaction_ms_max: u64 = 10_000;
+                bounds "time of one transaction of a procedure that runs beside the writer";
+                reached "roll it back, end the call: LC0735";
+
+            /// Longest time from the start of a procedure to its end, with all that it waits for, in seconds.
+            procedure_seconds_max: u64 = 86_400;
+                bounds "time of one procedure with its sleeps and requests";
+                reached "end the call, what was committed stays: LC0735";
+
             /// Most running console timers of one module instance.
             console_timers_max: usize = 1024;
                 bounds "running console timers of one instance";
@@ -100,6 +111,10 @@ section! {
             pub log_segment_bytes: u64 = 64 << 20;
             /// Fill segments with zeros ahead of the writes, which makes syncs faster: `commitlog.preallocate-segments`.
             pub log_preallocate: bool = true;
+            /// Procedures of a WebAssembly module that compute at a time: `wasm.procedure-instance-pool-size`.
+            pub wasm_procedures_running_max: usize = 4;
+            /// Threads for procedures of a JavaScript module, whether they compute or wait: `v8.procedure-instance-pool-size`.
+            pub js_procedure_threads_max: usize = 16;
         }
         in Calls {
             /// Most bytes of old and new rows that one transaction may touch.
@@ -107,6 +122,45 @@ section! {
                 bounds "old and new rows of one transaction, with its undo log";
                 reached "end the call: LC0702. Never more than `TRANSACTION_BYTES_MAX` (`crates/engine/src/datastore.rs`), \
                     so that the record fits a frame of the log";
+        }
+        in Calls {
+            /// Most procedures and HTTP handlers of a database that run beside the writer, wait, or wait for their turn.
+            procedures_max: usize = 2_048;
+                bounds "procedures and HTTP handlers of one database that are under way beside the writer; one caller has no \
+                    more of them than are left for all others";
+                reached "one that was never seen to wait runs on the writer; any other is refused: LC0736";
+
+            // WebAssembly only: an instance of a JavaScript module has a thread, and these are few.
+            /// Most memory of all instances of a database's procedures together, in bytes.
+            #[serde(deserialize_with = "saturating")]
+            procedure_memory_bytes_max: usize = 4 << 30;
+                bounds "linear memory of all instances that run procedures of one database";
+                reached "`memory.grow` fails, or there is no further instance: the call fails, LC0722";
+
+            /// Most outbound requests of a database's procedures at a time.
+            http_requests_max: usize = 64;
+                bounds "outbound requests of one database at a time";
+                reached "the next one waits, within its own time";
+
+            /// Most bytes of one outbound request.
+            http_request_bytes_max: usize = 8 << 20;
+                bounds "method, URL, headers and body of one outbound request";
+                reached "the request fails (errno 21)";
+
+            /// Most bytes of the answer to one outbound request.
+            http_response_bytes_max: usize = 16 << 20;
+                bounds "headers and body of the answer to one outbound request";
+                reached "the request fails (errno 21)";
+
+            /// Most calls that a module has asked to run immediately and that wait.
+            immediate_calls_max: usize = 4_096;
+                bounds "calls that wait of `volatile_nonatomic_schedule_immediate`";
+                reached "end the call that asks for another one: LC0724";
+
+            /// Most bytes of their arguments.
+            immediate_bytes_max: usize = 16 << 20;
+                bounds "arguments of the calls that wait of `volatile_nonatomic_schedule_immediate`";
+                reached "end the call that asks for another one: LC0724";
         }
         in Queries {
             /// Most subscribed query sets of one connection.
@@ -149,7 +203,7 @@ section! {
 
             /// Most bytes of rows of one instance of a view.
             view_bytes_max: usize = 16 << 20;
-                bounds "rows of one instance of a view";
+                bounds "rows of one instance of a view, with what is kept to bring results of aggregates up to date";
                 reached "the view's last rows stand, and its subscribers are told: LC0331";
 
             /// Longest time that one SQL statement may take to change rows.

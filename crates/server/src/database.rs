@@ -1,5 +1,6 @@
 //! What the server uses of the database crate, and how its limits follow from the configuration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use lightcone_database::Engines;
@@ -8,30 +9,61 @@ pub(crate) use lightcone_database::{
     DatabaseHandle, DatabaseOptions, DatabaseStats, Error as DatabaseError, HandlerReply,
     HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
     Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, ParameterText,
-    PreparedUpdate, RequestSender, ResultRow, RowEncoder, ShutdownReason, SqlError, SqlStats,
-    SubmitError, UpdateError, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
+    PreparedUpdate, RequestSender, ResultRow, RowEncoder, ShutdownReason, SqlError, SqlOutcome,
+    SqlStats, SubmitError, UpdateError, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 
-use crate::config::Config;
+use lightcone_outbound::{Outbound, OutboundOptions};
+
+use crate::config::{Config, EnginePool};
+use crate::error::Error;
 
 /// The limits of every database: `[limits]`, and what other sections say.
 pub(crate) fn limits(config: &Config) -> Limits {
+    let defaults = Limits::default();
     Limits {
         host: HostLimits::from(&config.limits),
         inbox_messages_max: config.websocket.incoming_queue_length,
         log_segment_bytes: config.commitlog.max_segment_size,
         log_preallocate: config.commitlog.preallocate_segments,
+        wasm_procedures_running_max: pool_size(&config.wasm)
+            .unwrap_or(defaults.wasm_procedures_running_max),
+        js_procedure_threads_max: pool_size(&config.v8)
+            .unwrap_or(defaults.js_procedure_threads_max),
         ..Limits::from(&config.limits)
     }
 }
 
+fn pool_size(pool: &EnginePool) -> Option<usize> {
+    pool.procedure_instance_pool_size.map(usize::from)
+}
+
+/// The client for requests of modules, if they may make any.
+pub(crate) fn outbound(config: &Config) -> Result<Option<Arc<Outbound>>, Error> {
+    let module_http = &config.module_http;
+    if !module_http.enabled {
+        return Ok(None);
+    }
+    let failed = |error: String| Error::HttpClient(error);
+    let read = |path: &PathBuf| std::fs::read(path).map_err(Error::io("read", path.clone()));
+    let certificates = module_http.certificates.iter().map(read);
+    let options = OutboundOptions {
+        allow: module_http.allow_list().map_err(failed)?,
+        certificates: certificates.collect::<Result<_, _>>()?,
+        ..OutboundOptions::current()
+    };
+    let outbound = Outbound::new(options).map_err(|error| failed(error.to_string()))?;
+    Ok(Some(Arc::new(outbound)))
+}
+
 /// What all databases have together. As many scans run at a time as there are processors.
-pub(crate) fn commons(config: &Config) -> Arc<Commons> {
+pub(crate) fn commons(config: &Config, outbound: Option<Arc<Outbound>>) -> Arc<Commons> {
     let memory = crate::memory::available_bytes();
     let percent = usize::from(config.limits.clients_memory_percent);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    Commons::new(Machine::current(), memory / 100 * percent, threads)
+    let clients_bytes_max = memory / 100 * percent;
+    Commons::with_outbound(Machine::current(), clients_bytes_max, threads, outbound)
 }
 
 #[cfg(test)]
@@ -41,7 +73,8 @@ mod tests {
     #[test]
     fn limits_follow_the_configuration() {
         let text = "[commitlog]\nmax-segment-size = 1048576\npreallocate-segments = false\n\
-                    [websocket]\nincoming-queue-length = 7\n[limits]\nsnapshots-kept = 3\ncall-ms-max = 5";
+                    [websocket]\nincoming-queue-length = 7\n[limits]\nsnapshots-kept = 3\ncall-ms-max = 5\n\
+                    [wasm]\nprocedure-instance-pool-size = 9\n[v8]\nprocedure-instance-pool-size = 8";
         let config = Config::parse(text, "config.toml".as_ref()).expect("configuration");
         let configured = limits(&config);
         assert_eq!(configured.log_segment_bytes, 1 << 20);
@@ -49,6 +82,8 @@ mod tests {
         assert_eq!(configured.inbox_messages_max, 7);
         assert_eq!(configured.snapshots_kept, 3);
         assert_eq!(configured.host.call_ms_max, 5);
+        assert_eq!(configured.wasm_procedures_running_max, 9);
+        assert_eq!(configured.js_procedure_threads_max, 8);
         // Without a configuration, the database's own limits hold.
         assert_eq!(limits(&Config::default()), Limits::default());
     }

@@ -80,6 +80,9 @@ pub enum Error {
     )]
     PrivateKeyMode { path: PathBuf, mode: u32 },
 
+    #[error("the certificate of PostgreSQL's protocol cannot be used: {}: {reason} [LC0140]", .path.display())]
+    Certificate { path: PathBuf, reason: String },
+
     #[error("{0}")]
     Control(#[from] crate::control::ControlError),
 
@@ -89,7 +92,7 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    #[error("cannot set up the HTTP client for token issuers: {0} [LC0108]")]
+    #[error("cannot set up the client for HTTP requests of the server: {0} [LC0108]")]
     HttpClient(String),
 }
 

@@ -39,7 +39,6 @@ mod metrics;
 mod name_locks;
 mod names;
 mod orphans;
-mod outgoing_http;
 mod pace;
 mod postgres;
 mod private_files;

@@ -1,7 +1,9 @@
 //! Procedures and HTTP handlers: several transactions in one call, results, and what goes wrong. `procedures-ts` is the same in TypeScript.
 
 use spacetimedb::http::{handler, router, Body, HandlerContext, Request, Response, Router};
-use spacetimedb::{procedure, table, ProcedureContext, Table, TimeDuration, TxContext};
+use spacetimedb::{
+    procedure, reducer, table, ProcedureContext, ReducerContext, Table, TimeDuration, TxContext,
+};
 
 #[table(accessor = counters, public)]
 pub struct Counter {
@@ -66,11 +68,54 @@ pub fn loop_for_ever(_ctx: &mut ProcedureContext) {
     loop {}
 }
 
-/// Needs what the server cannot do yet.
+/// Sleeps between two transactions, but not if it is for no time.
 #[procedure]
-pub fn wait_outside(ctx: &mut ProcedureContext) {
-    let later = ctx.timestamp + TimeDuration::from_micros(60_000_000);
-    ctx.sleep_until(later);
+pub fn nap(ctx: &mut ProcedureContext, id: u32, us: u64) -> u64 {
+    ctx.with_tx(|tx| add(tx, id, 1));
+    if us > 0 {
+        let later = ctx.timestamp + TimeDuration::from_micros(us as i64);
+        ctx.sleep_until(later);
+    }
+    ctx.with_tx(|tx| add(tx, id, 1))
+}
+
+/// Status and body of the answer to a request, or why there is none; then a transaction.
+#[procedure]
+pub fn fetch(ctx: &mut ProcedureContext, id: u32, url: String) -> String {
+    let text = match ctx.http.get(&url) {
+        Ok(response) => {
+            let (head, body) = response.into_parts();
+            format!("{} {}", head.status.as_u16(), body.into_string_lossy())
+        }
+        Err(error) => error.to_string(),
+    };
+    ctx.with_tx(|tx| add(tx, id, 1));
+    text
+}
+
+/// A transaction that never ends.
+#[procedure]
+pub fn hold(ctx: &mut ProcedureContext, id: u32) {
+    ctx.with_tx(|tx| {
+        add(tx, id, 1);
+        #[allow(clippy::empty_loop)]
+        loop {}
+    });
+}
+
+#[reducer]
+pub fn bump(ctx: &ReducerContext, id: u32) {
+    let counters = ctx.db.counters();
+    let value = counters.id().find(id).map_or(0, |counter| counter.value);
+    counters.id().delete(id);
+    counters.insert(Counter { id, value: value + 1 });
+}
+
+/// Has another reducer called, and fails: the call is made all the same.
+#[reducer]
+pub fn bump_later_and_fail(_ctx: &ReducerContext, id: u32) -> Result<(), String> {
+    spacetimedb::volatile_nonatomic_schedule_immediate!(bump(id));
+    Err("no".into())
 }
 
 /// Adds the body, a number, to counter 7, and says what it got.

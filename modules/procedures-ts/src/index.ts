@@ -57,10 +57,33 @@ export const loopForEver = spacetimedb.procedure(t.unit(), () => {
   for (;;);
 });
 
-/** Needs what the server cannot do yet. */
-export const waitOutside = spacetimedb.procedure(t.unit(), (ctx) => {
-  ctx.http.fetch('http://127.0.0.1:1/');
+/** Status and body of the answer to a request, or why there is none; then a transaction. */
+export const fetch = spacetimedb.procedure({ id: t.u32(), url: t.string() }, t.string(), (ctx, { id, url }) => {
+  let text: string;
+  try {
+    const response = ctx.http.fetch(url);
+    text = `${response.status} ${response.text()}`;
+  } catch (error) {
+    text = (error as Error).message;
+  }
+  ctx.withTx((tx) => add(tx, id, 1n));
+  return text;
+});
+
+/** A transaction that never ends. */
+export const hold = spacetimedb.procedure({ id: t.u32() }, t.unit(), (ctx, { id }) => {
+  ctx.withTx((tx) => {
+    add(tx, id, 1n);
+    for (;;);
+  });
   return {};
+});
+
+export const bump = spacetimedb.reducer({ id: t.u32() }, (ctx, { id }) => {
+  const { counters } = ctx.db;
+  const value = counters.id.find(id)?.value ?? 0n;
+  counters.id.delete(id);
+  counters.insert({ id, value: value + 1n });
 });
 
 /** Adds the body, a number, to counter 7, and says what it got. */

@@ -65,11 +65,7 @@ fn describe(program: &[u8], host_type: HostType) -> Result<String> {
             )
         })?,
     };
-    let options = InstanceOptions {
-        database_identity: Identity::ZERO,
-        console: Arc::new(Stderr),
-        limits: HostLimits::default(),
-    };
+    let options = InstanceOptions::new(Identity::ZERO, Arc::new(Stderr), HostLimits::default());
     let module = engine
         .load(program, &options)
         .map_err(|e| Error::caused("LC0632", "the module cannot be loaded", e))?;

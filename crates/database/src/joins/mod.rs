@@ -24,6 +24,7 @@ use self::delta::Delta;
 
 pub(crate) use self::shape::JoinShape;
 pub(crate) use self::shapes::{JoinShapes, ShapeId};
+use crate::few::Key;
 
 /// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
 /// 300 ns for each. Subscriptions and views have so many each.
@@ -33,7 +34,7 @@ const INDEX_ROWS_PER_SECOND: u64 = 100_000;
 const HELD_INDEXES_MAX: usize = 4;
 
 /// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
-type Keys<K> = hashbrown::HashMap<Box<[u8]>, K>;
+type Keys<K> = hashbrown::HashMap<Key, K>;
 
 /// A shape that somebody uses.
 struct Live<K> {

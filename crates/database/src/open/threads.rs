@@ -19,6 +19,7 @@ use crate::inbox::Inbox;
 use crate::module::{Module, Program};
 use crate::module_log::ModuleLog;
 use crate::options::{DatabaseOptions, WRITER_STACK_EXTRA_BYTES};
+use crate::procedures::ImmediateQueue;
 use crate::shared::Shared;
 use crate::status::FAILED_TEXT;
 use crate::writer::{Writer, WriterState};
@@ -32,6 +33,7 @@ const LOG_STACK_BYTES: usize = 2 << 20;
 pub(super) struct Opened {
     pub options: DatabaseOptions,
     pub log: Arc<ModuleLog>,
+    pub immediate: Arc<ImmediateQueue>,
     pub program: Program,
     pub datastore: Datastore,
     pub instance: Box<dyn ModuleInstance>,
@@ -44,6 +46,7 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     let Opened {
         options,
         log,
+        immediate,
         program,
         datastore,
         instance,
@@ -55,7 +58,13 @@ pub(super) fn start(opened: Opened) -> DatabaseHandle {
     let module = Arc::new(Module::new(0, program, catalog));
     let (items, inbox) = mpsc::unbounded_channel();
     let senders = Inbox::new(&options.limits, items);
-    let shared = Arc::new(Shared::new(options, log, senders, module.clone()));
+    let shared = Arc::new(Shared::new(
+        options,
+        log,
+        immediate,
+        senders,
+        module.clone(),
+    ));
     let (fanout, fanout_inbox) = sync_channel(QUEUE_BATCHES_MAX);
     let (used_sender, used_batches) = sync_channel(SPARE_BATCHES);
     start_fanout(&shared, fanout_inbox, used_sender, next_offset);
@@ -158,6 +167,7 @@ fn start_writer(mut writer: Writer) {
             failed.close();
             failed.status.forget_log();
             failed.snapshots.cancel();
+            failed.procedures.stop();
             let (done, _) = tokio::sync::oneshot::channel();
             let _ = fanout.send(FanoutItem::Stop {
                 code: 1011,

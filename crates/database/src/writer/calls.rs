@@ -3,16 +3,27 @@
 use std::ops::Range;
 
 use lightcone_host::{ConsoleLevel, HostEnv, OpenTransaction, ReducerCall, ReducerOutcome};
-use lightcone_types::Timestamp;
+use lightcone_types::{ConnectionId, Timestamp};
 use lightcone_wire::server;
+use tokio::sync::oneshot;
 
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
-use crate::inbox::HttpCall;
-use crate::peer::ConnectionNumber;
+use crate::inbox::{HttpCall, InboxPermit};
+use crate::peer::{ConnectionNumber, Peer};
+use crate::procedures::Asker;
 use crate::request::{Decoded, Request};
-use crate::resolve::{find_procedure, find_reducer, resolve_call};
+use crate::resolve::{
+    find_procedure, find_reducer, resolve_call, resolve_procedure, RefusalReason,
+};
+
+/// In the place of a request that was taken.
+const TAKEN: Request = Request::Procedure {
+    request_id: 0,
+    procedure: 0,
+    args: 0..0,
+};
 
 impl Writer {
     pub(super) fn requests(&mut self, connection: ConnectionNumber, mut decoded: Decoded) {
@@ -28,12 +39,32 @@ impl Writer {
             connection_id,
             timestamp: decoded.timestamp,
         };
-        for request in decoded.requests {
+        for index in 0..decoded.requests.len() {
+            let request = std::mem::replace(&mut decoded.requests[index], TAKEN);
+            let turns = self.state.turns;
             self.request(connection, &origin, &decoded.payload, request);
             if self.round_is_full() {
                 self.end_round();
             }
+            if self.state.turns != turns && !self.goes_on(connection, &peer, &mut decoded) {
+                return;
+            }
         }
+    }
+
+    /// After a call that made the writer serve others meanwhile: whether the client is still there. What it asks for next is
+    /// for the module as it is now.
+    #[cold]
+    fn goes_on(
+        &mut self,
+        connection: ConnectionNumber,
+        peer: &Peer,
+        decoded: &mut Decoded,
+    ) -> bool {
+        if decoded.version != self.module.version {
+            decoded.resolve_again(&self.module, peer);
+        }
+        self.state.clients.contains_key(&connection)
     }
 
     fn request(
@@ -194,7 +225,12 @@ impl Writer {
     }
 
     /// A call inside a connection of its own, which comes and goes even if the call does not reach the module (06 §5.11).
-    pub(super) fn http_call(&mut self, call: HttpCall) -> Result<CallOutcome, CallError> {
+    pub(super) fn http_call(
+        &mut self,
+        call: HttpCall,
+        permit: InboxPermit,
+        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+    ) {
         let HttpCall {
             caller,
             connection_id,
@@ -207,32 +243,116 @@ impl Writer {
             connection_id,
             timestamp,
         };
-        self.connect(caller.identity, connection_id, &caller.jwt_payload)
-            .map_err(|refused| CallError::ConnectRejected(refused.text()))?;
-        let result = args.and_then(|args| self.call_by_name(&origin, &function, &args));
+        if self.has_no_lifecycle() && self.shared.status.read_only().is_none() {
+            let is_owner = caller.identity == self.shared.options.owner;
+            let is_procedure = find_reducer(&self.module, is_owner, &function).is_err()
+                && find_procedure(&self.module, is_owner, &function).is_some();
+            if !is_procedure {
+                let inside = Some(&*caller.jwt_payload);
+                let result =
+                    args.and_then(|args| self.call_by_name(&origin, &function, &args, inside));
+                return self.reply_when_durable(true, result, reply, Some(permit));
+            }
+        }
+        if let Err(refused) = self.connect(caller.identity, connection_id, &caller.jwt_payload) {
+            let refused: Result<CallOutcome, _> = Err(CallError::ConnectRejected(refused.text()));
+            return self.reply_when_durable(true, refused, reply, Some(permit));
+        }
+        let args = match args {
+            Ok(args) => match self.procedure_by_name(&origin, &function, &args) {
+                None => Ok(args),
+                Some(Ok(procedure)) => {
+                    // The client goes when the procedure has ended.
+                    let asker = Asker::Http { permit, reply };
+                    return self.start_procedure(procedure, origin, &args, asker);
+                }
+                Some(Err(error)) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        let result = args.and_then(|args| self.call_by_name(&origin, &function, &args, None));
         self.disconnect(caller.identity, connection_id);
-        result
+        self.reply_when_durable(true, result, reply, Some(permit));
     }
 
+    /// The procedure of this name, if there is no such reducer, and it takes these arguments.
+    fn procedure_by_name(
+        &self,
+        origin: &Origin,
+        function: &str,
+        args: &[u8],
+    ) -> Option<Result<u32, CallError>> {
+        let is_owner = origin.identity == self.shared.options.owner;
+        // Once more: the module may have been replaced since the arguments were read.
+        if find_reducer(&self.module, is_owner, function).is_ok() {
+            return None;
+        }
+        let (procedure, definition) = find_procedure(&self.module, is_owner, function)?;
+        Some(match definition.validate_args(args) {
+            Ok(_) => Ok(procedure as u32),
+            Err(error) => Err(CallError::InvalidArguments(format!(
+                "invalid arguments for procedure {}: {error}",
+                definition.name
+            ))),
+        })
+    }
+
+    /// Calls that modules have asked for outside of any transaction (03 §8.9).
+    pub(super) fn run_immediate_calls(&mut self) {
+        for (name, args) in self.shared.immediate.take() {
+            self.run_immediate_call(&name, &args);
+            if self.round_is_full() {
+                self.end_round();
+            }
+        }
+    }
+
+    fn run_immediate_call(&mut self, name: &str, args: &[u8]) {
+        let origin = Origin {
+            identity: self.shared.options.identity,
+            connection_id: ConnectionId(0),
+            timestamp: self.now(),
+        };
+        let module = self.module.clone();
+        // The database itself may call what is private.
+        let refusal = match resolve_call(&module, true, name, args) {
+            Ok(reducer) => {
+                let (_, ops) = self.call(reducer, &origin, args);
+                return self.event(Event::Committed { ops });
+            }
+            Err(refusal) if refusal.reason == RefusalReason::Unknown => {
+                match resolve_procedure(&module, true, name, args) {
+                    Ok(procedure) => {
+                        return self.start_procedure(procedure, origin, args, Asker::Nobody)
+                    }
+                    Err(refusal) => refusal,
+                }
+            }
+            Err(refusal) => refusal,
+        };
+        self.log_error(name, &refusal.log, origin.timestamp);
+    }
+
+    /// With `inside`, the payload of the caller's token, the caller comes and goes in the call's own transaction.
     fn call_by_name(
         &mut self,
         origin: &Origin,
         function: &str,
         args: &[u8],
+        inside: Option<&str>,
     ) -> Result<CallOutcome, CallError> {
         let is_owner = origin.identity == self.shared.options.owner;
-        // Once more: the module may have been replaced since the arguments were read.
-        if find_reducer(&self.module, is_owner, function).is_err() {
-            if let Some((procedure, _)) = find_procedure(&self.module, is_owner, function) {
-                return self.http_procedure(procedure, origin, args);
-            }
-        }
         let reducer = resolve_call(&self.module, is_owner, function, args).map_err(|refusal| {
             self.log_error(function, &refusal.log, origin.timestamp);
             CallError::InvalidArguments(refusal.message)
         })?;
         let started = self.shared.environment().instant();
-        let (result, ops) = self.call(reducer, origin, args);
+        let (result, ops) = match inside {
+            None => self.call(reducer, origin, args),
+            Some(jwt_payload) => self
+                .call_inside_connection(reducer, origin, args, jwt_payload)
+                .map_err(|refused| CallError::ConnectRejected(refused.text()))?,
+        };
         let elapsed = self.shared.environment().instant() - started;
         self.event(Event::Committed { ops });
         let outcome = CallOutcome {

@@ -1,5 +1,7 @@
 //! Clients that come and go (05 §11).
 
+use std::ops::Range;
+
 use lightcone_engine::{DatastoreError, ST_CLIENT_ID, ST_CONNECTION_CREDENTIALS_ID};
 use lightcone_host::ReducerOutcome;
 use lightcone_types::{ConnectionId, Encode, Identity};
@@ -9,7 +11,7 @@ use tokio::sync::oneshot;
 use super::views::views_of_set;
 use super::{Client, Origin, Writer};
 use crate::error::ConnectError;
-use crate::events::{CallResult, Event};
+use crate::events::{CallFailure, CallResult, Event};
 use crate::inbox::NewClient;
 use crate::peer::ConnectionNumber;
 
@@ -33,23 +35,9 @@ impl Writer {
             self.datastore().rollback();
             return Err(refused);
         }
-        let datastore = self.datastore();
-        let mut credentials = connection_id.to_vec();
-        jwt_payload.encode(&mut credentials);
-        let rows = datastore
-            .insert(
-                ST_CLIENT_ID,
-                &client_row(identity, connection_id),
-                &mut Vec::new(),
-            )
-            .and_then(|()| {
-                datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new())
-            });
-        if let Err(error) = rows {
-            datastore.rollback();
-            return Err(Refused::Rejected(format!(
-                "the client cannot be registered: {error}"
-            )));
+        if let Err(refused) = self.insert_client_rows(identity, connection_id, jwt_payload) {
+            self.datastore().rollback();
+            return Err(refused);
         }
         let Some(reducer) = self.module.def().on_connect else {
             let ops = self.commit();
@@ -74,6 +62,67 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Whether the module cannot tell when clients come and go.
+    pub(super) fn has_no_lifecycle(&self) -> bool {
+        let def = self.module.def();
+        def.on_connect.is_none() && def.on_disconnect.is_none()
+    }
+
+    /// A reducer as one transaction with the connect and disconnect of its caller, whose rows come and go inside of it.
+    ///
+    /// # Errors
+    /// The caller cannot be let in.
+    pub(super) fn call_inside_connection(
+        &mut self,
+        reducer: u32,
+        origin: &Origin,
+        args: &[u8],
+        jwt_payload: &str,
+    ) -> Result<(CallResult, Range<usize>), Refused> {
+        let (identity, connection_id) = (origin.identity, origin.connection_id);
+        self.datastore().begin();
+        let refused = match self.connection_in_use(identity, connection_id) {
+            Some(refused) => Err(refused),
+            None => self.insert_client_rows(identity, connection_id, jwt_payload),
+        };
+        if let Err(refused) = refused {
+            self.datastore().rollback();
+            return Err(refused);
+        }
+        match self.execute(reducer, origin, args) {
+            ReducerOutcome::Ok => match self.delete_client_rows(identity, connection_id) {
+                Ok(()) => Ok((CallResult::Committed, self.commit())),
+                Err(error) => {
+                    self.datastore().rollback();
+                    let failure = CallFailure::NotRun(error.to_string());
+                    Ok((CallResult::Failed(failure), 0..0))
+                }
+            },
+            outcome => {
+                self.datastore().rollback();
+                Ok((self.failed(reducer, outcome, origin.timestamp), 0..0))
+            }
+        }
+    }
+
+    fn insert_client_rows(
+        &mut self,
+        identity: Identity,
+        connection_id: ConnectionId,
+        jwt_payload: &str,
+    ) -> Result<(), Refused> {
+        let mut credentials = connection_id.to_vec();
+        jwt_payload.encode(&mut credentials);
+        let client = client_row(identity, connection_id);
+        let datastore = self.datastore();
+        datastore
+            .insert(ST_CLIENT_ID, &client, &mut Vec::new())
+            .and_then(|()| {
+                datastore.insert(ST_CONNECTION_CREDENTIALS_ID, &credentials, &mut Vec::new())
+            })
+            .map_err(|error| Refused::Rejected(format!("the client cannot be registered: {error}")))
     }
 
     /// Lets a client in. What is returned gets something when fan-out knows it.

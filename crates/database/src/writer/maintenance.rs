@@ -91,6 +91,7 @@ impl Writer {
     pub(super) fn stop(mut self) {
         self.shared.status.set_stopping(!self.state.failed);
         self.shared.snapshots.cancel();
+        self.shared.procedures.stop();
         self.inbox.close();
         self.shared.close();
         let (code, reason, done) = match self.state.stop.take() {

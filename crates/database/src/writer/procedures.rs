@@ -1,27 +1,35 @@
-//! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6). They run on the writer, like reducers: one that reads in one
-//! transaction costs what a reducer costs. In exchange it may not wait for anything.
+//! Calls of procedures (03 §10) and of HTTP handlers (03 §11.6), as far as they are the writer's: where they run, the tables that
+//! are lent to those beside it, and what is left to do when they have ended.
 
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lightcone_host::{
-    HandlerResponse, HttpResponse, ModuleInstance, OpenTransaction, ProcedureOutcome, ReducerCall,
-    Transactions,
+    Ask, HandlerResponse, HostTrap, HttpAnswer, HttpResponse, InterruptReason, ModuleInstance,
+    OpenTransaction, ProcedureOutcome, ProcedureResult, ReducerCall, ReducerOutcome, Transactions,
+    ViewCall, ViewOutcome, Waiting, HTTP_DISABLED_TEXT,
 };
 use lightcone_types::bsatn::{Decode as _, Reader};
 use lightcone_types::{ConnectionId, Identity, TimeDuration, Timestamp};
 use lightcone_wire::server;
 
-use super::rounds::RoundTransactions;
-use super::{Origin, Writer};
+use super::Writer;
 use crate::calls::{CallError, CallOutcome, HandlerReply, HandlerRequest};
-use crate::commit::Committed;
 use crate::events::Event;
+use crate::inbox::InboxPermit;
+use crate::module::Module;
 use crate::peer::ConnectionNumber;
+use crate::procedures::{
+    self, Asker, Control, Ended, Function, Job, Lease, LeaseRequest, Origin, Waits,
+};
+use tokio::sync::oneshot;
 
 /// Why a procedure returned nothing.
-pub(super) enum ProcedureFailure {
-    /// The database takes no calls.
-    ReadOnly(String),
+enum ProcedureFailure {
+    /// It was not run; the text says why.
+    NotRun(String),
     Failed(String),
     TimedOut(String),
 }
@@ -30,7 +38,7 @@ impl ProcedureFailure {
     /// The text for the caller (05 §6.4).
     fn text(self) -> String {
         match self {
-            ProcedureFailure::ReadOnly(reason) => reason,
+            ProcedureFailure::NotRun(reason) => reason,
             ProcedureFailure::Failed(message) | ProcedureFailure::TimedOut(message) => {
                 format!("The module instance encountered a fatal error: {message}")
             }
@@ -48,7 +56,265 @@ impl Writer {
         origin: &Origin,
         args: &[u8],
     ) {
-        let result = self.procedure(procedure, origin, args);
+        let asker = Asker::Client {
+            connection,
+            request_id,
+        };
+        self.start_procedure(procedure, *origin, args, asker);
+    }
+
+    /// A procedure for whoever asks.
+    pub(super) fn start_procedure(
+        &mut self,
+        procedure: u32,
+        origin: Origin,
+        args: &[u8],
+        asker: Asker,
+    ) {
+        self.start(Job {
+            module: self.module.clone(),
+            function: Function::Procedure(procedure),
+            origin,
+            args: args.to_vec(),
+            body: bytes::Bytes::new(),
+            asker,
+        });
+    }
+
+    /// The HTTP handler of a request, if the module has one for it. The sender is the module itself: zero.
+    pub(super) fn http_handler(
+        &mut self,
+        request: HandlerRequest,
+        permit: InboxPermit,
+        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+    ) {
+        let handler = self
+            .module
+            .def()
+            .http_handler(&request.method, &request.path);
+        let Some(handler) = handler else {
+            // The module may have been replaced since the request was let in.
+            let result: Result<HandlerReply, _> = Err(CallError::NoSuchFunction);
+            return self.reply_when_durable(true, result, reply, Some(permit));
+        };
+        self.start(Job {
+            module: self.module.clone(),
+            function: Function::Handler(handler as u32),
+            origin: Origin {
+                identity: Identity::ZERO,
+                connection_id: ConnectionId(0),
+                timestamp: request.timestamp,
+            },
+            args: request.head,
+            body: request.body,
+            asker: Asker::Handler { permit, reply },
+        });
+    }
+
+    /// Runs a call: here, if it is sure to be brief, and beside the writer otherwise.
+    fn start(&mut self, job: Job) {
+        if let Some(reason) = self.shared.status.read_only() {
+            return self.finish(job.ended(not_run()), Some(reason));
+        }
+        // Only one call may make the writer wait for it.
+        let may_run_here = !self.state.serves_others;
+        if may_run_here && job.placement().is_brief() {
+            return self.run_here(job);
+        }
+        match procedures::start(&self.shared, job) {
+            Ok(()) => {}
+            Err(job) if may_run_here && !job.placement().waits() => self.run_here(job),
+            Err(job) => {
+                let max = self.shared.options.limits.procedures_max;
+                let reason = format!(
+                    "too many procedures of the database are under way: limits.procedures-max = {max} [LC0736]"
+                );
+                self.finish(job.ended(not_run()), Some(reason));
+            }
+        }
+    }
+
+    /// Runs a call between two others, in the writer's own instance.
+    fn run_here(&mut self, job: Job) {
+        let version = self.module.version;
+        let mut instance = std::mem::replace(&mut self.instance, Box::new(Absent));
+        let started = self.now_instant();
+        let mut transactions = HereTransactions {
+            control: Arc::new(Control::default()),
+            job: &job,
+            committed_bytes: 0,
+            waits: None,
+            writer: self,
+        };
+        let outcome = instance.call_either(&mut transactions, &job.call());
+        let waited = transactions.waits.is_some();
+        if !waited {
+            let held_up = self.now_instant() - started;
+            job.placement().note_run_on_writer(held_up);
+        }
+        let is_spent = instance.is_poisoned();
+        self.instance = instance;
+        if is_spent || self.module.version != version {
+            self.replace_instance();
+        }
+        self.finish(job.ended(outcome), None);
+    }
+
+    fn now_instant(&self) -> std::time::Instant {
+        self.shared.environment().instant()
+    }
+
+    /// Lends the tables to a call beside the writer for one transaction, and waits until they are back.
+    pub(super) fn lend_tables(&mut self, request: LeaseRequest) {
+        // Who waits for an answer need not wait for the call as well.
+        self.end_round();
+        let LeaseRequest {
+            slot,
+            ready,
+            control,
+            committed_bytes,
+        } = request;
+        let put = |granted| {
+            *slot
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner) = granted
+        };
+        if let Some(reason) = self.shared.status.read_only() {
+            put(Some(Err(reason)));
+            // The call may be gone.
+            let _ = ready.send(());
+            return;
+        }
+        let spare = self.state.spare.take().unwrap_or_default();
+        let datastore = std::mem::replace(&mut self.datastore, spare);
+        let (back, returned) = sync_channel(1);
+        put(Some(Ok(Lease::new(datastore, back))));
+        if ready.send(()).is_err() {
+            // The call is gone, and nobody takes them.
+            put(None);
+        }
+        let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
+        let mut back = returned.recv_timeout(Duration::from_millis(ms_max));
+        if matches!(back, Err(RecvTimeoutError::Timeout)) {
+            control.end(InterruptReason::TransactionTime);
+            // Its code is stopped at the next tick, and all that the host does for it is bounded.
+            back = returned.recv().map_err(|_| RecvTimeoutError::Disconnected);
+        }
+        let back = back.expect("a lease gives the tables back whatever happens");
+        self.state.spare = Some(std::mem::replace(&mut self.datastore, back.datastore));
+        if back.commit {
+            let before = self.transactions().0.bytes();
+            self.commit_transaction();
+            let added = self.transactions().0.bytes().saturating_sub(before);
+            committed_bytes.fetch_add(added, Ordering::Relaxed);
+            // Others see it at once.
+            self.end_round();
+        }
+    }
+
+    /// Commits the open transaction and tells subscribers.
+    fn commit_transaction(&mut self) {
+        let (mut round, _) = self.transactions();
+        let committed = round.commit();
+        if committed.has_record || !committed.changes.is_empty() {
+            self.event(Event::Committed {
+                ops: committed.changes,
+            });
+        }
+    }
+
+    /// A call beside the writer has ended.
+    pub(super) fn procedure_ended(&mut self, ended: Ended) {
+        self.finish(ended, None);
+    }
+
+    /// Tells whoever asked what came of a call; `not_run` says why it never began.
+    fn finish(&mut self, ended: Ended, not_run: Option<String>) {
+        let Ended {
+            module,
+            function,
+            origin,
+            asker,
+            outcome,
+        } = ended;
+        let result = match (not_run, outcome) {
+            (Some(reason), _) => Err(ProcedureFailure::NotRun(reason)),
+            (None, ProcedureOutcome::Returned(result)) => Ok(result),
+            (None, ProcedureOutcome::Failed { message }) => Err(ProcedureFailure::Failed(message)),
+            (None, ProcedureOutcome::TimedOut { message }) => {
+                Err(ProcedureFailure::TimedOut(message))
+            }
+        };
+        match function {
+            Function::Handler(id) => {
+                let result = result.and_then(handler_reply);
+                let result = result.inspect_err(|failure| {
+                    self.warn(
+                        "HTTP handler",
+                        &module.http_handler_names[id as usize],
+                        failure,
+                    );
+                });
+                if let Asker::Handler { permit, reply } = asker {
+                    // As the handler's own text, without a prefix (06 §5.16).
+                    let result = result.map_err(|failure| match failure {
+                        ProcedureFailure::NotRun(text)
+                        | ProcedureFailure::Failed(text)
+                        | ProcedureFailure::TimedOut(text) => CallError::Database(text),
+                    });
+                    self.reply_when_durable(true, result, reply, Some(permit));
+                }
+            }
+            Function::Procedure(id) => {
+                let result = result.and_then(|result| checked_value(&module, id, result));
+                let result = result.inspect_err(|failure| {
+                    self.warn("procedure", &module.procedure_names[id as usize], failure);
+                });
+                self.tell(&module, id, &origin, asker, result);
+            }
+        }
+    }
+
+    fn tell(
+        &mut self,
+        module: &Module,
+        procedure: u32,
+        origin: &Origin,
+        asker: Asker,
+        result: Result<Vec<u8>, ProcedureFailure>,
+    ) {
+        match asker {
+            Asker::Client {
+                connection,
+                request_id,
+            } => self.tell_client(connection, request_id, origin, result),
+            Asker::Http { permit, reply } => {
+                self.disconnect(origin.identity, origin.connection_id);
+                let result = result.map(|value| CallOutcome {
+                    returned_json: Some(json_of(module, procedure, &value)),
+                    ..CallOutcome::default()
+                });
+                let result = result.map_err(|failure| match failure {
+                    ProcedureFailure::TimedOut(_) => CallError::TimedOut {
+                        outcome: CallOutcome::default(),
+                    },
+                    failure => CallError::Database(failure.text()),
+                });
+                self.reply_when_durable(true, result, reply, Some(permit));
+            }
+            Asker::Schedule { key, at, intended } => self.after_procedure(key, at, intended),
+            // Nobody waits for what it returns, and failures are logged.
+            Asker::Nobody | Asker::Handler { .. } => {}
+        }
+    }
+
+    fn tell_client(
+        &mut self,
+        connection: ConnectionNumber,
+        request_id: u32,
+        origin: &Origin,
+        result: Result<Vec<u8>, ProcedureFailure>,
+    ) {
         let mut answer = Vec::new();
         match result {
             Ok(value) => {
@@ -69,144 +335,6 @@ impl Writer {
         self.event(Event::Answered { connection, answer });
     }
 
-    /// A call over HTTP; the value is in the outcome as JSON (06 §5.11).
-    pub(super) fn http_procedure(
-        &mut self,
-        procedure: usize,
-        origin: &Origin,
-        args: &[u8],
-    ) -> Result<CallOutcome, CallError> {
-        let definition = self.module.def().clone();
-        let definition = &definition.procedures[procedure];
-        if let Err(error) = definition.validate_args(args) {
-            let name = &definition.name;
-            return Err(CallError::InvalidArguments(format!(
-                "invalid arguments for procedure {name}: {error}"
-            )));
-        }
-        let value =
-            self.procedure(procedure as u32, origin, args)
-                .map_err(|failure| match failure {
-                    ProcedureFailure::TimedOut(_) => CallError::TimedOut {
-                        outcome: CallOutcome::default(),
-                    },
-                    failure => CallError::Database(failure.text()),
-                })?;
-        let mut json = String::new();
-        lightcone_types::json::bsatn_to_json_untyped(
-            &definition.params_typespace,
-            &definition.return_type,
-            &mut Reader::new(&value),
-            &mut json,
-        )
-        .expect("the value was checked");
-        Ok(CallOutcome {
-            returned_json: Some(json),
-            ..CallOutcome::default()
-        })
-    }
-
-    /// Runs a procedure and commits what it did. The value is one of the declared type.
-    pub(super) fn procedure(
-        &mut self,
-        procedure: u32,
-        origin: &Origin,
-        args: &[u8],
-    ) -> Result<Vec<u8>, ProcedureFailure> {
-        let name = self.module.procedure_names[procedure as usize].clone();
-        let call = ReducerCall {
-            id: procedure,
-            name: &name,
-            sender: origin.identity,
-            connection_id: origin.connection_id,
-            timestamp: origin.timestamp,
-            args,
-        };
-        let outcome = self
-            .run_procedure(|instance, transactions| instance.call_procedure(transactions, &call))?;
-        let result = returned(outcome).and_then(|value| {
-            let definition = &self.module.def().procedures[procedure as usize];
-            let mut reader = Reader::new(&value);
-            lightcone_types::bsatn::validate(
-                &definition.params_typespace,
-                &definition.return_type,
-                &mut reader,
-            )
-            .map(|()| value)
-            .map_err(|error| {
-                let text = format!("the result is no value of the declared type: {error}");
-                ProcedureFailure::Failed(text)
-            })
-        });
-        result.inspect_err(|failure| self.warn("procedure", &name, failure))
-    }
-
-    /// Runs the HTTP handler of a request, if the module has one for it. The sender is the module itself: zero.
-    pub(super) fn http_handler(
-        &mut self,
-        request: &HandlerRequest,
-    ) -> Result<HandlerReply, CallError> {
-        let handler = self
-            .module
-            .def()
-            .http_handler(&request.method, &request.path);
-        // The module may have been replaced since the request was let in.
-        let handler = handler.ok_or(CallError::NoSuchFunction)?;
-        let name = self.module.http_handler_names[handler].clone();
-        let call = ReducerCall {
-            id: handler as u32,
-            name: &name,
-            sender: Identity::ZERO,
-            connection_id: ConnectionId(0),
-            timestamp: request.timestamp,
-            args: &request.head,
-        };
-        let body = &request.body;
-        let result = self
-            .run_procedure(|instance, transactions| {
-                instance.call_http_handler(transactions, &call, body)
-            })
-            .and_then(returned)
-            .and_then(|HandlerResponse { head, body }| {
-                let head = HttpResponse::decode(&mut Reader::new(&head));
-                let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
-                Ok(HandlerReply {
-                    head,
-                    body: body.into(),
-                })
-            });
-        result.map_err(|failure| {
-            self.warn("HTTP handler", &name, &failure);
-            match failure {
-                // As the handler's own text, without a prefix (06 §5.16).
-                ProcedureFailure::ReadOnly(text)
-                | ProcedureFailure::Failed(text)
-                | ProcedureFailure::TimedOut(text) => CallError::Database(text),
-            }
-        })
-    }
-
-    /// Runs something that opens its own transactions.
-    fn run_procedure<R>(
-        &mut self,
-        run: impl FnOnce(&mut dyn ModuleInstance, &mut dyn Transactions) -> R,
-    ) -> Result<R, ProcedureFailure> {
-        if let Some(reason) = self.shared.status.read_only() {
-            return Err(ProcedureFailure::ReadOnly(reason));
-        }
-        let (round, instance) = self.transactions();
-        let bytes_before = round.bytes();
-        let mut transactions = ProcedureTransactions {
-            round,
-            bytes_before,
-        };
-        let outcome = run(instance, &mut transactions);
-        if self.instance.is_poisoned() {
-            self.replace_instance();
-        }
-        Ok(outcome)
-    }
-
     #[cold]
     fn warn(&self, kind: &str, function: &Arc<str>, failure: &ProcedureFailure) {
         if let ProcedureFailure::Failed(message) | ProcedureFailure::TimedOut(message) = failure {
@@ -216,47 +344,171 @@ impl Writer {
     }
 }
 
-/// The transactions of one call: each joins the round as one of a reducer does, and subscribers hear of it.
-struct ProcedureTransactions<'w> {
-    round: RoundTransactions<'w>,
-    /// What the round had before the call.
-    bytes_before: usize,
+/// What stands for the outcome of a call that was not run.
+fn not_run() -> ProcedureOutcome<ProcedureResult> {
+    ProcedureOutcome::Failed {
+        message: String::new(),
+    }
 }
 
-impl Transactions for ProcedureTransactions<'_> {
-    fn begin(&mut self) -> OpenTransaction<'_> {
-        self.round.datastore.begin();
-        OpenTransaction::of(self.round.datastore)
-    }
+/// A value of the declared type.
+fn checked_value(
+    module: &Module,
+    procedure: u32,
+    result: ProcedureResult,
+) -> Result<Vec<u8>, ProcedureFailure> {
+    let ProcedureResult::Value(value) = result else {
+        let text = "a procedure answered like an HTTP handler".to_owned();
+        return Err(ProcedureFailure::Failed(text));
+    };
+    let definition = &module.def().procedures[procedure as usize];
+    let valid = lightcone_types::bsatn::validate(
+        &definition.params_typespace,
+        &definition.return_type,
+        &mut Reader::new(&value),
+    );
+    valid.map(|()| value).map_err(|error| {
+        let text = format!("the result is no value of the declared type: {error}");
+        ProcedureFailure::Failed(text)
+    })
+}
 
-    fn commit(&mut self) {
-        let Committed {
-            changes,
-            has_record,
-        } = self.round.commit();
-        if has_record || !changes.is_empty() {
-            let events = &mut self.round.state.batch.events;
-            events.push(Event::Committed { ops: changes });
+fn json_of(module: &Module, procedure: u32, value: &[u8]) -> String {
+    let definition = &module.def().procedures[procedure as usize];
+    let mut json = String::new();
+    lightcone_types::json::bsatn_to_json_untyped(
+        &definition.params_typespace,
+        &definition.return_type,
+        &mut Reader::new(value),
+        &mut json,
+    )
+    .expect("the value was checked");
+    json
+}
+
+fn handler_reply(result: ProcedureResult) -> Result<HandlerReply, ProcedureFailure> {
+    let ProcedureResult::Response(HandlerResponse { head, body }) = result else {
+        let text = "an HTTP handler answered like a procedure".to_owned();
+        return Err(ProcedureFailure::Failed(text));
+    };
+    let head = HttpResponse::decode(&mut Reader::new(&head));
+    let head = head.map_err(|error| ProcedureFailure::Failed(error.to_string()))?;
+    Ok(HandlerReply {
+        head,
+        body: body.into(),
+    })
+}
+
+/// The transactions of a call on the writer: each joins the round as one of a reducer does, and subscribers hear of it.
+struct HereTransactions<'w, 'j> {
+    writer: &'w mut Writer,
+    job: &'j Job,
+    control: Arc<Control>,
+    committed_bytes: usize,
+    /// Made when the call first waits, which nobody expected.
+    waits: Option<Waits>,
+}
+
+impl Transactions for HereTransactions<'_, '_> {
+    fn ask(&mut self, ask: Ask) -> Option<Waiting> {
+        if matches!(ask, Ask::Transaction) {
+            return None;
+        }
+        self.job.placement().note_wait();
+        let (shared, control) = (&self.writer.shared, &self.control);
+        let waits = self
+            .waits
+            .get_or_insert_with(|| Waits::new(shared, control, None));
+        match ask {
+            Ask::Transaction => None,
+            Ask::Until(time) => Some(waits.until(time)),
+            Ask::Http(request) => waits.http(*request),
         }
     }
 
+    fn block(&mut self, waiting: Waiting) {
+        self.writer.serve_others(waiting, &self.control);
+    }
+
+    fn ended(&self) -> Option<HostTrap> {
+        self.waits.as_ref()?.ended()
+    }
+
+    fn http_answer(&mut self) -> HttpAnswer {
+        let answer = self.waits.as_ref().and_then(Waits::http_answer);
+        answer.unwrap_or_else(|| Err(HTTP_DISABLED_TEXT.to_owned()))
+    }
+
+    fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+        self.writer.datastore.begin();
+        Ok(OpenTransaction::of(&mut self.writer.datastore))
+    }
+
+    fn commit(&mut self) {
+        let before = self.writer.transactions().0.bytes();
+        self.writer.commit_transaction();
+        let after = self.writer.transactions().0.bytes();
+        self.committed_bytes += after.saturating_sub(before);
+    }
+
     fn rollback(&mut self) {
-        self.round.datastore.rollback();
+        self.writer.datastore.rollback();
     }
 
     fn now(&self) -> Timestamp {
-        self.round.environment.now()
+        self.writer.now()
     }
 
     fn committed_bytes(&self) -> usize {
-        self.round.bytes().saturating_sub(self.bytes_before)
+        self.committed_bytes
     }
 }
 
-fn returned<R>(outcome: ProcedureOutcome<R>) -> Result<R, ProcedureFailure> {
-    match outcome {
-        ProcedureOutcome::Returned(value) => Ok(value),
-        ProcedureOutcome::Failed { message } => Err(ProcedureFailure::Failed(message)),
-        ProcedureOutcome::TimedOut { message } => Err(ProcedureFailure::TimedOut(message)),
+/// In the place of an instance that is in use.
+pub(super) struct Absent;
+
+const ABSENT_TEXT: &str = "the instance is in use";
+
+impl ModuleInstance for Absent {
+    fn call_reducer(&mut self, _: OpenTransaction<'_>, _: &ReducerCall<'_>) -> ReducerOutcome {
+        ReducerOutcome::Fatal {
+            message: ABSENT_TEXT.to_owned(),
+        }
+    }
+
+    fn call_procedure(
+        &mut self,
+        _: &mut dyn Transactions,
+        _: &ReducerCall<'_>,
+    ) -> ProcedureOutcome {
+        ProcedureOutcome::Failed {
+            message: ABSENT_TEXT.to_owned(),
+        }
+    }
+
+    fn call_http_handler(
+        &mut self,
+        _: &mut dyn Transactions,
+        _: &ReducerCall<'_>,
+        _: &[u8],
+    ) -> ProcedureOutcome<HandlerResponse> {
+        ProcedureOutcome::Failed {
+            message: ABSENT_TEXT.to_owned(),
+        }
+    }
+
+    fn call_view(
+        &mut self,
+        _: lightcone_host::ReadView<'_>,
+        _: &ViewCall<'_>,
+        _: &mut lightcone_host::ReadSet,
+    ) -> ViewOutcome {
+        ViewOutcome::Failed {
+            message: ABSENT_TEXT.to_owned(),
+        }
+    }
+
+    fn is_poisoned(&self) -> bool {
+        true
     }
 }

@@ -10,6 +10,7 @@ use super::{Origin, Writer};
 use crate::environment;
 use crate::events::Event;
 use crate::inbox::Notice;
+use crate::procedures::Asker;
 use crate::schedule_queue::ScheduleQueue;
 
 /// Scheduled calls between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
@@ -166,15 +167,27 @@ impl Writer {
                     return;
                 }
                 let origin = self.origin_of_schedule(intended);
-                // Nobody waits for what it returns, and failures are logged.
-                let _ = self.procedure(id, &origin, &row);
-                if once {
-                    return self.plan_changes(self.now());
-                }
+                let asker = Asker::Schedule { key, at, intended };
+                // What is left to do is done when it has ended, which may be much later.
+                return self.start_procedure(id, origin, &row, asker);
             }
             None => {}
         }
         self.after_schedule(key, at, intended);
+    }
+
+    /// A scheduled procedure has ended. A row that ran once went before the call.
+    pub(super) fn after_procedure(
+        &mut self,
+        key: ScheduleKey,
+        at: ScheduleAt,
+        intended: Timestamp,
+    ) {
+        match at {
+            ScheduleAt::Time(_) => self.plan_changes(self.now()),
+            ScheduleAt::Interval(_) => self.after_schedule(key, at, intended),
+        }
+        self.set_alarm();
     }
 
     fn origin_of_schedule(&self, intended: Timestamp) -> Origin {

@@ -98,6 +98,11 @@ impl Heap {
         self.refused_bytes.set(None);
     }
 
+    /// The running call must be over at this time.
+    pub(crate) fn put_off(&self, deadline: Instant) {
+        self.deadline.set(Some(deadline));
+    }
+
     /// The functions that QuickJS calls; their `opaque` is the heap.
     pub(crate) fn functions() -> qjs::JSMallocFunctions {
         qjs::JSMallocFunctions {

@@ -2,11 +2,13 @@
 
 use std::ffi::{c_int, CStr};
 
-use lightcone_host::{Advance, PointRead};
-use lightcone_types::{ConnectionId, IndexId, TableId};
+use lightcone_host::{Advance, HttpOutcome, HttpRequest, PointRead};
+use lightcone_types::bsatn::{Decode as _, Reader};
+use lightcone_types::{ConnectionId, Encode as _, IndexId, TableId};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
+use crate::messages;
 use crate::sys::Function;
 
 use super::arguments::{host_function, prefix, BufferWord, Call, RawFunction};
@@ -189,14 +191,16 @@ host_functions! {
     }
 
     volatile_schedule_immediate(call) {
-        call.string(0, |_| ())?;
-        call.array(1)?;
-        call.env().volatile_nonatomic_schedule_immediate()?;
+        let name = call.string(0, str::to_owned)?;
+        let arguments = call.array(1)?;
+        call.env().volatile_nonatomic_schedule_immediate(&name, arguments)?;
         Ok(undefined())
     }
 
     procedure_start_mut_tx(call) {
-        let timestamp = call.env().procedure_start_mut_tx()?;
+        let waiting = call.env().ask_transaction()?;
+        call.state().wait(waiting);
+        let timestamp = call.env().open_transaction()?;
         Ok(qjs::JS_NewBigUint64(call.context, timestamp as u64))
     }
 
@@ -222,9 +226,28 @@ host_functions! {
     }
 
     procedure_http_request(call) {
-        call.array(0)?;
-        call.env().procedure_http_request()?;
-        Ok(undefined())
+        let request = HttpRequest::decode(&mut Reader::new(call.array(0)?))
+            .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
+        let body = match qjs::JS_IsString(call.value(1)) {
+            true => call.string(1, |text| text.as_bytes().to_vec())?,
+            false => call.array(1)?.to_vec(),
+        };
+        let waiting = call.env().ask_http(request, body)?;
+        call.state().wait(waiting);
+        let (head, body) = match call.env().http_answer()? {
+            HttpOutcome::Response(head, body) => (head.to_vec(), body),
+            HttpOutcome::Failed(text) => return Err(Failure::Http(text)),
+        };
+        let array = qjs::JS_NewArray(call.context);
+        for (index, content) in (0..).zip([head, body]) {
+            let content = value::bytes(call.context, &content);
+            // Takes the content's ownership; without memory an exception is pending.
+            if qjs::JS_SetPropertyUint32(call.context, array, index, content) < 0 {
+                qjs::JS_FreeValue(call.context, array);
+                return Err(Failure::Pending);
+            }
+        }
+        Ok(array)
     }
 }
 

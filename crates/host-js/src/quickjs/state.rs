@@ -4,7 +4,7 @@ use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
-use lightcone_host::{AbiError, HostEnv, HostTrap, LimitKind};
+use lightcone_host::{AbiError, Errno, HostEnv, HostTrap, LimitKind, Waiting};
 use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSValue};
 
@@ -87,6 +87,16 @@ impl State {
         self.time_limit = (kind, ms_max);
     }
 
+    /// Waits on this thread. The time does not count against the call, which may compute as long afterwards as at its
+    /// beginning.
+    pub(crate) fn wait(&mut self, waiting: Option<Waiting>) {
+        if waiting.is_some() {
+            self.env.block(waiting);
+            self.deadline = Instant::now() + Duration::from_millis(self.time_limit.1);
+            self.heap.put_off(self.deadline);
+        }
+    }
+
     /// Dooms the running call; the first reason stays.
     #[cold]
     pub(crate) fn doom(&mut self, trap: HostTrap) {
@@ -98,6 +108,8 @@ impl State {
         if self.doomed.is_none() {
             if self.heap.is_exceeded() {
                 self.doom(memory_limit(&self.heap));
+            } else if let Some(trap) = self.env.interrupted() {
+                self.doom(trap);
             } else if self.heap.is_late() || Instant::now() >= self.deadline {
                 let (kind, limit) = self.time_limit;
                 self.doom(HostTrap::Limit { kind, limit });
@@ -134,6 +146,8 @@ pub(crate) enum Failure {
     Range(String),
     /// A plain `Error` with this text.
     Plain(&'static str),
+    /// An outbound request failed, with this text: errno 21.
+    Http(String),
     /// An errno, or the end of the call.
     Abi(AbiError),
     /// The next rows need a buffer of so many bytes.
@@ -178,6 +192,7 @@ pub(crate) unsafe fn throw(context: *mut JSContext, failure: Failure) -> JSValue
             Failure::Abi(AbiError::Errno(errno)) => {
                 throw_errno(context, errno.number(), errno.text())
             }
+            Failure::Http(text) => throw_errno(context, Errno::HTTP_ERROR.number(), &text),
             Failure::BufferTooSmall(size) => {
                 let size = u32::try_from(size).unwrap_or(u32::MAX);
                 throw_size(context, size);

@@ -5,8 +5,11 @@ use ::v8::{
     Global, Local, MapFnTo, Module, Object, PinScope, PropertyAttribute, ReturnValue, StackTrace,
     Symbol,
 };
-use lightcone_host::{AbiError, Advance, ConsoleLevel, Errno, HostTrap, PointRead};
-use lightcone_types::{ConnectionId, IndexId, TableId};
+use lightcone_host::{
+    AbiError, Advance, ConsoleLevel, Errno, HostTrap, HttpOutcome, HttpRequest, PointRead,
+};
+use lightcone_types::bsatn::{Decode as _, Reader};
+use lightcone_types::{ConnectionId, Encode as _, IndexId, TableId};
 
 use super::exception::{frames, FRAMES_MAX};
 use super::isolate::{CallBuffer, State};
@@ -303,12 +306,18 @@ callbacks! {
         Ok(())
     }
     call_volatile_schedule |scope, args, _rv| {
-        string_of(scope, args.get(0))?;
-        bytes_of(args.get(1))?;
-        with_state(|state| Ok(state.env.volatile_nonatomic_schedule_immediate()?))
+        let name = string_of(scope, args.get(0))?;
+        let arguments = bytes_of(args.get(1))?;
+        with_state(|state| {
+            Ok(state.env.volatile_nonatomic_schedule_immediate(&name, &arguments)?)
+        })
     }
     call_procedure_start |scope, _args, rv| {
-        let now = with_state(|state| Ok(state.env.procedure_start_mut_tx()?))?;
+        let now = with_state(|state| {
+            let waiting = state.env.ask_transaction()?;
+            state.wait(waiting)?;
+            Ok(state.env.open_transaction()?)
+        })?;
         rv.set(::v8::BigInt::new_from_i64(scope, now).into());
         Ok(())
     }
@@ -318,9 +327,27 @@ callbacks! {
     call_procedure_abort |_scope, _args, _rv| {
         with_state(|state| Ok(state.env.procedure_abort_mut_tx()?))
     }
-    call_procedure_http |_scope, args, _rv| {
-        bytes_of(args.get(0))?;
-        with_state(|state| Ok(state.env.procedure_http_request()?))
+    call_procedure_http |scope, args, rv| {
+        let request = bytes_of(args.get(0))?;
+        let request = HttpRequest::decode(&mut Reader::new(&request))
+            .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
+        let body = match args.get(1).is_string() {
+            true => string_of(scope, args.get(1))?.into_bytes(),
+            false => bytes_of(args.get(1))?,
+        };
+        let outcome = with_state(|state| {
+            let waiting = state.env.ask_http(request, body)?;
+            state.wait(waiting)?;
+            Ok(state.env.http_answer()?)
+        })?;
+        let (head, body) = match outcome {
+            HttpOutcome::Response(head, body) => (head.to_vec(), body),
+            HttpOutcome::Failed(text) => return Err(Failure::Http(text)),
+        };
+        let head = uint8_array(scope, &head).ok_or(Failure::Thrown)?.into();
+        let body = uint8_array(scope, &body).ok_or(Failure::Thrown)?.into();
+        rv.set(::v8::Array::new_with_elements(scope, &[head, body]).into());
+        Ok(())
     }
     call_noop |_scope, _args, _rv| { Ok(()) }
     call_encode |scope, args, rv| {
@@ -357,7 +384,8 @@ fn check_buffer(value: Value<'_>, kind: BufferKind) -> Result<(), Failure> {
 #[cold]
 pub(super) fn fail(scope: &mut PinScope<'_, '_>, failure: Failure) {
     let exception = match failure {
-        Failure::Abi(AbiError::Errno(errno)) => errno_exception(scope, errno),
+        Failure::Abi(AbiError::Errno(errno)) => errno_exception(scope, errno, errno.text()),
+        Failure::Http(text) => errno_exception(scope, Errno::HTTP_ERROR, &text),
         Failure::Abi(AbiError::Trap(trap)) => return doom(scope, Some(trap)),
         Failure::Thrown => return doom(scope, None),
         Failure::Type(text) => {
@@ -375,8 +403,12 @@ pub(super) fn fail(scope: &mut PinScope<'_, '_>, failure: Failure) {
 }
 
 /// The module itself makes the exception (§5.1).
-fn errno_exception<'s>(scope: &mut PinScope<'s, '_>, errno: Errno) -> Option<Value<'s>> {
-    let message = ::v8::String::new(scope, errno.text())?;
+fn errno_exception<'s>(
+    scope: &mut PinScope<'s, '_>,
+    errno: Errno,
+    text: &str,
+) -> Option<Value<'s>> {
+    let message = ::v8::String::new(scope, text)?;
     // SAFETY: see `with_state`; the reference is gone before module code runs.
     let constructor = unsafe { (*State::current()).error_constructor.clone() };
     let Some(constructor) = constructor else {

@@ -11,11 +11,12 @@ use ::v8::{
     MicrotasksPolicy, Module, OwnedIsolate, PinScope, SharedRef, UniqueRef, UseCounterFeature,
 };
 use lightcone_host::clock::ticks;
-use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind};
+use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind, Waiting};
 
 use super::exception::FRAMES_MAX;
 use super::loading::{build, describe};
 use super::memory::{as_host, BufferBudget, MemoryGuard};
+use super::values::Failure;
 use super::watchdog::Watch;
 use crate::invoke;
 use crate::program::ProgramText;
@@ -40,6 +41,8 @@ pub(crate) struct State {
     /// no further call may run in the isolate.
     tainted: bool,
     isolate: IsolateHandle,
+    watch: Arc<Watch>,
+    call_ticks: u64,
 }
 
 thread_local! {
@@ -52,6 +55,20 @@ impl State {
     #[inline]
     pub(crate) fn current() -> *mut State {
         CURRENT.get()
+    }
+
+    /// Waits on this thread. The time does not count against the call, which may compute as long afterwards as at its
+    /// beginning.
+    pub(crate) fn wait(&mut self, waiting: Option<Waiting>) -> Result<(), Failure> {
+        if waiting.is_none() {
+            return Ok(());
+        }
+        if !self.watch.pause() {
+            return Err(Failure::Thrown);
+        }
+        self.env.block(waiting);
+        self.watch.begin(self.call_ticks);
+        Ok(())
     }
 }
 
@@ -220,7 +237,8 @@ impl Isolate {
         isolate.set_allow_atomics_wait(false);
         isolate.set_use_counter_callback(count_use);
         let memory = MemoryGuard::install(&mut isolate, limits.memory_bytes_max, buffers);
-        let watch = Watch::new(isolate.thread_safe_handle());
+        let watch = Watch::new(isolate.thread_safe_handle(), env.interrupt().clone());
+        let call_ticks = ticks(limits.call_ms_max);
         let state = Box::new(State {
             env,
             doomed: None,
@@ -230,6 +248,8 @@ impl Isolate {
             modules: Vec::new(),
             tainted: false,
             isolate: isolate.thread_safe_handle(),
+            watch: watch.clone(),
+            call_ticks,
         });
         // SAFETY: an isolate is entered when it is made; from here on it is only while it is used.
         unsafe { isolate.exit() };
@@ -241,7 +261,7 @@ impl Isolate {
             jobs: ManuallyDrop::new(jobs),
             watch,
             memory,
-            call_ticks: ticks(limits.call_ms_max),
+            call_ticks,
             limits,
             owner: thread::current().id(),
             number: entered::number(),
@@ -350,7 +370,8 @@ impl Isolate {
             return Some(Interruption::Memory);
         }
         if timed_out {
-            return Some(Interruption::Time);
+            let trap = self.state.env.interrupted();
+            return Some(trap.map_or(Interruption::Time, Interruption::Trap));
         }
         doomed.map(Interruption::Trap)
     }
@@ -478,11 +499,11 @@ mod tests {
 
     fn new_isolate() -> Isolate {
         crate::engine(crate::JsEngineOptions::default()).expect("the engine");
-        let env = HostEnv::new(HostConfig {
-            database_identity: Identity::ZERO,
-            console: Arc::new(NullConsole),
-            limits: HostLimits::default(),
-        });
+        let env = HostEnv::new(HostConfig::new(
+            Identity::ZERO,
+            Arc::new(NullConsole),
+            HostLimits::default(),
+        ));
         let program = ProgramText::read(PROGRAM.as_bytes()).expect("a program");
         Isolate::new(&Arc::new(program), env).unwrap_or_else(|error| panic!("{error}"))
     }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use ::v8::Local;
-use lightcone_host::{HoldsEnv, HostConfig, HostEnv, HostTrap, ReducerCall};
+use lightcone_host::{HoldsEnv, HostConfig, HostEnv, HostTrap, Interrupt, ReducerCall};
 
 use super::isolate::Isolate;
 use super::scope::CallScope;
@@ -17,6 +17,8 @@ pub(crate) struct V8Realm {
     program: Arc<ProgramText>,
     config: HostConfig,
     /// The environment until there is an isolate.
+    /// Of all isolates that it makes.
+    interrupt: Arc<Interrupt>,
     env: Option<HostEnv>,
     isolate: Option<Isolate>,
 }
@@ -30,6 +32,7 @@ impl V8Realm {
         V8Realm {
             program,
             config: env.config().clone(),
+            interrupt: env.interrupt().clone(),
             env: Some(env),
             isolate: None,
         }
@@ -40,7 +43,7 @@ impl V8Realm {
         self.isolate = None;
         let env = match self.env.take() {
             Some(env) => env,
-            None => HostEnv::new(self.config.clone()),
+            None => HostEnv::with_interrupt(self.config.clone(), self.interrupt.clone()),
         };
         let isolate = Isolate::new(&self.program, env)
             .map_err(|error| format!("the module cannot be instantiated again: {error}"))?;
@@ -96,6 +99,10 @@ impl Realm for V8Realm {
         });
         let trap = stopped.map(|stopped| isolate.call_trap(stopped));
         (end, trap)
+    }
+
+    fn interrupt(&mut self) -> Arc<Interrupt> {
+        self.interrupt.clone()
     }
 
     #[inline]

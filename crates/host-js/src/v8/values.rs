@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Abi(AbiError),
     Type(String),
     Range(&'static str),
+    /// An outbound request failed, with this text: errno 21.
+    Http(String),
     /// `row_iter_bsatn_advance` needs so many bytes.
     TooSmall(usize),
     /// An exception is pending already, or the call is being ended.

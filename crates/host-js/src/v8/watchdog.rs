@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use lightcone_host::clock;
+use lightcone_host::{clock, Interrupt};
 
 /// No call runs.
 const IDLE: u64 = 0;
@@ -16,14 +16,17 @@ const STOPPED: u64 = u64::MAX;
 pub struct Watch {
     deadline: AtomicU64,
     isolate: ::v8::IsolateHandle,
+    /// What else ends a call.
+    interrupt: Arc<Interrupt>,
 }
 
 impl Watch {
     /// Watches an isolate for as long as the result lives.
-    pub fn new(isolate: ::v8::IsolateHandle) -> Arc<Watch> {
+    pub fn new(isolate: ::v8::IsolateHandle, interrupt: Arc<Interrupt>) -> Arc<Watch> {
         let watch = Arc::new(Watch {
             deadline: AtomicU64::new(IDLE),
             isolate,
+            interrupt,
         });
         let watched = Arc::downgrade(&watch);
         clock::every_tick(move |tick| match watched.upgrade() {
@@ -41,6 +44,16 @@ impl Watch {
     pub fn begin(&self, ticks: u64) {
         let deadline = clock::now() + ticks;
         self.deadline.store(deadline, Ordering::Release);
+    }
+
+    /// The call waits for something, which does not count, until [`Watch::begin`]. False: it was stopped just now.
+    pub fn pause(&self) -> bool {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        deadline < STOPPING
+            && self
+                .deadline
+                .compare_exchange(deadline, IDLE, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
     }
 
     /// The call is over. Returns whether it was stopped; then the termination is still to be cancelled.
@@ -71,7 +84,8 @@ impl Watch {
 
     fn check(&self, tick: u64) {
         let deadline = self.deadline.load(Ordering::Relaxed);
-        if deadline == IDLE || deadline >= STOPPING || deadline > tick {
+        let is_due = deadline <= tick || self.interrupt.reason().is_some();
+        if deadline == IDLE || deadline >= STOPPING || !is_due {
             return;
         }
         if self

@@ -126,11 +126,7 @@ pub fn script(definitions: &str, body: &str) -> String {
 }
 
 pub fn config(limits: HostLimits, console: Arc<Recorder>) -> HostConfig {
-    HostConfig {
-        database_identity: identity(DATABASE),
-        console,
-        limits,
-    }
+    HostConfig::new(identity(DATABASE), console, limits)
 }
 
 /// The text of the error that a program is refused with.

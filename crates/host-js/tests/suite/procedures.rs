@@ -141,7 +141,7 @@ fn failures_keep_what_was_committed() {
         ),
         (
             "sys.procedure_http_request(new Uint8Array(0), new Uint8Array(0));",
-            "`procedure_http_request` is not supported yet [LC0310]",
+            "Uncaught TypeError: failed to decode http request: ",
         ),
     ] {
         let mut module = Running::procedure(

@@ -80,11 +80,7 @@ pub fn small_limits() -> HostLimits {
 }
 
 pub fn config(limits: HostLimits, console: Arc<Recorder>) -> HostConfig {
-    HostConfig {
-        database_identity: Identity::from_hex(IDENTITY_HEX).unwrap(),
-        console,
-        limits,
-    }
+    HostConfig::new(Identity::from_hex(IDENTITY_HEX).unwrap(), console, limits)
 }
 
 pub fn load(program: &[u8]) -> Result<Box<dyn LoadedModule>, HostError> {

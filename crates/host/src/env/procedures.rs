@@ -1,7 +1,13 @@
 //! The host calls of procedures (spec 03 §10), which open and end their transactions themselves.
 
+use lightcone_types::bsatn::{Decode as _, Reader};
+use lightcone_types::{Encode as _, Timestamp};
+
 use super::HostEnv;
-use crate::{AbiError, ConsoleLevel, HostTrap};
+use crate::{
+    AbiError, Ask, ConsoleLevel, Errno, HostTrap, HttpRequest, HttpResponse, Interrupt,
+    Transactions, Waiting,
+};
 
 impl HostEnv {
     /// Whether a procedure or HTTP handler runs.
@@ -9,10 +15,67 @@ impl HostEnv {
         self.access.is_procedure()
     }
 
-    /// `procedure_start_mut_tx`: opens a transaction and says when, in microseconds since the epoch.
+    /// `procedure_start_mut_tx`: opens a transaction and says when, in microseconds since the epoch. Waits on this thread.
     pub fn procedure_start_mut_tx(&mut self) -> Result<i64, AbiError> {
+        let waiting = self.ask_transaction()?;
+        self.block(waiting);
+        self.open_transaction()
+    }
+
+    /// The first part of it: what to wait for.
+    pub fn ask_transaction(&mut self) -> Result<Option<Waiting>, AbiError> {
         let bytes_max = self.config.limits.procedure_bytes_max;
-        Ok(self.access.begin(bytes_max)?.0)
+        self.access.ask_transaction(bytes_max)
+    }
+
+    /// The second part, when that is ready.
+    pub fn open_transaction(&mut self) -> Result<i64, AbiError> {
+        Ok(self.access.begin()?.0)
+    }
+
+    /// Waits on this thread.
+    pub fn block(&mut self, waiting: Option<Waiting>) {
+        if let (Some(waiting), Some(transactions)) = (waiting, self.access.waits()) {
+            transactions.block(waiting);
+        }
+    }
+
+    /// Gives a call that may be suspended its transactions.
+    pub fn own(&mut self, transactions: Box<dyn Transactions>) {
+        self.access.own(transactions);
+    }
+
+    /// Takes them back at its end.
+    pub fn disown(&mut self) {
+        self.access.disown();
+    }
+
+    /// Whether the call has a transaction open that it began itself.
+    pub fn in_own_transaction(&mut self) -> bool {
+        self.access.is_procedure() && self.access.waits().is_none()
+    }
+
+    /// What ends the calls of this instance from outside.
+    pub fn interrupt(&self) -> &std::sync::Arc<Interrupt> {
+        &self.interrupt
+    }
+
+    /// Why the running call is to end, if it is.
+    pub fn interrupted(&self) -> Option<HostTrap> {
+        let reason = self.interrupt.reason()?;
+        Some(reason.trap(&self.config.limits))
+    }
+
+    fn after_wait(&mut self) -> Result<&mut dyn Transactions, HostTrap> {
+        if let Some(trap) = self.interrupted() {
+            return Err(trap);
+        }
+        let transactions = self.access.waits();
+        let transactions = transactions.ok_or(HostTrap::AsyncOnly("procedure_sleep_until"))?;
+        match transactions.ended() {
+            Some(trap) => Err(trap),
+            None => Ok(transactions),
+        }
     }
 
     /// `procedure_commit_mut_tx`
@@ -45,18 +108,108 @@ impl HostEnv {
         self.log(ConsoleLevel::Error, None, None, None, &message, None);
     }
 
-    /// `procedure_sleep_until`: a wait would keep everybody waiting, so only a time in the past will do.
+    /// `procedure_sleep_until`: gives the time when it is over. Waits on this thread.
     pub fn procedure_sleep_until(&mut self, wake_us: i64) -> Result<i64, HostTrap> {
-        let now = self.access.may_sleep()?.0;
-        if wake_us > now {
-            return Err(HostTrap::NotSupported("procedure_sleep_until"));
-        }
-        Ok(now)
+        let waiting = self.ask_sleep(wake_us)?;
+        self.block(waiting);
+        self.slept()
     }
 
-    /// `procedure_http_request`: not supported yet.
-    pub fn procedure_http_request(&mut self) -> Result<(), AbiError> {
-        self.access.may_request()?;
-        Err(HostTrap::NotSupported("procedure_http_request").into())
+    /// The first part of it: what to wait for; nothing if the time is past.
+    pub fn ask_sleep(&mut self, wake_us: i64) -> Result<Option<Waiting>, HostTrap> {
+        let now = self.access.may_sleep()?.0;
+        if wake_us <= now {
+            return Ok(None);
+        }
+        let transactions = self.access.waits();
+        Ok(transactions.and_then(|each| each.ask(Ask::Until(Timestamp(wake_us)))))
     }
+
+    /// The second part, when that is ready: the time.
+    pub fn slept(&mut self) -> Result<i64, HostTrap> {
+        Ok(self.after_wait()?.now().0)
+    }
+
+    /// `procedure_http_request`: head and body of the response (spec 03 §13). Waits on this thread.
+    pub fn procedure_http_request(
+        &mut self,
+        request: &[u8],
+        body: Vec<u8>,
+    ) -> Result<HttpOutcome, AbiError> {
+        if !self.is_procedure() {
+            self.access.may_request()?;
+        }
+        let Ok(request) = HttpRequest::decode(&mut Reader::new(request)) else {
+            return Err(Errno::BSATN_DECODE_ERROR.into());
+        };
+        let waiting = self.ask_http(request, body)?;
+        self.block(waiting);
+        self.http_answer()
+    }
+
+    /// The first part of it: what to wait for.
+    pub fn ask_http(
+        &mut self,
+        request: HttpRequest,
+        body: Vec<u8>,
+    ) -> Result<Option<Waiting>, AbiError> {
+        self.access.may_request()?;
+        let transactions = self.access.waits();
+        let ask = Ask::Http(Box::new((request, body)));
+        Ok(transactions.and_then(|each| each.ask(ask)))
+    }
+
+    /// The second part, when that is ready.
+    pub fn http_answer(&mut self) -> Result<HttpOutcome, AbiError> {
+        let answer = self.after_wait()?.http_answer();
+        Ok(match answer {
+            Ok((head, body)) => HttpOutcome::Response(head, body),
+            Err(text) => HttpOutcome::Failed(text),
+        })
+    }
+
+    /// The answer as a WebAssembly module takes it: sources for head and body, or one for the text of errno 21.
+    pub fn http_sources(&mut self, outcome: HttpOutcome) -> Result<HttpSources, AbiError> {
+        let sources_max = self.config.limits.sources_max;
+        Ok(match outcome {
+            HttpOutcome::Response(head, body) => HttpSources::Response(
+                self.sources.open(&head.to_vec(), sources_max)?,
+                self.sources.open(&body, sources_max)?,
+            ),
+            HttpOutcome::Failed(text) => {
+                HttpSources::Failed(self.sources.open(&text.to_vec(), sources_max)?)
+            }
+        })
+    }
+
+    /// `volatile_nonatomic_schedule_immediate`: the call runs soon, whatever becomes of this one (spec 03 §8.9).
+    pub fn volatile_nonatomic_schedule_immediate(
+        &mut self,
+        name: &str,
+        args: &[u8],
+    ) -> Result<(), AbiError> {
+        match &self.config.immediate {
+            // A module that loads has no database to run in.
+            None => Ok(()),
+            Some(immediate) => Ok(immediate.schedule(name, args)?),
+        }
+    }
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpOutcome {
+    /// Any status is a success.
+    Response(HttpResponse, Vec<u8>),
+    /// Errno 21, with this text.
+    Failed(String),
+}
+
+/// The same as handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpSources {
+    /// Head and body; 0 for an empty body.
+    Response(u32, u32),
+    /// The text.
+    Failed(u32),
 }

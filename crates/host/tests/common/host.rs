@@ -15,11 +15,11 @@ impl HoldsEnv for Host {
 
 impl Host {
     pub fn new(limits: HostLimits) -> Host {
-        Host(HostEnv::new(HostConfig {
-            database_identity: Identity::ZERO,
-            console: Arc::new(NullConsole),
+        Host(HostEnv::new(HostConfig::new(
+            Identity::ZERO,
+            Arc::new(NullConsole),
             limits,
-        }))
+        )))
     }
 
     /// Makes host calls as a module would that is called with `lent`.

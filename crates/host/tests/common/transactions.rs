@@ -1,7 +1,7 @@
 //! Transactions of procedures without a database around them.
 
 use lightcone_engine::{CommitOutput, Datastore};
-use lightcone_host::{OpenTransaction, Transactions};
+use lightcone_host::{HostTrap, OpenTransaction, Transactions};
 use lightcone_types::Timestamp;
 
 /// Commits into an output that nobody reads.
@@ -23,9 +23,9 @@ impl<'d> Committing<'d> {
 }
 
 impl Transactions for Committing<'_> {
-    fn begin(&mut self) -> OpenTransaction<'_> {
+    fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
         self.datastore.begin();
-        OpenTransaction::of(self.datastore)
+        Ok(OpenTransaction::of(self.datastore))
     }
 
     fn commit(&mut self) {

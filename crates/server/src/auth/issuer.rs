@@ -1,8 +1,6 @@
 //! Addresses of token issuers.
 
-use reqwest::Url;
-
-use crate::outgoing_http::literal_address;
+use lightcone_outbound::{literal_address, Url};
 
 /// Who has named an issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

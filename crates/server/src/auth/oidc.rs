@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::JwkSet;
-use reqwest::Url;
+use lightcone_outbound::{Outbound, OutboundOptions, Reach, Url};
 use tokio::sync::Semaphore;
 
 use super::issuer::{self, NamedBy};
@@ -19,7 +19,6 @@ use super::strangers::Strangers;
 use super::TokenError;
 use crate::config::ForeignIssuers;
 use crate::error::Error;
-use crate::outgoing_http::{OutgoingHttp, Reach};
 
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
 const EXPIRE_AFTER: Duration = Duration::from_secs(7200);
@@ -38,8 +37,8 @@ pub struct OidcClient {
 
 struct Inner {
     /// Two of them, as each has its own bound on look-ups of names.
-    http: OutgoingHttp,
-    http_of_strangers: OutgoingHttp,
+    http: Outbound,
+    http_of_strangers: Outbound,
     /// Those of the configuration, which never go.
     listed: HashMap<String, Arc<Issuer>>,
     /// All others, if they are accepted.
@@ -77,8 +76,8 @@ impl OidcClient {
         });
         Ok(OidcClient {
             inner: Arc::new(Inner {
-                http: OutgoingHttp::new()?,
-                http_of_strangers: OutgoingHttp::new()?,
+                http: outbound()?,
+                http_of_strangers: outbound()?,
                 listed: listed.collect(),
                 strangers: accepted.any().then(Mutex::default),
             }),
@@ -224,7 +223,11 @@ impl Inner {
     }
 }
 
-async fn get(http: &OutgoingHttp, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
+fn outbound() -> Result<Outbound, Error> {
+    Outbound::new(OutboundOptions::current()).map_err(|error| Error::HttpClient(error.to_string()))
+}
+
+async fn get(http: &Outbound, url: Url, reach: Reach) -> Result<Vec<u8>, String> {
     let shown = url.to_string();
     let body = http.get(url, reach, RESPONSE_BYTES_MAX).await;
     body.map_err(|error| format!("{shown}: {error}"))

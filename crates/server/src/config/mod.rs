@@ -71,6 +71,7 @@ impl Config {
         }
         self.certificate_authority.check()?;
         edge::check_edge(self)?;
+        self.module_http.allow_list()?;
         if let Some(key) = self.zero_key() {
             return Err(format!("{key} must be greater than zero"));
         }
@@ -153,6 +154,8 @@ mod tests {
         assert!(full.metrics.listen.take().is_some());
         assert!(full.metrics.token.take().is_some());
         assert!(full.postgres.listen.take().is_some());
+        assert!(full.postgres.certificate.take().is_some());
+        assert!(full.postgres.key.take().is_some());
         assert_eq!(
             format!("{full:?}"),
             format!("{:?}", parse("").expect("empty file"))
@@ -243,6 +246,10 @@ mod tests {
                 "no #",
             ),
             ("[metrics]\nlisten = \"here\"", "invalid"),
+            (
+                "[module-http]\nallow = [\"http://x\"]",
+                "module-http.allow: \"http://x\" is neither a host name",
+            ),
             ("[publish]\nallowed = [\"c200\"]", "64 hexadecimal digits"),
             ("[limits]\nconnections-max = 0", "limits.connections-max"),
             ("[broken", "config.toml"),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lightcone_outbound::AllowList;
 use serde::Deserialize;
 
 /// The key pair of tokens: both files or none.
@@ -28,11 +29,26 @@ impl CertificateAuthority {
 #[serde(default, rename_all = "kebab-case")]
 pub struct ModuleHttp {
     pub enabled: bool,
+    /// Hosts, addresses and networks beyond the public internet that modules reach.
+    pub allow: Vec<String>,
+    /// Files with certificates that are trusted beside those of the machine.
+    pub certificates: Vec<PathBuf>,
+}
+
+impl ModuleHttp {
+    pub(crate) fn allow_list(&self) -> Result<AllowList, String> {
+        let entries = self.allow.iter().map(String::as_str);
+        AllowList::parse(entries).map_err(|error| format!("module-http.allow: {error}"))
+    }
 }
 
 impl Default for ModuleHttp {
     fn default() -> Self {
-        Self { enabled: true }
+        Self {
+            enabled: true,
+            allow: Vec::new(),
+            certificates: Vec::new(),
+        }
     }
 }
 

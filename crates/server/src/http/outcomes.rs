@@ -58,7 +58,7 @@ impl TestServer {
             crate::fake_engine::engines(),
             Limits::default(),
             ServerWide {
-                commons: commons(&state.config),
+                commons: commons(&state.config, None),
                 loads: Arc::default(),
                 disk: Arc::default(),
             },

@@ -1,0 +1,105 @@
+//! Calls that a module asks for outside of any transaction (spec 03 §8.9). They wait here until the writer comes to them.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use lightcone_host::{HostTrap, ImmediateCalls, LimitKind};
+
+use crate::inbox::{Inbox, Notice};
+use crate::options::Limits;
+
+/// The calls of one database that wait.
+pub(crate) struct ImmediateQueue {
+    waiting: Mutex<Waiting>,
+    /// Who is told of the first one; not known while the database is opened.
+    inbox: OnceLock<Weak<Inbox>>,
+    calls_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    calls: Vec<(String, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl ImmediateQueue {
+    pub fn new(limits: &Limits) -> Arc<ImmediateQueue> {
+        Arc::new(ImmediateQueue {
+            waiting: Mutex::default(),
+            inbox: OnceLock::new(),
+            calls_max: limits.immediate_calls_max,
+            bytes_max: limits.immediate_bytes_max,
+        })
+    }
+
+    /// From now on the writer is told.
+    pub fn connect(&self, inbox: &Arc<Inbox>) {
+        // There is one inbox.
+        let _ = self.inbox.set(Arc::downgrade(inbox));
+        if !self.waiting().calls.is_empty() {
+            self.tell();
+        }
+    }
+
+    /// What waits, with its arguments.
+    pub fn take(&self) -> Vec<(String, Vec<u8>)> {
+        std::mem::take(&mut *self.waiting()).calls
+    }
+
+    fn tell(&self) {
+        if let Some(inbox) = self.inbox.get().and_then(Weak::upgrade) {
+            // A database that has stopped calls nothing.
+            let _ = inbox.notice(Notice::ImmediateCalls);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ImmediateCalls for ImmediateQueue {
+    fn schedule(&self, name: &str, args: &[u8]) -> Result<(), HostTrap> {
+        let mut waiting = self.waiting();
+        let bytes = waiting.bytes + name.len() + args.len();
+        if waiting.calls.len() >= self.calls_max || bytes > self.bytes_max {
+            return Err(HostTrap::Limit {
+                kind: LimitKind::ImmediateCalls,
+                limit: self.calls_max as u64,
+            });
+        }
+        waiting.bytes = bytes;
+        waiting.calls.push((name.to_owned(), args.to_vec()));
+        let is_first = waiting.calls.len() == 1;
+        drop(waiting);
+        if is_first {
+            self.tell();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_their_bytes_are_bounded() {
+        let limits = Limits {
+            immediate_calls_max: 2,
+            immediate_bytes_max: 10,
+            ..Limits::default()
+        };
+        let queue = ImmediateQueue::new(&limits);
+        assert!(queue.schedule("a", &[0; 9]).is_ok());
+        assert!(queue.schedule("b", &[]).is_err(), "11 bytes");
+        assert_eq!(queue.take(), [("a".to_owned(), vec![0; 9])]);
+        for _ in 0..2 {
+            assert!(queue.schedule("c", &[]).is_ok());
+        }
+        let error = queue.schedule("c", &[]).expect_err("three calls");
+        assert!(error
+            .to_string()
+            .contains("immediate-calls-max = 2 [LC0724]"));
+    }
+}

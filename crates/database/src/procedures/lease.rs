@@ -1,0 +1,195 @@
+//! The tables on loan: for one transaction of a call beside the writer.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lightcone_engine::Datastore;
+use lightcone_host::{
+    Ask, HostTrap, HttpAnswer, OpenTransaction, Transactions, Waiting, HTTP_DISABLED_TEXT,
+};
+use lightcone_types::Timestamp;
+use tokio::sync::{oneshot, OwnedSemaphorePermit};
+
+use super::{Control, Placement, Waits};
+use crate::inbox::Notice;
+use crate::module::Module;
+use crate::shared::Shared;
+
+/// The tables. The writer has them back when this goes, whatever happens to the call.
+pub(crate) struct Lease {
+    datastore: Option<Datastore>,
+    back: SyncSender<Returned>,
+}
+
+/// The tables, back from a loan.
+pub(crate) struct Returned {
+    pub datastore: Datastore,
+    /// The open transaction is to be committed. Otherwise none is open.
+    pub commit: bool,
+}
+
+impl Lease {
+    pub fn new(datastore: Datastore, back: SyncSender<Returned>) -> Lease {
+        Lease {
+            datastore: Some(datastore),
+            back,
+        }
+    }
+
+    fn give_back(&mut self, commit: bool) {
+        if let Some(mut datastore) = self.datastore.take() {
+            let is_open = datastore.in_transaction();
+            if is_open && !commit {
+                datastore.rollback();
+            }
+            // The writer waits for it.
+            let _ = self.back.send(Returned {
+                datastore,
+                commit: commit && is_open,
+            });
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.give_back(false);
+    }
+}
+
+/// Where the writer puts what was asked for.
+pub(crate) type LeaseSlot = Arc<Mutex<Option<Result<Lease, String>>>>;
+
+/// A call asks for the tables.
+pub(crate) struct LeaseRequest {
+    pub slot: LeaseSlot,
+    /// Sent when they are in the slot.
+    pub ready: oneshot::Sender<()>,
+    pub control: Arc<Control>,
+    /// How much its transactions have changed so far, which the writer adds to.
+    pub committed_bytes: Arc<AtomicUsize>,
+}
+
+/// The transactions of a call beside the writer.
+pub(super) struct LeasedTransactions {
+    shared: Arc<Shared>,
+    module: Arc<Module>,
+    placement: fn(&Module, u32) -> &Placement,
+    id: u32,
+    waits: Waits,
+    slot: LeaseSlot,
+    lease: Option<Lease>,
+    committed_bytes: Arc<AtomicUsize>,
+    asked: Option<Instant>,
+    /// All waits for the writer together.
+    waited: Arc<Mutex<Duration>>,
+}
+
+impl LeasedTransactions {
+    pub fn new(
+        shared: &Arc<Shared>,
+        job: &super::Job,
+        control: &Arc<Control>,
+        running: Option<OwnedSemaphorePermit>,
+        waited: Arc<Mutex<Duration>>,
+    ) -> LeasedTransactions {
+        let (placement, id): (fn(&Module, u32) -> &Placement, u32) = match job.function {
+            super::Function::Procedure(id) => {
+                (|module, id| &module.procedure_placements[id as usize], id)
+            }
+            super::Function::Handler(id) => {
+                (|module, id| &module.handler_placements[id as usize], id)
+            }
+        };
+        LeasedTransactions {
+            shared: shared.clone(),
+            module: job.module.clone(),
+            placement,
+            id,
+            waits: Waits::new(shared, control, running),
+            slot: LeaseSlot::default(),
+            lease: None,
+            committed_bytes: Arc::default(),
+            asked: None,
+            waited,
+        }
+    }
+
+    fn ask_lease(&mut self) -> Waiting {
+        let (ready, waiting) = oneshot::channel();
+        self.asked = Some(self.shared.environment().instant());
+        let request = LeaseRequest {
+            slot: self.slot.clone(),
+            ready,
+            control: self.waits.control().clone(),
+            committed_bytes: self.committed_bytes.clone(),
+        };
+        // If the database has stopped, the sender is dropped, and the slot stays empty.
+        let _ = self.shared.inbox.notice(Notice::Lease(Box::new(request)));
+        waiting
+    }
+}
+
+impl Transactions for LeasedTransactions {
+    fn ask(&mut self, ask: Ask) -> Option<Waiting> {
+        if !matches!(ask, Ask::Transaction) {
+            (self.placement)(&self.module, self.id).note_wait();
+        }
+        match ask {
+            Ask::Transaction => Some(self.ask_lease()),
+            Ask::Until(time) => Some(self.waits.until(time)),
+            Ask::Http(request) => self.waits.http(*request),
+        }
+    }
+
+    fn ended(&self) -> Option<HostTrap> {
+        self.waits.ended()
+    }
+
+    fn http_answer(&mut self) -> HttpAnswer {
+        self.waits
+            .http_answer()
+            .unwrap_or_else(|| Err(HTTP_DISABLED_TEXT.to_owned()))
+    }
+
+    fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+        if let Some(asked) = self.asked.take() {
+            let waited = self.shared.environment().instant() - asked;
+            *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += waited;
+        }
+        let granted = self
+            .slot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let lease = match granted {
+            Some(Ok(lease)) => lease,
+            Some(Err(reason)) => return Err(HostTrap::Datastore(reason.into())),
+            None => return Err(HostTrap::Stopping),
+        };
+        let lease = self.lease.insert(lease);
+        let datastore = lease.datastore.as_mut().expect("it was just lent");
+        datastore.begin();
+        Ok(OpenTransaction::of(datastore))
+    }
+
+    fn commit(&mut self) {
+        if let Some(mut lease) = self.lease.take() {
+            lease.give_back(true);
+        }
+    }
+
+    fn rollback(&mut self) {
+        self.lease = None;
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.environment().now()
+    }
+
+    fn committed_bytes(&self) -> usize {
+        self.committed_bytes.load(Ordering::Relaxed)
+    }
+}

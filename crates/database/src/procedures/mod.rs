@@ -1,0 +1,356 @@
+//! Procedures and HTTP handlers beside the writer: where they run, what they wait for, what ends them.
+//!
+//! A call that computes or waits has an instance of its own and holds up nobody. For each of its transactions it asks the writer
+//! for the tables: it gets them as they are, by value, and the writer waits until it has them back, for no longer than a limit.
+//! What commits is the writer, so that log and subscribers see transactions of procedures as they see all others.
+//!
+//! A function that was brief again and again, and never waited, runs on the writer itself, which costs no change of threads
+//! ([`Placement`]).
+
+mod control;
+mod immediate;
+mod lease;
+mod placement;
+mod tasks;
+mod threads;
+mod waits;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use lightcone_engine::ScheduleAt;
+use lightcone_engine::ScheduleKey;
+use lightcone_host::{
+    HostConfig, InterruptReason, ProcedureCall, ProcedureOutcome, ProcedureResult, ReducerCall,
+    SharedMemory, SuspendableInstance,
+};
+use lightcone_types::{ConnectionId, Identity, Timestamp};
+use rustc_hash::FxHashMap;
+use tokio::sync::{oneshot, Semaphore};
+
+use crate::calls::{CallError, CallOutcome, HandlerReply};
+use crate::inbox::{InboxPermit, Notice};
+use crate::module::Module;
+use crate::options::{HostKind, Limits};
+use crate::peer::ConnectionNumber;
+use crate::shared::Shared;
+
+pub(crate) use control::Control;
+pub(crate) use immediate::ImmediateQueue;
+pub(crate) use lease::{Lease, LeaseRequest};
+pub(crate) use placement::Placement;
+pub(crate) use waits::Waits;
+
+/// For whom a function of the module is called, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub identity: Identity,
+    pub connection_id: ConnectionId,
+    pub timestamp: Timestamp,
+}
+
+/// What is called, by its position in the module's definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Procedure(u32),
+    Handler(u32),
+}
+
+/// A call of a procedure or handler.
+pub(crate) struct Job {
+    pub module: Arc<Module>,
+    pub function: Function,
+    pub origin: Origin,
+    /// For a handler the request.
+    pub args: Vec<u8>,
+    /// The body of a handler's request.
+    pub body: Bytes,
+    pub asker: Asker,
+}
+
+/// Who waits for what comes of a call.
+pub(crate) enum Asker {
+    Client {
+        connection: ConnectionNumber,
+        request_id: u32,
+    },
+    /// The caller's rows go when the call has ended.
+    Http {
+        permit: InboxPermit,
+        reply: oneshot::Sender<Result<CallOutcome, CallError>>,
+    },
+    Handler {
+        permit: InboxPermit,
+        reply: oneshot::Sender<Result<HandlerReply, CallError>>,
+    },
+    /// A row of a schedule table.
+    Schedule {
+        key: ScheduleKey,
+        at: ScheduleAt,
+        intended: Timestamp,
+    },
+    Nobody,
+}
+
+/// A call that has ended.
+pub(crate) struct Ended {
+    pub module: Arc<Module>,
+    pub function: Function,
+    pub origin: Origin,
+    pub asker: Asker,
+    pub outcome: ProcedureOutcome<ProcedureResult>,
+}
+
+impl Job {
+    pub fn name(&self) -> &Arc<str> {
+        match self.function {
+            Function::Procedure(id) => &self.module.procedure_names[id as usize],
+            Function::Handler(id) => &self.module.http_handler_names[id as usize],
+        }
+    }
+
+    pub fn placement(&self) -> &Placement {
+        match self.function {
+            Function::Procedure(id) => &self.module.procedure_placements[id as usize],
+            Function::Handler(id) => &self.module.handler_placements[id as usize],
+        }
+    }
+
+    pub fn call(&self) -> ProcedureCall<'_> {
+        let (id, body) = match self.function {
+            Function::Procedure(id) => (id, None),
+            Function::Handler(id) => (id, Some(&self.body[..])),
+        };
+        ProcedureCall {
+            call: ReducerCall {
+                id,
+                name: self.name(),
+                sender: self.origin.identity,
+                connection_id: self.origin.connection_id,
+                timestamp: self.origin.timestamp,
+                args: &self.args,
+            },
+            body,
+        }
+    }
+
+    pub fn ended(self, outcome: ProcedureOutcome<ProcedureResult>) -> Ended {
+        Ended {
+            module: self.module,
+            function: self.function,
+            origin: self.origin,
+            asker: self.asker,
+            outcome,
+        }
+    }
+}
+
+/// What a database has for calls beside the writer.
+pub(crate) struct Procedures {
+    under_way_max: usize,
+    /// Calls in WebAssembly that compute.
+    running: Arc<Semaphore>,
+    running_max: usize,
+    /// Outbound requests.
+    requests: Arc<Semaphore>,
+    memory: Arc<SharedMemory>,
+    /// Instances without a call, with the version of their module.
+    idle: Mutex<Vec<(u64, Box<dyn SuspendableInstance>)>>,
+    threads: Arc<threads::Threads>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    last: u64,
+    under_way: FxHashMap<u64, Arc<Control>>,
+    /// How many of them each caller has.
+    of_caller: FxHashMap<Identity, usize>,
+    stopped: bool,
+}
+
+impl Calls {
+    /// A caller may have as many as are left for all others.
+    fn may_begin(&self, caller: Identity, max: usize) -> bool {
+        let of_caller = self.of_caller.get(&caller).copied().unwrap_or_default();
+        of_caller < max.saturating_sub(self.under_way.len())
+    }
+
+    fn begin(&mut self, caller: Identity, control: Arc<Control>) -> u64 {
+        self.last += 1;
+        self.under_way.insert(self.last, control);
+        *self.of_caller.entry(caller).or_default() += 1;
+        self.last
+    }
+
+    fn end(&mut self, number: u64, caller: Identity) {
+        self.under_way.remove(&number);
+        if let Some(count) = self.of_caller.get_mut(&caller) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_caller.remove(&caller);
+            }
+        }
+    }
+}
+
+impl Procedures {
+    pub fn new(limits: &Limits) -> Procedures {
+        Procedures {
+            under_way_max: limits.procedures_max,
+            running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
+            running_max: limits.wasm_procedures_running_max,
+            requests: Arc::new(Semaphore::new(limits.http_requests_max)),
+            memory: SharedMemory::new(limits.procedure_memory_bytes_max),
+            idle: Mutex::default(),
+            threads: threads::Threads::new(limits.js_procedure_threads_max),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Everybody who runs or waits is ended.
+    pub fn stop(&self) {
+        let mut calls = self.calls();
+        calls.stopped = true;
+        for control in calls.under_way.values() {
+            control.end(InterruptReason::Stopping);
+        }
+        drop(calls);
+        self.threads.stop();
+        self.idle().clear();
+    }
+
+    fn calls(&self) -> std::sync::MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Box<dyn SuspendableInstance>)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An instance of this version without a call. Those of others go.
+    fn take_idle(&self, version: u64) -> Option<Box<dyn SuspendableInstance>> {
+        let mut idle = self.idle();
+        idle.retain(|(of, _)| *of == version);
+        idle.pop().map(|(_, instance)| instance)
+    }
+
+    fn put_idle(&self, version: u64, instance: Box<dyn SuspendableInstance>) {
+        let mut idle = self.idle();
+        if idle.len() < self.running_max && !self.calls().stopped {
+            idle.push((version, instance));
+        }
+    }
+}
+
+/// One of the calls that are under way; it is none any more when this goes.
+struct UnderWay {
+    shared: Arc<Shared>,
+    number: u64,
+    caller: Identity,
+    control: Arc<Control>,
+    /// What the writer is told if nobody knows what came of the call.
+    job: Option<Job>,
+}
+
+impl UnderWay {
+    /// The call has ended: the writer sees to what is left.
+    fn end(mut self, outcome: ProcedureOutcome<ProcedureResult>) {
+        self.tell(outcome);
+    }
+
+    fn tell(&mut self, outcome: ProcedureOutcome<ProcedureResult>) {
+        if let Some(job) = self.job.take() {
+            // A database that has stopped answers nobody: whoever waits hears that it is gone.
+            let ended = Box::new(job.ended(outcome));
+            let _ = self.shared.inbox.notice(Notice::ProcedureEnded(ended));
+        }
+    }
+
+    fn job(&self) -> &Job {
+        self.job.as_ref().expect("it is there until the end")
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.tell(ProcedureOutcome::Failed {
+            message: "the server failed to run it".to_owned(),
+        });
+        let procedures = &self.shared.procedures;
+        procedures.calls().end(self.number, self.caller);
+    }
+}
+
+/// Starts a call beside the writer.
+///
+/// # Errors
+/// There are too many.
+pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
+    let procedures = &shared.procedures;
+    let (control, caller) = (Arc::new(Control::default()), job.origin.identity);
+    let number = {
+        let mut calls = procedures.calls();
+        if !calls.may_begin(caller, procedures.under_way_max) {
+            return Err(job);
+        }
+        if calls.stopped {
+            control.end(InterruptReason::Stopping);
+        }
+        calls.begin(caller, control.clone())
+    };
+    let seconds_max = shared.options.limits.host.procedure_seconds_max;
+    let late = Arc::downgrade(&control);
+    let environment = shared.environment();
+    control.set_alarm(environment.alarm(
+        Duration::from_secs(seconds_max),
+        Box::new(move || {
+            if let Some(control) = late.upgrade() {
+                control.end(InterruptReason::ProcedureTime);
+            }
+        }),
+    ));
+    let is_wasm = job.module.program.kind == HostKind::Wasm;
+    let under_way = UnderWay {
+        shared: shared.clone(),
+        number,
+        caller,
+        control,
+        job: Some(job),
+    };
+    match is_wasm {
+        true => environment.spawn_task(Box::pin(tasks::run(under_way))),
+        false => threads::push(under_way),
+    }
+    Ok(())
+}
+
+/// What instances for calls beside the writer are made with.
+fn host_config(shared: &Shared) -> HostConfig {
+    HostConfig {
+        shared_memory: Some(shared.procedures.memory.clone()),
+        ..shared.host_config()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_leaves_as_many_for_others_as_it_has() {
+        let mut calls = Calls::default();
+        let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
+        let mut numbers = Vec::new();
+        while calls.may_begin(greedy, 10) {
+            numbers.push(calls.begin(greedy, Arc::default()));
+        }
+        assert_eq!(numbers.len(), 5);
+        assert!(calls.may_begin(other, 10));
+        for number in numbers {
+            calls.end(number, greedy);
+        }
+        assert!(calls.under_way.is_empty() && calls.of_caller.is_empty());
+    }
+}

@@ -1,0 +1,215 @@
+//! What a procedure waits for outside of the database: a time, or an answer over HTTP.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lightcone_host::{
+    HostTrap, HttpAnswer, HttpMethod, HttpRequest, HttpResponse, HttpVersion, Waiting,
+};
+use lightcone_outbound::{Bounds, Request};
+use lightcone_types::{TimeDuration, Timestamp};
+use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
+
+use super::Control;
+use crate::environment::Environment;
+use crate::shared::Shared;
+
+/// The longest sleep at a stretch, so that a clock that was set, or a machine that was suspended, is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// A request has so long (spec 03 §13.2), or what it asks for up to the second.
+const REQUEST_TIME: Duration = Duration::from_secs(30);
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(180);
+
+/// The waits of one call.
+pub(crate) struct Waits {
+    shared: Arc<Shared>,
+    control: Arc<Control>,
+    place: Arc<Place>,
+}
+
+/// What a wait leaves for the call.
+struct Place {
+    /// The right to compute, given up while the call waits. None: it has a thread of its own.
+    running: Mutex<Option<OwnedSemaphorePermit>>,
+    answer: Mutex<Option<HttpAnswer>>,
+}
+
+impl Waits {
+    pub fn new(
+        shared: &Arc<Shared>,
+        control: &Arc<Control>,
+        running: Option<OwnedSemaphorePermit>,
+    ) -> Waits {
+        Waits {
+            shared: shared.clone(),
+            control: control.clone(),
+            place: Arc::new(Place {
+                running: Mutex::new(running),
+                answer: Mutex::default(),
+            }),
+        }
+    }
+
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    /// Why the call is to end, if it is.
+    pub fn ended(&self) -> Option<HostTrap> {
+        let reason = self.control.reason()?;
+        Some(reason.trap(&self.shared.options.limits.host))
+    }
+
+    /// What came of the last request.
+    pub fn http_answer(&self) -> Option<HttpAnswer> {
+        lock(&self.place.answer).take()
+    }
+
+    /// Waits for a time of day.
+    pub fn until(&self, time: Timestamp) -> Waiting {
+        let environment = self.shared.options.commons.environment.clone();
+        self.wait(async move {
+            loop {
+                let left_us = time.0.saturating_sub(environment.now().0);
+                if left_us <= 0 {
+                    return None;
+                }
+                let left = Duration::from_micros(left_us as u64).min(SLEEP_MAX);
+                sleep(&*environment, left).await;
+            }
+        })
+    }
+
+    /// Makes a request. `None`: there are none.
+    pub fn http(&self, (request, body): (HttpRequest, Vec<u8>)) -> Option<Waiting> {
+        let outbound = self.shared.options.commons.outbound.clone()?;
+        let limits = &self.shared.options.limits;
+        let bounds = Bounds {
+            timeout: timeout(request.timeout),
+            request_bytes_max: limits.http_request_bytes_max,
+            response_bytes_max: limits.http_response_bytes_max,
+        };
+        let requests = self.shared.procedures.requests.clone();
+        let environment = self.shared.options.commons.environment.clone();
+        Some(self.wait(async move {
+            let permit = tokio::select! {
+                permit = requests.acquire_owned() => permit,
+                () = sleep(&*environment, bounds.timeout) => {
+                    let text = "it waited too long for other requests of the database to end";
+                    return Some(Err(text.to_owned()));
+                }
+            };
+            let answer = outbound.start(plain(request, body), bounds).await;
+            drop(permit);
+            Some(match answer {
+                Ok(Ok(response)) => Ok(told(response)),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("the server is stopping".to_owned()),
+            })
+        }))
+    }
+
+    /// Waits until `work` is done or the call is to end, and then for the right to compute.
+    fn wait(
+        &self,
+        work: impl std::future::Future<Output = Option<HttpAnswer>> + Send + 'static,
+    ) -> Waiting {
+        let (ready, waiting) = oneshot::channel();
+        let (place, control) = (self.place.clone(), self.control.clone());
+        let running = lock(&place.running).take();
+        let semaphore: Option<Arc<Semaphore>> = running.map(|permit| permit.semaphore().clone());
+        let task = async move {
+            let answer = tokio::select! {
+                answer = work => answer,
+                () = control.ended() => None,
+            };
+            *lock(&place.answer) = answer;
+            if let Some(semaphore) = semaphore {
+                *lock(&place.running) = semaphore.acquire_owned().await.ok();
+            }
+            // Whoever waits may be gone.
+            let _ = ready.send(());
+        };
+        self.shared.environment().spawn_task(Box::pin(task));
+        waiting
+    }
+}
+
+async fn sleep(environment: &dyn Environment, delay: Duration) {
+    let (rung, ring) = oneshot::channel::<()>();
+    let alarm = environment.alarm(delay, Box::new(move || drop(rung)));
+    // It rings by being dropped.
+    let _ = ring.await;
+    drop(alarm);
+}
+
+fn timeout(asked: Option<TimeDuration>) -> Duration {
+    match asked {
+        None => REQUEST_TIME,
+        Some(TimeDuration(us)) => Duration::from_micros(us.max(0) as u64).min(REQUEST_TIME_MAX),
+    }
+}
+
+fn plain(request: HttpRequest, body: Vec<u8>) -> Request {
+    let headers = request.headers.into_iter();
+    Request {
+        method: method(&request.method).to_owned(),
+        url: request.uri,
+        headers: headers.map(|header| (header.name, header.value)).collect(),
+        body: body.into(),
+    }
+}
+
+fn method(method: &HttpMethod) -> &str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Head => "HEAD",
+        HttpMethod::Post => "POST",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Delete => "DELETE",
+        HttpMethod::Connect => "CONNECT",
+        HttpMethod::Options => "OPTIONS",
+        HttpMethod::Trace => "TRACE",
+        HttpMethod::Patch => "PATCH",
+        HttpMethod::Extension(name) => name,
+    }
+}
+
+fn told(response: lightcone_outbound::Response) -> (HttpResponse, Vec<u8>) {
+    use lightcone_outbound::Version;
+    let version = match response.version {
+        Version::HTTP_09 => HttpVersion::Http09,
+        Version::HTTP_10 => HttpVersion::Http10,
+        Version::HTTP_2 => HttpVersion::Http2,
+        Version::HTTP_3 => HttpVersion::Http3,
+        _ => HttpVersion::Http11,
+    };
+    let headers = response.headers.into_iter();
+    let headers = headers.map(|(name, value)| lightcone_host::HttpHeader { name, value });
+    let head = HttpResponse {
+        headers: headers.collect(),
+        version,
+        code: response.status,
+    };
+    (head, response.body)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_requests_are_brought_into_their_bounds() {
+        assert_eq!(timeout(None), REQUEST_TIME);
+        assert_eq!(timeout(Some(TimeDuration(-5))), Duration::ZERO);
+        assert_eq!(
+            timeout(Some(TimeDuration(1500))),
+            Duration::from_micros(1500)
+        );
+        assert_eq!(timeout(Some(TimeDuration(i64::MAX))), REQUEST_TIME_MAX);
+    }
+}

@@ -1,0 +1,473 @@
+//! Procedures beside the writer: they sleep, make requests and compute without holding up anybody, see and make transactions in
+//! order with reducers, and end alone, whatever they do (03 §3.4, §10, §13, 05 §6.4).
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::{bundle, caller, module, options, Client, OWNER, STRANGER};
+use lightcone_database::{
+    AllowList, CallArgs, CallError, Commons, DatabaseHandle, DatabaseOptions, HostKind, Machine,
+    Outbound, OutboundOptions, ShutdownReason,
+};
+use lightcone_host_js::JsEngineOptions;
+use lightcone_types::Encode;
+use lightcone_wire::{ClientMessage, ProcedureStatus, ServerMessage};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// With requests to this machine, if `allow` says so.
+fn beside_options(directory: &Path, allow: &[&str]) -> DatabaseOptions {
+    let mut options = options(directory);
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    let outbound = Outbound::new(OutboundOptions {
+        allow: AllowList::parse(allow.iter().copied()).expect("a list"),
+        ..OutboundOptions::current()
+    });
+    let outbound = Some(Arc::new(outbound.expect("a client")));
+    options.commons = Commons::with_outbound(Machine::current(), 1 << 30, 2, outbound);
+    options
+}
+
+async fn create(options: DatabaseOptions, kind: HostKind) -> DatabaseHandle {
+    let program = match kind {
+        HostKind::Wasm => module("procedures"),
+        HostKind::Js => bundle("procedures").into_bytes().into(),
+    };
+    let created =
+        tokio::task::spawn_blocking(move || DatabaseHandle::create(options, program, kind));
+    let created = created.await.expect("no panic");
+    created.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A call over HTTP: what it returned, or the error.
+async fn http(
+    database: &DatabaseHandle,
+    function: &str,
+    args: String,
+) -> Result<String, CallError> {
+    let outcome = database.call(caller(OWNER), function, CallArgs::Json(args));
+    Ok(outcome.await?.returned_json.unwrap_or_default())
+}
+
+async fn counter(database: &DatabaseHandle, id: u32) -> u64 {
+    let found = http(database, "peek", format!("[{id}]"))
+        .await
+        .expect("peeked");
+    if found == "[1,[]]" {
+        return 0;
+    }
+    let value = found.trim_start_matches("[0,").trim_end_matches(']');
+    value.parse().unwrap_or_else(|_| panic!("{found}"))
+}
+
+/// Answers every request after this time, and says how many there were.
+async fn slow_server(delay: Duration) -> (u16, Arc<std::sync::atomic::AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                let _ = stream.read(&mut buffer).await;
+                tokio::time::sleep(delay).await;
+                let text =
+                    b"HTTP/1.1 203 Hm\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
+                let _ = stream.write_all(text).await;
+            });
+        }
+    });
+    (port, asked)
+}
+
+/// Reducers go on, one after the other, while something else is under way.
+async fn reducers_go_on(database: &DatabaseHandle, id: u32) {
+    let started = Instant::now();
+    for _ in 0..20 {
+        http(database, "bump", format!("[{id}]"))
+            .await
+            .expect("bumped");
+    }
+    let elapsed = started.elapsed();
+    assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sleep_holds_up_nobody() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
+    let sleeper = database.clone();
+    let started = Instant::now();
+    let nap = tokio::spawn(async move { http(&sleeper, "nap", "[1, 800000]".into()).await });
+    // What it committed before its sleep is seen at once.
+    while counter(&database, 1).await == 0 {
+        assert!(started.elapsed() < Duration::from_millis(700), "it is seen");
+    }
+    reducers_go_on(&database, 1).await;
+    let seen = counter(&database, 1).await;
+    let returned = nap.await.expect("no panic").expect("it wakes up");
+    assert!(started.elapsed() >= Duration::from_millis(800));
+    // The reducers were in between.
+    assert_eq!(seen, 21);
+    assert_eq!(returned, "22");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_sleepers_need_no_threads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
+    http(&database, "nap", "[1, 1]".into())
+        .await
+        .expect("a nap");
+    let threads_before = threads();
+    let mut client = Client::connect(&database, STRANGER, 5).await;
+    let nap_us = 6_000_000_u64;
+    let mut args = 1_u32.to_vec();
+    nap_us.encode(&mut args);
+    let started = Instant::now();
+    for request_id in 0..1000 {
+        client
+            .send(&[ClientMessage::CallProcedure {
+                request_id,
+                procedure: "nap",
+                args: &args,
+            }])
+            .await;
+    }
+    // All of them have committed once, and none a second time.
+    while counter(&database, 1).await < 1002 {
+        assert!(started.elapsed() < Duration::from_secs(60), "all sleep");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (fell_asleep, threads_now) = (started.elapsed(), threads());
+    eprintln!(
+        "1,000 sleepers after {fell_asleep:?}, {threads_now} threads in place of {threads_before}"
+    );
+    assert!(
+        threads_now < threads_before + 50,
+        "{threads_before} to {threads_now}"
+    );
+    reducers_go_on(&database, 2).await;
+    let mut answered = 0;
+    while answered < 1000 {
+        match client.next().await {
+            ServerMessage::ProcedureResult { status, .. } => {
+                assert!(matches!(status, ProcedureStatus::Returned(_)), "{status:?}");
+                answered += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(counter(&database, 1).await, 2002);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Threads of this process.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
+async fn requests_go_out(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (port, asked) = slow_server(Duration::from_millis(300)).await;
+    let database = create(beside_options(directory.path(), &["127.0.0.1"]), kind).await;
+    let fetcher = database.clone();
+    let url = format!("[1, \"http://127.0.0.1:{port}/x?secret=1\"]");
+    let fetch = {
+        let url = url.clone();
+        tokio::spawn(async move { http(&fetcher, "fetch", url).await })
+    };
+    reducers_go_on(&database, 2).await;
+    let answer = fetch.await.expect("no panic").expect("answered");
+    assert_eq!(answer, "\"203 hello\"");
+    assert_eq!(counter(&database, 1).await, 1);
+
+    // Whatever is wrong with a request, the module hears of it and goes on.
+    for (target, expected) in [
+        (
+            "http://127.0.0.1:9/x?secret=1",
+            "error sending request for url (http://127.0.0.1:9/x)",
+        ),
+        (
+            "http://10.0.0.1/",
+            "refusing to connect to private or special-purpose addresses",
+        ),
+        (
+            "http://[::1]/",
+            "refusing to connect to private or special-purpose addresses",
+        ),
+    ] {
+        let answer = http(&database, "fetch", format!("[1, \"{target}\"]")).await;
+        let answer = answer.expect("it goes on");
+        assert!(answer.contains(expected), "{answer}");
+        assert!(!answer.contains("secret"), "{answer}");
+    }
+    assert_eq!(counter(&database, 1).await, 5);
+
+    // Several at once.
+    let asked_before = asked.load(std::sync::atomic::Ordering::Relaxed);
+    let started = Instant::now();
+    let fetches: Vec<_> = (0..6)
+        .map(|_| {
+            let (fetcher, url) = (database.clone(), url.clone());
+            tokio::spawn(async move { http(&fetcher, "fetch", url).await })
+        })
+        .collect();
+    for fetch in fetches {
+        fetch.await.expect("no panic").expect("answered");
+    }
+    assert!(
+        started.elapsed() < Duration::from_millis(1700),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(
+        asked.load(std::sync::atomic::Ordering::Relaxed) - asked_before,
+        6
+    );
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_rust_modules() {
+    requests_go_out(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_typescript_modules() {
+    requests_go_out(HostKind::Js).await;
+}
+
+/// Without a client nothing goes out.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_can_be_switched_off() {
+    for kind in [HostKind::Wasm, HostKind::Js] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut options = beside_options(directory.path(), &[]);
+        options.commons = Commons::new(Machine::current(), 1 << 30, 2);
+        let database = create(options, kind).await;
+        let answer = http(&database, "fetch", "[1, \"http://127.0.0.1/\"]".into()).await;
+        let answer = answer.expect("it goes on");
+        assert!(
+            answer.contains("module outbound HTTP requests are disabled"),
+            "{answer}"
+        );
+        database.shutdown(ShutdownReason::ServerStop).await;
+    }
+}
+
+async fn hostile_procedures_hurt_nobody(kind: HostKind) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = beside_options(directory.path(), &[]);
+    options.limits.host.call_ms_max = 1500;
+    options.limits.host.procedure_transaction_ms_max = 200;
+    let database = create(options, kind).await;
+
+    // An endless loop has its own time, and others theirs.
+    let loops: Vec<_> = (0..3)
+        .map(|_| {
+            let looping = database.clone();
+            tokio::spawn(async move { http(&looping, "loop_for_ever", "[]".into()).await })
+        })
+        .collect();
+    reducers_go_on(&database, 2).await;
+    for looping in loops {
+        let ended = looping.await.expect("no panic");
+        assert!(
+            matches!(ended, Err(CallError::TimedOut { .. })),
+            "{ended:?}"
+        );
+    }
+
+    // A transaction without an end is rolled back after its time.
+    let started = Instant::now();
+    let holding = database.clone();
+    let hold = tokio::spawn(async move { http(&holding, "hold", "[1]".into()).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    http(&database, "bump", "[3]".into()).await.expect("bumped");
+    assert!(
+        started.elapsed() < Duration::from_millis(1400),
+        "{:?}",
+        started.elapsed()
+    );
+    match hold.await.expect("no panic") {
+        Err(CallError::Database(text)) => {
+            assert!(
+                text.contains("procedure-transaction-ms-max = 200 [LC0735]"),
+                "{text}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        http(&database, "peek", "[1]".into()).await.expect("peeked"),
+        "[1,[]]"
+    );
+    // The next call of the same function works, and ends in the same way.
+    http(&database, "hold", "[1]".into())
+        .await
+        .expect_err("it holds");
+    assert_eq!(counter(&database, 3).await, 1);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_rust() {
+    hostile_procedures_hurt_nobody(HostKind::Wasm).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_typescript() {
+    hostile_procedures_hurt_nobody(HostKind::Js).await;
+}
+
+/// A function that was brief moves to the writer; when it waits there after all, the writer serves everybody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_on_the_writer_holds_up_nobody() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
+    for _ in 0..20 {
+        http(&database, "nap", "[1, 0]".into())
+            .await
+            .expect("no nap");
+    }
+    assert_eq!(counter(&database, 1).await, 40);
+    let sleeper = database.clone();
+    let started = Instant::now();
+    let nap = tokio::spawn(async move { http(&sleeper, "nap", "[1, 900000]".into()).await });
+    while counter(&database, 1).await == 40 {
+        assert!(started.elapsed() < Duration::from_millis(700), "it is seen");
+    }
+    reducers_go_on(&database, 1).await;
+    // A second one sleeps beside the writer.
+    let sleeper = database.clone();
+    let second = tokio::spawn(async move { http(&sleeper, "nap", "[2, 1000]".into()).await });
+    assert_eq!(second.await.expect("no panic").expect("a nap"), "2");
+    assert!(
+        started.elapsed() < Duration::from_millis(900),
+        "they slept at once"
+    );
+    assert_eq!(nap.await.expect("no panic").expect("it wakes up"), "62");
+    // Everything goes on as before.
+    reducers_go_on(&database, 1).await;
+    assert_eq!(counter(&database, 1).await, 82);
+
+    // The same while the database stops.
+    for _ in 0..20 {
+        http(&database, "add_twice", "[5, 1]".into())
+            .await
+            .expect("added");
+    }
+    let sleeper = database.clone();
+    let nap = tokio::spawn(async move { http(&sleeper, "nap", "[1, 60000000]".into()).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let started = Instant::now();
+    database.shutdown(ShutdownReason::ServerStop).await;
+    nap.await.expect("no panic").expect_err("it was ended");
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+/// Who sleeps when the database stops is ended; so is who waits for a turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_all_of_them() {
+    for kind in [HostKind::Wasm, HostKind::Js] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (port, _) = slow_server(Duration::from_secs(60)).await;
+        let mut options = beside_options(directory.path(), &["127.0.0.1"]);
+        options.limits.js_procedure_threads_max = 2;
+        let database = create(options, kind).await;
+        let calls: Vec<_> = (0..5)
+            .map(|_| {
+                let caller = database.clone();
+                let args = format!("[1, \"http://127.0.0.1:{port}/\"]");
+                tokio::spawn(async move { http(&caller, "fetch", args).await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let started = Instant::now();
+        database.shutdown(ShutdownReason::ServerStop).await;
+        for call in calls {
+            call.await.expect("no panic").expect_err("it was ended");
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_only_so_many() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = beside_options(directory.path(), &[]);
+    // One caller has no more than are left for others.
+    options.limits.procedures_max = 5;
+    let database = create(options, HostKind::Wasm).await;
+    http(&database, "nap", "[1, 1]".into())
+        .await
+        .expect("a nap");
+    let naps: Vec<_> = (0..3)
+        .map(|_| {
+            let sleeper = database.clone();
+            tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
+        })
+        .collect();
+    while counter(&database, 1).await < 5 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    match http(&database, "nap", "[1, 1]".into()).await {
+        Err(CallError::Database(text)) => {
+            assert!(
+                text.ends_with("limits.procedures-max = 5 [LC0736]"),
+                "{text}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    // What never waits runs on the writer then.
+    http(&database, "add_twice", "[2, 1]".into())
+        .await
+        .expect("added");
+    for nap in naps {
+        nap.await.expect("no panic").expect("it wakes up");
+    }
+    http(&database, "nap", "[1, 1]".into())
+        .await
+        .expect("there is room again");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn immediate_calls_run_whatever_becomes_of_their_caller() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
+    http(&database, "bump_later_and_fail", "[4]".into())
+        .await
+        .expect_err("it fails");
+    let started = Instant::now();
+    while counter_or_none(&database, 4).await.is_none() {
+        assert!(started.elapsed() < Duration::from_secs(10), "it was called");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(counter(&database, 4).await, 1);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+async fn counter_or_none(database: &DatabaseHandle, id: u32) -> Option<String> {
+    let found = http(database, "peek", format!("[{id}]"))
+        .await
+        .expect("peeked");
+    (found != "[1,[]]").then_some(found)
+}

@@ -1,0 +1,247 @@
+//! Instances for procedures and HTTP handlers, which leave their thread to others while they wait. The stack of a call stays
+//! with it (a fiber of the engine).
+
+use std::sync::Arc;
+
+use lightcone_host::clock::ticks;
+use lightcone_host::{
+    CallHandles, HandlerResponse, HostEnv, HostError, HostLimits, Interrupt, ProcedureCall,
+    ProcedureOutcome, ProcedureResult, SuspendableInstance, Suspended, Transactions,
+};
+use wasmtime::{
+    Instance, InstancePre, Store, Trap, TypedFunc, UpdateDeadline, WasmParams, WasmResults,
+};
+
+use crate::check::LoadSteps;
+use crate::instance::{
+    load_error, not_exported, params, unexpected_code, CallFunction, Failure, HandlerFunction,
+    State, CALL_HTTP_HANDLER, CALL_PROCEDURE,
+};
+
+/// An instance that can be suspended.
+pub(crate) struct SuspendableWasm {
+    store: Store<State>,
+    call_procedure: Option<CallFunction>,
+    call_http_handler: Option<HandlerFunction>,
+    call_ticks: u64,
+    stack_bytes_max: usize,
+    poisoned: bool,
+}
+
+impl SuspendableWasm {
+    /// Instantiates and runs the load phase; the description is thrown away.
+    pub(crate) async fn start(
+        linked: &InstancePre<State>,
+        steps: &LoadSteps,
+        stack_bytes_max: usize,
+        env: HostEnv,
+    ) -> Result<SuspendableWasm, HostError> {
+        let limits = env.limits().clone();
+        let mut store = Store::new(linked.module().engine(), State::new(env));
+        store.limiter(|state| &mut state.limiter);
+        store.data_mut().ticks_left = ticks(limits.load_ms_max);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|mut context| tick(context.data_mut()));
+        let instance = linked.instantiate_async(&mut store).await;
+        let instance = instance.map_err(|error| {
+            load_error(
+                &store,
+                "the start function",
+                error,
+                stack_bytes_max,
+                &limits,
+            )
+        })?;
+        let memory = instance
+            .get_memory(&mut store, "memory")
+            .ok_or(HostError::NoMemory)?;
+        store.data_mut().memory = Some(memory);
+        let mut phase = Phase {
+            store,
+            instance,
+            stack_bytes_max,
+            limits,
+        };
+        phase.run(steps).await?;
+        let Phase {
+            mut store,
+            instance,
+            limits,
+            ..
+        } = phase;
+        // Their types were checked when the module was compiled.
+        let call_procedure = instance.get_typed_func(&mut store, CALL_PROCEDURE).ok();
+        let call_http_handler = instance.get_typed_func(&mut store, CALL_HTTP_HANDLER).ok();
+        Ok(SuspendableWasm {
+            store,
+            call_procedure,
+            call_http_handler,
+            call_ticks: ticks(limits.call_ms_max),
+            stack_bytes_max,
+            poisoned: false,
+        })
+    }
+
+    async fn run(&mut self, call: &ProcedureCall<'_>) -> ProcedureOutcome<ProcedureResult> {
+        if self.poisoned {
+            let message = "the instance trapped before and was not replaced".to_owned();
+            return ProcedureOutcome::Failed { message };
+        }
+        let state = self.store.data_mut();
+        state.ticks_left = self.call_ticks;
+        state.limiter.forget_refusal();
+        let handles = state.env.begin_call(call.call.name, call.call.args);
+        let name = match call.body {
+            None => CALL_PROCEDURE,
+            Some(_) => CALL_HTTP_HANDLER,
+        };
+        let returned = match call.body {
+            None => self.procedure(call, handles).await,
+            Some(body) => self.handler(call, body, handles).await,
+        };
+        match returned {
+            Some(Ok((0, result))) => ProcedureOutcome::Returned(result),
+            Some(Ok((code, _))) => {
+                self.poisoned = true;
+                unexpected_code(name, code)
+            }
+            Some(Err(error)) => {
+                self.poisoned = true;
+                Failure::of(&error, self.store.data(), self.stack_bytes_max).outcome()
+            }
+            None if call.body.is_none() => not_exported("procedure", &call.call, name),
+            None => not_exported("http handler", &call.call, name),
+        }
+    }
+
+    async fn procedure(
+        &mut self,
+        call: &ProcedureCall<'_>,
+        handles: CallHandles,
+    ) -> Option<wasmtime::Result<(i32, ProcedureResult)>> {
+        let function = self.call_procedure.clone()?;
+        let params = params(&call.call, handles);
+        let code = function.call_async(&mut self.store, params).await;
+        Some(code.map(|code| {
+            let value = self.store.data().env.sink_content(handles.sink).to_vec();
+            (code, ProcedureResult::Value(value))
+        }))
+    }
+
+    async fn handler(
+        &mut self,
+        call: &ProcedureCall<'_>,
+        body: &[u8],
+        handles: CallHandles,
+    ) -> Option<wasmtime::Result<(i32, ProcedureResult)>> {
+        let function = self.call_http_handler.clone()?;
+        let (request, head_sink) = (handles.args, handles.sink);
+        let env = &mut self.store.data_mut().env;
+        let (body, body_sink) = (env.open_source(body), env.open_sink());
+        let timestamp = call.call.timestamp.0;
+        let params = (call.call.id, timestamp, request, body, head_sink, body_sink);
+        let code = function.call_async(&mut self.store, params).await;
+        Some(code.map(|code| {
+            let env = &self.store.data().env;
+            let response = HandlerResponse {
+                head: env.sink_content(head_sink).to_vec(),
+                body: env.sink_content(body_sink).to_vec(),
+            };
+            (code, ProcedureResult::Response(response))
+        }))
+    }
+}
+
+impl SuspendableInstance for SuspendableWasm {
+    fn call<'a>(
+        &'a mut self,
+        transactions: Box<dyn Transactions>,
+        call: &'a ProcedureCall<'a>,
+    ) -> Suspended<'a, ProcedureOutcome<ProcedureResult>> {
+        self.store.data_mut().env.own(transactions);
+        Box::pin(async move {
+            let outcome = self.run(call).await;
+            let env = &mut self.store.data_mut().env;
+            // A transaction that is left open is undone here.
+            env.end_call();
+            env.disown();
+            outcome
+        })
+    }
+
+    fn interrupt(&self) -> Arc<Interrupt> {
+        self.store.data().env.interrupt().clone()
+    }
+}
+
+/// At each tick while the guest computes: whether it may go on, and whether others have their turn first. Who has a
+/// transaction open holds up the writer, so it goes on.
+fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
+    if let Some(trap) = state.env.interrupted() {
+        return Err(wasmtime::Error::new(trap));
+    }
+    state.ticks_left = state.ticks_left.saturating_sub(1);
+    if state.ticks_left == 0 {
+        return Err(Trap::Interrupt.into());
+    }
+    Ok(match state.env.in_own_transaction() {
+        true => UpdateDeadline::Continue(1),
+        false => UpdateDeadline::Yield(1),
+    })
+}
+
+/// An instance that is not ready for calls yet.
+struct Phase {
+    store: Store<State>,
+    instance: Instance,
+    stack_bytes_max: usize,
+    limits: HostLimits,
+}
+
+impl Phase {
+    async fn run(&mut self, steps: &LoadSteps) -> Result<(), HostError> {
+        if steps.initialize {
+            self.call::<(), ()>("_initialize", ()).await?;
+        }
+        for preinit in &steps.preinits {
+            self.call::<(), ()>(preinit, ()).await?;
+        }
+        if steps.setup {
+            let sink = self.store.data_mut().env.open_sink();
+            let code = self.call::<u32, i32>("__setup__", sink).await?;
+            let env = &mut self.store.data_mut().env;
+            let text = String::from_utf8_lossy(env.sink_content(sink)).into_owned();
+            env.end_call();
+            match code {
+                0 => {}
+                1 => return Err(HostError::Setup(text)),
+                code => return Err(HostError::SetupCode(code)),
+            }
+        }
+        let sink = self.store.data_mut().env.open_sink();
+        self.call::<u32, ()>("__describe_module__", sink).await?;
+        self.store.data_mut().env.end_call();
+        Ok(())
+    }
+
+    async fn call<P: WasmParams + Sync, R: WasmResults + Sync>(
+        &mut self,
+        export: &str,
+        params: P,
+    ) -> Result<R, HostError> {
+        let function: TypedFunc<P, R> = self
+            .instance
+            .get_typed_func(&mut self.store, export)
+            .map_err(|error| HostError::Instantiate(error.to_string()))?;
+        let result = function.call_async(&mut self.store, params).await;
+        result.map_err(|error| {
+            load_error(
+                &self.store,
+                export,
+                error,
+                self.stack_bytes_max,
+                &self.limits,
+            )
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! What a procedure waits for, and what ends a call from outside.
+//!
+//! An engine that can suspend a call asks, gets a [`Waiting`], leaves the thread to others and goes on when that is ready. One
+//! that cannot blocks its thread.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use lightcone_types::Timestamp;
+use tokio::sync::oneshot;
+
+use crate::{HostTrap, HttpRequest, HttpResponse, LimitKind};
+
+/// What takes its time.
+#[derive(Debug)]
+pub enum Ask {
+    /// A transaction: the procedure's turn to write.
+    Transaction,
+    /// A time of day.
+    Until(Timestamp),
+    /// The answer to a request, with its body.
+    Http(Box<(HttpRequest, Vec<u8>)>),
+}
+
+/// Ready, or dropped, when there is no need to wait any more. What came of it says the next call of the transactions.
+pub type Waiting = oneshot::Receiver<()>;
+
+/// What came of a request: head and body of the response, or why there is none.
+pub type HttpAnswer = Result<(HttpResponse, Vec<u8>), String>;
+
+/// Ends the running call of an instance from another thread, at the next tick of the clock.
+#[derive(Debug, Default)]
+pub struct Interrupt(AtomicU8);
+
+/// Why a call is ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum InterruptReason {
+    /// Its transaction holds up the writer for too long.
+    TransactionTime = 1,
+    /// It ran or waited for too long altogether.
+    ProcedureTime = 2,
+    /// The database stops.
+    Stopping = 3,
+}
+
+impl Interrupt {
+    /// The first reason stays.
+    pub fn set(&self, reason: InterruptReason) {
+        let _ = self
+            .0
+            .compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// A new call begins.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Why the running call is to end, if it is.
+    #[inline]
+    pub fn reason(&self) -> Option<InterruptReason> {
+        match self.0.load(Ordering::Acquire) {
+            0 => None,
+            1 => Some(InterruptReason::TransactionTime),
+            2 => Some(InterruptReason::ProcedureTime),
+            _ => Some(InterruptReason::Stopping),
+        }
+    }
+}
+
+impl InterruptReason {
+    /// What the call ends with.
+    pub fn trap(self, limits: &crate::HostLimits) -> HostTrap {
+        match self {
+            InterruptReason::TransactionTime => HostTrap::Limit {
+                kind: LimitKind::TransactionTime,
+                limit: limits.procedure_transaction_ms_max,
+            },
+            InterruptReason::ProcedureTime => HostTrap::Limit {
+                kind: LimitKind::ProcedureTime,
+                limit: limits.procedure_seconds_max,
+            },
+            InterruptReason::Stopping => HostTrap::Stopping,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_stays() {
+        let interrupt = Interrupt::default();
+        assert_eq!(interrupt.reason(), None);
+        interrupt.set(InterruptReason::TransactionTime);
+        interrupt.set(InterruptReason::Stopping);
+        assert_eq!(interrupt.reason(), Some(InterruptReason::TransactionTime));
+        interrupt.clear();
+        interrupt.set(InterruptReason::Stopping);
+        assert_eq!(interrupt.reason(), Some(InterruptReason::Stopping));
+    }
+}

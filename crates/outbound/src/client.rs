@@ -1,0 +1,385 @@
+//! The client: one request, hop by hop.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION};
+use reqwest::header::{PROXY_AUTHORIZATION, TRANSFER_ENCODING};
+use reqwest::{redirect, Certificate, Client, Method, StatusCode, Url};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, Semaphore};
+
+use crate::error::hide_query;
+use crate::lookup::{Filter, Resolver};
+use crate::{AllowList, Bounds, Lookup, OutboundError, Request, Response, SystemLookup};
+
+/// For one request to an issuer, from the look-up of the name to the last byte.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// For connecting and TLS, within the time of the request.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Names that are looked up at once.
+const LOOKUPS_MAX: usize = 32;
+/// Redirects that a module's request follows.
+const REDIRECTS_MAX: usize = 10;
+/// Headers of an answer.
+const HEADERS_MAX: usize = 256;
+
+/// Where a request may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// To addresses of the public internet.
+    Public,
+    /// Also to what the operator has listed for modules.
+    Listed,
+    /// Also to this machine and its networks: the operator has named the very target.
+    Any,
+}
+
+/// What the client is made with.
+pub struct OutboundOptions {
+    /// What modules reach beyond the public internet.
+    pub allow: AllowList,
+    /// Certificates in PEM that are trusted beside those of the machine.
+    pub certificates: Vec<Vec<u8>>,
+    /// How names are looked up.
+    pub lookup: Arc<dyn Lookup>,
+    /// Where requests run.
+    pub runtime: Handle,
+}
+
+impl OutboundOptions {
+    /// The public internet only, on the tokio runtime that this is called in.
+    pub fn current() -> OutboundOptions {
+        OutboundOptions {
+            allow: AllowList::default(),
+            certificates: Vec::new(),
+            lookup: Arc::new(SystemLookup),
+            runtime: Handle::current(),
+        }
+    }
+}
+
+/// The client for requests that go out.
+pub struct Outbound {
+    public: Client,
+    listed: Client,
+    any: Client,
+    allow: Arc<AllowList>,
+    runtime: Handle,
+}
+
+impl Outbound {
+    /// # Errors
+    /// A certificate is none, or TLS cannot be set up.
+    pub fn new(options: OutboundOptions) -> Result<Outbound, OutboundError> {
+        let setup = |error: reqwest::Error| OutboundError::Setup(error.to_string());
+        let mut certificates = Vec::new();
+        for pem in &options.certificates {
+            certificates.extend(Certificate::from_pem_bundle(pem).map_err(setup)?);
+        }
+        let allow = Arc::new(options.allow);
+        let client = |reach| {
+            let resolver = Resolver {
+                filter: Filter {
+                    reach,
+                    allow: allow.clone(),
+                },
+                lookup: options.lookup.clone(),
+                lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            };
+            Client::builder()
+                .connect_timeout(CONNECT_TIMEOUT)
+                // They are followed below, each checked like a first request.
+                .redirect(redirect::Policy::none())
+                .no_proxy()
+                // A kept connection would go on to an address that was checked long ago.
+                .pool_max_idle_per_host(0)
+                .http1_max_headers(HEADERS_MAX)
+                .dns_resolver(Arc::new(resolver))
+                .tls_certs_merge(certificates.clone())
+                .user_agent(concat!("lightcone/", env!("CARGO_PKG_VERSION")))
+                .build()
+                .map_err(setup)
+        };
+        Ok(Outbound {
+            public: client(Reach::Public)?,
+            listed: client(Reach::Listed)?,
+            any: client(Reach::Any)?,
+            allow,
+            runtime: options.runtime,
+        })
+    }
+
+    /// The body of the answer 200. No redirect is followed.
+    ///
+    /// # Errors
+    /// There is no such answer.
+    pub async fn get(
+        &self,
+        url: Url,
+        reach: Reach,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, OutboundError> {
+        self.check_literal(&url, reach)?;
+        let request = self.client(reach).get(url).timeout(REQUEST_TIMEOUT);
+        let response = request.send().await.map_err(refusal)?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            let hint = match status.is_redirection() {
+                true => "; redirects are not followed",
+                false => "",
+            };
+            return Err(OutboundError::Status { status, hint });
+        }
+        read_body(response, bytes_max, bytes_max).await
+    }
+
+    /// Starts a module's request, from any thread. Dropping the receiver ends it.
+    pub fn start(
+        self: &Arc<Self>,
+        request: Request,
+        bounds: Bounds,
+    ) -> oneshot::Receiver<Result<Response, OutboundError>> {
+        let (mut answer, answered) = oneshot::channel();
+        let outbound = self.clone();
+        self.runtime.spawn(async move {
+            let result = tokio::select! {
+                result = outbound.request(request, bounds) => result,
+                () = answer.closed() => return,
+            };
+            // Whoever asked may be gone by now.
+            let _ = answer.send(result);
+        });
+        answered
+    }
+
+    /// A module's request: to what it may reach, with redirects.
+    ///
+    /// # Errors
+    /// There is no answer. Any status is one.
+    pub async fn request(
+        &self,
+        request: Request,
+        bounds: Bounds,
+    ) -> Result<Response, OutboundError> {
+        let timed = tokio::time::timeout(bounds.timeout, self.follow(request, bounds));
+        timed
+            .await
+            .unwrap_or(Err(OutboundError::TimedOut(bounds.timeout.as_millis())))
+    }
+
+    async fn follow(&self, request: Request, bounds: Bounds) -> Result<Response, OutboundError> {
+        let bytes = request.bytes();
+        if bytes > bounds.request_bytes_max {
+            return Err(OutboundError::RequestTooLarge {
+                bytes,
+                bytes_max: bounds.request_bytes_max,
+            });
+        }
+        let mut hop = Hop::first(request)?;
+        for _ in 0..=REDIRECTS_MAX {
+            let response = self.ask(&hop).await?;
+            match hop.next(&response)? {
+                Some(next) => hop = next,
+                None => return read(response, bounds.response_bytes_max).await,
+            }
+        }
+        Err(OutboundError::TooManyRedirects(REDIRECTS_MAX))
+    }
+
+    async fn ask(&self, hop: &Hop) -> Result<reqwest::Response, OutboundError> {
+        self.check_literal(&hop.url, Reach::Listed)?;
+        let request = self
+            .listed
+            .request(hop.method.clone(), hop.url.clone())
+            .headers(hop.headers.clone())
+            .body(hop.body.clone());
+        request.send().await.map_err(refusal)
+    }
+
+    fn client(&self, reach: Reach) -> &Client {
+        match reach {
+            Reach::Public => &self.public,
+            Reach::Listed => &self.listed,
+            Reach::Any => &self.any,
+        }
+    }
+
+    /// Names are checked when they are looked up, which addresses never are.
+    fn check_literal(&self, url: &Url, reach: Reach) -> Result<(), OutboundError> {
+        let Some(address) = literal_address(url)? else {
+            return Ok(());
+        };
+        let filter = Filter {
+            reach,
+            allow: self.allow.clone(),
+        };
+        let host = address.to_string();
+        match filter.lets_through(&host, address) {
+            true => Ok(()),
+            false => Err(OutboundError::Refused { host }),
+        }
+    }
+}
+
+/// A request that is sent to one place.
+struct Hop {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Hop {
+    fn first(request: Request) -> Result<Hop, OutboundError> {
+        let method = Method::from_bytes(request.method.as_bytes());
+        let method = method.map_err(|error| head("method", error))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &request.headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let name = name.map_err(|error| head("header name", error))?;
+            // They say where the request goes and where it ends, which is not the module's to say.
+            if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING].contains(&name) {
+                continue;
+            }
+            let value = HeaderValue::from_bytes(value);
+            headers.append(name, value.map_err(|error| head("header value", error))?);
+        }
+        Ok(Hop {
+            method,
+            url: parse(&request.url)?,
+            headers,
+            body: request.body,
+        })
+    }
+
+    /// Where a redirect leads to, with what of the request goes there.
+    fn next(&self, response: &reqwest::Response) -> Result<Option<Hop>, OutboundError> {
+        let status = response.status().as_u16();
+        let location = response.headers().get(LOCATION);
+        let (301..=303 | 307 | 308, Some(location)) = (status, location) else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(location.as_bytes()).into_owned();
+        let url = self.url.join(&text);
+        let url = url.map_err(|_| OutboundError::Redirect(text.clone()))?;
+        let url = checked(url).map_err(|_| OutboundError::Redirect(text))?;
+        let mut next = Hop {
+            method: self.method.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            url,
+        };
+        let becomes_get = match status {
+            303 => self.method != Method::HEAD,
+            301 | 302 => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            next.method = Method::GET;
+            next.body = Bytes::new();
+            next.headers.remove(CONTENT_TYPE);
+        }
+        if next.url.origin() != self.url.origin() {
+            // What proves who asks is for the one that was asked.
+            for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
+                next.headers.remove(name);
+            }
+        }
+        Ok(Some(next))
+    }
+}
+
+fn head(part: &'static str, error: impl std::fmt::Display) -> OutboundError {
+    OutboundError::Head {
+        part,
+        reason: error.to_string(),
+    }
+}
+
+fn parse(text: &str) -> Result<Url, OutboundError> {
+    let url = Url::parse(text).map_err(|error| OutboundError::Url {
+        text: text.split(['?', '#']).next().unwrap_or_default().to_owned(),
+        reason: error.to_string(),
+    })?;
+    checked(url)
+}
+
+fn checked(url: Url) -> Result<Url, OutboundError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(OutboundError::Scheme(url.scheme().to_owned()));
+    }
+    host(&url)?;
+    Ok(url)
+}
+
+fn host(url: &Url) -> Result<&str, OutboundError> {
+    url.host_str().ok_or_else(|| {
+        let mut shown = url.clone();
+        hide_query(&mut shown);
+        OutboundError::Url {
+            text: shown.into(),
+            reason: "it has no host".to_owned(),
+        }
+    })
+}
+
+/// The host of a URL, if it is an address.
+///
+/// # Errors
+/// It has no host.
+pub fn literal_address(url: &Url) -> Result<Option<IpAddr>, OutboundError> {
+    Ok(host(url)?.trim_matches(['[', ']']).parse().ok())
+}
+
+/// A refusal of the resolver comes back as the cause of an error.
+fn refusal(error: reqwest::Error) -> OutboundError {
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        if let Some(OutboundError::Refused { host }) = inner.downcast_ref() {
+            return OutboundError::Refused { host: host.clone() };
+        }
+        cause = inner.source();
+    }
+    error.into()
+}
+
+async fn read(response: reqwest::Response, bytes_max: usize) -> Result<Response, OutboundError> {
+    let mut headers = Vec::with_capacity(response.headers().len());
+    let mut head_bytes = 0;
+    for (name, value) in response.headers() {
+        head_bytes += name.as_str().len() + value.len() + 4;
+        headers.push((name.as_str().to_owned(), value.as_bytes().to_vec()));
+    }
+    let left = bytes_max.checked_sub(head_bytes);
+    let left = left.ok_or(OutboundError::ResponseTooLarge { bytes_max })?;
+    let (status, version) = (response.status().as_u16(), response.version());
+    Ok(Response {
+        status,
+        version,
+        headers,
+        body: read_body(response, left, bytes_max).await?,
+    })
+}
+
+/// The body, if it has no more than `left` bytes, which are what is left of `bytes_max`.
+async fn read_body(
+    response: reqwest::Response,
+    left: usize,
+    bytes_max: usize,
+) -> Result<Vec<u8>, OutboundError> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk?;
+        if body.len() + chunk.len() > left {
+            return Err(OutboundError::ResponseTooLarge { bytes_max });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}

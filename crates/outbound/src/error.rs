@@ -1,0 +1,108 @@
+//! Why there is no answer.
+
+use reqwest::{StatusCode, Url};
+
+/// What a module is told of a target that it may not reach (spec 03 §13.3).
+pub const REFUSED_TEXT: &str = "refusing to connect to private or special-purpose addresses";
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    /// The client cannot be made, at the start of the server.
+    #[error("{0}")]
+    Setup(String),
+    /// The target is, or its name leads to, addresses that are refused.
+    #[error("{REFUSED_TEXT}: {host}")]
+    Refused {
+        /// As the request has it.
+        host: String,
+    },
+    /// The text is no URL that can be asked.
+    #[error("{text} is no URL for a request: {reason}")]
+    Url {
+        /// Without its query.
+        text: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Neither `http` nor `https`.
+    #[error("requests go to http:// and https://, and this is {0}:")]
+    Scheme(String),
+    /// The method, a header name or a header value is none.
+    #[error("the request has a {part} that cannot be sent: {reason}")]
+    Head {
+        /// What cannot be sent.
+        part: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Head and body of the request together.
+    #[error("the request has {bytes} bytes, and at most {bytes_max} may be sent")]
+    RequestTooLarge {
+        /// What it has.
+        bytes: usize,
+        /// What it may have.
+        bytes_max: usize,
+    },
+    /// Head and body of the answer together.
+    #[error("the answer has more than {bytes_max} bytes")]
+    ResponseTooLarge {
+        /// What it may have.
+        bytes_max: usize,
+    },
+    /// More redirects than are followed.
+    #[error("more than {0} redirects")]
+    TooManyRedirects(usize),
+    /// A redirect to nowhere.
+    #[error("a redirect leads to {0}, which is no URL for a request")]
+    Redirect(String),
+    /// Nothing but 200 will do, and it is something else.
+    #[error("the answer is {status}{hint}")]
+    Status {
+        /// What it is.
+        status: StatusCode,
+        /// More to say.
+        hint: &'static str,
+    },
+    /// All of it did not come in time.
+    #[error("operation timed out after {0} ms")]
+    TimedOut(u128),
+    /// Looking up, connecting, TLS, reading.
+    #[error("{}", error_chain(.0))]
+    Http(reqwest::Error),
+    /// The server is about to end.
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+impl From<reqwest::Error> for OutboundError {
+    fn from(mut error: reqwest::Error) -> OutboundError {
+        // Queries may hold secrets.
+        if let Some(url) = error.url_mut() {
+            hide_query(url);
+        }
+        OutboundError::Http(error)
+    }
+}
+
+pub(crate) fn hide_query(url: &mut Url) {
+    url.set_query(None);
+    url.set_fragment(None);
+    // What has no user name has no password either.
+    let _ = url.set_password(None);
+}
+
+/// The chain of causes of an error, joined with `: `.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.ends_with(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

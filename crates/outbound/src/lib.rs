@@ -1,0 +1,20 @@
+//! HTTP requests that the server makes.
+//!
+//! Where they go was chosen by somebody else: a module, or an issuer that a token names. So a name is looked up once, its
+//! addresses are checked, and the connection goes to one of these very addresses; each redirect is checked like a first
+//! request; no proxy of the environment is asked; time and bytes are bounded.
+
+mod address;
+mod allow;
+mod client;
+mod error;
+mod lookup;
+mod request;
+
+pub use address::is_public;
+pub use allow::{AllowList, AllowRuleError};
+pub use client::{literal_address, Outbound, OutboundOptions, Reach};
+pub use error::{OutboundError, REFUSED_TEXT};
+pub use lookup::{Lookup, SystemLookup};
+pub use request::{Bounds, Request, Response};
+pub use reqwest::{Url, Version};
