@@ -11,13 +11,11 @@ use std::path::Path;
 
 use columns::column_type;
 use common::database::Database;
+use common::values::{decode, shown};
 use common::{encode_row, guest, owner, table};
 use lightcone_query::{check_rule, compile_statement, Caller, Statement};
 use lightcone_schema::{IndexAlgorithm, IndexSchema};
-use lightcone_types::bsatn::decode_value;
-use lightcone_types::{
-    AlgebraicType as T, AlgebraicValue as V, ColId, IndexId, TableId, Typespace,
-};
+use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, ColId, IndexId, TableId};
 use rusqlite::types::Value;
 
 /// A record: its lines, and what was expected below `----`.
@@ -181,13 +179,8 @@ impl Session {
         let rows = self.database.rows(query, self.caller.identity, 1 << 20, 7);
         let rows = rows.unwrap_or_else(|e| panic!("{text}: {e}"));
         let shown = |row: &Vec<u8>| {
-            let mut reader = lightcone_types::Reader::new(row);
-            let value = |ty| decode_value(&Typespace::default(), ty, &mut reader);
-            let values: Vec<_> = types
-                .iter()
-                .map(value)
-                .map(|v| shown(v.expect("a value")))
-                .collect();
+            let values = decode(row, &types).into_iter();
+            let values: Vec<_> = values.map(|value| shown(value, shown_text)).collect();
             values.join(" ")
         };
         let is_sorted = options.contains("rowsort");
@@ -259,23 +252,6 @@ fn of_sqlite(value: &V) -> Value {
         V::String(text) => Value::Text(text.to_string()),
         V::Sum { tag: 0, value } => of_sqlite(value),
         _ => Value::Null,
-    }
-}
-
-fn shown(value: V) -> String {
-    match value {
-        V::U32(n) => n.to_string(),
-        V::U64(n) => n.to_string(),
-        V::I64(n) => n.to_string(),
-        V::U128(n) => n.to_string(),
-        V::I128(n) => n.to_string(),
-        V::F64(f) => format!("{f:?}"),
-        V::Bool(b) => u8::from(b).to_string(),
-        V::String(text) => shown_text(&text),
-        V::Sum { tag: 0, value } => shown(*value),
-        V::Sum { .. } => "NULL".to_owned(),
-        V::Product(_) => "(product)".to_owned(),
-        other => panic!("{other:?}"),
     }
 }
 

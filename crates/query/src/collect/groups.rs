@@ -330,37 +330,31 @@ fn add(
             total.add(scalar, value);
             *count += 1;
         }
-        (Aggregate::Min(scalar), Sum::Best(best))
-            if best
-                .as_deref()
-                .is_none_or(|best| order(scalar, value, best).is_lt()) =>
-        {
-            replace(best, value, memory)?;
+        (Aggregate::Min(scalar), Sum::Best(best)) => {
+            keep_best(best, value, scalar, Ordering::Less, memory)?;
         }
-        (Aggregate::Max(scalar), Sum::Best(best))
-            if best
-                .as_deref()
-                .is_none_or(|best| order(scalar, value, best).is_gt()) =>
-        {
-            replace(best, value, memory)?;
+        (Aggregate::Max(scalar), Sum::Best(best)) => {
+            keep_best(best, value, scalar, Ordering::Greater, memory)?;
         }
         _ => {}
     }
     Ok(())
 }
 
-/// The order of two values; of equal ones, that of their bytes, so that it does not matter which comes first.
-fn order(scalar: Scalar, value: &[u8], other: &[u8]) -> Ordering {
-    let order = scalar.compare(value, other);
-    order.map_or(Ordering::Equal, |order| order.then(value.cmp(other)))
-}
-
-/// A better value takes the place of the best one so far.
-fn replace(
+/// Keeps a value if it is the first one, or stands so to the best one so far. Of equal ones the bytes decide, so that it does not
+/// matter which comes first.
+fn keep_best(
     best: &mut Option<Vec<u8>>,
     value: &[u8],
+    scalar: Scalar,
+    wanted: Ordering,
     memory: &mut Memory,
 ) -> Result<(), ExecuteError> {
+    let order = |best: &[u8]| Some(scalar.compare(value, best)?.then(value.cmp(best)));
+    let is_better = |best: &[u8]| order(best) == Some(wanted);
+    if !best.as_deref().is_none_or(is_better) {
+        return Ok(());
+    }
     let best = best.get_or_insert_default();
     let before = best.capacity();
     best.clear();
