@@ -142,7 +142,7 @@ impl Tables for Open<'_> {
 impl ViewQuery {
     fn new(host: ViewHost<'_>, datastore: &Datastore, asked: Asked) -> ViewQuery {
         let join = match &asked {
-            Asked::Plan(_) => None,
+            Asked::Plan(_) | Asked::Window(_) => None,
             Asked::Query(query, sender) => ViewJoin::new(query, sender, &host.module.catalog.joins),
         };
         let reads = match &join {
