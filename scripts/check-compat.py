@@ -137,7 +137,7 @@ def check_chapters(listed):
 
 UNITS = {
     "": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-    "ms": 1, "s": 1000, "min": 60_000,
+    "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
 }
 
 
@@ -145,7 +145,7 @@ def stated_values(cell):
     """The numbers of a cell like `1 MiB, 65,536, 10 s`, times in milliseconds; None for one that is only about right."""
     values = []
     for part in cell.split(", "):
-        number = re.fullmatch(r"([\d,]+)(?: (KiB|MiB|GiB|ms|s|min))?( less 1)?", part)
+        number = re.fullmatch(r"([\d,]+)(?: (KiB|MiB|GiB|ms|s|min|h))?( less 1)?", part)
         power = re.fullmatch(r"2\^(\d+) - 1", part)
         if number:
             value = int(number.group(1).replace(",", "")) * UNITS[number.group(2) or ""]
@@ -160,7 +160,7 @@ def stated_values(cell):
 def constant_value(expression):
     """The value of a constant, times in milliseconds; None if it is not a plain expression of numbers."""
     plain = re.sub(r"\bas \w+", "", expression.replace("u32::MAX", "4294967295"))
-    plain = re.sub(r"Duration::from_secs\(([\d_]+)\)", r"\1 * 1000", plain)
+    plain = re.sub(r"Duration::from_secs\(([\d_ *]+)\)", r"(\1) * 1000", plain)
     plain = re.sub(r"Duration::from_millis\(([\d_]+)\)", r"\1", plain)
     if not re.fullmatch(r"[\d_ ()<*+-]+", plain):
         return None

@@ -12,7 +12,7 @@ if [ -z "${LIGHTCONE_BIN:-}" ]; then
     (cd "$root" && cargo build --release --package lightcone-cli)
     export LIGHTCONE_BIN=$CARGO_TARGET_DIR/release/spacetime
 fi
-[ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/rooms.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
+[ -f "$LIGHTCONE_MODULES_WASM_DIR/boards.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/coverage.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/rooms.wasm" ] && [ -f "$LIGHTCONE_MODULES_WASM_DIR/transfer.wasm" ] || "$root/scripts/modules.sh"
 
 cd "$here"
 npm_install

@@ -6,6 +6,9 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::time::Duration;
 
 use common::tables::{create_tables, table_options};
@@ -18,6 +21,8 @@ const ROOMS: u32 = 1000;
 const MEMBERS_OF_ROOM: u32 = 10;
 const MESSAGES: u32 = 4000;
 const QUERY: &str = "SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.member = :sender";
+/// The same through a view that each has for itself.
+const VIEW: &str = "SELECT * FROM mine";
 
 fn identity_of(number: u32) -> Identity {
     let mut bytes = [1; 32];
@@ -25,18 +30,27 @@ fn identity_of(number: u32) -> Identity {
     Identity::from_le_bytes(bytes)
 }
 
-/// CPU time of this process.
-fn cpu() -> Duration {
-    let mut total = Duration::ZERO;
-    for task in std::fs::read_dir("/proc/self/task")
-        .expect("Linux")
-        .flatten()
-    {
-        let stat = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        let nanos = stat.split(' ').next().and_then(|n| n.parse().ok());
-        total += Duration::from_nanos(nanos.unwrap_or(0));
+/// CPU time of each thread of this process.
+struct Cpu(HashMap<OsString, u64>);
+
+impl Cpu {
+    fn now() -> Cpu {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
+        let nanos = |task: DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            Some((task.file_name(), stat.split(' ').next()?.parse().ok()?))
+        };
+        Cpu(tasks.flatten().filter_map(nanos).collect())
     }
-    total
+
+    /// Microseconds since then, but for threads that have ended.
+    fn elapsed_us(&self) -> f64 {
+        let Cpu(now) = Cpu::now();
+        let since = now
+            .iter()
+            .map(|(thread, nanos)| nanos - self.0.get(thread).unwrap_or(&0));
+        since.sum::<u64>() as f64 / 1e3
+    }
 }
 
 async fn change(client: &mut Client, changes: &Value) {
@@ -54,7 +68,7 @@ async fn change(client: &mut Client, changes: &Value) {
 
 /// CPU per message, in microseconds.
 async fn messages(writer: &mut Client, first_id: u32) -> f64 {
-    let before = cpu();
+    let before = Cpu::now();
     for chunk in 0..MESSAGES / 100 {
         let message = |n: u32| {
             let id = first_id + chunk * 100 + n;
@@ -81,7 +95,7 @@ async fn messages(writer: &mut Client, first_id: u32) -> f64 {
         }
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
-    (cpu() - before).as_secs_f64() * 1e6 / f64::from(MESSAGES)
+    before.elapsed_us() / f64::from(MESSAGES)
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -92,7 +106,8 @@ async fn main() {
             "x": [["id", "U32"], ["room", "U32"], ["member", "Identity"]],
         },
         "uniqueKeys": { "m": "id", "x": "id" },
-        "indexes": { "m": [["room"]], "x": [["room"]] },
+        "indexes": { "m": [["room"]], "x": [["room"], ["member"]] },
+        "views": { "mine": { "table": "m", "query": QUERY.replace(":sender", "{sender}") } },
     });
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = table_options(directory.path());
@@ -108,32 +123,42 @@ async fn main() {
     };
     let members: Vec<Value> = (0..ROOMS * MEMBERS_OF_ROOM).map(member).collect();
     change(&mut writer, &json!({ "x": { "inserts": members } })).await;
-    println!("| subscribers | CPU per message, us | beyond nobody, us | per recipient, us |");
-    println!("|---|---|---|---|");
+    println!(
+        "| query | subscribers | CPU per message, us | beyond nobody, us | per recipient, us |"
+    );
+    println!("|---|---|---|---|---|");
     messages(&mut writer, 1_000_000).await;
     let nobody = messages(&mut writer, 2_000_000).await;
-    println!("| 0 | {nobody:.1} | | |");
+    println!("| | 0 | {nobody:.1} | | |");
     let mut clients = Vec::new();
-    for wanted in [100, 1000, 10_000] {
+    for (round, query, wanted) in [
+        (3, QUERY, 100),
+        (4, QUERY, 1000),
+        (5, QUERY, 10_000),
+        (6, VIEW, 1000),
+        (7, VIEW, 10_000),
+    ] {
+        if query == VIEW && wanted == 1000 {
+            clients.clear();
+        }
         // Whole rooms, so that each message has either ten recipients or none.
         while clients.len() < wanted {
             let number = clients.len() as u32;
-            let mut client =
-                Client::connect(&database, identity_of(number), 10 + u128::from(number)).await;
-            client.send(&[requests::subscribe(1, vec![QUERY])]).await;
+            let id = u128::from(round * 100_000 + number);
+            let mut client = Client::connect(&database, identity_of(number), id).await;
+            client.send(&[requests::subscribe(1, vec![query])]).await;
             assert!(matches!(
                 client.next().await,
                 ServerMessage::SubscribeApplied { .. }
             ));
             clients.push(client);
         }
-        let first_id = 3_000_000 + wanted as u32 * 1000;
-        let cost = messages(&mut writer, first_id).await;
+        let cost = messages(&mut writer, round * 1_000_000).await;
         // So many rooms have subscribers.
         let recipients = wanted as f64 / f64::from(ROOMS);
         let beyond = cost - nobody;
         println!(
-            "| {wanted} | {cost:.1} | {beyond:.1} | {:.2} |",
+            "| `{query}` | {wanted} | {cost:.1} | {beyond:.1} | {:.2} |",
             beyond / recipients
         );
     }

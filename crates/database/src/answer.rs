@@ -341,7 +341,10 @@ impl Job for DeferredAnswer {
                 MessageBatch::of(self.answering.reply.error(&error.to_string()))
             }
         };
-        batch.ticket = self.ticket.take().map(ReadTicket::evaluated);
+        batch.ticket = self
+            .ticket
+            .take()
+            .map(|ticket| Box::new(ticket.evaluated()));
         if let Some(sender) = self.sender.take() {
             // The connection may be gone by now.
             let _ = sender.send(batch);

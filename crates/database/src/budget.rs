@@ -344,6 +344,14 @@ impl HeldBytes {
 pub struct Holder(Arc<ClientBudget>);
 
 impl Holder {
+    pub(crate) fn new(budget: Arc<ClientBudget>) -> Holder {
+        Holder(budget)
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<ClientBudget> {
+        &self.0
+    }
+
     /// Waits until the memory is needed for others: whoever sends the bytes gives up. For one waiter.
     ///
     /// Cancel safe.

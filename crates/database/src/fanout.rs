@@ -22,6 +22,11 @@ use crate::subscriptions::{ConnectionUpdate, Receivers, Subscriptions};
 pub(crate) const QUEUE_BATCHES_MAX: usize = 256;
 /// A connection's messages of one round are accounted when they have this size, and at its end.
 const STAGED_BYTES_MAX: usize = 1 << 20;
+/// Entries of lists that are kept for the next round.
+const TOUCHED_KEPT_MAX: usize = 65_536;
+const ITEMS_KEPT_MAX: usize = 1024;
+/// What an update takes beside its query sets, about.
+const UPDATE_HEAD_BYTES: usize = 32;
 
 struct Connection {
     queue: Arc<OutgoingQueue>,
@@ -37,8 +42,8 @@ struct Connection {
 /// Something that waits for an offset.
 enum Waiting {
     Deliver {
-        connection: ConnectionNumber,
-        items: Vec<Delivery>,
+        queue: Arc<OutgoingQueue>,
+        item: Delivery,
     },
     Release(Release),
 }
@@ -58,6 +63,8 @@ pub(crate) struct Fanout {
     poison: Option<Arc<LogError>>,
     stats: Arc<FanoutStats>,
     touched: Vec<ConnectionNumber>,
+    /// Of one connection, while it is looked at.
+    items: Vec<Delivery>,
 }
 
 impl Fanout {
@@ -79,6 +86,7 @@ impl Fanout {
             poison: None,
             stats,
             touched: Vec::new(),
+            items: Vec::new(),
         }
     }
 
@@ -297,27 +305,40 @@ impl Fanout {
     fn finish_batch(&mut self, required_offset: LogOffset) {
         let durable = self.durable_offset >= required_offset;
         let mut sent = 0;
-        for connection in std::mem::take(&mut self.touched) {
-            let Some(state) = self.connections.get_mut(&connection) else {
+        let Fanout {
+            connections,
+            touched,
+            items,
+            waiting,
+            ..
+        } = self;
+        for connection in touched.drain(..) {
+            let Some(state) = connections.get_mut(&connection) else {
                 continue;
             };
             state.touched = false;
-            state.close_open();
-            let mut items = std::mem::take(&mut state.staged);
+            items.extend(std::mem::take(&mut state.staged));
+            items.extend(state.take_open());
             sent += items.len() as u64;
-            if state.overflow || !state.queue.admit(&mut items) {
+            let queue = &state.queue;
+            if state.overflow || !queue.admit(items) {
                 // As slow as a client that does not read, even if it is the disk that is behind.
-                state.queue.cut();
+                queue.cut();
                 self.stats.slow_clients_cut.fetch_add(1, Ordering::Relaxed);
             } else if durable || !state.confirmed {
-                state.queue.push(items);
+                queue.push(items.drain(..));
             } else if let Some(error) = &self.poison {
-                state.queue.push([poison_close(error)]);
+                queue.push([poison_close(error)]);
             } else {
-                self.waiting
-                    .push_back((required_offset, Waiting::Deliver { connection, items }));
+                waiting.extend(items.drain(..).map(|item| {
+                    let queue = queue.clone();
+                    (required_offset, Waiting::Deliver { queue, item })
+                }));
             }
+            items.clear();
         }
+        touched.shrink_to(TOUCHED_KEPT_MAX);
+        items.shrink_to(ITEMS_KEPT_MAX);
         self.stats.messages_sent.fetch_add(sent, Ordering::Relaxed);
     }
 
@@ -328,11 +349,8 @@ impl Fanout {
             .is_some_and(|(offset, _)| *offset <= self.durable_offset)
         {
             match self.waiting.pop_front().expect("just seen").1 {
-                Waiting::Deliver { connection, items } => {
-                    if let Some(state) = self.connections.get(&connection) {
-                        state.queue.push(items);
-                    }
-                }
+                // Those of a connection that is gone takes nobody.
+                Waiting::Deliver { queue, item } => drop(queue.push([item])),
                 Waiting::Release(action) => action(Ok(())),
             }
         }
@@ -347,10 +365,8 @@ impl Fanout {
         }
         for (_, waiting) in std::mem::take(&mut self.waiting) {
             match waiting {
-                Waiting::Deliver { connection, .. } => {
-                    if let Some(state) = self.connections.get(&connection) {
-                        state.queue.push([poison_close(&error)]);
-                    }
+                Waiting::Deliver { queue, .. } => {
+                    queue.push([poison_close(&error)]);
                 }
                 Waiting::Release(action) => action(Err(error.to_string())),
             }
@@ -392,15 +408,19 @@ fn poison_close(error: &LogError) -> Delivery {
 
 impl Connection {
     fn close_open(&mut self) {
+        let open = self.take_open();
+        self.staged.extend(open);
+    }
+
+    /// What is open, with what it takes reserved.
+    fn take_open(&mut self) -> Option<Delivery> {
         if self.open.ends.is_empty() {
-            return;
+            return None;
         }
         let mut batch = std::mem::take(&mut self.open);
         self.overflow |= !batch.reserve(self.queue.budget());
         // What is too much is not kept until the end of the round.
-        if !self.overflow {
-            self.staged.push(Delivery::Messages(batch));
-        }
+        (!self.overflow).then_some(Delivery::Messages(batch))
     }
 }
 
@@ -425,11 +445,13 @@ impl Receivers for Updates<'_> {
             Some((connection, request_id, timestamp)) if connection == update.connection => {
                 self.answered = true;
                 self.fanout.stage(connection, |out| {
+                    out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
                     server::reducer_result_ok(out, request_id, timestamp, &[])
                         .encoded(update.sets, update.set_count);
                 });
             }
             _ => self.fanout.stage(update.connection, |out| {
+                out.reserve(update.sets.len() + UPDATE_HEAD_BYTES);
                 server::transaction_update(out).encoded(update.sets, update.set_count);
             }),
         }

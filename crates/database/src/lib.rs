@@ -29,6 +29,7 @@ mod error;
 mod evaluate;
 mod events;
 mod fanout;
+mod few;
 mod frozen;
 mod handle;
 mod held_indexes;

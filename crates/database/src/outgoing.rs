@@ -7,17 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit};
 
 use crate::budget::{Charge, ClientBudget};
+use crate::few::Few;
 
 /// Encoded server messages, back to back, in order, without payload tags.
 #[derive(Debug, Default)]
 pub struct MessageBatch {
     pub bytes: Vec<u8>,
     /// End of each message in `bytes`.
-    pub ends: Vec<usize>,
+    pub ends: Few<usize>,
     /// What is reserved for them, until the batch is dropped.
     pub(crate) charge: Charge,
     /// A read whose answer this is.
-    pub(crate) ticket: Option<ReadTicket>,
+    pub(crate) ticket: Option<Box<ReadTicket>>,
 }
 
 impl MessageBatch {
@@ -29,7 +30,7 @@ impl MessageBatch {
 
     pub(crate) fn of(message: Vec<u8>) -> MessageBatch {
         MessageBatch {
-            ends: vec![message.len()],
+            ends: Few::One(message.len()),
             bytes: message,
             ..MessageBatch::default()
         }
@@ -39,7 +40,9 @@ impl MessageBatch {
     pub fn append(&mut self, other: MessageBatch) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
-        self.ends.extend(other.ends.iter().map(|end| start + end));
+        for end in &other.ends {
+            self.ends.push(start + end);
+        }
         self.charge.merge(other.charge);
         if self.ticket.is_none() {
             self.ticket = other.ticket;
@@ -48,7 +51,7 @@ impl MessageBatch {
 
     /// Bytes of memory that the batch takes.
     fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+        self.bytes.capacity() + self.ends.heap_bytes()
     }
 
     /// Reserves what the batch takes. False if that is too much for the client.

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, OwnedSemaphorePermit};
 use self::rows::{RowsJob, RowsOf};
 use crate::answer::ReadError;
 use crate::asked::Asked;
-use crate::budget::{ClientBudget, Exceeded, HeldBytes};
+use crate::budget::{ClientBudget, Exceeded, HeldBytes, Holder};
 use crate::calls::Caller;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
@@ -54,13 +54,34 @@ pub struct SqlStats {
 }
 
 impl DatabaseHandle {
-    /// Runs one statement on the committed state, and has its rows written by `encoder` on one of the threads for reads. With
-    /// `confirmed` the answer waits until that state is durable.
+    /// Whom the rows of statements are held for that one client asks, one after the other.
+    pub fn holder(&self) -> Holder {
+        Holder::new(self.shared.client_budget())
+    }
+
+    /// Runs one statement of a client that asks no other.
     ///
     /// # Errors
     /// As 06 §5.14.
     pub async fn sql(
         &self,
+        caller: Caller,
+        text: String,
+        confirmed: bool,
+        encoder: impl RowEncoder + 'static,
+    ) -> Result<SqlOutcome, SqlError> {
+        self.sql_for(&self.holder(), caller, text, confirmed, encoder)
+            .await
+    }
+
+    /// Runs one statement on the committed state, and has its rows written by `encoder` on one of the threads for reads. With
+    /// `confirmed` the answer waits until that state is durable.
+    ///
+    /// # Errors
+    /// As 06 §5.14.
+    pub async fn sql_for(
+        &self,
+        holder: &Holder,
         caller: Caller,
         text: String,
         confirmed: bool,
@@ -73,7 +94,7 @@ impl DatabaseHandle {
             identity: caller.identity,
             is_owner: caller.identity == shared.options.owner,
         };
-        let budget = shared.client_budget();
+        let budget = holder.budget();
         let bytes = text.len();
         let compile = move || {
             compile_statement(&text, &module.catalog, &rights)
@@ -84,7 +105,7 @@ impl DatabaseHandle {
             compile()
         } else {
             let (job, plan) = Once::new(compile);
-            shared.read(&budget, Box::new(job));
+            shared.read(budget, Box::new(job));
             plan.await.map_err(|_| SqlError::ModuleGone)?
         };
         let plan = match statement {
@@ -92,7 +113,7 @@ impl DatabaseHandle {
                 let stats = self.write(caller, plan, confirmed, bytes).await?;
                 return Ok(SqlOutcome {
                     columns: ProductType::new::<&str>([]),
-                    rows: no_rows(encoder, &budget)?,
+                    rows: no_rows(encoder, budget)?,
                     duration_us: (shared.environment().instant() - started).as_micros() as u64,
                     stats,
                 });
@@ -106,9 +127,9 @@ impl DatabaseHandle {
         let held = held.map_err(|exceeded| refusal(ReadError::Exceeded(exceeded)))?;
         let columns = plan.output_type();
         let (sender, rows) = oneshot::channel();
-        let rows_of = RowsOf::new(plan, source, encoder, &budget);
+        let rows_of = RowsOf::new(plan, source, encoder, budget);
         let job = RowsJob::new(rows_of, shared.options.limits.read_time_max, sender);
-        shared.read(&budget, Box::new(job));
+        shared.read(budget, Box::new(job));
         let rows = rows
             .await
             .map_err(|_| SqlError::Database("evaluating the query failed".to_owned()))?

@@ -13,6 +13,7 @@ use lightcone_wire::server::{event_rows, persistent_rows};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::evaluate::row_size;
+use crate::few::{Few, Key};
 use crate::live_query::{Group, LiveQuery, QueryKey, KEY_COLUMN};
 use crate::peer::ConnectionNumber;
 
@@ -37,18 +38,20 @@ struct Member {
 /// A query, shared by all query sets with the same key.
 struct Query {
     live: Arc<LiveQuery>,
+    /// What it is on.
+    table: TableId,
     /// The query's own, which is looked at for every row of its group.
     residual: Option<Predicate>,
     /// Where it stands in its table's list.
     place: u32,
-    subscribers: Vec<Subscriber>,
+    subscribers: Few<Subscriber>,
     /// Position in `Transaction::hits` if the present transaction concerns this query.
     hit: Option<u32>,
 }
 
 /// Queries by the BSATN that a column must have. Clients choose these values: hashed without a secret, they could all be made
 /// to meet in one place.
-type QueriesByValue = hashbrown::HashMap<Box<[u8]>, Vec<QueryIndex>>;
+type QueriesByValue = hashbrown::HashMap<Key, Few<QueryIndex>>;
 
 /// Queries over one table, or joins of one shape.
 struct TableQueries {
@@ -59,7 +62,7 @@ struct TableQueries {
     hidden_bytes: usize,
     name: String,
     /// Queries that every changed row is checked against.
-    scans: Vec<QueryIndex>,
+    scans: Few<QueryIndex>,
     /// Queries by the value a column must have: one map lookup however many there are.
     by_value: Vec<(ColId, QueriesByValue)>,
 }
@@ -83,6 +86,8 @@ struct Scratch {
     hits: Vec<Hit>,
     targets: Vec<Target>,
     candidates: Vec<QueryIndex>,
+    /// The query sets of one message.
+    sets: Vec<u8>,
 }
 
 impl Scratch {
@@ -242,9 +247,10 @@ impl Subscriptions {
         self.by_key.insert(live.key.clone(), index);
         let query = Query {
             residual: live.residual.clone(),
+            table: live.group.table,
             live,
             place,
-            subscribers: Vec::new(),
+            subscribers: Few::None,
             hit: None,
         };
         match self.queries.get_mut(index as usize) {
@@ -270,7 +276,7 @@ impl Subscriptions {
         let moved = list.get(query.place as usize).copied();
         let is_empty = list.is_empty();
         if let (Some((column, value)), true) = (&group.equality, is_empty) {
-            table.map_of(*column).remove(value);
+            table.map_of(*column).remove(&value[..]);
         }
         table.by_value.retain(|(_, map)| !map.is_empty());
         if table.scans.is_empty() && table.by_value.is_empty() {
@@ -293,6 +299,7 @@ impl Subscriptions {
             hits,
             targets,
             candidates,
+            sets,
         } = &mut scratch;
         let mut over = FxHashSet::default();
         let (mut used, mut bytes, mut look_at) = (0, 0, LOOK_AT_ROOM_BYTES);
@@ -343,7 +350,7 @@ impl Subscriptions {
                 self.mute(&mut hits[..used], &mut over, receivers);
             }
             self.collect_targets(&mut hits[..used], &over, deltas, ops, targets);
-            self.send_updates(&hits[..used], targets, receivers);
+            self.send_updates(&hits[..used], targets, sets, receivers);
         }
         scratch.shrink(used);
         self.scratch = scratch;
@@ -405,7 +412,7 @@ impl Subscriptions {
             if hit.muted {
                 continue;
             }
-            let id = query.live.group.table;
+            let id = query.table;
             let table = &self.tables[&id];
             hit.encode(table, deltas, ops);
             let subscribers = query.subscribers.iter();
@@ -423,8 +430,13 @@ impl Subscriptions {
         targets.sort_unstable();
     }
 
-    fn send_updates(&self, hits: &[Hit], targets: &[Target], receivers: &mut impl Receivers) {
-        let mut sets = Vec::new();
+    fn send_updates(
+        &self,
+        hits: &[Hit],
+        targets: &[Target],
+        sets: &mut Vec<u8>,
+        receivers: &mut impl Receivers,
+    ) {
         for of_connection in targets.chunk_by(|a, b| a.connection == b.connection) {
             let connection = of_connection[0].connection;
             let entries = of_connection.iter();
@@ -440,15 +452,15 @@ impl Subscriptions {
             let mut set_count = 0;
             for of_set in of_connection.chunk_by(|a, b| a.query_set_id == b.query_set_id) {
                 set_count += 1;
-                self.write_set(hits, of_set, &mut sets);
+                self.write_set(hits, of_set, sets);
             }
             receivers.send(ConnectionUpdate {
                 connection,
                 set_count,
-                sets: &sets,
+                sets,
             });
             if sets.capacity() > LOOK_AT_ROOM_BYTES {
-                sets = Vec::new();
+                *sets = Vec::new();
             }
         }
     }
@@ -478,7 +490,7 @@ impl TableQueries {
             is_event: table.is_event,
             hidden_bytes: table.hidden_bytes(),
             name: table.name.clone(),
-            scans: Vec::new(),
+            scans: Few::None,
             by_value: Vec::new(),
         }
     }
@@ -495,9 +507,12 @@ impl TableQueries {
     }
 
     /// The queries of a group of this table.
-    fn list_of(&mut self, group: &Group) -> &mut Vec<QueryIndex> {
+    fn list_of(&mut self, group: &Group) -> &mut Few<QueryIndex> {
         match &group.equality {
-            Some((column, value)) => self.map_of(*column).entry(value.clone()).or_default(),
+            Some((column, value)) => self
+                .map_of(*column)
+                .entry(Key::from(&value[..]))
+                .or_default(),
             None => &mut self.scans,
         }
     }

@@ -40,8 +40,9 @@ impl Datastore {
             .map_err(DatastoreError::from)
             .and_then(|()| self.delete_rows_of_view(slot, &found))
             .and_then(|()| {
+                let mut image = Vec::new();
                 new.iter()
-                    .try_for_each(|row| self.insert_into_view(slot, instance, row))
+                    .try_for_each(|row| self.insert_into_view(slot, instance, row, &mut image))
             });
         found.clear();
         self.transaction.found = found;
@@ -51,7 +52,8 @@ impl Datastore {
         replaced
     }
 
-    /// Takes rows out of an instance and puts others in: how its query's result has changed. Rows are declared ones.
+    /// Takes rows out of an instance and puts others in: how its query's result has changed. Rows are declared ones. Calls
+    /// `was_there` with those that need not be put in.
     ///
     /// # Errors
     /// As [`replace_view_rows`](Self::replace_view_rows).
@@ -61,6 +63,7 @@ impl Datastore {
         instance: &ViewInstance,
         gone: impl Iterator<Item = &'r [u8]>,
         mut come: impl Iterator<Item = &'r [u8]>,
+        mut was_there: impl FnMut(&'r [u8]),
     ) -> Result<(), DatastoreError> {
         let slot = self.view_slot(table)?;
         let savepoint = self.savepoint();
@@ -70,23 +73,20 @@ impl Datastore {
             full_row(instance, row, &mut image);
             found.extend(self.at(slot).table.find_equal(&image));
         }
-        let changed = self
-            .delete_rows_of_view(slot, &found)
-            .and_then(|()| come.try_for_each(|row| self.insert_into_view(slot, instance, row)));
+        let changed = self.delete_rows_of_view(slot, &found).and_then(|()| {
+            come.try_for_each(|row| {
+                let changes = self.transaction.changes.len();
+                self.insert_into_view(slot, instance, row, &mut image)?;
+                if self.transaction.changes.len() == changes {
+                    was_there(row);
+                }
+                Ok(())
+            })
+        });
         if changed.is_err() {
             self.undo_to(savepoint);
         }
         changed
-    }
-
-    /// Whether an instance has a row, which is a declared one.
-    pub fn has_view_row(&self, table: TableId, instance: &ViewInstance, row: &[u8]) -> bool {
-        let Ok(slot) = self.view_slot(table) else {
-            return false;
-        };
-        let mut image = Vec::with_capacity(instance.len() + row.len());
-        full_row(instance, row, &mut image);
-        self.at(slot).table.find_equal(&image).is_some()
     }
 
     fn view_slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
@@ -111,10 +111,10 @@ impl Datastore {
         slot: TableSlot,
         instance: &ViewInstance,
         row: &[u8],
+        image: &mut Vec<u8>,
     ) -> Result<(), DatastoreError> {
-        let mut image = Vec::with_capacity(instance.len() + row.len());
-        full_row(instance, row, &mut image);
-        self.insert_found(slot, &image, &mut Vec::new())
+        full_row(instance, row, image);
+        self.insert_found(slot, image, &mut Vec::new())
     }
 }
 

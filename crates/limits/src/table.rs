@@ -203,7 +203,7 @@ section! {
 
             /// Most bytes of rows of one instance of a view.
             view_bytes_max: usize = 16 << 20;
-                bounds "rows of one instance of a view";
+                bounds "rows of one instance of a view, with what is kept to bring results of aggregates up to date";
                 reached "the view's last rows stand, and its subscribers are told: LC0331";
 
             /// Longest time that one SQL statement may take to change rows.
@@ -270,12 +270,14 @@ section! {
                     queries of a database that read beside the writer";
                 reached "refuse: the queries that began to read first get LC0712";
 
-            /// Most rows that one changed row of a table is joined with for subscriptions, on average over a transaction; beyond it,
-            /// the joins with most are ended.
+            /// Most rows that one changed row of a table is joined with for subscriptions, and as many for views, on average over a
+            /// transaction; beyond it, the joins with most are ended, or their views evaluated again.
             join_partners_max: usize = 65_536;
                 bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
-                    subscribed to, on average over a transaction";
-                reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; the transaction is not affected";
+                    subscribed to, and as many in those that views are, on average over a transaction; looking rows of a \
+                    third table up counts for four more";
+                reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; views fail until \
+                    they are evaluated again, LC0331; the transaction is not affected";
 
             /// Most rows of one subscription with `ORDER BY … LIMIT`, those before it (`OFFSET`) counted.
             window_rows_max: usize = 10_000;
@@ -292,9 +294,9 @@ section! {
                 bounds "rows of all live windows of a database, with those that are kept behind them";
                 reached "a new one: refuse, LC0727. When rows change: the query sets with the largest window end, LC0728";
 
-            /// Most rows that are looked at to fill a window, or windows again in one transaction.
+            /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
-                bounds "rows of a table that are looked at to find those of a new window; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
+                bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

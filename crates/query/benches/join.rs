@@ -1,51 +1,49 @@
-//! A join of 1,000,000 rows with 100,000 on an index, aggregated, beside SQLite in memory.
+//! A join of 1,000,000 rows with 100,000 on an index, aggregated, and scans of the 1,000,000, beside SQLite in memory.
+//!
+//! Times are those of the processor, so that other work on the machine counts as little as it can.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 use std::hint::black_box;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use common::database::Database;
+use common::{btree, owner, table};
 use criterion::{criterion_group, criterion_main, Criterion};
-use lightcone_query::{compile_statement, Caller, Catalog, Progress, Query, Run, Tables};
-use lightcone_schema::{
-    ColumnSchema, IndexAlgorithm, IndexSchema, TableAccess, TableKind, TableSchema,
-};
-use lightcone_table::{Table, TableView};
-use lightcone_types::{AlgebraicType, ColId, Identity, IndexId, TableId};
+use lightcone_query::Query;
+use lightcone_schema::IndexSchema;
+use lightcone_types::AlgebraicType;
 
 const MESSAGES: u32 = 1_000_000;
 const ROOMS: u32 = 100_000;
-const TEXT: &str = "SELECT COUNT(*) AS n, SUM(m.size) AS s FROM message m JOIN room r ON m.room = r.id WHERE r.kind < 5";
-const GROUPED: &str = "SELECT r.kind, COUNT(*) AS n, SUM(m.size) AS s FROM message m JOIN room r ON m.room = r.id GROUP BY r.kind";
+const QUERIES: [(&str, &str); 7] = [
+    ("join, sum", "SELECT COUNT(*) AS n, SUM(m.size) AS s FROM message m JOIN room r ON m.room = r.id WHERE r.kind < 5"),
+    ("join, groups", "SELECT r.kind, COUNT(*) AS n, SUM(m.size) AS s FROM message m JOIN room r ON m.room = r.id GROUP BY r.kind"),
+    ("semi-join", "SELECT COUNT(*) AS n FROM room r WHERE EXISTS (SELECT 1 FROM message m WHERE m.room = r.id AND m.size > 90)"),
+    ("scan, sum", "SELECT COUNT(*) AS n, SUM(size) AS s FROM message WHERE size < 50"),
+    ("scan, few", "SELECT id FROM message WHERE size = 7 AND room < 1000"),
+    ("scan, groups", "SELECT size, COUNT(*) AS n, MAX(id) AS m FROM message GROUP BY size"),
+    ("scan, order", "SELECT id, size FROM message ORDER BY size DESC, id LIMIT 100"),
+];
 
-struct Database([Table; 2]);
-
-fn table(id: u32, name: &str, columns: [&str; 3], indexed: &[(u16, bool)]) -> Table {
-    let column = |name: &str| ColumnSchema {
-        name: name.to_owned(),
-        accessor: None,
-        ty: AlgebraicType::U32,
-    };
-    let index = |(column, unique): &(u16, bool)| IndexSchema {
-        id: IndexId(0),
-        name: "i".to_owned(),
-        accessor: None,
-        algorithm: IndexAlgorithm::BTree(vec![ColId(*column)]),
-        unique: *unique,
-    };
-    Table::new(Arc::new(TableSchema {
-        id: TableId(id),
-        name: name.to_owned(),
-        accessor: None,
-        columns: columns.into_iter().map(column).collect(),
-        primary_key: None,
-        indexes: indexed.iter().map(index).collect(),
-        constraints: Vec::new(),
-        sequences: Vec::new(),
-        schedule: None,
-        access: TableAccess::Public,
-        kind: TableKind::User,
-        is_event: false,
-        view: None,
-    }))
+/// A table of three numbers, with columns that are indexed, and whether each index is unique.
+fn add(
+    database: &mut Database,
+    name: &str,
+    columns: [&str; 3],
+    indexes: &[(u16, bool)],
+    rows: impl Iterator<Item = [u32; 3]>,
+) {
+    let columns = columns.map(|name| (name, AlgebraicType::U32));
+    let mut schema = table(4096 + database.tables.len() as u32, name, &columns);
+    for (column, unique) in indexes {
+        schema.indexes.push(IndexSchema {
+            unique: *unique,
+            ..btree(&[*column])
+        });
+    }
+    database.add(schema, rows.map(row));
 }
 
 fn row(values: [u32; 3]) -> Vec<u8> {
@@ -64,57 +62,21 @@ fn room(n: u32) -> [u32; 3] {
     [n, n % 10, 0]
 }
 
-impl Database {
-    fn new() -> Database {
-        let mut messages = table(
-            4096,
-            "message",
-            ["id", "room", "size"],
-            &[(0, true), (1, false)],
-        );
-        let mut rooms = table(4097, "room", ["id", "kind", "x"], &[(0, true)]);
-        (0..MESSAGES).for_each(|n| drop(messages.insert(&row(message(n)))));
-        (0..ROOMS).for_each(|n| drop(rooms.insert(&row(room(n)))));
-        Database([messages, rooms])
-    }
-
-    fn query(&self, text: &str) -> Arc<Query> {
-        let caller = Caller {
-            identity: Identity::ZERO,
-            is_owner: true,
-        };
-        let statement = compile_statement(text, self, &caller).expect("valid");
-        Arc::new(statement.into_query().expect("a query"))
-    }
-
-    fn run(&self, query: &Arc<Query>) -> usize {
-        let mut run = Run::new(query.clone(), Identity::ZERO, 64 << 20);
-        let mut rows = 0;
-        loop {
-            let mut steps = 1 << 17;
-            let progress = run.run(self, &mut steps, |_| {
-                rows += 1;
-                true
-            });
-            if progress.expect("it is small") == Progress::Done {
-                return rows;
-            }
-        }
-    }
+fn database() -> Database {
+    let mut database = Database::default();
+    let columns = ["id", "room", "size"];
+    let indexes = [(0, true), (1, false)];
+    let messages = (0..MESSAGES).map(message);
+    add(&mut database, "message", columns, &indexes, messages);
+    let columns = ["id", "kind", "x"];
+    let rooms = (0..ROOMS).map(room);
+    add(&mut database, "room", columns, &[(0, true)], rooms);
+    database
 }
 
-impl Catalog for Database {
-    fn table(&self, name: &str) -> Option<Arc<TableSchema>> {
-        let found = self.0.iter().find(|table| table.schema.name == name)?;
-        Some(found.schema.clone())
-    }
-}
-
-impl Tables for Database {
-    fn table(&self, id: TableId) -> Option<&TableView> {
-        let found = self.0.iter().find(|table| table.schema.id == id)?;
-        Some(found)
-    }
+fn run(database: &Database, query: &Query) -> usize {
+    let rows = database.rows(query.clone(), owner().identity, 64 << 20, 1 << 17);
+    rows.expect("it is small").len()
 }
 
 fn sqlite() -> rusqlite::Connection {
@@ -141,20 +103,40 @@ fn sqlite() -> rusqlite::Connection {
     sqlite
 }
 
+/// The time that this thread has had of a processor, from the first number of its scheduler's file; where there is none, the
+/// time of the clock.
+fn processor_time(since: Instant) -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse().ok());
+    nanoseconds.map_or_else(|| since.elapsed(), Duration::from_nanos)
+}
+
+fn timed(times: u64, mut work: impl FnMut()) -> Duration {
+    let since = Instant::now();
+    let before = processor_time(since);
+    (0..times).for_each(|_| work());
+    processor_time(since) - before
+}
+
 fn join(criterion: &mut Criterion) {
-    let (database, sqlite) = (Database::new(), sqlite());
-    let mut group = criterion.benchmark_group("join");
+    let (database, sqlite) = (database(), sqlite());
+    let mut group = criterion.benchmark_group("ad_hoc");
     group.sample_size(10);
-    for (name, text) in [("sum", TEXT), ("groups", GROUPED)] {
-        let query = database.query(text);
+    for (name, text) in QUERIES {
+        let query = database.query(text, &owner());
         group.bench_function(name, |bencher| {
-            bencher.iter(|| black_box(database.run(&query)));
+            bencher.iter_custom(|times| timed(times, || _ = black_box(run(&database, &query))));
         });
         let mut statement = sqlite.prepare(text).expect("valid");
         group.bench_function(format!("{name} in SQLite"), |bencher| {
-            bencher.iter(|| {
-                let rows = statement.query_map([], |row| row.get::<_, i64>(0));
-                black_box(rows.expect("rows").count())
+            bencher.iter_custom(|times| {
+                timed(times, || {
+                    let rows = statement.query_map([], |row| row.get::<_, i64>(0));
+                    black_box(rows.expect("rows").count());
+                })
             });
         });
     }

@@ -180,6 +180,10 @@ impl Query {
         let Output::Row(returned) = &self.output else {
             return None;
         };
+        let is_ordered = !self.order.is_empty() || self.offset > 0 || self.limit.is_some();
+        if self.explain || self.distinct || is_ordered {
+            return None;
+        }
         let count = fragment.tables.len();
         if count > LIVE_RELATIONS_MAX || !is_tree(&fragment.joins, count) {
             return None;

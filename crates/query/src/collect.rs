@@ -1,19 +1,20 @@
 //! What a query has to keep before anything comes out: groups, rows to be sorted, rows that came already.
 
+mod groups;
+mod keyed_hash;
+
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 
 use lightcone_table::key::encode_column_value;
 use lightcone_table::RowLayout;
-use lightcone_types::{AlgebraicType, Identity};
+use lightcone_types::AlgebraicType;
 
 use crate::condition::ColumnAt;
-use crate::execute::{ExecuteError, Match, NOTHING, SOME};
-use crate::predicate::{Predicate, PredicateCompiler};
-use crate::query::Fragment;
-use crate::select_plan::layout;
-use crate::shape::{Aggregate, GroupItem, Grouping, Order, OrderKey};
-use crate::total::Total;
+use crate::execute::ExecuteError;
+use crate::shape::{Order, OrderKey};
+
+pub(crate) use self::groups::Groups;
 
 /// What a kept thing takes beside its bytes: pointers, its place in a table.
 const ENTRY_BYTES: usize = 64;
@@ -190,214 +191,6 @@ pub(crate) fn sort_key<'v>(
     }
 }
 
-/// A value on its way to be that of a group.
-#[derive(Clone, Debug)]
-enum Sum {
-    Count(u64),
-    /// None if there is no value yet.
-    Total(Option<Total>),
-    Best(Option<Box<[u8]>>),
-    Average {
-        total: Total,
-        count: u64,
-    },
-}
-
-/// The groups so far, in the order in which they came.
-pub(crate) struct Groups {
-    places: HashMap<Box<[u8]>, usize>,
-    /// The values of the keys, in BSATN.
-    keys: Vec<Vec<Box<[u8]>>>,
-    sums: Vec<Vec<Sum>>,
-    /// Of the rows of groups.
-    pub layout: RowLayout,
-    having: Option<Predicate>,
-    key: Vec<u8>,
-}
-
-impl Groups {
-    pub fn new(grouping: &Grouping, sender: &Identity) -> Groups {
-        let layout = layout(&grouping.row);
-        let having = grouping.having.as_ref().and_then(|having| {
-            let bound = having.bind(sender);
-            PredicateCompiler::new(&bound, vec![&layout]).compile(&bound.conjuncts)
-        });
-        let mut groups = Groups {
-            places: HashMap::new(),
-            keys: Vec::new(),
-            sums: Vec::new(),
-            layout,
-            having,
-            key: Vec::new(),
-        };
-        // Without keys there is one group, also if it is of no rows.
-        if grouping.keys.is_empty() {
-            groups.places.insert(Box::default(), 0);
-            groups.keys.push(Vec::new());
-            groups.sums.push(empty_sums(grouping));
-        }
-        groups
-    }
-
-    pub fn add(
-        &mut self,
-        grouping: &Grouping,
-        fragment: &Fragment,
-        found: &Match<'_>,
-        memory: &mut Memory,
-    ) -> Result<(), ExecuteError> {
-        self.key.clear();
-        for (at, _) in &grouping.keys {
-            let value = found.typed(fragment.column(*at));
-            self.key.push(u8::from(value.is_none()));
-            if let Some((ty, value)) = value {
-                push_sort_key(ty, value, false, &mut self.key);
-            }
-        }
-        let place = match self.places.get(&*self.key) {
-            Some(place) => *place,
-            None => {
-                let value = |(at, is_optional): &(ColumnAt, bool)| {
-                    let mut value = Vec::new();
-                    found.push_value(fragment.column(*at), *is_optional, &mut value);
-                    if let Some((ty, plain)) = found.typed(fragment.column(*at)) {
-                        let start = value.len() - plain.len();
-                        make_canonical(ty, &mut value[start..]);
-                    }
-                    value.into_boxed_slice()
-                };
-                let values: Vec<Box<[u8]>> = grouping.keys.iter().map(value).collect();
-                let bytes: usize = values.iter().map(|value| value.len() + ENTRY_BYTES).sum();
-                let sums = grouping.items.iter().map(sum_bytes).sum::<usize>();
-                memory.take(self.key.len() + bytes + sums + ENTRY_BYTES)?;
-                self.places
-                    .insert(self.key.as_slice().into(), self.sums.len());
-                self.keys.push(values);
-                self.sums.push(empty_sums(grouping));
-                self.sums.len() - 1
-            }
-        };
-        let mut sums = self.sums[place].iter_mut();
-        for item in &grouping.items {
-            let GroupItem::Aggregate {
-                aggregate, column, ..
-            } = item
-            else {
-                continue;
-            };
-            let sum = sums.next().expect("each aggregate has one");
-            let value = match column {
-                Some(at) => match found.typed(fragment.column(*at)) {
-                    Some((ty, value)) if ty.as_option().is_some() && value == [NOTHING] => None,
-                    value => value.map(|(_, value)| value),
-                },
-                None => Some(&[][..]),
-            };
-            if let Some(value) = value {
-                add(*aggregate, sum, value, memory)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the row of a group. None: there is no such group. False: `HAVING` leaves it out.
-    pub fn row(&self, grouping: &Grouping, place: usize, out: &mut Vec<u8>) -> Option<bool> {
-        out.clear();
-        let mut sums = self.sums.get(place)?.iter();
-        for item in &grouping.items {
-            match item {
-                GroupItem::Key(key) => out.extend_from_slice(&self.keys[place][*key]),
-                GroupItem::Aggregate { is_optional, .. } => {
-                    let sum = sums.next().expect("each aggregate has one");
-                    push_sum(sum, *is_optional, out);
-                }
-            }
-        }
-        let having = self.having.as_ref();
-        Some(having.is_none_or(|having| having.matches(&self.layout, out)))
-    }
-}
-
-fn empty_sums(grouping: &Grouping) -> Vec<Sum> {
-    let sum = |item: &GroupItem| match item {
-        GroupItem::Key(_) => None,
-        GroupItem::Aggregate { aggregate, .. } => Some(match aggregate {
-            Aggregate::Count => Sum::Count(0),
-            Aggregate::SumSigned(_) | Aggregate::SumUnsigned(_) | Aggregate::SumFloat(_) => {
-                Sum::Total(None)
-            }
-            Aggregate::Min(_) | Aggregate::Max(_) => Sum::Best(None),
-            Aggregate::Average(scalar) => Sum::Average {
-                total: Total::empty(*scalar),
-                count: 0,
-            },
-        }),
-    };
-    grouping.items.iter().filter_map(sum).collect()
-}
-
-fn add(
-    aggregate: Aggregate,
-    sum: &mut Sum,
-    value: &[u8],
-    memory: &mut Memory,
-) -> Result<(), ExecuteError> {
-    match (aggregate, &mut *sum) {
-        (Aggregate::Count, Sum::Count(count)) => *count += 1,
-        (
-            Aggregate::SumSigned(scalar)
-            | Aggregate::SumUnsigned(scalar)
-            | Aggregate::SumFloat(scalar),
-            Sum::Total(total),
-        ) => {
-            let total = total.get_or_insert_with(|| Total::empty(scalar));
-            total.add(scalar, value);
-        }
-        (Aggregate::Average(scalar), Sum::Average { total, count }) => {
-            total.add(scalar, value);
-            *count += 1;
-        }
-        (Aggregate::Min(scalar), Sum::Best(best)) => {
-            let is_better = |best: &[u8]| {
-                let order = scalar.compare(value, best);
-                order.is_some_and(|order| order.then(value.cmp(best)).is_lt())
-            };
-            if best.as_deref().is_none_or(is_better) {
-                // What it replaces is given back.
-                let before = best.as_deref().map_or(0, <[u8]>::len);
-                memory.take(value.len().saturating_sub(before))?;
-                *best = Some(value.into());
-            }
-        }
-        (Aggregate::Max(scalar), Sum::Best(best)) => {
-            let is_better = |best: &[u8]| {
-                let order = scalar.compare(value, best);
-                order.is_some_and(|order| order.then(value.cmp(best)).is_gt())
-            };
-            if best.as_deref().is_none_or(is_better) {
-                // What it replaces is given back.
-                let before = best.as_deref().map_or(0, <[u8]>::len);
-                memory.take(value.len().saturating_sub(before))?;
-                *best = Some(value.into());
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Memory of an aggregate.
-fn sum_bytes(item: &GroupItem) -> usize {
-    let heap = match item {
-        GroupItem::Aggregate {
-            aggregate: Aggregate::SumFloat(scalar) | Aggregate::Average(scalar),
-            ..
-        } => Total::heap_bytes(*scalar),
-        _ => 0,
-    };
-    size_of::<Sum>() + heap
-}
-
 /// The one encoding of equal floats that stands for all of them in a group's key.
 pub(crate) fn make_canonical(ty: &AlgebraicType, value: &mut [u8]) {
     match ty {
@@ -425,24 +218,5 @@ pub(crate) fn make_canonical(ty: &AlgebraicType, value: &mut [u8]) {
             value.copy_from_slice(&float.to_le_bytes());
         }
         _ => {}
-    }
-}
-
-fn push_sum(sum: &Sum, is_optional: bool, out: &mut Vec<u8>) {
-    let is_none = matches!(
-        sum,
-        Sum::Best(None) | Sum::Total(None) | Sum::Average { count: 0, .. }
-    );
-    if is_optional {
-        out.push(if is_none { NOTHING } else { SOME });
-    }
-    match sum {
-        _ if is_none => {}
-        Sum::Count(count) => out.extend_from_slice(&count.to_le_bytes()),
-        Sum::Total(total) => total.iter().for_each(|total| total.push(out)),
-        Sum::Best(best) => out.extend_from_slice(best.as_deref().unwrap_or_default()),
-        Sum::Average { total, count } => {
-            out.extend_from_slice(&total.average(*count).to_le_bytes());
-        }
     }
 }

@@ -4,17 +4,19 @@
 //! of the ones before it. Where each loop stands is kept in a list, so nothing recurses over the number of relations, and
 //! the evaluation can stop after any row and go on later. Row ids are taken from a table in batches.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+mod hash_table;
+
 use std::sync::Arc;
 
 use lightcone_table::{RowId, RowLayout, TableView};
 use lightcone_types::{AlgebraicType, ColId, Identity};
 
+use self::hash_table::{HashTable, ENTRY_BYTES, NONE};
 use crate::condition::ColumnAt;
 use crate::planner::{plan, Access, Group, KeyPart, Samples, Step, Strategy};
 use crate::predicate::{Predicate, Tuple};
 use crate::query::Fragment;
-use crate::scalar::{f32_at, f64_at, Scalar};
+use crate::scalar::Scalar;
 
 /// So many row ids are taken from a table at once.
 const BATCH: usize = 1024;
@@ -122,8 +124,9 @@ struct Loop {
     /// Of the index or hash table.
     key: Vec<u8>,
     hash: Option<HashTable>,
-    /// The next place in the hash table.
+    /// The next place in the hash table, and the hash that is looked for.
     place: u32,
+    wanted_hash: u64,
     /// So many rows are found at once.
     batch: usize,
     /// What was counted of its memory.
@@ -195,6 +198,12 @@ impl Execution {
                 }
                 continue;
             };
+            if step.is_plain_end {
+                if !self.visit_all(step, tables, steps, &mut visit) {
+                    return Ok(Progress::Stopped);
+                }
+                continue;
+            }
             state.at += 1;
             self.ids[usize::from(step.relation)] = Some(id);
             let tuple = Match {
@@ -215,6 +224,32 @@ impl Execution {
             }
         }
         Ok(Progress::Done)
+    }
+
+    /// Visits the rows of the last loop that were found, each of which is a match. False if no more are wanted.
+    #[inline]
+    fn visit_all(
+        &mut self,
+        step: &Step,
+        tables: &[&TableView],
+        steps: &mut usize,
+        visit: &mut impl FnMut(&Match<'_>) -> bool,
+    ) -> bool {
+        let state = &mut self.loops[self.depth];
+        while let Some(&id) = state.ids.get(state.at) {
+            state.at += 1;
+            state.read.found += 1;
+            self.ids[usize::from(step.relation)] = Some(id);
+            spend(steps, 1);
+            let found = Match {
+                tables,
+                ids: &self.ids,
+            };
+            if !visit(&found) {
+                return false;
+            }
+        }
+        true
     }
 
     /// The present row of a loop is a match: goes on with the next loop, or visits. False if no more are wanted.
@@ -366,6 +401,7 @@ impl Execution {
                 if let Some(table) = &state.hash {
                     let hash = table.hash_of_tuple(columns, &tuple);
                     state.place = hash.map_or(NONE, |hash| table.first(hash));
+                    state.wanted_hash = hash.unwrap_or_default();
                 }
             }
         }
@@ -539,89 +575,6 @@ fn push_key(parts: &[KeyPart], tuple: &Match<'_>, out: &mut Vec<u8>) -> bool {
     })
 }
 
-/// No place in a hash table.
-const NONE: u32 = u32::MAX;
-/// What a row takes in a hash table at most: its hash and its id, which have room for as many again, the next row, and the
-/// heads of two lists.
-const ENTRY_BYTES: usize = 2 * (size_of::<u64>() + size_of::<RowId>()) + 3 * size_of::<u32>();
-
-/// Row ids by the hash of some columns. Values are of clients: they are hashed with a secret.
-#[derive(Default)]
-struct HashTable {
-    secret: RandomState,
-    hashes: Vec<u64>,
-    ids: Vec<RowId>,
-    /// The next entry of the same list.
-    next: Vec<u32>,
-    /// The first entry of each list.
-    heads: Vec<u32>,
-    is_built: bool,
-}
-
-impl HashTable {
-    fn push(
-        &mut self,
-        columns: &[(ColId, Scalar, ColumnAt)],
-        layout: &RowLayout,
-        row: &[u8],
-        id: RowId,
-    ) {
-        let mut hasher = self.secret.build_hasher();
-        for (column, scalar, _) in columns {
-            hash_value(
-                *scalar,
-                layout.column(row, usize::from(column.0)),
-                &mut hasher,
-            );
-        }
-        self.hashes.push(hasher.finish());
-        self.ids.push(id);
-    }
-
-    fn build(&mut self) {
-        let lists = self.ids.len().next_power_of_two();
-        self.heads = vec![NONE; lists];
-        self.next = vec![NONE; self.ids.len()];
-        for (entry, hash) in self.hashes.iter().enumerate().rev() {
-            let head = &mut self.heads[*hash as usize & (lists - 1)];
-            self.next[entry] = std::mem::replace(head, entry as u32);
-        }
-        self.hashes = Vec::new();
-        self.is_built = true;
-    }
-
-    fn first(&self, hash: u64) -> u32 {
-        self.heads[hash as usize & (self.heads.len() - 1)]
-    }
-
-    fn hash_of_tuple(
-        &self,
-        columns: &[(ColId, Scalar, ColumnAt)],
-        tuple: &Match<'_>,
-    ) -> Option<u64> {
-        let mut hasher = self.secret.build_hasher();
-        for (_, scalar, other) in columns {
-            hash_value(*scalar, tuple.column(*other)?, &mut hasher);
-        }
-        Some(hasher.finish())
-    }
-}
-
-/// Equal values have equal hashes: zeros of both signs, and all that are no number.
-fn hash_value(scalar: Scalar, value: &[u8], hasher: &mut impl Hasher) {
-    let float = match scalar {
-        Scalar::F32 => f32_at(value).map(f64::from),
-        Scalar::F64 => f64_at(value),
-        _ => None,
-    };
-    match float {
-        Some(0.0) => hasher.write_u64(0),
-        Some(float) if float.is_nan() => hasher.write_u64(f64::NAN.to_bits()),
-        Some(float) => hasher.write_u64(float.to_bits()),
-        None => hasher.write(value),
-    }
-}
-
 impl Loop {
     fn memory_bytes(&self) -> usize {
         let hashed = self.hash.as_ref().map_or(0, |table| table.ids.len());
@@ -647,23 +600,26 @@ impl Loop {
         self.at = 0;
         let batch = self.next_batch();
         let Some(hashed) = &self.hash else { return };
-        // One row at least, so that there is progress.
+        // One entry at least, so that there is progress.
         while self.place != NONE {
-            spend(steps, ROW_STEPS);
+            spend(steps, 1);
             let entry = self.place as usize;
-            let id = hashed.ids[entry];
-            self.read.looked_at += 1;
-            let row = table.row(id);
-            let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
-                let own = table.layout().column(row, usize::from(column.0));
-                let other = tuple.column(*other);
-                other.and_then(|other| scalar.compare(own, other))
-                    == Some(std::cmp::Ordering::Equal)
-            };
-            if columns.iter().all(equals) {
-                self.ids.push(id);
-            }
             self.place = hashed.next[entry];
+            if hashed.hashes[entry] == self.wanted_hash {
+                spend(steps, ROW_STEPS);
+                let id = hashed.ids[entry];
+                self.read.looked_at += 1;
+                let row = table.row(id);
+                let equals = |(column, scalar, other): &(ColId, Scalar, ColumnAt)| {
+                    let own = table.layout().column(row, usize::from(column.0));
+                    let other = tuple.column(*other);
+                    other.and_then(|other| scalar.compare(own, other))
+                        == Some(std::cmp::Ordering::Equal)
+                };
+                if columns.iter().all(equals) {
+                    self.ids.push(id);
+                }
+            }
             if self.ids.len() == batch || *steps == 0 {
                 break;
             }

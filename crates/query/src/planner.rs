@@ -77,6 +77,8 @@ pub(crate) struct Step {
     pub back: Option<usize>,
     /// One match is all that is wanted of it.
     pub is_once: bool,
+    /// It is the last one, and each row that is found for it is a match.
+    pub is_plain_end: bool,
 }
 
 /// What a group of relations does with the matches of those before it.
@@ -210,6 +212,7 @@ impl Planner<'_> {
             closes: Vec::new(),
             back: None,
             is_once: false,
+            is_plain_end: false,
         });
         if outer {
             self.close_group(GroupKind::Outer, self.steps.len() - 1, &after);
@@ -266,6 +269,9 @@ fn finish(mut steps: Vec<Step>, groups: Vec<Group>, is_never: bool) -> Strategy 
         steps[at].back = back(&steps, at);
     }
     let end = back(&steps, steps.len());
+    if let Some(last) = steps.last_mut() {
+        last.is_plain_end = last.joined.is_none() && last.closes.is_empty();
+    }
     Strategy {
         end: end.expect("a query reads a relation that is in no group of subqueries"),
         steps,

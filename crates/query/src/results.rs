@@ -209,6 +209,11 @@ impl Run {
             self.phase = Phase::Matches(number + 1);
             return Ok(Progress::Done);
         }
+        if let (Output::Groups(grouping), Some(groups), None) =
+            (&query.output, &mut self.groups, &self.execution)
+        {
+            groups.begin(grouping, fragment, &tables);
+        }
         let execution = self.execution.get_or_insert_with(|| {
             let samples = &mut self.samples;
             Execution::new(

@@ -3,10 +3,10 @@
 mod common;
 
 use common::database::Database;
+use common::values::{decode, shown};
 use common::{encode_row, table};
 use lightcone_query::Caller;
-use lightcone_types::bsatn::decode_value;
-use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity, Typespace};
+use lightcone_types::{AlgebraicType as T, AlgebraicValue as V, Identity};
 use proptest::prelude::*;
 use rusqlite::types::Value;
 
@@ -96,9 +96,10 @@ impl Both {
             .collect();
         let rows = self.ours.rows(query, caller.identity, 1 << 20, piece);
         let decoded = |row: Vec<u8>| {
-            let mut reader = lightcone_types::Reader::new(&row);
-            let value = |ty| decode_value(&Typespace::default(), ty, &mut reader).expect("a value");
-            types.iter().map(value).map(shown).collect()
+            let values = decode(&row, &types).into_iter();
+            values
+                .map(|value| shown(value, |text| format!("'{text}'")))
+                .collect()
         };
         rows.expect("it is small")
             .into_iter()
@@ -127,21 +128,6 @@ impl Both {
         });
         let rows: Result<Vec<_>, _> = rows.expect("rows").collect();
         rows.expect("rows")
-    }
-}
-
-fn shown(value: V) -> String {
-    match value {
-        V::U32(n) => n.to_string(),
-        V::U64(n) => n.to_string(),
-        V::I64(n) => n.to_string(),
-        V::U128(n) => n.to_string(),
-        V::I128(n) => n.to_string(),
-        V::F64(f) => format!("{f:?}"),
-        V::String(text) => format!("'{text}'"),
-        V::Sum { tag: 0, value } => shown(*value),
-        V::Sum { .. } => "NULL".to_owned(),
-        other => panic!("{other:?}"),
     }
 }
 

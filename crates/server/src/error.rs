@@ -80,6 +80,9 @@ pub enum Error {
     )]
     PrivateKeyMode { path: PathBuf, mode: u32 },
 
+    #[error("the certificate of PostgreSQL's protocol cannot be used: {}: {reason} [LC0140]", .path.display())]
+    Certificate { path: PathBuf, reason: String },
+
     #[error("{0}")]
     Control(#[from] crate::control::ControlError),
 

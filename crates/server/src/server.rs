@@ -296,6 +296,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             .name("lc-remove".to_owned())
             .spawn(move || crate::orphans::remove(orphans));
     }
+    let postgres = crate::postgres::Shared::new(&config.postgres)?;
     let limits = crate::database::limits(&config);
     let disk = DiskReserve::new(options.data_dir, config.limits.disk_reserve_bytes);
     Ok(ServerState {
@@ -313,6 +314,7 @@ fn prepare(options: ServerOptions) -> Result<ServerState, Error> {
             },
         ),
         open: control.open_token(),
+        postgres,
         control,
         issuer_required_to_publish,
         counters: ServerCounters::default(),

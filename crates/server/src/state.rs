@@ -42,6 +42,7 @@ pub(crate) struct ServerState {
     pub upload_bytes: Arc<ByteBudget>,
     /// Whose turn it is to publish.
     pub publishing: Arc<Publishing>,
+    pub postgres: crate::postgres::Shared,
     /// The last field, so that it goes when all files are closed.
     pub open: Arc<()>,
 }

@@ -4,6 +4,7 @@ import { gunzipSync } from "node:zlib";
 import type { Identity } from "spacetimedb";
 import { setGlobalLogLevel } from "spacetimedb";
 import { WebSocket as UndiciWebSocket } from "undici";
+import { DbConnection as BoardsConnection } from "./bindings/boards";
 import { DbConnection as CoverageConnection } from "./bindings/coverage";
 import { DbConnection as RoomsConnection } from "./bindings/rooms";
 import { DbConnection as TransferConnection } from "./bindings/transfer";
@@ -33,6 +34,7 @@ export interface Connected<C> {
 }
 
 type Builder =
+  | ReturnType<typeof BoardsConnection.builder>
   | ReturnType<typeof CoverageConnection.builder>
   | ReturnType<typeof RoomsConnection.builder>
   | ReturnType<typeof TransferConnection.builder>
@@ -64,6 +66,9 @@ function connect<C>(
     b.build();
   });
 }
+
+export const connectBoards = (server: Server, database: string, options: SdkOptions = {}) =>
+  connect<BoardsConnection>(BoardsConnection.builder(), server, database, options);
 
 export const connectCoverage = (server: Server, database: string, options: SdkOptions = {}) =>
   connect<CoverageConnection>(CoverageConnection.builder(), server, database, options);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lightcone_query::{ParameterText, Statement};
 use lightcone_types::{AlgebraicType, Identity, ProductType};
 
+use crate::budget::Holder;
 use crate::decode::COMPILED_HERE_BYTES_MAX;
 use crate::error::SqlError;
 use crate::handle::DatabaseHandle;
@@ -25,6 +26,7 @@ impl DatabaseHandle {
     /// What it is refused for, whatever the values of its parameters.
     pub async fn describe(
         &self,
+        holder: &Holder,
         identity: Identity,
         text: Arc<ParameterText>,
     ) -> Result<Described, SqlError> {
@@ -53,7 +55,21 @@ impl DatabaseHandle {
             return compile();
         }
         let (job, described) = Once::new(compile);
-        shared.read(&shared.client_budget(), Box::new(job));
+        shared.read(holder.budget(), Box::new(job));
         described.await.map_err(|_| SqlError::ModuleGone)?
+    }
+
+    /// Does other work for a client on the threads for reads.
+    ///
+    /// # Errors
+    /// The server stops, or has a bug that ended the work.
+    pub async fn run_beside<T: Send + 'static>(
+        &self,
+        holder: &Holder,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SqlError> {
+        let (job, done) = Once::new(work);
+        self.shared.read(holder.budget(), Box::new(job));
+        done.await.map_err(|_| SqlError::ModuleGone)
     }
 }

@@ -36,8 +36,8 @@ impl RowEncoder for JsonRows {
         out.push(']');
     }
 
-    fn bytes_max(&self, row_bytes: usize) -> usize {
+    fn bytes_max(&self, row: &ResultRow<'_>) -> usize {
         // Text of bytes is twice as long.
-        2 * row_bytes
+        2 * row.bytes_len()
     }
 }

@@ -16,6 +16,8 @@ use crate::reads::{Job, Progress, Slice};
 
 /// Answers are made, and given to the socket, in pieces of about this size.
 const PIECE_BYTES: usize = 256 << 10;
+/// Rows that are longer may become longer than a piece when they are written.
+const MEASURED_ROW_BYTES: usize = 4 << 10;
 
 /// One row of a result.
 pub struct ResultRow<'r> {
@@ -25,6 +27,11 @@ pub struct ResultRow<'r> {
 }
 
 impl<'r> ResultRow<'r> {
+    /// Bytes of the row as it is found, with columns that are not in the result.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Type and BSATN of each column, in the order of the result.
     pub fn columns(&self) -> impl Iterator<Item = (&'r AlgebraicType, &'r [u8])> + '_ {
         self.columns.iter().map(|&column| {
@@ -88,8 +95,8 @@ pub trait RowEncoder: Send {
     /// What stands behind the rows.
     fn end(&mut self, out: &mut Self::Out);
 
-    /// The most memory that writing a row takes which has so many bytes of BSATN.
-    fn bytes_max(&self, row_bytes: usize) -> usize;
+    /// The most memory that writing a row takes, with what is written.
+    fn bytes_max(&self, row: &ResultRow<'_>) -> usize;
 }
 
 /// The rows of a statement on their way to the encoder.
@@ -203,15 +210,17 @@ impl<E: RowEncoder> RowsOf<E> {
             self.end_piece()?;
         }
         self.out.prepare(PIECE_BYTES);
-        if bytes.len() > PIECE_BYTES {
-            let bytes_max = self.encoder.bytes_max(bytes.len());
-            self.charge = self.budget.reserve(bytes_max)?;
-        }
         let row = ResultRow {
             layout: &self.layout,
             columns: &self.columns,
             bytes,
         };
+        if bytes.len() > MEASURED_ROW_BYTES {
+            let bytes_max = self.encoder.bytes_max(&row);
+            if bytes_max > PIECE_BYTES {
+                self.charge = self.budget.reserve(bytes_max)?;
+            }
+        }
         self.encoder.row(&row, &mut self.out);
         Ok(())
     }

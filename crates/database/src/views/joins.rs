@@ -79,25 +79,31 @@ impl ViewJoin {
         });
         let (mut gone, mut come) = (Vec::new(), Vec::new());
         for (row, more) in changes {
-            let repeated = self.repeated.get(row).copied().unwrap_or(0);
-            let is_there = repeated > 0 || datastore.has_view_row(view, instance, row);
-            let times = repeated + isize::from(is_there);
-            match (is_there, times + more > 0) {
-                (false, true) => come.push(row),
-                (true, false) => gone.push(row),
-                _ => {}
+            if more > 0 {
+                self.repeat(row, more - 1);
+                come.push(row);
+            } else if more < 0 && !self.repeat(row, more) {
+                gone.push(row);
             }
-            self.set_repeated(row, repeated, times + more - 1);
         }
-        datastore.change_view_rows(view, instance, gone.into_iter(), come.into_iter())
+        let (gone, come) = (gone.into_iter(), come.into_iter());
+        datastore.change_view_rows(view, instance, gone, come, |row| {
+            self.repeat(row, 1);
+        })
     }
 
-    fn set_repeated(&mut self, row: &[u8], before: isize, after: isize) {
-        match (before > 0, after > 0) {
-            (_, true) => drop(self.repeated.insert(row.into(), after)),
-            (true, false) => drop(self.repeated.remove(row)),
-            (false, false) => {}
+    /// A row is given so much more often beyond the first time, or less. False: it is not given any more.
+    fn repeat(&mut self, row: &[u8], more: isize) -> bool {
+        if more == 0 {
+            return true;
         }
+        let after = self.repeated.get(row).copied().unwrap_or(0) + more;
+        if after > 0 {
+            self.repeated.insert(row.into(), after);
+        } else {
+            self.repeated.remove(row);
+        }
+        after >= 0
     }
 
     fn is_like(&self, other: &ViewJoin) -> bool {
@@ -120,11 +126,54 @@ impl NotedRows {
     }
 }
 
+/// The instances that have one key of one shape; mostly one.
+enum Instances {
+    One(u32),
+    Many(FxHashSet<u32>),
+}
+
+impl Default for Instances {
+    fn default() -> Instances {
+        Instances::Many(FxHashSet::default())
+    }
+}
+
+impl Instances {
+    fn insert(&mut self, instance: u32) {
+        match self {
+            Instances::Many(many) if many.is_empty() => *self = Instances::One(instance),
+            Instances::Many(many) => drop(many.insert(instance)),
+            Instances::One(one) if *one == instance => {}
+            Instances::One(one) => {
+                *self = Instances::Many(FxHashSet::from_iter([*one, instance]));
+            }
+        }
+    }
+
+    /// Whether there are others.
+    fn remove(&mut self, instance: u32) -> bool {
+        match self {
+            Instances::One(one) => *one != instance,
+            Instances::Many(many) => {
+                many.remove(&instance);
+                !many.is_empty()
+            }
+        }
+    }
+
+    fn for_each(&self, visit: impl FnMut(u32)) {
+        match self {
+            Instances::One(one) => [*one].into_iter().for_each(visit),
+            Instances::Many(many) => many.iter().copied().for_each(visit),
+        }
+    }
+}
+
 /// The joins of all instances, and what a transaction means for them.
 #[derive(Default)]
 pub(super) struct ViewJoins {
     /// By key, the instances.
-    live: Joins<FxHashSet<u32>>,
+    live: Joins<Instances>,
     /// The changed rows of the tables that joins read, and behind them those of the joins.
     changes: DeltaBatch,
     /// Instances with what concerns them of it; sorted.
@@ -168,10 +217,7 @@ impl ViewJoins {
         if new.is_some_and(|new| new.is_like(old)) {
             return;
         }
-        let remove = |instances: &mut FxHashSet<u32>| {
-            instances.remove(&instance);
-            !instances.is_empty()
-        };
+        let remove = |instances: &mut Instances| instances.remove(instance);
         self.live.release(datastore, &old.shape, &old.key, remove);
     }
 
@@ -205,14 +251,13 @@ impl ViewJoins {
             .evaluate(datastore, changes, 0..noted, partners_max)
         {
             self.live
-                .forgive_failed(|instances| instances.iter().copied().for_each(&mut failed));
+                .forgive_failed(|instances| instances.for_each(&mut failed));
         }
         let found = changes.ops(noted..changes.position());
         for (op, place) in found.iter().zip(noted as u32..) {
-            let instances = self.live.kept(op.table, changes.key(op));
-            let instances = instances.into_iter().flatten();
-            self.of_instances
-                .extend(instances.map(|instance| (*instance, place)));
+            if let Some(instances) = self.live.kept(op.table, changes.key(op)) {
+                instances.for_each(|instance| self.of_instances.push((instance, place)));
+            }
         }
         self.of_instances.sort_unstable();
     }

@@ -570,10 +570,14 @@ impl Views {
         result: Result<(), ViewError>,
         messages: &mut Vec<ViewMessage>,
     ) {
-        let now = host.instant();
         let instance = self.instance_mut(number);
         instance.is_overdue = result.as_ref().is_err_and(|error| error.may_pass);
         let was_failing = std::mem::replace(&mut instance.is_failing, result.is_err());
+        if result.is_ok() && !was_failing {
+            return;
+        }
+        let now = host.instant();
+        let instance = self.instance(number);
         let name = host.name(instance.key.table);
         let log = &host.shared.log;
         let time = host.shared.environment().now();

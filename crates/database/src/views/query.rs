@@ -280,7 +280,7 @@ impl ViewQuery {
             come.extend(new.filter(|row| matches(plan, table, row)));
         }
         let (gone, come) = (gone.into_iter(), come.into_iter());
-        Ok(datastore.change_view_rows(view, instance, gone, come)?)
+        Ok(datastore.change_view_rows(view, instance, gone, come, |_| {})?)
     }
 }
 

@@ -226,7 +226,7 @@ impl Writer {
     ) -> Answer {
         let mut answer = self.ready(connection, reply.error(error));
         if let Answer::Ready(message) = &mut answer {
-            message.ticket = Some(ticket.evaluated());
+            message.ticket = Some(Box::new(ticket.evaluated()));
         }
         answer
     }
@@ -381,7 +381,7 @@ impl Writer {
         if !answering.is_deferred() {
             return match answering.finish(&budget) {
                 Ok(mut message) => {
-                    message.ticket = Some(ticket.evaluated());
+                    message.ticket = Some(Box::new(ticket.evaluated()));
                     Ok(Answer::Ready(message))
                 }
                 Err(error) => Err(Refused::Error(error.to_string(), ticket)),

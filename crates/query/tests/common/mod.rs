@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod database;
+pub mod values;
 
 use std::sync::{Arc, OnceLock};
 

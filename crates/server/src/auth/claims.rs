@@ -122,7 +122,7 @@ fn check_not_before(extra: &Map<String, Value>) -> Result<(), TokenError> {
     Ok(())
 }
 
-fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
+pub(super) fn check_expiry(expires_at: Option<i64>) -> Result<(), TokenError> {
     match expires_at {
         Some(at) if at < now_seconds().saturating_sub(LEEWAY_SECONDS) => {
             Err(TokenError::Invalid("ExpiredSignature".into()))

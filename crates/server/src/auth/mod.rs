@@ -125,6 +125,11 @@ impl Authority {
     }
 }
 
+/// Has a token ended that is valid until then, in seconds since 1970?
+pub(crate) fn has_ended(expires_at: Option<i64>) -> bool {
+    claims::check_expiry(expires_at).is_err()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

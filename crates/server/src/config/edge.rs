@@ -1,5 +1,7 @@
 //! Who reaches the server: networks, names, pages, metrics.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 
 use super::Config;
@@ -76,6 +78,11 @@ impl std::fmt::Debug for Metrics {
 pub struct Postgres {
     /// Where it is spoken; nowhere without this or `--pg-port`.
     pub listen: Option<std::net::SocketAddr>,
+    /// Files in PEM: the certificate with its chain, and its key. With both, clients may encrypt.
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    /// Clients must encrypt.
+    pub require_tls: bool,
 }
 
 /// Answers of modules' HTTP handlers.
@@ -117,6 +124,16 @@ pub(super) fn check_edge(config: &Config) -> Result<(), String> {
                  one, port, like \"https://admin.example.com\""
             ));
         }
+    }
+    let postgres = &config.postgres;
+    if postgres.certificate.is_some() != postgres.key.is_some() {
+        return Err("postgres.certificate and postgres.key go together: name both files".into());
+    }
+    if postgres.require_tls && postgres.certificate.is_none() {
+        return Err(
+            "postgres.require-tls needs a certificate: set postgres.certificate and postgres.key"
+                .into(),
+        );
     }
     let policy = &config.routes.content_security_policy;
     if axum::http::HeaderValue::from_str(policy).is_err() {

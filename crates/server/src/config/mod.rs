@@ -154,6 +154,8 @@ mod tests {
         assert!(full.metrics.listen.take().is_some());
         assert!(full.metrics.token.take().is_some());
         assert!(full.postgres.listen.take().is_some());
+        assert!(full.postgres.certificate.take().is_some());
+        assert!(full.postgres.key.take().is_some());
         assert_eq!(
             format!("{full:?}"),
             format!("{:?}", parse("").expect("empty file"))

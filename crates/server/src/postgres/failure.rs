@@ -19,6 +19,7 @@ pub(super) mod state {
     pub const READ_ONLY_TRANSACTION: &str = "25006";
     pub const FAILED_TRANSACTION: &str = "25P02";
     pub const NO_SUCH_STATEMENT: &str = "26000";
+    pub const INVALID_AUTHORIZATION: &str = "28000";
     pub const INVALID_PASSWORD: &str = "28P01";
     pub const NO_SUCH_CURSOR: &str = "34000";
     pub const NO_SUCH_DATABASE: &str = "3D000";
@@ -26,6 +27,7 @@ pub(super) mod state {
     pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
     pub const LIMIT_REACHED: &str = "54000";
+    pub const QUERY_CANCELED: &str = "57014";
     pub const SHUTDOWN: &str = "57P01";
     pub const IDLE_TOO_LONG: &str = "57P05";
     pub const INTERNAL: &str = "XX000";

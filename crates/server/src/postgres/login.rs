@@ -1,4 +1,4 @@
-//! The start of a session: encryption is refused, the password is a token (06 §6).
+//! The start of a session: encryption where there is a certificate, and a token as password (06 §6).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::database::Caller;
 use crate::names::NameOrIdentity;
 use crate::state::ServerState;
 
-/// Requests for encryption that are refused before the start has to come.
+/// Requests for encryption that are answered before the start has to come.
 const ENCRYPTION_REQUESTS_MAX: usize = 2;
 const OK: u32 = 0;
 const CLEARTEXT_PASSWORD: u32 = 3;
@@ -18,28 +18,86 @@ const CLEARTEXT_PASSWORD: u32 = 3;
 /// Who was let in, and to what.
 pub(super) struct Login {
     pub caller: Caller,
+    /// When the token ends, in seconds since 1970.
+    pub expires_at: Option<i64>,
     pub database: NameOrIdentity,
     pub asker: Asker,
 }
 
 /// Logs a client in. None: it was told why not, or has gone.
 pub(super) async fn login(
+    wire: Wire,
+    state: &Arc<ServerState>,
+    peer: IpAddr,
+) -> Result<Option<(Wire, Login)>, WireError> {
+    let Some((mut wire, parameters)) = start(wire, state).await? else {
+        return Ok(None);
+    };
+    let login = ask_token(&mut wire, state, peer, parameters).await?;
+    Ok(login.map(|login| (wire, login)))
+}
+
+type Parameters = Vec<(String, String)>;
+
+/// What the client says first, behind encryption if it wants some. None: there is to be no session.
+async fn start(
+    mut wire: Wire,
+    state: &Arc<ServerState>,
+) -> Result<Option<(Wire, Parameters)>, WireError> {
+    let tls = state.postgres.tls.as_ref();
+    if wire.begins_with_tls().await? {
+        let Some(tls) = tls else {
+            return Ok(None);
+        };
+        wire = wire.encrypted(&tls.acceptor().await).await?;
+        if !wire.is_named_in_handshake() {
+            // It may take this for another protocol.
+            return Ok(None);
+        }
+    }
+    let mut requests = 0;
+    loop {
+        let message = wire.startup().await?;
+        if matches!(message, Startup::WantsTls | Startup::WantsGss) {
+            requests += 1;
+            if requests > ENCRYPTION_REQUESTS_MAX {
+                return Ok(None);
+            }
+        }
+        match message {
+            Startup::WantsTls => {
+                let given = tls.filter(|_| !wire.is_encrypted());
+                wire.encryption(given.is_some());
+                wire.flush().await?;
+                if let Some(tls) = given {
+                    wire = wire.encrypted(&tls.acceptor().await).await?;
+                }
+            }
+            Startup::WantsGss => {
+                wire.encryption(false);
+                wire.flush().await?;
+            }
+            Startup::Cancel(key) => {
+                state.postgres.cancels.cancel(key);
+                return Ok(None);
+            }
+            Startup::Parameters(_) if state.config.postgres.require_tls && !wire.is_encrypted() => {
+                let text =
+                    "this server takes encrypted connections only: connect with sslmode=require";
+                refuse(&mut wire, &Failure::new(state::INVALID_AUTHORIZATION, text)).await?;
+                return Ok(None);
+            }
+            Startup::Parameters(parameters) => return Ok(Some((wire, parameters))),
+        }
+    }
+}
+
+async fn ask_token(
     wire: &mut Wire,
     state: &Arc<ServerState>,
     peer: IpAddr,
+    parameters: Parameters,
 ) -> Result<Option<Login>, WireError> {
-    let mut refused = 0;
-    let parameters = loop {
-        match wire.startup().await? {
-            Startup::WantsEncryption if refused < ENCRYPTION_REQUESTS_MAX => {
-                refused += 1;
-                wire.refuse_encryption();
-                wire.flush().await?;
-            }
-            Startup::Parameters(parameters) => break parameters,
-            Startup::WantsEncryption | Startup::Cancel => return Ok(None),
-        }
-    };
     let parameter = |name: &str| {
         let found = parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -99,8 +157,8 @@ pub(super) async fn login(
         wire.parameter("application_name", &asker.application_name);
     }
     wire.parameter("session_authorization", &asker.user);
-    wire.backend_key();
     Ok(Some(Login {
+        expires_at: caller.claims.expires_at,
         caller: Caller::from(&caller),
         database,
         asker,
@@ -115,5 +173,6 @@ pub(super) fn no_such_database(name: &str) -> Failure {
 async fn refuse(wire: &mut Wire, failure: &Failure) -> Result<Option<Login>, WireError> {
     wire.failure(failure, true);
     wire.flush().await?;
+    wire.close().await;
     Ok(None)
 }

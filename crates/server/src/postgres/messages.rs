@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use lightcone_types::ProductType;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 
 use super::failure::Failure;
+use super::tls::Stream;
 use super::types::{oid_of, size_of_oid};
 use super::values::{with_length, Format};
 
@@ -16,6 +18,8 @@ const STARTUP_BYTES_MAX: usize = 10_000;
 const PASSWORD_BYTES_MAX: usize = 17 << 10;
 /// Any later message: as much as an SQL text over HTTP has.
 const MESSAGE_BYTES_MAX: usize = 2 << 20;
+/// Read ahead of what is asked for.
+const READ_AHEAD_BYTES: usize = 4 << 10;
 /// Answers are given to the socket when so many bytes of them have gathered.
 const OUTGOING_BYTES: usize = 64 << 10;
 
@@ -32,16 +36,25 @@ pub(super) struct Message {
 
 /// What a client says first.
 pub(super) enum Startup {
-    /// Encryption, of which there is none.
-    WantsEncryption,
-    Cancel,
+    WantsTls,
+    /// Another kind of encryption, of which there is none.
+    WantsGss,
+    /// The client of the session with this key does not want the answer any more.
+    Cancel(SessionKey),
     /// Names and values.
     Parameters(Vec<(String, String)>),
 }
 
+/// Names a session, and proves that it is one's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SessionKey {
+    pub number: u32,
+    pub secret: u32,
+}
+
 /// A socket that speaks the protocol. Answers gather until [`flush`](Self::flush).
 pub(super) struct Wire {
-    stream: TcpStream,
+    stream: BufReader<Stream>,
     out: Vec<u8>,
     /// How long a message that has begun may take, and the client to take some bytes.
     stall_max: Duration,
@@ -62,11 +75,41 @@ pub(super) enum WireError {
 
 impl Wire {
     pub fn new(stream: TcpStream, stall_max: Duration) -> Wire {
+        Wire::of(Stream::Plain(stream), stall_max)
+    }
+
+    fn of(stream: Stream, stall_max: Duration) -> Wire {
         Wire {
-            stream,
+            stream: BufReader::with_capacity(READ_AHEAD_BYTES, stream),
             out: Vec::new(),
             stall_max,
         }
+    }
+
+    /// Does the client begin with TLS, without asking?
+    pub async fn begins_with_tls(&self) -> Result<bool, WireError> {
+        Ok(self.stream.get_ref().begins_with_tls().await?)
+    }
+
+    /// Goes on encrypted. The caller looks at the time.
+    pub async fn encrypted(self, acceptor: &TlsAcceptor) -> Result<Wire, WireError> {
+        // Whatever came before the handshake did not come through it.
+        if !self.stream.buffer().is_empty() {
+            return Err(WireError::Protocol(
+                "there are bytes between the request for encryption and the handshake".to_owned(),
+            ));
+        }
+        let stream = self.stream.into_inner().encrypted(acceptor).await?;
+        Ok(Wire::of(stream, self.stall_max))
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.stream.get_ref(), Stream::Tls(_))
+    }
+
+    /// Did the client say in the handshake what it speaks?
+    pub fn is_named_in_handshake(&self) -> bool {
+        self.stream.get_ref().is_named_in_handshake()
     }
 
     /// Reads what a client says first. The caller looks at the time.
@@ -81,8 +124,15 @@ impl Wire {
         let mut body = vec![0; body_bytes];
         self.stream.read_exact(&mut body).await?;
         match code {
-            CANCEL_REQUEST => Ok(Startup::Cancel),
-            TLS_REQUEST | GSS_REQUEST => Ok(Startup::WantsEncryption),
+            CANCEL_REQUEST => {
+                let mut body = Body(&body);
+                Ok(Startup::Cancel(SessionKey {
+                    number: body.u32()?,
+                    secret: body.u32()?,
+                }))
+            }
+            TLS_REQUEST => Ok(Startup::WantsTls),
+            GSS_REQUEST => Ok(Startup::WantsGss),
             code if code >> 16 == PROTOCOL_MAJOR => {
                 let mut body = Body(&body);
                 let mut parameters = Vec::new();
@@ -140,9 +190,15 @@ impl Wire {
     }
 
     /// Completes when the client has gone, and never while something of it waits to be read.
-    pub async fn gone(&self) {
-        let mut byte = [0];
-        if let Ok(1..) = self.stream.peek(&mut byte).await {
+    ///
+    /// Cancel safe.
+    pub async fn gone(&mut self) {
+        if self
+            .stream
+            .fill_buf()
+            .await
+            .is_ok_and(|bytes| !bytes.is_empty())
+        {
             std::future::pending::<()>().await;
         }
     }
@@ -153,6 +209,12 @@ impl Wire {
         self.out.clear();
         self.out.shrink_to(OUTGOING_BYTES);
         written
+    }
+
+    /// Ends the connection, and says so where it is encrypted.
+    pub async fn close(&mut self) {
+        // The client may have gone.
+        let _ = tokio::time::timeout(self.stall_max, self.stream.shutdown()).await;
     }
 
     /// Gives the answers so far to the socket when many have gathered. So a client whose messages are answered without end
@@ -174,9 +236,9 @@ impl Wire {
         write_all(&mut self.stream, messages, self.stall_max).await
     }
 
-    /// Refuses encryption: a byte that is no message.
-    pub fn refuse_encryption(&mut self) {
-        self.out.push(b'N');
+    /// Answers a request for encryption: a byte that is no message.
+    pub fn encryption(&mut self, is_given: bool) {
+        self.out.push(if is_given { b'S' } else { b'N' });
     }
 
     fn message(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
@@ -194,9 +256,21 @@ impl Wire {
         });
     }
 
-    /// Nothing can be cancelled with this key.
-    pub fn backend_key(&mut self) {
-        self.message(b'K', |out| out.extend([0; 8]));
+    /// With this key a statement can be cancelled.
+    pub fn backend_key(&mut self, key: SessionKey) {
+        self.message(b'K', |out| {
+            out.extend(key.number.to_be_bytes());
+            out.extend(key.secret.to_be_bytes());
+        });
+    }
+
+    /// Lines of so many columns follow, each a message.
+    pub fn copy_out(&mut self, columns: usize) {
+        self.message(b'H', |out| {
+            out.push(0);
+            out.extend((columns as u16).to_be_bytes());
+            out.extend(std::iter::repeat_n([0; 2], columns).flatten());
+        });
     }
 
     pub fn ready(&mut self, status: u8) {
@@ -259,7 +333,7 @@ impl Wire {
 }
 
 async fn write_all(
-    stream: &mut TcpStream,
+    stream: &mut BufReader<Stream>,
     bytes: &[u8],
     stall_max: Duration,
 ) -> Result<(), WireError> {
@@ -267,6 +341,9 @@ async fn write_all(
         let written = tokio::time::timeout(stall_max, stream.write_all(some)).await;
         written.map_err(|_| WireError::Stalled)??;
     }
+    // Encrypted bytes may still be on their way to the socket.
+    let flushed = tokio::time::timeout(stall_max, stream.flush()).await;
+    flushed.map_err(|_| WireError::Stalled)??;
     Ok(())
 }
 

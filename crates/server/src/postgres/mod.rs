@@ -10,8 +10,10 @@
 //! The protocol is written out here rather than taken from a library, so that each message, statement and session has a bound,
 //! rows go out in the pieces that the client's budget holds, and nothing that a client sends is kept in another way.
 
+mod cancel;
 mod catalogue;
 mod commands;
+mod copy;
 mod failure;
 mod login;
 mod messages;
@@ -19,7 +21,10 @@ mod parameters;
 mod prepared;
 mod rows;
 mod session;
+mod sizes;
 mod table;
+mod tags;
+mod tls;
 mod types;
 mod values;
 mod words;
@@ -31,9 +36,13 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use self::cancel::Cancels;
 use self::failure::{state, Failure};
 use self::messages::{Wire, WireError};
 use self::session::Session;
+use self::tls::Tls;
+use crate::config;
+use crate::error::Error;
 use crate::state::ServerState;
 
 /// A client that has said nothing for so long is asked whether it is there, so many times at this interval before its
@@ -41,6 +50,22 @@ use crate::state::ServerState;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 4;
+
+/// What all sessions share.
+pub(crate) struct Shared {
+    tls: Option<Tls>,
+    cancels: Arc<Cancels>,
+}
+
+impl Shared {
+    /// Reads the certificate, if there is one.
+    pub fn new(config: &config::Postgres) -> Result<Shared, Error> {
+        Ok(Shared {
+            tls: Tls::load(config)?,
+            cancels: Arc::new(Cancels::default()),
+        })
+    }
+}
 
 /// Serves a client until it leaves, or `stopping` completes while it has nothing to do.
 pub(crate) async fn serve(
@@ -53,18 +78,22 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "TCP keepalive");
     }
     let limits = &state.config.limits;
-    let mut wire = Wire::new(stream, limits.body_timeout);
-    let login = login::login(&mut wire, &state, peer);
-    let login = match tokio::time::timeout(limits.postgres_login_time_max, login).await {
-        Ok(Ok(Some(login))) => login,
+    let wire = Wire::new(stream, limits.body_timeout);
+    let login = login::login(wire, &state, peer);
+    let (mut wire, login) = match tokio::time::timeout(limits.postgres_login_time_max, login).await
+    {
+        Ok(Ok(Some(let_in))) => let_in,
         Ok(Ok(None)) => return,
         Ok(Err(error)) => return ended(&error),
         Err(_) => return ended(&WireError::Stalled),
     };
-    let mut session = Session::new(wire, state.clone(), login);
+    let cancel = state.postgres.cancels.enter();
+    wire.backend_key(cancel.key());
+    let mut session = Session::new(wire, state.clone(), login, cancel);
     if let Err(error) = session.run(stopping).await {
         ended(&error);
     }
+    session.close().await;
 }
 
 /// Has the system ask whether the other side is still there: a session may say nothing for hours.

@@ -1,9 +1,7 @@
 //! Prepared statements and portals of a session, within bounds.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::Future as _;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use lightcone_types::{AlgebraicType, ProductType};
@@ -11,7 +9,7 @@ use tokio::time::Instant;
 
 use super::failure::{state, Failure};
 use super::values::Format;
-use crate::database::{Holder, ParameterText};
+use crate::database::ParameterText;
 
 /// Prepared statements of a session, and bytes of their texts.
 const STATEMENTS_MAX: usize = 256;
@@ -55,8 +53,10 @@ pub(super) struct Pending {
     /// Bytes of the first piece that were sent.
     pub sent: usize,
     pub tag: String,
-    /// Whom the pieces are held for.
-    pub holder: Option<Holder>,
+    /// It answers a `COPY`.
+    pub is_copy: bool,
+    /// The columns of a `COPY` that has not been announced yet.
+    pub copied_columns: Option<usize>,
 }
 
 /// Whole messages.
@@ -68,8 +68,16 @@ impl Pending {
             pieces,
             sent: 0,
             tag,
-            holder: None,
+            is_copy: false,
+            copied_columns: None,
         }
+    }
+
+    /// As the answer to a `COPY`.
+    pub fn copied(mut self, columns: usize) -> Pending {
+        self.is_copy = true;
+        self.copied_columns = Some(columns);
+        self
     }
 }
 
@@ -162,28 +170,6 @@ impl Store {
             next = Some(next.map_or(end, |next| next.min(end)));
         }
         next
-    }
-
-    /// Completes when memory that rows take here is needed for others.
-    ///
-    /// Cancel safe.
-    pub async fn cut(&self) {
-        let holder = |portal: &Portal| match &portal.progress {
-            Progress::Suspended(pending, _) => pending.holder.clone(),
-            Progress::New | Progress::Stale | Progress::Done => None,
-        };
-        let holders = self.portals.values().filter_map(holder);
-        let mut left: Vec<_> = holders
-            .map(|holder| Box::pin(async move { holder.left().await }))
-            .collect();
-        std::future::poll_fn(|context| {
-            let mut left = left.iter_mut();
-            match left.any(|left| left.as_mut().poll(context).is_ready()) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        })
-        .await;
     }
 }
 

@@ -3,23 +3,33 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use super::copy::CopyRows;
 use super::messages::put_message;
+use super::sizes::written_bytes_max;
 use super::values::{with_length, write_bsatn, Format};
 use crate::database::{ResultRow, RowEncoder};
 
-/// How much longer than its BSATN the text of a value may be: control characters in nested texts, names of fields.
-const GROWTH_MAX: usize = 8;
+/// What else a message of a row takes for each column.
+const COLUMN_BYTES: usize = 16;
 
-/// Writes rows as messages `DataRow`.
+/// Writes rows as messages.
 pub(super) struct DataRows {
-    formats: Vec<Format>,
+    shape: Shape,
     count: Arc<AtomicU64>,
 }
 
+/// What a row is written as.
+pub(super) enum Shape {
+    /// Messages `DataRow`; columns without a format are text.
+    Fields(Vec<Format>),
+    /// Lines of `COPY`.
+    Lines(CopyRows),
+}
+
 impl DataRows {
-    /// Columns without a format are text. `count` is raised with every row.
-    pub fn new(formats: Vec<Format>, count: Arc<AtomicU64>) -> DataRows {
-        DataRows { formats, count }
+    /// `count` is raised with every row.
+    pub fn new(shape: Shape, count: Arc<AtomicU64>) -> DataRows {
+        DataRows { shape, count }
     }
 }
 
@@ -30,12 +40,16 @@ impl RowEncoder for DataRows {
 
     fn row(&mut self, row: &ResultRow<'_>, out: &mut Vec<u8>) {
         self.count.fetch_add(1, Ordering::Relaxed);
+        let formats = match &mut self.shape {
+            Shape::Fields(formats) => formats,
+            Shape::Lines(lines) => return lines.row(row, out),
+        };
         put_message(out, b'D', |out| {
             let place = out.len();
             out.extend([0; 2]);
             let mut columns = 0_u16;
             for (ty, value) in row.columns() {
-                let format = self.formats.get(usize::from(columns));
+                let format = formats.get(usize::from(columns));
                 let format = format.copied().unwrap_or_default();
                 with_length(out, |out| write_bsatn(ty, value, format, out));
                 columns += 1;
@@ -46,7 +60,15 @@ impl RowEncoder for DataRows {
 
     fn end(&mut self, _: &mut Vec<u8>) {}
 
-    fn bytes_max(&self, row_bytes: usize) -> usize {
-        GROWTH_MAX * row_bytes
+    fn bytes_max(&self, row: &ResultRow<'_>) -> usize {
+        let columns = row.columns();
+        // Escapes of a line at most double it.
+        let factor = match self.shape {
+            Shape::Fields(_) => 1,
+            Shape::Lines(_) => 2,
+        };
+        columns
+            .map(|(ty, value)| COLUMN_BYTES + factor * written_bytes_max(ty, value))
+            .sum()
     }
 }

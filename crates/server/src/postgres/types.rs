@@ -133,3 +133,72 @@ pub(super) fn name_of_oid(oid: u32) -> &'static str {
         _ => "text",
     }
 }
+
+/// A type as PostgreSQL's catalogue has it.
+pub(super) struct CatalogueType {
+    pub oid: u32,
+    pub name: &'static str,
+    pub category: &'static str,
+    /// Of an array.
+    pub element: Option<u32>,
+    /// The array of it, or 0.
+    pub array: u32,
+}
+
+const fn ty(oid: u32, name: &'static str, category: &'static str, array: u32) -> CatalogueType {
+    CatalogueType {
+        oid,
+        name,
+        category,
+        element: None,
+        array,
+    }
+}
+
+const fn array(oid: u32, name: &'static str, element: u32) -> CatalogueType {
+    CatalogueType {
+        oid,
+        name,
+        category: "A",
+        element: Some(element),
+        array: 0,
+    }
+}
+
+/// The types of all columns, with what drivers ask about besides.
+pub(super) const TYPES: &[CatalogueType] = &[
+    ty(oid::BOOL, "bool", "B", oid::BOOL_ARRAY),
+    ty(oid::BYTEA, "bytea", "U", 0),
+    ty(oid::NAME, "name", "S", 0),
+    ty(oid::INT8, "int8", "N", oid::INT8_ARRAY),
+    ty(oid::INT2, "int2", "N", oid::INT2_ARRAY),
+    ty(oid::INT4, "int4", "N", oid::INT4_ARRAY),
+    ty(oid::TEXT, "text", "S", 0),
+    ty(oid::OID, "oid", "N", 0),
+    ty(oid::JSON, "json", "U", 0),
+    ty(oid::FLOAT4, "float4", "N", 0),
+    ty(oid::FLOAT8, "float8", "N", 0),
+    ty(oid::UNKNOWN, "unknown", "X", 0),
+    array(oid::BOOL_ARRAY, "_bool", oid::BOOL),
+    array(oid::INT2_ARRAY, "_int2", oid::INT2),
+    array(oid::INT4_ARRAY, "_int4", oid::INT4),
+    array(oid::VARCHAR_ARRAY, "_varchar", oid::VARCHAR),
+    array(oid::INT8_ARRAY, "_int8", oid::INT8),
+    ty(oid::BPCHAR, "bpchar", "S", 0),
+    ty(oid::VARCHAR, "varchar", "S", oid::VARCHAR_ARRAY),
+    ty(oid::TIMESTAMP, "timestamp", "D", 0),
+    ty(oid::TIMESTAMPTZ, "timestamptz", "D", 0),
+    ty(oid::INTERVAL, "interval", "T", 0),
+    array(oid::NUMERIC_ARRAY, "_numeric", oid::NUMERIC),
+    ty(oid::NUMERIC, "numeric", "N", oid::NUMERIC_ARRAY),
+    ty(oid::ANYARRAY, "anyarray", "P", 0),
+    ty(oid::UUID, "uuid", "U", 0),
+    ty(oid::ANYENUM, "anyenum", "P", 0),
+    ty(oid::JSONB, "jsonb", "U", 0),
+];
+
+/// The type of a name, as the catalogue has it or as it is shown.
+pub(super) fn oid_of_name(name: &str) -> Option<u32> {
+    let is_named = |ty: &&CatalogueType| ty.name == name || name_of_oid(ty.oid) == name;
+    TYPES.iter().find(is_named).map(|ty| ty.oid)
+}

@@ -33,9 +33,16 @@ impl Piece {
 
 /// Divides a text, without the semicolons at its end. None if a quote or comment does not end.
 pub(super) fn pieces(text: &str) -> Option<Vec<Piece>> {
+    let placed = placed_pieces(text)?;
+    Some(placed.into_iter().map(|(_, piece)| piece).collect())
+}
+
+/// The same, each with the place where it begins.
+pub(super) fn placed_pieces(text: &str) -> Option<Vec<(usize, Piece)>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
+        let place = text.len() - rest.len();
         if c.is_whitespace() {
             rest = &rest[c.len_utf8()..];
         } else if rest.starts_with("--") {
@@ -44,27 +51,31 @@ pub(super) fn pieces(text: &str) -> Option<Vec<Piece>> {
             rest = behind_comment(rest)?;
         } else if let Some(text) = rest.strip_prefix(['\'', '"']) {
             let (inner, behind) = unquoted(text, c)?;
-            pieces.push(match c {
+            let piece = match c {
                 '"' => Piece::Quoted(inner),
                 _ => Piece::Text(inner),
-            });
+            };
+            pieces.push((place, piece));
             rest = behind;
         } else if c.is_ascii_digit() {
             let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'));
             let (number, behind) = rest.split_at(end.unwrap_or(rest.len()));
-            pieces.push(Piece::Number(number.to_owned()));
+            pieces.push((place, Piece::Number(number.to_owned())));
             rest = behind;
         } else if c.is_alphabetic() || c == '_' {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
             let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
-            pieces.push(Piece::Word(word.to_lowercase()));
+            pieces.push((place, Piece::Word(word.to_lowercase())));
             rest = behind;
         } else {
-            pieces.push(Piece::Symbol(c));
+            pieces.push((place, Piece::Symbol(c)));
             rest = &rest[c.len_utf8()..];
         }
     }
-    while pieces.last().is_some_and(|piece| piece.is_symbol(';')) {
+    while pieces
+        .last()
+        .is_some_and(|(_, piece): &(usize, Piece)| piece.is_symbol(';'))
+    {
         pieces.pop();
     }
     Some(pieces)

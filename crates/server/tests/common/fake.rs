@@ -2,7 +2,7 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! table. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -267,6 +267,24 @@ fn definition(words: &[String]) -> Vec<u8> {
             table_access: TableAccess::Private,
             ..table("secret", types.len() as u32 - 1)
         });
+    }
+    if words.iter().any(|word| word == "typed") {
+        use AlgebraicType as T;
+        types.push(T::product([
+            ("id", T::U32),
+            ("flag", T::Bool),
+            ("small", T::I16),
+            ("whole", T::I32),
+            ("long", T::I64),
+            ("large", T::U64),
+            ("ratio", T::F64),
+            ("label", T::String),
+            ("blob", T::bytes()),
+            ("uid", T::uuid()),
+            ("at", T::timestamp()),
+            ("tags", T::array(T::String)),
+        ]));
+        tables.push(table("typed", types.len() as u32 - 1));
     }
     let rules = words.iter().filter_map(|word| word.strip_prefix("rule:"));
     let rules = rules.map(|sql| RawRowLevelSecurityDef {

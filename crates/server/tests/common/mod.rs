@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod fake;
+pub mod postgres;
 
 use std::path::PathBuf;
 

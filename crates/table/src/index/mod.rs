@@ -1,6 +1,6 @@
 //! Indexes, specialised by key type: no boxed dynamic value on the way of a point lookup.
 //!
-//! Keys of up to 4, 8 and 16 bytes are integers whose order is the key's byte order; all other keys are byte strings
+//! Keys of up to 4, 8, 16 and 32 bytes are integers whose order is the key's byte order; all other keys are byte strings
 //! (see [`crate::key`]). A unique hash index stores row ids only and reads keys from the rows: a lookup needs the row
 //! anyway, and it costs eight bytes a slot whatever the key. Indexes that may hold many rows for one key are ordered
 //! sets of (key, row id), so removing one of a million equal keys stays logarithmic; for the hash algorithm that is an
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use lightcone_schema::IndexAlgorithm;
 
 use self::direct::Direct;
-use self::reader::{Key, KeyReader};
+use self::reader::{Key, KeyReader, WideKey};
 use self::tree::Tree;
 use self::unique_hash::UniqueHash;
 use crate::key::KeyRange;
@@ -64,6 +64,7 @@ enum Structure {
     Ordered4(Tree<u32>),
     Ordered8(Tree<u64>),
     Ordered16(Tree<u128>),
+    Ordered32(Tree<WideKey>),
     OrderedBytes(Tree<Arc<[u8]>>),
 }
 
@@ -74,6 +75,7 @@ macro_rules! inside {
             Structure::Ordered4($tree) => $t,
             Structure::Ordered8($tree) => $t,
             Structure::Ordered16($tree) => $t,
+            Structure::Ordered32($tree) => $t,
             Structure::OrderedBytes($tree) => $t,
             Structure::Hash($hash) => $h,
             Structure::Direct($direct) => $d,
@@ -91,6 +93,7 @@ impl Index {
             (_, _, Some(0..=4)) => Structure::Ordered4(Tree::default()),
             (_, _, Some(5..=8)) => Structure::Ordered8(Tree::default()),
             (_, _, Some(9..=16)) => Structure::Ordered16(Tree::default()),
+            (_, _, Some(17..=32)) => Structure::Ordered32(Tree::default()),
             _ => Structure::OrderedBytes(Tree::default()),
         };
         Index {
@@ -389,6 +392,7 @@ impl Index {
             Structure::Ordered4(tree) => Structure::Ordered4(tree.freeze()),
             Structure::Ordered8(tree) => Structure::Ordered8(tree.freeze()),
             Structure::Ordered16(tree) => Structure::Ordered16(tree.freeze()),
+            Structure::Ordered32(tree) => Structure::Ordered32(tree.freeze()),
             Structure::OrderedBytes(tree) => Structure::OrderedBytes(tree.freeze()),
         };
         Index {

@@ -106,6 +106,24 @@ macro_rules! integer_key {
 }
 integer_key!(u32, u64, u128);
 
+/// A key of 17 to 32 bytes: an identity, for example.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WideKey([u128; 2]);
+
+impl Key for WideKey {
+    fn from_bytes(bytes: &[u8], _: usize) -> Self {
+        let (first, rest) = bytes.split_at(bytes.len().min(16));
+        WideKey([first, rest].map(|half| {
+            let mut padded = [0; 16];
+            padded[..half.len()].copy_from_slice(half);
+            u128::from_be_bytes(padded)
+        }))
+    }
+    fn from_integer(_: u64) -> Self {
+        unreachable!("integer columns have shorter keys")
+    }
+}
+
 impl Key for std::sync::Arc<[u8]> {
     fn from_bytes(bytes: &[u8], _: usize) -> Self {
         bytes.into()

@@ -1,0 +1,1035 @@
+//! From words to a question. What is not understood is refused with the word at which it ends.
+
+use super::super::words::Piece;
+use super::syntax::*;
+
+/// Expressions and questions may be nested so deep, and as many operators may stand behind each other.
+const DEPTH_MAX: usize = 48;
+
+/// Words that are no alias.
+const RESERVED: [&str; 52] = [
+    "all",
+    "and",
+    "any",
+    "as",
+    "asc",
+    "between",
+    "case",
+    "collate",
+    "cross",
+    "desc",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "fetch",
+    "filter",
+    "for",
+    "from",
+    "full",
+    "group",
+    "having",
+    "ilike",
+    "in",
+    "inner",
+    "intersect",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "left",
+    "like",
+    "limit",
+    "natural",
+    "not",
+    "notnull",
+    "nulls",
+    "offset",
+    "on",
+    "operator",
+    "or",
+    "order",
+    "over",
+    "right",
+    "select",
+    "similar",
+    "then",
+    "union",
+    "using",
+    "when",
+    "where",
+    "window",
+    "with",
+];
+
+/// Why a question is not understood.
+pub(super) type Refusal = String;
+
+pub(super) fn parse(pieces: &[Piece]) -> Result<Select, Refusal> {
+    let mut parser = Parser {
+        rest: pieces,
+        depth: 0,
+    };
+    let select = parser.select()?;
+    match parser.rest {
+        [] => Ok(select),
+        _ => Err(parser.unexpected()),
+    }
+}
+
+struct Parser<'p> {
+    rest: &'p [Piece],
+    depth: usize,
+}
+
+type Parsed<T> = Result<T, Refusal>;
+
+impl<'p> Parser<'p> {
+    fn unexpected(&self) -> Refusal {
+        match self.rest.first() {
+            None => "it ends too early".to_owned(),
+            Some(
+                Piece::Word(word) | Piece::Quoted(word) | Piece::Text(word) | Piece::Number(word),
+            ) => {
+                format!("at or near {word:?}")
+            }
+            Some(Piece::Symbol(symbol)) => format!("at or near {symbol:?}"),
+        }
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        self.rest.first().is_some_and(|piece| piece.is_word(word))
+    }
+
+    fn is_symbol(&self, symbol: char) -> bool {
+        self.rest
+            .first()
+            .is_some_and(|piece| piece.is_symbol(symbol))
+    }
+
+    /// Takes words if they all stand there.
+    fn takes(&mut self, words: &[&str]) -> bool {
+        let stand = words.len() <= self.rest.len()
+            && words
+                .iter()
+                .zip(self.rest)
+                .all(|(word, piece)| piece.is_word(word));
+        if stand {
+            self.rest = &self.rest[words.len()..];
+        }
+        stand
+    }
+
+    fn takes_symbol(&mut self, symbol: char) -> bool {
+        self.takes_symbols(&[symbol])
+    }
+
+    fn takes_symbols(&mut self, symbols: &[char]) -> bool {
+        let stand = symbols.len() <= self.rest.len()
+            && symbols
+                .iter()
+                .zip(self.rest)
+                .all(|(symbol, piece)| piece.is_symbol(*symbol));
+        if stand {
+            self.rest = &self.rest[symbols.len()..];
+        }
+        stand
+    }
+
+    fn word(&mut self, word: &str) -> Parsed<()> {
+        match self.takes(&[word]) {
+            true => Ok(()),
+            false => Err(self.unexpected()),
+        }
+    }
+
+    fn symbol(&mut self, symbol: char) -> Parsed<()> {
+        match self.takes_symbol(symbol) {
+            true => Ok(()),
+            false => Err(self.unexpected()),
+        }
+    }
+
+    fn name(&mut self) -> Parsed<String> {
+        let name = self.rest.first().and_then(Piece::name).map(str::to_owned);
+        let name = name.ok_or_else(|| self.unexpected())?;
+        self.rest = &self.rest[1..];
+        Ok(name)
+    }
+
+    fn alias(&mut self) -> Parsed<Option<String>> {
+        if self.takes(&["as"]) {
+            return self.name().map(Some);
+        }
+        match self.rest.first() {
+            Some(Piece::Word(word)) if RESERVED.contains(&word.as_str()) => Ok(None),
+            Some(Piece::Word(_) | Piece::Quoted(_)) => self.name().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn listed<T>(&mut self, mut one: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut list = vec![one(self)?];
+        while self.takes_symbol(',') {
+            list.push(one(self)?);
+        }
+        Ok(list)
+    }
+
+    /// `(one, …)`
+    fn enclosed<T>(&mut self, one: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        self.symbol('(')?;
+        let list = self.listed(one)?;
+        self.symbol(')')?;
+        Ok(list)
+    }
+
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= DEPTH_MAX {
+            return Err(format!("it is nested more than {DEPTH_MAX} deep"));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn begins_select(&self) -> bool {
+        let begin = ["select", "with", "values"];
+        begin.iter().any(|word| self.is_word(word))
+    }
+
+    fn select(&mut self) -> Parsed<Select> {
+        self.deeper(Self::select_here)
+    }
+
+    fn select_here(&mut self) -> Parsed<Select> {
+        let mut with = Vec::new();
+        if self.takes(&["with"]) {
+            self.takes(&["recursive"]);
+            with = self.listed(|parser| {
+                let name = parser.name()?;
+                let columns = match parser.is_symbol('(') {
+                    true => parser.enclosed(Self::name)?,
+                    false => Vec::new(),
+                };
+                parser.word("as")?;
+                parser.takes(&["not"]);
+                parser.takes(&["materialized"]);
+                parser.symbol('(')?;
+                let select = parser.select()?;
+                parser.symbol(')')?;
+                Ok((name, columns, select))
+            })?;
+        }
+        let first = self.core()?;
+        let mut others = Vec::new();
+        loop {
+            let operation = if self.takes(&["union", "all"]) {
+                SetOperation::UnionAll
+            } else if self.takes(&["union"]) {
+                SetOperation::Union
+            } else if self.takes(&["except"]) {
+                SetOperation::Except
+            } else if self.takes(&["intersect"]) {
+                SetOperation::Intersect
+            } else {
+                break;
+            };
+            self.takes(&["distinct"]);
+            others.push((operation, self.core()?));
+        }
+        let order = self.order_by()?;
+        let (mut limit, mut offset) = (None, None);
+        loop {
+            if self.takes(&["limit"]) {
+                limit = match self.takes(&["all"]) {
+                    true => None,
+                    false => Some(self.expr()?),
+                };
+            } else if self.takes(&["offset"]) {
+                offset = Some(self.expr()?);
+                let _ = self.takes(&["rows"]) || self.takes(&["row"]);
+            } else if self.takes(&["fetch"]) {
+                let _ = self.takes(&["first"]) || self.takes(&["next"]);
+                limit = Some(self.expr()?);
+                let _ = self.takes(&["rows"]) || self.takes(&["row"]);
+                self.word("only")?;
+            } else {
+                break;
+            }
+        }
+        Ok(Select {
+            with,
+            first,
+            others,
+            order,
+            limit,
+            offset,
+        })
+    }
+
+    fn order_by(&mut self) -> Parsed<Vec<Order>> {
+        if !self.takes(&["order", "by"]) {
+            return Ok(Vec::new());
+        }
+        self.listed(|parser| {
+            let expr = parser.expr()?;
+            let is_descending = !parser.takes(&["asc"]) && parser.takes(&["desc"]);
+            let nulls_first = if parser.takes(&["nulls", "first"]) {
+                Some(true)
+            } else if parser.takes(&["nulls", "last"]) {
+                Some(false)
+            } else {
+                None
+            };
+            Ok(Order {
+                expr,
+                is_descending,
+                nulls_first,
+            })
+        })
+    }
+
+    fn core(&mut self) -> Parsed<Core> {
+        if self.takes_symbol('(') {
+            let select = self.select()?;
+            self.symbol(')')?;
+            return Ok(Core::Nested(Box::new(select)));
+        }
+        if self.takes(&["values"]) {
+            let rows = self.listed(|parser| parser.enclosed(Self::expr))?;
+            return Ok(Core::Values(rows));
+        }
+        self.word("select")?;
+        let mut core = SelectCore::default();
+        if self.takes(&["distinct", "on"]) {
+            core.distinct = Distinct::On(self.enclosed(Self::expr)?);
+        } else if self.takes(&["distinct"]) {
+            core.distinct = Distinct::Rows;
+        } else {
+            self.takes(&["all"]);
+        }
+        core.items = self.listed(Self::item)?;
+        if self.takes(&["from"]) {
+            core.from = self.from()?;
+        }
+        if self.takes(&["where"]) {
+            core.filter = Some(self.expr()?);
+        }
+        if self.takes(&["group", "by"]) {
+            core.group = self.listed(Self::expr)?;
+        }
+        if self.takes(&["having"]) {
+            core.having = Some(self.expr()?);
+        }
+        Ok(Core::Select(Box::new(core)))
+    }
+
+    fn item(&mut self) -> Parsed<Item> {
+        if self.takes_symbol('*') {
+            return Ok(Item::All(None));
+        }
+        if let [table, Piece::Symbol('.'), Piece::Symbol('*'), rest @ ..] = self.rest {
+            if let Some(table) = table.name() {
+                let table = table.to_owned();
+                self.rest = rest;
+                return Ok(Item::All(Some(table)));
+            }
+        }
+        let expr = self.expr()?;
+        Ok(Item::Expr(expr, self.alias()?))
+    }
+
+    fn from(&mut self) -> Parsed<Vec<From>> {
+        let mut list = Vec::new();
+        loop {
+            list.push(self.from_primary(Join::Inner)?);
+            while let Some((join, has_condition)) = self.join()? {
+                let mut joined = self.from_primary(join)?;
+                if has_condition {
+                    joined.on = self.on()?;
+                }
+                list.push(joined);
+            }
+            if !self.takes_symbol(',') {
+                return Ok(list);
+            }
+        }
+    }
+
+    fn join(&mut self) -> Parsed<Option<(Join, bool)>> {
+        for (words, join, has_condition) in [
+            (&["cross", "join"][..], Join::Inner, false),
+            (&["inner", "join"], Join::Inner, true),
+            (&["join"], Join::Inner, true),
+            (&["left", "outer", "join"], Join::Left, true),
+            (&["left", "join"], Join::Left, true),
+            (&["right", "outer", "join"], Join::Right, true),
+            (&["right", "join"], Join::Right, true),
+            (&["full", "outer", "join"], Join::Full, true),
+            (&["full", "join"], Join::Full, true),
+        ] {
+            if self.takes(words) {
+                return Ok(Some((join, has_condition)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn on(&mut self) -> Parsed<On> {
+        if self.takes(&["using"]) {
+            return Ok(On::Using(self.enclosed(Self::name)?));
+        }
+        self.word("on")?;
+        Ok(On::Expr(self.expr()?))
+    }
+
+    fn from_primary(&mut self, join: Join) -> Parsed<From> {
+        let is_lateral = self.takes(&["lateral"]);
+        let source = if self.takes_symbol('(') {
+            let source = if self.begins_select() {
+                let select = Box::new(self.select()?);
+                Source::Select { select, is_lateral }
+            } else {
+                Source::Group(self.deeper(Self::from)?)
+            };
+            self.symbol(')')?;
+            source
+        } else {
+            let parts = self.names()?;
+            match self.is_symbol('(') {
+                true => {
+                    let call = self.call(&parts)?;
+                    let is_numbered = self.takes(&["with", "ordinality"]);
+                    Source::Function { call, is_numbered }
+                }
+                false => Source::Relation(parts),
+            }
+        };
+        let alias = self.alias()?;
+        let mut columns = Vec::new();
+        if alias.is_some() && self.is_symbol('(') {
+            columns = self.enclosed(|parser| {
+                let name = parser.name()?;
+                // The column of a function's result may have a type.
+                if !parser.is_symbol(',') && !parser.is_symbol(')') {
+                    parser.type_name()?;
+                }
+                Ok(name)
+            })?;
+        }
+        Ok(From {
+            join,
+            source,
+            alias,
+            columns,
+            on: On::Nothing,
+        })
+    }
+
+    /// `a.b.c`
+    fn names(&mut self) -> Parsed<Vec<String>> {
+        let mut parts = vec![self.name()?];
+        while let [Piece::Symbol('.'), Piece::Word(_) | Piece::Quoted(_), ..] = self.rest {
+            self.rest = &self.rest[1..];
+            parts.push(self.name()?);
+            if parts.len() > 3 {
+                return Err("a name has too many parts".to_owned());
+            }
+        }
+        Ok(parts)
+    }
+
+    fn expr(&mut self) -> Parsed<Expr> {
+        self.binding(0)
+    }
+
+    /// An expression of operators that bind at least so strongly.
+    fn binding(&mut self, strength: u8) -> Parsed<Expr> {
+        self.deeper(|parser| {
+            let mut left = parser.prefix()?;
+            let mut operators = 0;
+            loop {
+                let is_done;
+                (left, is_done) = parser.operator(left, strength)?;
+                if is_done {
+                    return Ok(left);
+                }
+                if !matches!(left, Expr::And(_) | Expr::Or(_)) {
+                    operators += 1;
+                }
+                if operators > DEPTH_MAX {
+                    return Err(format!(
+                        "more than {DEPTH_MAX} operators stand behind each other"
+                    ));
+                }
+            }
+        })
+    }
+
+    fn prefix(&mut self) -> Parsed<Expr> {
+        if self.takes(&["not"]) {
+            return Ok(Expr::Not(Box::new(self.binding(NOT)?)));
+        }
+        if self.takes_symbol('-') {
+            return Ok(Expr::Negative(Box::new(self.binding(UNARY)?)));
+        }
+        if self.takes_symbol('+') {
+            return self.binding(UNARY);
+        }
+        self.primary()
+    }
+
+    /// What an operator makes of what stands before it. True: there was none.
+    fn operator(&mut self, left: Expr, strength: u8) -> Parsed<(Expr, bool)> {
+        let more = |expr| Ok((expr, false));
+        let done = |expr| Ok((expr, true));
+        if self.takes_symbols(&[':', ':']) {
+            let name = self.type_name()?;
+            return more(Expr::Cast(Box::new(left), name));
+        }
+        if self.takes_symbol('[') {
+            let at = self.expr()?;
+            self.symbol(']')?;
+            return more(Expr::Element(Box::new((left, at))));
+        }
+        if let [Piece::Symbol('.'), Piece::Word(_) | Piece::Quoted(_), ..] = self.rest {
+            self.rest = &self.rest[1..];
+            return more(Expr::Field(Box::new(left), self.name()?));
+        }
+        if self.takes(&["collate"]) {
+            self.names()?;
+            return more(left);
+        }
+        if strength <= OR && self.takes(&["or"]) {
+            let right = self.binding(OR + 1)?;
+            return more(match left {
+                Expr::Or(mut list) => {
+                    list.push(right);
+                    Expr::Or(list)
+                }
+                left => Expr::Or(vec![left, right]),
+            });
+        }
+        if strength <= AND && self.takes(&["and"]) {
+            let right = self.binding(AND + 1)?;
+            return more(match left {
+                Expr::And(mut list) => {
+                    list.push(right);
+                    Expr::And(list)
+                }
+                left => Expr::And(vec![left, right]),
+            });
+        }
+        if strength <= IS {
+            if let Some(expr) = self.is()? {
+                return more(expr.of(left));
+            }
+        }
+        if strength <= COMPARISON {
+            let start = self.rest;
+            let is_not = self.takes(&["not"]);
+            if self.takes(&["in"]) {
+                let expr = self.in_list(left)?;
+                return more(negated(expr, is_not));
+            }
+            if self.takes(&["between"]) {
+                let low = self.binding(COMPARISON + 1)?;
+                self.word("and")?;
+                let high = self.binding(COMPARISON + 1)?;
+                return more(negated(call("between", vec![left, low, high]), is_not));
+            }
+            for (word, ignores_case) in [("like", false), ("ilike", true)] {
+                if self.takes(&[word]) {
+                    let like = Like {
+                        is_not,
+                        is_regular: false,
+                        ignores_case,
+                    };
+                    return more(self.compared(left, Operator::Like(like))?);
+                }
+            }
+            self.rest = start;
+        }
+        let Some((operator, binds, rest)) = symbols(self.rest) else {
+            return done(left);
+        };
+        if strength > binds {
+            return done(left);
+        }
+        self.rest = rest;
+        if binds == COMPARISON {
+            return more(self.compared(left, operator)?);
+        }
+        let right = self.binding(binds + 1)?;
+        more(Expr::Binary(operator, Box::new((left, right))))
+    }
+
+    /// The rest of a comparison: an expression, or `ANY (…)`.
+    fn compared(&mut self, left: Expr, operator: Operator) -> Parsed<Expr> {
+        let is_any = self.takes(&["any"]) || self.takes(&["some"]);
+        if !is_any && !self.takes(&["all"]) {
+            let right = self.binding(COMPARISON + 1)?;
+            if self.takes(&["escape"]) {
+                self.primary()?;
+            }
+            return Ok(Expr::Binary(operator, Box::new((left, right))));
+        }
+        self.symbol('(')?;
+        let list = match self.begins_select() {
+            true => Expr::ArrayOfSelect(Box::new(self.select()?)),
+            false => self.expr()?,
+        };
+        self.symbol(')')?;
+        let both = Box::new((left, list));
+        Ok(match is_any {
+            true => Expr::Any(operator, both),
+            false => Expr::All(operator, both),
+        })
+    }
+
+    fn in_list(&mut self, left: Expr) -> Parsed<Expr> {
+        self.symbol('(')?;
+        if self.begins_select() {
+            let select = self.select()?;
+            self.symbol(')')?;
+            return Ok(Expr::InSelect(Box::new(left), Box::new(select)));
+        }
+        let list = self.listed(Self::expr)?;
+        self.symbol(')')?;
+        Ok(Expr::InList(Box::new(left), list))
+    }
+
+    fn is(&mut self) -> Parsed<Option<Is>> {
+        if self.takes(&["isnull"]) {
+            return Ok(Some(Is::Null { is_not: false }));
+        }
+        if self.takes(&["notnull"]) {
+            return Ok(Some(Is::Null { is_not: true }));
+        }
+        if !self.takes(&["is"]) {
+            return Ok(None);
+        }
+        let is_not = self.takes(&["not"]);
+        Ok(Some(if self.takes(&["null"]) {
+            Is::Null { is_not }
+        } else if self.takes(&["true"]) {
+            Is::Same {
+                with: Expr::Bool(true),
+                is_not,
+            }
+        } else if self.takes(&["false"]) {
+            Is::Same {
+                with: Expr::Bool(false),
+                is_not,
+            }
+        } else if self.takes(&["distinct", "from"]) {
+            let with = self.binding(COMPARISON + 1)?;
+            Is::Same {
+                with,
+                is_not: !is_not,
+            }
+        } else {
+            return Err(self.unexpected());
+        }))
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let Some(piece) = self.rest.first() else {
+            return Err(self.unexpected());
+        };
+        match piece {
+            Piece::Number(number) => {
+                self.rest = &self.rest[1..];
+                match number.parse() {
+                    Ok(number) => Ok(Expr::Int(number)),
+                    Err(_) => match number.parse() {
+                        Ok(number) => Ok(Expr::Float(number)),
+                        Err(_) => Err(format!("{number:?} is no number")),
+                    },
+                }
+            }
+            Piece::Text(text) => {
+                self.rest = &self.rest[1..];
+                Ok(Expr::Text(text.clone()))
+            }
+            Piece::Symbol('(') => {
+                self.rest = &self.rest[1..];
+                let expr = match self.begins_select() {
+                    true => Expr::Scalar(Box::new(self.select()?)),
+                    false => {
+                        let mut list = self.listed(Self::expr)?;
+                        match list.len() {
+                            1 => list.remove(0),
+                            _ => Expr::Array(list),
+                        }
+                    }
+                };
+                self.symbol(')')?;
+                Ok(expr)
+            }
+            Piece::Word(word) => self.word_primary(&word.clone()),
+            Piece::Quoted(_) => self.named(),
+            Piece::Symbol(_) => Err(self.unexpected()),
+        }
+    }
+
+    fn word_primary(&mut self, word: &str) -> Parsed<Expr> {
+        let behind = &self.rest[1..];
+        let is_followed = |symbol| behind.first().is_some_and(|piece| piece.is_symbol(symbol));
+        match word {
+            "null" => self.constant(Expr::Null),
+            "true" => self.constant(Expr::Bool(true)),
+            "false" => self.constant(Expr::Bool(false)),
+            "case" => {
+                self.rest = behind;
+                self.case()
+            }
+            "exists" if is_followed('(') => {
+                self.rest = &behind[1..];
+                let select = self.select()?;
+                self.symbol(')')?;
+                Ok(Expr::Exists(Box::new(select)))
+            }
+            "cast" if is_followed('(') => {
+                self.rest = &behind[1..];
+                let expr = self.expr()?;
+                self.word("as")?;
+                let name = self.type_name()?;
+                self.symbol(')')?;
+                Ok(Expr::Cast(Box::new(expr), name))
+            }
+            "array" if is_followed('[') => {
+                self.rest = &behind[1..];
+                let list = match self.is_symbol(']') {
+                    true => Vec::new(),
+                    false => self.listed(Self::expr)?,
+                };
+                self.symbol(']')?;
+                Ok(Expr::Array(list))
+            }
+            "array" if is_followed('(') => {
+                self.rest = &behind[1..];
+                let select = self.select()?;
+                self.symbol(')')?;
+                Ok(Expr::ArrayOfSelect(Box::new(select)))
+            }
+            // `E'…'`, whose escapes do not matter here.
+            "e" => match behind {
+                [Piece::Text(text), rest @ ..] => {
+                    self.rest = rest;
+                    Ok(Expr::Text(text.replace("\\\\", "\\")))
+                }
+                _ => self.named(),
+            },
+            "current_user" | "session_user" | "user" | "current_role" | "current_catalog"
+            | "current_schema" | "current_date" | "current_timestamp"
+                if !is_followed('(') && !is_followed('.') =>
+            {
+                self.rest = behind;
+                Ok(call(word, Vec::new()))
+            }
+            word if RESERVED.contains(&word) && !is_followed('(') => Err(self.unexpected()),
+            _ => self.named(),
+        }
+    }
+
+    fn constant(&mut self, expr: Expr) -> Parsed<Expr> {
+        self.rest = &self.rest[1..];
+        Ok(expr)
+    }
+
+    /// A column, or a call.
+    fn named(&mut self) -> Parsed<Expr> {
+        let parts = self.names()?;
+        if self.is_symbol('(') {
+            return self.call(&parts);
+        }
+        // `regclass 'person'`
+        if let ([_], [Piece::Text(text), rest @ ..]) = (&parts[..], self.rest) {
+            self.rest = rest;
+            let text = Box::new(Expr::Text(text.clone()));
+            return Ok(Expr::Cast(text, parts.concat()));
+        }
+        Ok(Expr::Column(parts))
+    }
+
+    fn call(&mut self, parts: &[String]) -> Parsed<Expr> {
+        let name = parts.last().cloned().unwrap_or_default();
+        self.symbol('(')?;
+        let mut made = Call {
+            name,
+            arguments: Vec::new(),
+            is_distinct: self.takes(&["distinct"]),
+            order: Vec::new(),
+            filter: None,
+            over: None,
+        };
+        let side = [
+            ("both", "btrim"),
+            ("leading", "ltrim"),
+            ("trailing", "rtrim"),
+        ];
+        let side = side
+            .iter()
+            .find(|(word, _)| made.name == "trim" && self.takes(&[word]));
+        if let Some((_, name)) = side {
+            // `trim(both '"' from name)`
+            made.name = (*name).to_owned();
+            let first = self.expr()?;
+            made.arguments = match self.takes(&["from"]) {
+                true => vec![self.expr()?, first],
+                false => vec![first],
+            };
+            self.symbol(')')?;
+        } else if self.takes_symbol('*') {
+            self.symbol(')')?;
+        } else if !self.takes_symbol(')') {
+            made.arguments.push(self.expr()?);
+            // `substring(a from 1 for 2)` has words for commas.
+            while self.takes_symbol(',') || self.takes(&["from"]) || self.takes(&["for"]) {
+                made.arguments.push(self.expr()?);
+            }
+            made.order = self.order_by()?;
+            self.symbol(')')?;
+        }
+        if self.takes(&["filter"]) {
+            self.symbol('(')?;
+            self.word("where")?;
+            made.filter = Some(self.expr()?);
+            self.symbol(')')?;
+        }
+        if self.takes(&["over"]) {
+            self.symbol('(')?;
+            let partition = match self.takes(&["partition", "by"]) {
+                true => self.listed(Self::expr)?,
+                false => Vec::new(),
+            };
+            let order = self.order_by()?;
+            self.symbol(')')?;
+            made.over = Some(Window { partition, order });
+        }
+        Ok(Expr::Call(Box::new(made)))
+    }
+
+    fn case(&mut self) -> Parsed<Expr> {
+        let operand = match self.is_word("when") {
+            true => None,
+            false => Some(Box::new(self.expr()?)),
+        };
+        let mut branches = Vec::new();
+        while self.takes(&["when"]) {
+            let condition = self.expr()?;
+            self.word("then")?;
+            branches.push((condition, self.expr()?));
+        }
+        let otherwise = match self.takes(&["else"]) {
+            true => Some(Box::new(self.expr()?)),
+            false => None,
+        };
+        self.word("end")?;
+        Ok(Expr::Case {
+            operand,
+            branches,
+            otherwise,
+        })
+    }
+
+    /// The last part of a type's name, with `[]` behind it if it is an array.
+    fn type_name(&mut self) -> Parsed<String> {
+        let mut name = self.names()?.pop().unwrap_or_default();
+        for (first, more) in [
+            ("double", &["precision"][..]),
+            ("character", &["varying"]),
+            ("timestamp", &["without", "time", "zone"]),
+            ("timestamp", &["with", "time", "zone"]),
+        ] {
+            if name == first && self.takes(more) {
+                name = format!("{first} {}", more.join(" "));
+            }
+        }
+        if self.is_symbol('(') {
+            self.enclosed(Self::expr)?;
+        }
+        while self.takes_symbols(&['[', ']']) {
+            if !name.ends_with("[]") {
+                name.push_str("[]");
+            }
+        }
+        Ok(name)
+    }
+}
+
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    Expr::Call(Box::new(Call {
+        name: name.to_owned(),
+        arguments,
+        is_distinct: false,
+        order: Vec::new(),
+        filter: None,
+        over: None,
+    }))
+}
+
+/// A test that stands behind what it tests.
+enum Is {
+    Null { is_not: bool },
+    Same { with: Expr, is_not: bool },
+}
+
+impl Is {
+    fn of(self, left: Expr) -> Expr {
+        match self {
+            Is::Null { is_not } => negated(Expr::IsNull(Box::new(left)), is_not),
+            Is::Same { with, is_not } => negated(Expr::IsSame(Box::new((left, with))), is_not),
+        }
+    }
+}
+
+fn negated(expr: Expr, is_not: bool) -> Expr {
+    match is_not {
+        true => Expr::Not(Box::new(expr)),
+        false => expr,
+    }
+}
+
+/// How strongly operators bind.
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const IS: u8 = 4;
+const COMPARISON: u8 = 5;
+const OTHER: u8 = 6;
+const SUM: u8 = 7;
+const PRODUCT: u8 = 8;
+const UNARY: u8 = 9;
+
+/// An operator that is written with signs, how strongly it binds, and what stands behind it.
+fn symbols(pieces: &[Piece]) -> Option<(Operator, u8, &[Piece])> {
+    use Operator as O;
+    use Piece::Symbol as S;
+    let like = |is_not, is_regular, ignores_case| {
+        O::Like(Like {
+            is_not,
+            is_regular,
+            ignores_case,
+        })
+    };
+    // `OPERATOR(pg_catalog.~)`
+    if let [Piece::Word(word), S('('), rest @ ..] = pieces {
+        let rest = match rest {
+            [Piece::Word(_), S('.'), rest @ ..] => rest,
+            rest => rest,
+        };
+        if word != "operator" {
+            return None;
+        }
+        let (operator, _, rest) = symbols(rest)?;
+        return match rest {
+            [S(')'), rest @ ..] => Some((operator, COMPARISON, rest)),
+            _ => None,
+        };
+    }
+    Some(match pieces {
+        [S('!'), S('~'), S('~'), S('*'), rest @ ..] => (like(true, false, true), COMPARISON, rest),
+        [S('!'), S('~'), S('~'), rest @ ..] => (like(true, false, false), COMPARISON, rest),
+        [S('!'), S('~'), S('*'), rest @ ..] => (like(true, true, true), COMPARISON, rest),
+        [S('!'), S('~'), rest @ ..] => (like(true, true, false), COMPARISON, rest),
+        [S('~'), S('~'), S('*'), rest @ ..] => (like(false, false, true), COMPARISON, rest),
+        [S('~'), S('~'), rest @ ..] => (like(false, false, false), COMPARISON, rest),
+        [S('~'), S('*'), rest @ ..] => (like(false, true, true), COMPARISON, rest),
+        [S('~'), rest @ ..] => (like(false, true, false), COMPARISON, rest),
+        [S('<'), S('>'), rest @ ..] | [S('!'), S('='), rest @ ..] => (O::Unequal, COMPARISON, rest),
+        [S('<'), S('='), rest @ ..] => (O::AtMost, COMPARISON, rest),
+        [S('>'), S('='), rest @ ..] => (O::AtLeast, COMPARISON, rest),
+        [S('<'), rest @ ..] => (O::Less, COMPARISON, rest),
+        [S('>'), rest @ ..] => (O::Greater, COMPARISON, rest),
+        [S('='), rest @ ..] => (O::Equal, COMPARISON, rest),
+        [S('|'), S('|'), rest @ ..] => (O::Concatenate, OTHER, rest),
+        [S('&'), rest @ ..] => (O::BitAnd, OTHER, rest),
+        [S('+'), rest @ ..] => (O::Add, SUM, rest),
+        [S('-'), rest @ ..] => (O::Subtract, SUM, rest),
+        [S('*'), rest @ ..] => (O::Multiply, PRODUCT, rest),
+        [S('/'), rest @ ..] => (O::Divide, PRODUCT, rest),
+        [S('%'), rest @ ..] => (O::Remainder, PRODUCT, rest),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::words::pieces;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(text: &str) -> Result<Select, Refusal> {
+        parse(&pieces(text).expect("pieces"))
+    }
+
+    #[test]
+    fn forms_that_programs_use() {
+        for text in [
+            "SELECT 1",
+            "select a.\"B\"::text AS x, b y, * , c.* FROM pg_class c LEFT OUTER JOIN (SELECT 1 AS a) AS d(e) ON c.x = d.e AND NOT c.y, pg_type WHERE a IN (1, 2) OR b NOT IN (SELECT 1) ORDER BY 1 DESC NULLS LAST, 2 LIMIT 5 OFFSET 2",
+            "SELECT CASE WHEN a THEN 1 ELSE 2 END, CASE b WHEN 'x' THEN 1 END FROM pg_class",
+            "SELECT count(*), count(DISTINCT a), string_agg(a, ',' ORDER BY b) FILTER (WHERE c) FROM t GROUP BY 1 HAVING count(*) > 1",
+            "SELECT row_number() OVER (PARTITION BY a ORDER BY b DESC), (f(x)).n, a[1], -1 + 2 * 3, NOT a IS NOT NULL",
+            "SELECT 'a'::pg_catalog.regclass, E'\\\\x', CAST(a AS character varying(3)), a::\"char\", b::int2[]",
+            "SELECT a OPERATOR(pg_catalog.~) '^(x)$' COLLATE pg_catalog.default, a !~~ 'b', a ~* 'c' FROM t",
+            "SELECT a = ANY (ARRAY['a', 'b']), b <> ALL (SELECT 1), c BETWEEN 1 AND 2, d NOT LIKE 'x' ESCAPE '!', e IS DISTINCT FROM f",
+            "WITH x AS (SELECT 1), y(a) AS (VALUES (1, 2), (3, 4)) SELECT * FROM x UNION ALL (SELECT 2) EXCEPT SELECT 3",
+            "SELECT * FROM a CROSS JOIN b JOIN (c JOIN d USING (e)) ON TRUE, LATERAL (SELECT a.x) l, unnest(a.y) WITH ORDINALITY AS u(v, w)",
+            "SELECT EXISTS (SELECT 1 FROM t), ARRAY(SELECT 1), array[]::text[], substring(a FROM 1 FOR 2), (SELECT 1), (a, b) = (1, 2)",
+            "SELECT DISTINCT ON (a) a FROM t FETCH FIRST 1 ROW ONLY",
+        ] {
+            if let Err(refusal) = of(text) {
+                panic!("{text}: {refusal}");
+            }
+        }
+        for text in [
+            "SELECT",
+            "SELECT 1 FROM",
+            "SELECT 1 2",
+            "SELECT (1",
+            "SELECT a +",
+            "SELECT f(,)",
+            "SELECT 1;SELECT 2",
+            "DELETE FROM t",
+            "SELECT CASE END FROM",
+            "SELECT 1 FROM t JOIN u",
+        ] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_too_deep() {
+        for text in [
+            format!("SELECT {}1", "(".repeat(20_000)),
+            format!("SELECT {}1", "NOT ".repeat(10_000)),
+            format!("SELECT {}1", "- ".repeat(20_000)),
+            format!("SELECT 1{}", "::text".repeat(8_000)),
+            format!("SELECT 1{}", "||1".repeat(10_000)),
+            format!("SELECT {}", "case ".repeat(9_000)),
+            format!("SELECT * FROM {}t", "(".repeat(20_000)),
+            format!("SELECT * FROM {}", "(SELECT * FROM ".repeat(3_000)),
+            format!("SELECT {}", "f(".repeat(20_000)),
+            format!("SELECT 1{}", "[1]".repeat(10_000)),
+        ] {
+            assert!(of(&text).is_err());
+        }
+        let long = format!("SELECT 1 WHERE a = 1{}", " OR a = 2 AND TRUE".repeat(2_000));
+        assert!(of(&long).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_a_question_or_not(words in prop::collection::vec("select|from|where|join|on|as|case|when|then|end|in|not|and|or|is|null|a|b|,|\\(|\\)|\\[|\\]|\\.|=|<|>|~|!|::|1|'x'|\\*|order by|limit|any|array|exists|union|with|over|distinct|between|like|operator", 0..20)) {
+            let text = format!("select {}", words.join(" "));
+            if let Some(pieces) = pieces(&text) {
+                let _ = parse(&pieces);
+            }
+        }
+    }
+}

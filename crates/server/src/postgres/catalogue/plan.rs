@@ -1,0 +1,186 @@
+//! A question whose names are bound to places, and whose types are known.
+
+use std::rc::Rc;
+
+use super::functions::{Aggregate, Function, Series};
+use super::patterns::Pattern;
+use super::syntax::{Like, Operator, SetOperation};
+use super::values::{Type, Value};
+
+pub(super) struct Plan {
+    pub columns: Vec<(String, Type)>,
+    pub body: Body,
+    pub others: Vec<(SetOperation, Plan)>,
+    pub order: Vec<SortKey>,
+    pub limit: Option<Bound>,
+    pub offset: Option<Bound>,
+}
+
+pub(super) enum Body {
+    Core(Box<CorePlan>),
+    Values(Vec<Vec<Bound>>),
+    Nested(Box<Plan>),
+}
+
+#[derive(Default)]
+pub(super) struct CorePlan {
+    pub steps: Vec<Step>,
+    pub width: usize,
+    pub filter: Vec<Condition>,
+    pub is_grouped: bool,
+    pub group: Vec<Bound>,
+    pub having: Option<Bound>,
+    pub extras: Vec<Extra>,
+    /// What comes out, and behind it what only orders the rows and tells them apart.
+    pub items: Vec<Bound>,
+    /// Rows that agree in these are one.
+    pub distinct: Option<Vec<usize>>,
+}
+
+/// What is read, behind the columns of the steps before it.
+pub(super) struct Step {
+    pub source: PlanSource,
+    pub keeps_left: bool,
+    pub keeps_right: bool,
+    pub start: usize,
+    pub width: usize,
+    pub on: Vec<Condition>,
+}
+
+pub(super) enum PlanSource {
+    Rows(Rc<Vec<Vec<Value>>>),
+    Select {
+        plan: Rc<Plan>,
+        is_lateral: bool,
+    },
+    Function {
+        series: Series,
+        arguments: Vec<Bound>,
+        is_numbered: bool,
+    },
+    Group(Vec<Step>),
+}
+
+pub(super) struct Condition {
+    pub bound: Bound,
+    /// It can be looked at when so many columns are there.
+    pub needs: usize,
+}
+
+pub(super) struct SortKey {
+    pub at: usize,
+    pub is_descending: bool,
+    pub nulls_first: bool,
+}
+
+/// What is computed for a row, or for a group, besides its columns.
+pub(super) enum Extra {
+    Aggregate {
+        aggregate: Aggregate,
+        arguments: Vec<Bound>,
+        is_distinct: bool,
+        order: Vec<(Bound, bool)>,
+        filter: Option<Bound>,
+    },
+    RowNumber {
+        partition: Vec<Bound>,
+        order: Vec<(Bound, bool)>,
+    },
+    Series {
+        series: Series,
+        arguments: Vec<Bound>,
+    },
+}
+
+/// An expression.
+pub(super) enum Bound {
+    Constant(Value),
+    /// A column of this question, or of one around it.
+    Column {
+        up: usize,
+        at: usize,
+    },
+    Extra(usize),
+    Call(Function, Vec<Bound>),
+    Not(Box<Bound>),
+    Negative(Box<Bound>),
+    And(Vec<Bound>),
+    Or(Vec<Bound>),
+    Binary(Operator, Box<(Bound, Bound)>),
+    /// With a pattern that does not change.
+    Matches(Box<Bound>, Like, Pattern),
+    IsNull(Box<Bound>),
+    IsSame(Box<(Bound, Bound)>),
+    InList(Box<Bound>, Vec<Bound>),
+    InSelect(Box<Bound>, Rc<Plan>),
+    Any(Operator, Box<(Bound, Bound)>),
+    All(Operator, Box<(Bound, Bound)>),
+    Case {
+        operand: Option<Box<Bound>>,
+        branches: Vec<(Bound, Bound)>,
+        otherwise: Option<Box<Bound>>,
+    },
+    Cast(Box<Bound>, Type, Type),
+    Exists(Rc<Plan>),
+    Scalar(Rc<Plan>),
+    ArrayOfSelect(Rc<Plan>),
+    Array(Vec<Bound>),
+    Element(Box<(Bound, Bound)>),
+}
+
+impl Bound {
+    /// Visits what it consists of. False: it has a question inside, of which nothing is visited.
+    pub fn each<'b>(&'b self, visit: &mut dyn FnMut(&'b Bound)) -> bool {
+        match self {
+            Bound::Constant(_) | Bound::Column { .. } | Bound::Extra(_) => {}
+            Bound::Call(_, list) | Bound::And(list) | Bound::Or(list) | Bound::Array(list) => {
+                list.iter().for_each(visit);
+            }
+            Bound::Not(one)
+            | Bound::Negative(one)
+            | Bound::Matches(one, ..)
+            | Bound::IsNull(one)
+            | Bound::Cast(one, ..) => visit(one),
+            Bound::Binary(_, two) | Bound::Any(_, two) | Bound::All(_, two) => {
+                visit(&two.0);
+                visit(&two.1);
+            }
+            Bound::IsSame(two) | Bound::Element(two) => {
+                visit(&two.0);
+                visit(&two.1);
+            }
+            Bound::InList(one, list) => {
+                visit(one);
+                list.iter().for_each(visit);
+            }
+            Bound::Case {
+                operand,
+                branches,
+                otherwise,
+            } => {
+                operand.iter().for_each(|one| visit(one));
+                for (condition, value) in branches {
+                    visit(condition);
+                    visit(value);
+                }
+                otherwise.iter().for_each(|one| visit(one));
+            }
+            Bound::InSelect(..) | Bound::Exists(_) | Bound::Scalar(_) | Bound::ArrayOfSelect(_) => {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// How many columns have to be there before it can be looked at. None: it has a question inside.
+    pub fn needs(&self) -> Option<usize> {
+        if let Bound::Column { up: 0, at } = self {
+            return Some(at + 1);
+        }
+        let mut needs = Some(0);
+        let is_plain = self.each(&mut |inner| {
+            needs = needs.and_then(|so_far: usize| Some(so_far.max(inner.needs()?)));
+        });
+        needs.filter(|_| is_plain)
+    }
+}

@@ -1,0 +1,444 @@
+//! Values in an answer of the catalogue: what they are, how they compare, and how they become others.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use lightcone_types::{AlgebraicType, AlgebraicValue};
+
+use super::super::types::{name_of_oid, oid_of_name};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(Rc<str>),
+    List(Rc<[Value]>),
+}
+
+/// What a column is announced as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float,
+    Text,
+    /// Numbers that are shown as names.
+    Relation,
+    TypeName,
+    /// `int2vector`: numbers with blanks between them.
+    Vector,
+    TextList,
+    Int2List,
+    Int4List,
+    Int8List,
+    BoolList,
+    /// A place in a list with what is there: `x` and `n`.
+    Pair,
+}
+
+pub(super) fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+impl Type {
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            Type::Int2 | Type::Int4 | Type::Int8 | Type::Float | Type::Relation | Type::TypeName
+        )
+    }
+
+    pub fn element(self) -> Type {
+        match self {
+            Type::Vector | Type::Int2List => Type::Int2,
+            Type::Int4List => Type::Int4,
+            Type::Int8List => Type::Int8,
+            Type::BoolList => Type::Bool,
+            _ => Type::Text,
+        }
+    }
+
+    pub fn list(self) -> Type {
+        match self {
+            Type::Int2 => Type::Int2List,
+            Type::Int4 => Type::Int4List,
+            Type::Int8 | Type::Relation | Type::TypeName => Type::Int8List,
+            Type::Bool => Type::BoolList,
+            _ => Type::TextList,
+        }
+    }
+
+    pub fn is_list(self) -> bool {
+        use Type::{BoolList, Int2List, Int4List, Int8List, TextList, Vector};
+        matches!(
+            self,
+            Vector | TextList | Int2List | Int4List | Int8List | BoolList
+        )
+    }
+
+    /// The type that a name in a cast means. None: it is not known.
+    pub fn named(name: &str) -> Option<Type> {
+        Some(match name {
+            "bool" | "boolean" => Type::Bool,
+            "int2" | "smallint" => Type::Int2,
+            "int4" | "int" | "integer" | "cardinal_number" => Type::Int4,
+            "int8" | "bigint" | "oid" | "xid" | "numeric" | "decimal" => Type::Int8,
+            "float4" | "float8" | "real" | "double precision" => Type::Float,
+            "regclass" => Type::Relation,
+            "regtype" => Type::TypeName,
+            "text"
+            | "varchar"
+            | "character varying"
+            | "name"
+            | "char"
+            | "bpchar"
+            | "character"
+            | "regproc"
+            | "regprocedure"
+            | "regnamespace"
+            | "regrole"
+            | "regoper"
+            | "regoperator"
+            | "regconfig"
+            | "regdictionary"
+            | "unknown"
+            | "sql_identifier"
+            | "character_data"
+            | "yes_or_no"
+            | "json"
+            | "jsonb"
+            | "uuid"
+            | "pg_node_tree"
+            | "aclitem"
+            | "inet"
+            | "timestamp"
+            | "timestamptz"
+            | "timestamp without time zone"
+            | "timestamp with time zone"
+            | "interval"
+            | "date" => Type::Text,
+            "int2vector" | "oidvector" => Type::Vector,
+            name => {
+                let element = name.strip_suffix("[]")?;
+                let element = Type::named(element).filter(|ty| !ty.is_list())?;
+                element.list()
+            }
+        })
+    }
+
+    pub fn algebraic(self) -> AlgebraicType {
+        use AlgebraicType as T;
+        match self {
+            Type::Bool => T::Bool,
+            Type::Int2 => T::I16,
+            Type::Int4 => T::I32,
+            Type::Int8 => T::I64,
+            Type::Float => T::F64,
+            Type::Text | Type::Relation | Type::TypeName | Type::Vector | Type::Pair => T::String,
+            Type::TextList => T::array(T::String),
+            Type::Int2List => T::array(T::I16),
+            Type::Int4List => T::array(T::I32),
+            Type::Int8List => T::array(T::I64),
+            Type::BoolList => T::array(T::Bool),
+        }
+    }
+}
+
+/// Names of relations by their numbers, and the other way round.
+pub(super) trait Names {
+    fn relation(&self, oid: i64) -> Option<String>;
+    fn oid(&self, name: &str) -> Option<i64>;
+}
+
+/// What a value cannot become.
+pub(super) struct NoSuch(pub String);
+
+impl Value {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// None: it is NULL, or no truth.
+    pub fn truth(&self) -> Option<bool> {
+        match self {
+            Value::Bool(is) => Some(*is),
+            Value::Text(text) => truth_of(text),
+            _ => None,
+        }
+    }
+
+    pub fn int(&self) -> Option<i64> {
+        match self {
+            Value::Int(number) => Some(*number),
+            Value::Float(number) => Some(*number as i64),
+            Value::Bool(is) => Some(i64::from(*is)),
+            Value::Text(text) => text.trim().parse().ok(),
+            Value::Null | Value::List(_) => None,
+        }
+    }
+
+    pub fn float(&self) -> Option<f64> {
+        match self {
+            Value::Int(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            Value::Text(text) => text.trim().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::List(_) => None,
+        }
+    }
+
+    /// The elements of a list, also of one that is written as text.
+    pub fn list(&self) -> Option<Rc<[Value]>> {
+        match self {
+            Value::List(list) => Some(list.clone()),
+            Value::Text(text) => list_of(text),
+            _ => None,
+        }
+    }
+
+    /// As PostgreSQL writes it. NULL is empty.
+    pub fn shown(&self) -> Rc<str> {
+        match self {
+            Value::Null => "".into(),
+            Value::Bool(is) => if *is { "true" } else { "false" }.into(),
+            Value::Int(number) => number.to_string().into(),
+            Value::Float(number) => number.to_string().into(),
+            Value::Text(text) => text.clone(),
+            Value::List(list) => {
+                let shown: Vec<String> = list.iter().map(Value::shown_in_list).collect();
+                format!("{{{}}}", shown.join(",")).into()
+            }
+        }
+    }
+
+    fn shown_in_list(&self) -> String {
+        let shown = match self {
+            Value::Null => return "NULL".to_owned(),
+            value => value.shown(),
+        };
+        let is_special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_whitespace();
+        match shown.is_empty() || shown.contains(is_special) {
+            true => format!("\"{}\"", shown.replace('\\', "\\\\").replace('"', "\\\"")),
+            false => shown.to_string(),
+        }
+    }
+
+    /// The work that copying it is, in steps.
+    pub fn weight(&self) -> usize {
+        match self {
+            Value::Text(text) => 1 + text.len() / 16,
+            Value::List(list) => 1 + list.iter().map(Value::weight).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    /// None: one of them is NULL, or they have no order.
+    pub fn compare(&self, other: &Value) -> Option<Ordering> {
+        use Value::{Bool, Float, Int, List, Null, Text};
+        match (self, other) {
+            (Null, _) | (_, Null) => None,
+            (Text(a), Text(b)) => Some(a.cmp(b)),
+            (Int(a), Int(b)) => Some(a.cmp(b)),
+            (Bool(a), Bool(b)) => Some(a.cmp(b)),
+            (Bool(_), _) | (_, Bool(_)) => Some(self.truth()?.cmp(&other.truth()?)),
+            (Int(_) | Float(_), _) | (_, Int(_) | Float(_)) => {
+                self.float()?.partial_cmp(&other.float()?)
+            }
+            (List(_), _) | (_, List(_)) => {
+                let (a, b) = (self.list()?, other.list()?);
+                for (a, b) in a.iter().zip(b.iter()) {
+                    match a.compare(b)? {
+                        Ordering::Equal => {}
+                        unequal => return Some(unequal),
+                    }
+                }
+                Some(a.len().cmp(&b.len()))
+            }
+        }
+    }
+
+    /// In an order of all values, NULLs last.
+    pub fn order(&self, other: &Value) -> Ordering {
+        match (self.is_null(), other.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) => self.compare(other).unwrap_or(Ordering::Equal),
+        }
+    }
+
+    pub fn cast(self, from: Type, to: Type, names: &dyn Names) -> Result<Value, NoSuch> {
+        if self.is_null() {
+            return Ok(self);
+        }
+        let wrong = |value: &Value| NoSuch(format!("{:?} is no {to:?}", value.shown()));
+        Ok(match to {
+            Type::Bool => Value::Bool(
+                self.truth()
+                    .or(self.int().map(|n| n != 0))
+                    .ok_or_else(|| wrong(&self))?,
+            ),
+            Type::Int2 | Type::Int4 | Type::Int8 => {
+                Value::Int(self.int().ok_or_else(|| wrong(&self))?)
+            }
+            Type::Float => Value::Float(self.float().ok_or_else(|| wrong(&self))?),
+            Type::Relation => match self.int() {
+                Some(oid) => Value::Int(oid),
+                None => {
+                    let name = self.shown();
+                    let oid = names.oid(&name);
+                    Value::Int(
+                        oid.ok_or_else(|| NoSuch(format!("relation \"{name}\" does not exist")))?,
+                    )
+                }
+            },
+            Type::TypeName => match self.int() {
+                Some(oid) => Value::Int(oid),
+                None => {
+                    let name = self.shown();
+                    let short = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+                    let oid = oid_of_name(short.trim_matches('"'));
+                    Value::Int(
+                        oid.ok_or_else(|| NoSuch(format!("type \"{name}\" does not exist")))?
+                            .into(),
+                    )
+                }
+            },
+            Type::Text | Type::Pair => match from {
+                Type::Relation => {
+                    let oid = self.int().unwrap_or_default();
+                    let name = names.relation(oid);
+                    name.map_or_else(|| Value::Text(self.shown()), |name| text(&name))
+                }
+                Type::TypeName => text(name_of_oid(self.int().unwrap_or_default() as u32)),
+                Type::Vector => Value::Text(self.vector()),
+                _ => {
+                    let shown = self.shown();
+                    text(shown.strip_prefix("pg_catalog.").unwrap_or(&shown))
+                }
+            },
+            Type::Vector
+            | Type::TextList
+            | Type::Int2List
+            | Type::Int4List
+            | Type::Int8List
+            | Type::BoolList => {
+                let list = self.list().ok_or_else(|| wrong(&self))?;
+                let element = to.element();
+                let cast = list
+                    .iter()
+                    .map(|value| value.clone().cast(from.element(), element, names));
+                Value::List(cast.collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    fn vector(&self) -> Rc<str> {
+        let list = self.list().unwrap_or_default();
+        let shown: Vec<Rc<str>> = list.iter().map(Value::shown).collect();
+        shown.join(" ").into()
+    }
+
+    /// As a value of a column of an answer. None is NULL.
+    pub fn answered(&self, ty: Type, names: &dyn Names) -> Option<AlgebraicValue> {
+        use AlgebraicValue as V;
+        if self.is_null() {
+            return None;
+        }
+        Some(match ty {
+            Type::Bool => V::Bool(self.truth()?),
+            Type::Int2 => V::I16(self.int()?.try_into().ok()?),
+            Type::Int4 => V::I32(self.int()?.try_into().ok()?),
+            Type::Int8 => V::I64(self.int()?),
+            Type::Float => V::F64(self.float()?),
+            Type::Text => V::String((&*self.shown()).into()),
+            Type::Relation | Type::TypeName | Type::Vector | Type::Pair => {
+                let shown = self.clone().cast(ty, Type::Text, names).ok()?;
+                V::String((&*shown.shown()).into())
+            }
+            list => {
+                let elements = self.list()?;
+                let of = |value: &Value| value.answered(list.element(), names);
+                V::Array(elements.iter().filter_map(of).collect())
+            }
+        })
+    }
+}
+
+fn truth_of(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "t" | "true" | "yes" | "on" | "1" => Some(true),
+        "f" | "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// `{a,"b c"}`, of one dimension; and numbers with blanks between them.
+fn list_of(written: &str) -> Option<Rc<[Value]>> {
+    let Some(inner) = written.strip_prefix('{') else {
+        return Some(written.split_whitespace().map(text).collect());
+    };
+    let inner = inner.strip_suffix('}')?;
+    let mut list = Vec::new();
+    if inner.is_empty() {
+        return Some(list.into());
+    }
+    let mut characters = inner.chars();
+    let (mut element, mut is_quoted, mut was_quoted) = (String::new(), false, false);
+    loop {
+        match characters.next() {
+            Some('"') => {
+                is_quoted = !is_quoted;
+                was_quoted = true;
+            }
+            Some('\\') => element.push(characters.next()?),
+            Some(c) if is_quoted || c != ',' => element.push(c),
+            end => {
+                let is_null = !was_quoted && element.eq_ignore_ascii_case("null");
+                list.push(if is_null { Value::Null } else { text(&element) });
+                if end.is_none() {
+                    return (!is_quoted).then(|| list.into());
+                }
+                element.clear();
+                was_quoted = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_of_different_kinds_compare() {
+        let list = |texts: &[&str]| Value::List(texts.iter().map(|t| text(t)).collect());
+        for (a, b, expected) in [
+            (Value::Int(5), text("5"), Some(Ordering::Equal)),
+            (text("a"), text("b"), Some(Ordering::Less)),
+            (Value::Bool(true), text("f"), Some(Ordering::Greater)),
+            (Value::Null, text("a"), None),
+            (Value::Int(5), text("x"), None),
+            (list(&["a", "b"]), text("{a,b}"), Some(Ordering::Equal)),
+        ] {
+            assert_eq!(a.compare(&b), expected, "{a:?} {b:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_is_read_as_it_was_written(texts in prop::collection::vec("[a \"\\\\{},é]{0,4}", 0..5)) {
+            let list = Value::List(texts.iter().map(|t| text(t)).collect());
+            prop_assert_eq!(Value::Text(list.shown()).list(), list.list());
+        }
+
+        #[test]
+        fn any_text_is_a_list_or_none(written in "[{},\"\\\\a ]{0,12}") {
+            let _ = list_of(&written);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The extended protocol: statements that are prepared, bound to values, and run in parts (06 §6).
+
+use std::sync::Arc;
+
+use lightcone_types::AlgebraicType;
+use tokio::time::Instant;
+
+use super::super::commands::Answer;
+use super::super::copy::Copy;
+use super::super::failure::{state, Failure};
+use super::super::messages::{Body, WireError};
+use super::super::parameters::literal;
+use super::super::prepared::{Portal, Prepared, Progress, SUSPENDED_TIME_MAX};
+use super::super::tags::Tags;
+use super::super::types::parameter_oid;
+use super::super::values::Format;
+use super::super::words;
+use super::statement::too_long;
+use super::{Session, Stop};
+use crate::database::{ParameterText, QUERY_BYTES_MAX};
+
+impl Session {
+    pub(super) async fn parse(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
+        let name = body.text()?.to_owned();
+        let text = body.text()?.to_owned();
+        let given = (0..body.u16()?)
+            .map(|_| body.u32())
+            .collect::<Result<Vec<_>, _>>()?;
+        self.check_token()?;
+        let prepared = self.prepare(text, &given).await?;
+        self.store.put_statement(&name, prepared)?;
+        self.wire.empty(b'1');
+        Ok(())
+    }
+
+    async fn prepare(&mut self, text: String, given: &[u32]) -> Result<Prepared, Stop> {
+        let refused = |error: lightcone_query::SqlError| {
+            Failure::of_statement(crate::database::SqlError::Query(error.to_string()))
+        };
+        let text = Arc::new(ParameterText::read(text).map_err(refused)?);
+        let empty = vec!["''".to_owned(); text.count()];
+        let shape = text.with_literals_within(&empty, QUERY_BYTES_MAX);
+        let shape = shape.ok_or_else(|| too_long(text.text()))?;
+        let is_empty = words::pieces(&shape).is_some_and(|pieces| pieces.is_empty());
+        let texts = |count| vec![AlgebraicType::String; count];
+        let (types, columns) = if is_empty {
+            (Vec::new(), None)
+        } else if Copy::read(&shape)?.is_some() {
+            // It gives no rows of the usual kind, and is looked at when it runs.
+            (texts(text.count()), None)
+        } else {
+            match self.answered_here(&shape, true).await? {
+                Some(Answer::Rows(table)) => (texts(text.count()), Some(table.column_types())),
+                Some(_) => (texts(text.count()), None),
+                None => {
+                    let identity = self.login.caller.identity;
+                    let (database, holder) = self.database().await?;
+                    let described = database.describe(&holder, identity, text.clone()).await;
+                    let described = described.map_err(Failure::of_statement)?;
+                    (described.parameters, described.columns)
+                }
+            }
+        };
+        let oids = types
+            .iter()
+            .enumerate()
+            .map(|(nth, ty)| match given.get(nth) {
+                None | Some(0) => parameter_oid(ty),
+                Some(&oid) => oid,
+            });
+        Ok(Prepared {
+            oids: oids.collect(),
+            types,
+            columns,
+            text,
+        })
+    }
+
+    pub(super) fn bind(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
+        let portal = body.text()?.to_owned();
+        let prepared = self.store.statement(body.text()?)?;
+        let formats = read_formats(body)?;
+        let count = usize::from(body.u16()?);
+        if count != prepared.types.len() {
+            let message = format!(
+                "bind message supplies {count} parameters, but the prepared statement requires {}",
+                prepared.types.len()
+            );
+            return Err(Failure::new(state::PROTOCOL_VIOLATION, message).into());
+        }
+        let mut literals = Vec::with_capacity(count);
+        for (nth, ty) in prepared.types.iter().enumerate() {
+            let value = match body.u32()? {
+                u32::MAX => None,
+                length => Some(body.bytes(length as usize)?),
+            };
+            if value.is_some_and(|value| value.len() > QUERY_BYTES_MAX) {
+                return Err(too_long_with_parameters().into());
+            }
+            literals.push(literal(
+                ty,
+                prepared.oids[nth],
+                format_of(&formats, nth),
+                value,
+            )?);
+        }
+        let listed = read_formats(body)?;
+        let columns = prepared
+            .columns
+            .as_ref()
+            .map_or(0, |columns| columns.elements.len());
+        let formats = (0..columns).map(|nth| format_of(&listed, nth)).collect();
+        let text = prepared
+            .text
+            .with_literals_within(&literals, QUERY_BYTES_MAX);
+        let text = text.ok_or_else(too_long_with_parameters)?;
+        let bound = Portal {
+            prepared,
+            text,
+            formats,
+            progress: Progress::New,
+        };
+        self.store.put_portal(&portal, bound)?;
+        self.wire.empty(b'2');
+        Ok(())
+    }
+
+    pub(super) fn describe(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
+        let kind = body.u8()?;
+        let name = body.text()?;
+        let (prepared, formats) = match kind {
+            b'S' => {
+                let prepared = self.store.statement(name)?;
+                self.wire.parameter_description(&prepared.oids);
+                (prepared, Vec::new())
+            }
+            _ => {
+                let portal = self.store.portal(name)?;
+                (portal.prepared.clone(), portal.formats.clone())
+            }
+        };
+        match &prepared.columns {
+            Some(columns) => self.wire.row_description(columns, &formats),
+            None => self.wire.empty(b'n'),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn execute(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
+        let name = body.text()?;
+        let rows_max = u64::from(body.u32()?);
+        let portal = self.store.portal(name)?;
+        // Whatever comes of it, a statement runs once.
+        let mut pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
+            Progress::Suspended(pending, _) => {
+                self.cancel.begin();
+                pending
+            }
+            Progress::Stale => {
+                portal.progress = Progress::Stale;
+                return Err(too_late(name).into());
+            }
+            Progress::Done if portal.prepared.columns.is_none() => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(Failure::new(state::NOT_IN_PREREQUISITE_STATE, message).into());
+            }
+            Progress::Done => {
+                self.wire.complete("SELECT 0");
+                return Ok(());
+            }
+            Progress::New => {
+                let (text, formats) = (portal.text.clone(), portal.formats.clone());
+                if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
+                    portal.progress = Progress::New;
+                    self.wire.empty(b'I');
+                    return Ok(());
+                }
+                self.statement(text, formats, Tags::Drivers).await?.pending
+            }
+        };
+        // A COPY has no parts.
+        let rows_max = if pending.is_copy { 0 } else { rows_max };
+        if self.send(&mut pending, rows_max).await? {
+            // The statement may have been one that forgets them.
+            if let Ok(portal) = self.store.portal(name) {
+                portal.progress = Progress::Suspended(pending, Instant::now());
+            }
+            self.wire.empty(b's');
+        }
+        Ok(())
+    }
+}
+
+fn too_late(portal: &str) -> Failure {
+    let minutes = SUSPENDED_TIME_MAX.as_secs() / 60;
+    let message = format!(
+        "portal \"{portal}\" has no rows left, as none was fetched for {minutes} minutes: run the statement again"
+    );
+    Failure::new(state::NO_SUCH_CURSOR, message)
+}
+
+fn too_long_with_parameters() -> Failure {
+    let message =
+        format!("the statement has more than {QUERY_BYTES_MAX} bytes with its parameters");
+    Failure::new(state::LIMIT_REACHED, message)
+}
+
+fn read_formats(body: &mut Body<'_>) -> Result<Vec<Format>, WireError> {
+    let count = body.u16()?;
+    let read = |_| match body.u16()? {
+        0 => Ok(Format::Text),
+        1 => Ok(Format::Binary),
+        code => Err(WireError::Protocol(format!(
+            "unsupported format code: {code}"
+        ))),
+    };
+    (0..count).map(read).collect()
+}
+
+/// One format is that of all, none is text.
+fn format_of(listed: &[Format], nth: usize) -> Format {
+    match listed {
+        [all] => *all,
+        listed => listed.get(nth).copied().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,99 @@
+//! What came of a statement, on its way to the client.
+
+use lightcone_types::ProductType;
+
+use super::super::failure::{state, Failure};
+use super::super::messages::WireError;
+use super::super::prepared::{Pending, Piece};
+use super::super::table::SmallTable;
+use super::super::values::Format;
+use super::{left, Session, Stop};
+
+/// What came of a statement.
+pub(super) struct Outcome {
+    /// None if it gives no rows.
+    pub columns: Option<ProductType>,
+    pub pending: Pending,
+}
+
+impl Outcome {
+    /// Of a statement that gives no rows.
+    pub fn done(tag: impl Into<String>) -> Outcome {
+        Outcome {
+            columns: None,
+            pending: Pending::new([].into(), tag.into()),
+        }
+    }
+
+    pub fn of_table(table: &SmallTable, formats: &[Format]) -> Outcome {
+        let rows: Piece = Box::new(table.messages(formats));
+        Outcome {
+            columns: Some(table.column_types()),
+            pending: Pending::new([rows].into(), format!("SELECT {}", table.rows.len())),
+        }
+    }
+}
+
+/// The client does not want the rest.
+pub(super) fn cancelled() -> Failure {
+    Failure::new(
+        state::QUERY_CANCELED,
+        "canceling statement due to user request",
+    )
+}
+
+impl Session {
+    /// Sends rows, at most so many if it is not 0, until their memory is needed for others. True: there are more.
+    pub(super) async fn send(
+        &mut self,
+        pending: &mut Pending,
+        rows_max: u64,
+    ) -> Result<bool, Stop> {
+        let holder = self.holder.clone();
+        tokio::select! {
+            sent = self.send_rows(pending, rows_max) => sent,
+            () = left(holder.as_ref()) => Err(WireError::Cut.into()),
+        }
+    }
+
+    async fn send_rows(&mut self, pending: &mut Pending, rows_max: u64) -> Result<bool, Stop> {
+        if let Some(columns) = pending.copied_columns.take() {
+            self.wire.copy_out(columns);
+        }
+        let mut rows = 0;
+        while let Some(piece) = pending.pieces.front() {
+            // Between pieces, so that every message is whole.
+            if self.cancel.is_asked() {
+                return Err(cancelled().into());
+            }
+            let messages = (**piece).as_ref();
+            if rows_max == 0 {
+                self.wire.write(&messages[pending.sent..]).await?;
+            } else {
+                let mut end = pending.sent;
+                while end < messages.len() && rows < rows_max {
+                    end += 1 + length_at(&messages[end + 1..]);
+                    rows += 1;
+                }
+                self.wire.write(&messages[pending.sent..end]).await?;
+                pending.sent = end;
+                if end < messages.len() {
+                    return Ok(true);
+                }
+            }
+            pending.sent = 0;
+            pending.pieces.pop_front();
+        }
+        if pending.is_copy {
+            self.wire.empty(b'c');
+        }
+        self.wire.complete(&pending.tag);
+        Ok(false)
+    }
+}
+
+/// The length that stands before the rest of a message of ours.
+fn length_at(message: &[u8]) -> usize {
+    let length = message.first_chunk::<4>();
+    length.map_or(0, |length| u32::from_be_bytes(*length) as usize)
+}
