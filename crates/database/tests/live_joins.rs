@@ -459,3 +459,33 @@ async fn a_view_that_joins_without_an_index_follows_its_tables() {
         assert_eq!(watcher.rows(n, &format!("v{n}")).len(), 0);
     }
 }
+
+/// A view whose query was evaluated in vain is evaluated again when one of its tables has changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_gave_too_many_rows_is_repaired_when_there_are_fewer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = table_options(directory.path());
+    options.limits.view_bytes_max = 100;
+    let database = create_tables(options, &rooms()).await;
+    let mut owner = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let messages: Vec<Value> = (0..20).map(|id| json!([id, 1])).collect();
+    let all = json!({ "m": { "inserts": messages }, "x": { "inserts": [[1, 1, member]] } });
+    change(&mut owner, &all).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    watcher.watch(1, &["mine"]).await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.ends_with("[LC0331]")),
+        "{errors:?}"
+    );
+    change(&mut owner, &json!({ "m": { "deletes": messages[5..] } })).await;
+    for _ in 0..200 {
+        watcher.settle().await;
+        if watcher.rows(1, "mine").len() == 5 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("it stays as it was: {:?}", watcher.rows(1, "mine"));
+}

@@ -270,12 +270,14 @@ section! {
                     queries of a database that read beside the writer";
                 reached "refuse: the queries that began to read first get LC0712";
 
-            /// Most rows that one changed row of a table is joined with for subscriptions, on average over a transaction; beyond it,
-            /// the joins with most are ended.
+            /// Most rows that one changed row of a table is joined with for subscriptions, and as many for views, on average over a
+            /// transaction; beyond it, the joins with most are ended, or their views evaluated again.
             join_partners_max: usize = 65_536;
                 bounds "rows of other tables that are looked at for one changed row, in all joins that somebody has \
-                    subscribed to, on average over a transaction";
-                reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; the transaction is not affected";
+                    subscribed to, and as many in those that views are, on average over a transaction; looking rows of a \
+                    third table up counts for four more";
+                reached "the query sets that have the joins with most of them end: `SubscriptionError`, LC0714; views fail until \
+                    they are evaluated again, LC0331; the transaction is not affected";
 
             /// Most rows of one subscription with `ORDER BY … LIMIT`, those before it (`OFFSET`) counted.
             window_rows_max: usize = 10_000;

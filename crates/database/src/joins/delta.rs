@@ -15,6 +15,9 @@ use super::Allowance;
 /// Memory above this is not kept for the next transaction.
 const BYTES_KEPT_MAX: usize = 1 << 20;
 
+/// What looking up the rows of one more relation counts for, beside the rows, where it is done for a row that was looked up.
+const LOOK_UP_STEPS: usize = 4;
+
 /// Rows that came or went, with their keys. Its memory is reused.
 #[derive(Default)]
 pub(super) struct Delta {
@@ -155,11 +158,14 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         let Some(table) = self.datastore.table(relation.table.id) else {
             return Some(());
         };
+        if depth > 0 {
+            self.spend(LOOK_UP_STEPS)?;
+        }
         let index = table.index_on(hop.to.column)?;
         let point = self.shape.value(rows, hop.from);
         let mut is_too_much = false;
         let visit = |id| {
-            if self.step().is_none() {
+            if self.spend(1).is_none() {
                 is_too_much = true;
                 return false;
             }
@@ -217,7 +223,7 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
                 for changed in changed {
                     self.take(place, *changed, rows);
                     if self.shape.joins(hop.edge, rows) {
-                        self.step()?;
+                        self.spend(1)?;
                         self.partner(path, depth, rows, -weight * changed.weight)?;
                     }
                 }
@@ -226,7 +232,7 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
                 for at in places {
                     let changed = all[*at as usize];
                     self.take(place, changed, rows);
-                    self.step()?;
+                    self.spend(1)?;
                     self.partner(path, depth, rows, -weight * changed.weight)?;
                 }
             }
@@ -234,9 +240,9 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         Some(())
     }
 
-    /// One more row is looked at.
-    fn step(&mut self) -> Option<()> {
-        self.left.steps = self.left.steps.checked_sub(1)?;
+    /// So many more rows are looked at, or as much is done.
+    fn spend(&mut self, steps: usize) -> Option<()> {
+        self.left.steps = self.left.steps.checked_sub(steps)?;
         (self.found.bytes_len() <= self.left.bytes).then_some(())
     }
 }

@@ -174,6 +174,7 @@ impl Kept {
             instance,
             gone.map(Vec::as_slice),
             come.map(Vec::as_slice),
+            |_| {},
         )?;
         self.result = Some(result);
         Ok(())
