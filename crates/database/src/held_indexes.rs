@@ -1,10 +1,11 @@
 //! Indexes that the database makes for live queries, beside those of the module: how much building them may take.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use lightcone_engine::Datastore;
 use lightcone_schema::TableSchema;
-use lightcone_types::ColId;
+use lightcone_types::{ColId, TableId};
 
 /// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
 /// 300 ns for each.
@@ -22,31 +23,44 @@ pub(crate) struct IndexBuilding {
 }
 
 impl IndexBuilding {
-    /// Takes what building an index on a column takes, unless it is there.
+    /// Whether indexes on these columns are there, or may be built now.
     ///
     /// # Errors
-    /// What the client is told who asked for what needs it: building it would be too much now.
-    pub fn take(
+    /// What the client is told who asked for what needs them.
+    pub fn check<'s>(
         &mut self,
         datastore: &Datastore,
-        schema: &TableSchema,
-        column: ColId,
+        columns: impl Iterator<Item = (&'s Arc<TableSchema>, ColId)>,
         now: Instant,
     ) -> Result<(), String> {
-        let Some(table) = datastore.table(schema.id) else {
-            return Ok(());
-        };
-        if table.index_on(column).is_some() {
-            return Ok(());
-        }
         self.forgive(now);
-        let rows = self.rows + table.rows().row_count();
-        if rows > INDEX_ROWS_MAX || table.held_indexes() >= HELD_INDEXES_MAX {
-            let name = schema.column(column).map_or("", |column| &column.name);
-            return Err(format!("the subscription needs an index on the column `{name}` of `{}`, which has none, and building it for the subscription would take too long now: add an index to the module, or try again later [LC0716]", schema.name));
+        let mut rows = self.rows;
+        let mut built = Vec::new();
+        for (schema, column) in columns {
+            let Some(table) = datastore.table(schema.id) else {
+                continue;
+            };
+            if table.index_on(column).is_some() || built.contains(&(schema.id, column)) {
+                continue;
+            }
+            let of_table = built.iter().filter(|(table, _)| *table == schema.id);
+            let indexes = table.held_indexes() + of_table.count();
+            built.push((schema.id, column));
+            rows += table.rows().row_count();
+            if rows > INDEX_ROWS_MAX || indexes >= HELD_INDEXES_MAX {
+                let name = schema.column(column).map_or("", |column| &column.name);
+                return Err(format!("the subscription needs an index on the column `{name}` of `{}`, which has none, and building it would take too long now: add an index to the module, or try again later [LC0716]", schema.name));
+            }
         }
-        self.rows = rows;
         Ok(())
+    }
+
+    /// Holds an index on a column, and counts what building it takes, if it is not there.
+    pub fn hold(&mut self, datastore: &mut Datastore, table: TableId, column: ColId) {
+        let missing = datastore.table(table);
+        let missing = missing.filter(|table| table.index_on(column).is_none());
+        self.rows += missing.map_or(0, |table| table.rows().row_count());
+        datastore.hold_index(table, column);
     }
 
     fn forgive(&mut self, now: Instant) {

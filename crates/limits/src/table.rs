@@ -294,9 +294,9 @@ section! {
                 bounds "rows of all live windows of a database, with those that are kept behind them";
                 reached "a new one: refuse, LC0727. When rows change: the query sets with the largest window end, LC0728";
 
-            /// Most rows that are looked at to fill a window, or windows again in one transaction.
+            /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
-                bounds "rows of a table that are looked at to find those of a new window; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
+                bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

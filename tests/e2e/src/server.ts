@@ -23,7 +23,7 @@ function findBinary(): string {
 }
 
 /** Path of a module built by `make modules`. */
-export function wasm(name: "transfer" | "coverage" | "procedures" | "rooms" | "views"): string {
+export function wasm(name: "transfer" | "boards" | "coverage" | "procedures" | "rooms" | "views"): string {
   const path = join(process.env.LIGHTCONE_MODULES_WASM_DIR ?? join(cache, "wasm"), `${name}.wasm`);
   if (!existsSync(path)) throw new Error(`${path} is missing; build the modules first: make modules`);
   return path;

@@ -25,13 +25,7 @@ use self::delta::Delta;
 pub(crate) use self::shape::JoinShape;
 pub(crate) use self::shapes::{JoinShapes, ShapeId};
 use crate::few::Key;
-
-/// Rows for which indexes are built at once, and how many more there may be after each second: building takes the writer some
-/// 300 ns for each. Subscriptions and views have so many each.
-const INDEX_ROWS_MAX: u64 = 4_000_000;
-const INDEX_ROWS_PER_SECOND: u64 = 100_000;
-/// Indexes that one table has for joins, beside its own: each makes a change of the table dearer.
-const HELD_INDEXES_MAX: usize = 4;
+use crate::held_indexes::IndexBuilding;
 
 /// What is kept for the keys that somebody has asked for. Clients choose them: they are hashed with a secret.
 type Keys<K> = hashbrown::HashMap<Key, K>;
@@ -51,9 +45,7 @@ pub(crate) struct Joins<K> {
     by_table: FxHashMap<TableId, Vec<TableId>>,
     delta: Delta,
     concerned: Vec<TableId>,
-    /// Rows that indexes were built for, less what has been forgiven since.
-    index_rows: u64,
-    forgiven_at: Option<Instant>,
+    building: IndexBuilding,
 }
 
 /// How many subscriptions there are for each key.
@@ -66,8 +58,7 @@ impl<K> Default for Joins<K> {
             by_table: FxHashMap::default(),
             delta: Delta::default(),
             concerned: Vec::new(),
-            index_rows: 0,
-            forgiven_at: None,
+            building: IndexBuilding::default(),
         }
     }
 }
@@ -92,37 +83,8 @@ impl<K: Default> Joins<K> {
         shapes: impl Iterator<Item = &'j JoinShape>,
         now: Instant,
     ) -> Result<(), String> {
-        self.forgive(now);
-        let mut rows = self.index_rows;
-        let mut built = Vec::new();
-        for (schema, column) in shapes.flat_map(JoinShape::looked_up_by) {
-            let Some(table) = datastore.table(schema.id) else {
-                continue;
-            };
-            if table.index_on(column).is_some() || built.contains(&(schema.id, column)) {
-                continue;
-            }
-            let of_table = built.iter().filter(|(table, _)| *table == schema.id);
-            let indexes = table.held_indexes() + of_table.count();
-            built.push((schema.id, column));
-            rows += table.rows().row_count();
-            if rows > INDEX_ROWS_MAX || indexes >= HELD_INDEXES_MAX {
-                let column = schema.column(column);
-                let column = column.map_or("", |column| &column.name);
-                return Err(format!("the join needs an index on the column `{column}` of `{}`, which has none, and building it for the subscription would take too long now: add an index to the module, or try again later [LC0716]", schema.name));
-            }
-        }
-        Ok(())
-    }
-
-    fn forgive(&mut self, now: Instant) {
-        let since = *self.forgiven_at.get_or_insert(now);
-        let seconds = now.saturating_duration_since(since).as_secs();
-        if seconds > 0 {
-            let rows = seconds.saturating_mul(INDEX_ROWS_PER_SECOND);
-            self.index_rows = self.index_rows.saturating_sub(rows);
-            self.forgiven_at = Some(now);
-        }
+        let columns = shapes.flat_map(JoinShape::looked_up_by);
+        self.building.check(datastore, columns, now)
     }
 
     /// What is kept for a key of a shape, which is live from now on. Builds the indexes that are missing.
@@ -132,13 +94,10 @@ impl<K: Default> Joins<K> {
         shape: &Arc<JoinShape>,
         key: &[u8],
     ) -> &mut K {
-        let index_rows = &mut self.index_rows;
+        let building = &mut self.building;
         let live = self.shapes.entry(shape.id).or_insert_with(|| {
             for (schema, column) in shape.looked_up_by() {
-                let table = datastore.table(schema.id);
-                let missing = table.filter(|table| table.index_on(column).is_none());
-                *index_rows += missing.map_or(0, |table| table.rows().row_count());
-                datastore.hold_index(schema.id, column);
+                building.hold(datastore, schema.id, column);
             }
             for table in shape.tables() {
                 let of_table = self.by_table.entry(table).or_default();

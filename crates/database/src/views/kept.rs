@@ -28,7 +28,7 @@ pub(super) struct Kept {
 }
 
 enum Known {
-    Groups(LiveGroups),
+    Groups(Box<LiveGroups>),
     Window(OwnWindow),
 }
 
@@ -60,7 +60,7 @@ impl Kept {
     ) -> Result<(), ViewError> {
         self.result = None;
         let mut result = match LiveGroups::new(&self.query, &self.sender) {
-            Some(groups) => Known::Groups(self.count_all(host, datastore, groups)?),
+            Some(groups) => Known::Groups(Box::new(self.count_all(host, datastore, groups)?)),
             None => Known::Window(self.first_rows(host, datastore)?),
         };
         check_bytes(host, &result)?;

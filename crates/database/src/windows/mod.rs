@@ -82,11 +82,12 @@ impl Windows {
         limits: WindowLimits,
         now: Instant,
     ) -> Result<(), String> {
+        let mut rows_left = limits.rows_read_max;
         for (position, query) in queries.iter().enumerate() {
-            let Some((shape, key)) = query.window() else {
+            let Some(window) = query.window() else {
                 continue;
             };
-            if let Err(error) = self.add_one(datastore, shape, key, limits, now) {
+            if let Err(error) = self.add_one(datastore, window, limits, &mut rows_left, now) {
                 self.remove(datastore, &queries[..position]);
                 return Err(error);
             }
@@ -97,9 +98,9 @@ impl Windows {
     fn add_one(
         &mut self,
         datastore: &mut Datastore,
-        shape: &Arc<WindowShape>,
-        key: &[u8],
+        (shape, key): (&Arc<WindowShape>, &[u8]),
         limits: WindowLimits,
+        rows_left: &mut usize,
         now: Instant,
     ) -> Result<(), String> {
         if shape.extent.end > limits.rows_max {
@@ -116,7 +117,7 @@ impl Windows {
         self.hold(datastore, shape, now)?;
         let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
         let bytes_left = limits.bytes_max.saturating_sub(self.bytes);
-        let added = of_shape.add_window(datastore, key, limits, bytes_left);
+        let added = of_shape.add_window(datastore, key, limits, (rows_left, bytes_left));
         match &added {
             Ok(bytes) => {
                 self.bytes += bytes;
@@ -152,8 +153,9 @@ impl Windows {
             return Ok(());
         }
         if let Some(column) = shape.held_column() {
-            self.building.take(datastore, &shape.table, column, now)?;
-            datastore.hold_index(shape.table.id, column);
+            let columns = [(&shape.table, column)].into_iter();
+            self.building.check(datastore, columns, now)?;
+            self.building.hold(datastore, shape.table.id, column);
         }
         self.shapes.insert(shape.id, OfShape::new(shape.clone()));
         let of_table = self.by_table.entry(shape.table.id).or_default();

@@ -96,9 +96,9 @@ impl OfShape {
         datastore: &Datastore,
         key: &[u8],
         limits: WindowLimits,
-        bytes_left: usize,
+        (rows_left, bytes_left): (&mut usize, usize),
     ) -> Result<usize, String> {
-        let Some((window, access)) = self.find_all(datastore, key, limits.rows_read_max) else {
+        let Some((window, access)) = self.find_all(datastore, key, rows_left) else {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
         };
@@ -151,7 +151,7 @@ impl OfShape {
         &self,
         datastore: &Datastore,
         key: &[u8],
-        rows_max: usize,
+        rows_left: &mut usize,
     ) -> Option<(Window, usize)> {
         let shape = &*self.shape;
         let mut window = Window::default();
@@ -164,10 +164,15 @@ impl OfShape {
             after: None,
             rows: shape.extent.kept_rows(),
         };
+        let last = shape.accesses.len().saturating_sub(1);
         let tried = shape.accesses.iter().enumerate();
         let mut found = tried.filter_map(|(number, access)| {
-            let found = wanted.find(table, access, &mut { rows_max })?;
-            Some((found, number))
+            // What comes next has something left, if this is not the way.
+            let kept_back = if number == last { 0 } else { *rows_left / 2 };
+            let mut rows = *rows_left - kept_back;
+            let found = wanted.find(table, access, &mut rows);
+            *rows_left = rows + kept_back;
+            Some((found?, number))
         });
         let (found, access) = found.next()?;
         let Found {
@@ -215,7 +220,7 @@ impl OfShape {
             let Some(live) = &self.windows[number] else {
                 continue;
             };
-            let found = self.find_all(datastore, &live.key, limits.rows_read_max);
+            let found = self.find_all(datastore, &live.key, &mut { limits.rows_read_max });
             let live = self.live(number as u32);
             live.has_failed |= found.is_none();
             (live.window, live.access) = found.unwrap_or_default();
@@ -253,7 +258,13 @@ impl OfShape {
             return;
         }
         let (extent, window) = (shape.extent, &mut live.window);
-        let key_len = shape.write_entry(row, &mut scratch.entry);
+        // Most rows are beyond by their key alone.
+        shape.write_sort_key(row, &mut scratch.entry);
+        if window.is_beyond(&scratch.entry) {
+            return;
+        }
+        let key_len = scratch.entry.len();
+        scratch.entry.extend_from_slice(row);
         if window.is_beyond(&scratch.entry) {
             return;
         }

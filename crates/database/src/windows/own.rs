@@ -64,11 +64,8 @@ impl OwnWindow {
             after: self.window.last(),
             rows,
         };
-        let by_index = shape.accesses.iter();
-        let mut by_index = by_index.filter_map(|access| {
-            let found = wanted.find(table, access, &mut { rows_read_max });
-            found
-        });
+        let mut by_index = (shape.accesses.iter())
+            .filter_map(|access| wanted.find(table, access, &mut { rows_read_max }));
         let found = by_index.next();
         let found = found.or_else(|| wanted.find(table, &Access::Scan, &mut usize::MAX.clone()));
         let Some(Found {

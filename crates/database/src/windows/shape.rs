@@ -99,11 +99,16 @@ impl WindowShape {
 
     /// Writes the row behind its sort key, whose length it gives.
     pub fn write_entry(&self, row: &[u8], entry: &mut Vec<u8>) -> usize {
-        entry.clear();
-        self.order.push_key(&self.layout, row, entry);
+        self.write_sort_key(row, entry);
         let key_len = entry.len();
         entry.extend_from_slice(row);
         key_len
+    }
+
+    /// Writes the sort key of a row.
+    pub fn write_sort_key(&self, row: &[u8], entry: &mut Vec<u8>) {
+        entry.clear();
+        self.order.push_key(&self.layout, row, entry);
     }
 
     /// The value of a parameter in a key.

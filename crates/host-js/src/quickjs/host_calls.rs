@@ -226,7 +226,9 @@ host_functions! {
     }
 
     procedure_http_request(call) {
-        let request = HttpRequest::decode(&mut Reader::new(call.array(0)?))
+        let request = call.array(0)?;
+        call.env().may_request()?;
+        let request = HttpRequest::decode(&mut Reader::new(request))
             .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
         let body = match qjs::JS_IsString(call.value(1)) {
             true => call.string(1, |text| text.as_bytes().to_vec())?,

@@ -329,6 +329,7 @@ callbacks! {
     }
     call_procedure_http |scope, args, rv| {
         let request = bytes_of(args.get(0))?;
+        with_state(|state| Ok(state.env.may_request()?))?;
         let request = HttpRequest::decode(&mut Reader::new(&request))
             .map_err(|error| Failure::Type(messages::bad_http_request(error)))?;
         let body = match args.get(1).is_string() {

@@ -147,6 +147,11 @@ impl HostEnv {
         self.http_answer()
     }
 
+    /// Whether the call may make a request now.
+    pub fn may_request(&self) -> Result<(), AbiError> {
+        self.access.may_request()
+    }
+
     /// The first part of it: what to wait for.
     pub fn ask_http(
         &mut self,
