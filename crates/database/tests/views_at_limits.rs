@@ -1,0 +1,207 @@
+//! Views where something ends: events that nobody keeps, failures that strangers ask for or that pass, and the bound of instances.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::watcher::{Bag, Watcher};
+use common::{bundle, caller, module, options};
+use lightcone_database::{
+    DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, ShutdownReason,
+};
+use lightcone_host_js::JsEngineOptions;
+use lightcone_types::{Encode, Identity};
+
+fn with_limits(directory: &std::path::Path, limits: impl FnOnce(&mut Limits)) -> DatabaseOptions {
+    let mut options = options(directory);
+    limits(&mut options.limits);
+    options
+}
+
+async fn create(options: DatabaseOptions) -> DatabaseHandle {
+    let created = tokio::task::spawn_blocking(move || {
+        DatabaseHandle::create(options, module("views"), HostKind::Wasm)
+    });
+    let created = created.await.expect("no panic");
+    created.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn identity(number: u8) -> Identity {
+    Identity::from_le_bytes([number; 32])
+}
+
+/// A row of `message`, and the arguments of `put`: the same bytes.
+fn message(id: u32, owner: Identity, room: u32, score: u32, text: &str) -> Vec<u8> {
+    let mut row = id.to_vec();
+    owner.encode(&mut row);
+    room.encode(&mut row);
+    score.encode(&mut row);
+    text.encode(&mut row);
+    row
+}
+
+fn bag(rows: &[&[u8]]) -> Bag {
+    rows.iter().map(|row| (<[u8]>::to_vec(row), 1)).collect()
+}
+
+async fn sql(database: &DatabaseHandle, identity: Identity, text: &str) -> Result<String, String> {
+    let rows = database
+        .sql(caller(identity), text.to_owned(), true, JsonRows::default())
+        .await;
+    match rows {
+        Ok(rows) => Ok(rows.text()),
+        Err(error) => Err(format!("{error:?}")),
+    }
+}
+
+/// Looks again and again, as long as a slow machine may take.
+async fn becomes(watcher: &mut Watcher, view: &str, expected: &Bag) {
+    for _ in 0..600 {
+        watcher.settle().await;
+        if watcher.rows(1, view) == *expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(&watcher.rows(1, view), expected, "{view}");
+}
+
+/// Functions and queries, alone and joined, for everybody and for one: in the transaction of the events, and after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_never_sees_rows_of_event_tables() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = bundle("views");
+    let events = program.replace(
+        "    name: \"message\",\n",
+        "    name: \"message\",\n    event: true,\n",
+    );
+    assert_ne!(events, program);
+    let mut options = options(directory.path());
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    let created = tokio::task::spawn_blocking(move || {
+        DatabaseHandle::create(options, events.into_bytes().into(), HostKind::Js)
+    });
+    let database = created.await.expect("no panic");
+    let database = database.unwrap_or_else(|error| panic!("{error}"));
+    let views = [
+        "my_messages",
+        "my_best",
+        "room_one",
+        "my_query",
+        "with_mode",
+        "fragile",
+        "total",
+    ];
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    alice.watch(1, &views).await;
+    let none = bag(&[&0_u64.to_vec()]);
+    assert_eq!(alice.rows(1, "total"), none);
+    // What a mode is joined with, and one more evaluation of those that read it.
+    assert_eq!(alice.call("set_mode", &0_u32.to_vec()).await, None);
+    for id in [0, 1, 0] {
+        let row = message(id, alice.identity, 1, 15, "an event");
+        assert_eq!(alice.call("put", &row).await, None);
+        for view in &views[..6] {
+            assert_eq!(alice.rows(1, view), bag(&[]), "{view}");
+        }
+        assert_eq!(alice.rows(1, "total"), none);
+    }
+    assert_eq!(alice.call("set_mode", &0_u32.to_vec()).await, None);
+    for view in &views[..6] {
+        assert_eq!(alice.rows(1, view), bag(&[]), "{view}");
+        let rows = sql(&database, identity(2), &format!("SELECT * FROM {view}")).await;
+        assert_eq!(rows.as_deref(), Ok("[]"), "{view}");
+    }
+    assert_eq!(alice.take_errors(), []);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Each stranger would be one more evaluation that never ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_do_not_run_a_view_that_fails_without_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = with_limits(directory.path(), |limits| limits.view_ms_max = 100);
+    let database = create(options).await;
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    let row = message(1, alice.identity, 1, 1, "a");
+    assert_eq!(alice.call("put", &row).await, None);
+    assert_eq!(alice.call("set_mode", &2_u32.to_vec()).await, None);
+    let ask = |number: u8| sql(&database, identity(number), "SELECT * FROM fragile");
+    // A second in vain, in evaluations of a tenth.
+    for number in 100..130 {
+        let answer = ask(number).await;
+        assert!(answer.is_err(), "{answer:?}");
+    }
+    let started = Instant::now();
+    for number in 130..160 {
+        let answer = ask(number).await;
+        assert!(answer.is_err(), "{answer:?}");
+    }
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(1), "thirty more took {took:?}");
+    // Who subscribes gets his rows once it works, and the strangers then too.
+    alice.watch(1, &["fragile"]).await;
+    assert_eq!(alice.call("set_mode", &0_u32.to_vec()).await, None);
+    let mut line = 1_u32.to_vec();
+    "a".encode(&mut line);
+    becomes(&mut alice, "fragile", &bag(&[&line])).await;
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// The rows of the view do not fit beside those of the change, and nothing changes any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_for_what_passes_is_tried_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = with_limits(directory.path(), |limits| {
+        limits.transaction_bytes_max = 100_000;
+    });
+    let database = create(options).await;
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    alice.watch(1, &["my_messages"]).await;
+    let row = message(1, alice.identity, 1, 1, &"x".repeat(60_000));
+    assert_eq!(alice.call("put", &row).await, None);
+    becomes(&mut alice, "my_messages", &bag(&[&row])).await;
+    let errors = alice.take_errors();
+    assert_eq!(errors.len(), 1, "it did fail: {errors:?}");
+    assert!(errors[0].1.contains("[LC0331]"), "{errors:?}");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_of_two_views_has_the_rows_of_both_or_is_refused() {
+    let both = "SELECT m.* FROM my_messages m JOIN my_best b ON m.id = b.id";
+    for instances_max in 1..=3 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = with_limits(directory.path(), |limits| {
+            limits.view_instances_max = instances_max;
+        });
+        let database = create(options).await;
+        let mut alice = Watcher::connect(&database, identity(1), 1).await;
+        for (id, score) in [(1, 5), (2, 15)] {
+            let row = message(id, alice.identity, 1, score, "a");
+            assert_eq!(alice.call("put", &row).await, None);
+        }
+        for round in 0..4 {
+            // Others leave instances behind that nobody uses.
+            let other = identity(10 + round);
+            let seen = sql(&database, other, "SELECT * FROM my_messages").await;
+            assert_eq!(seen.as_deref(), Ok("[]"));
+            let found = sql(&database, identity(1), both).await;
+            match instances_max {
+                1 => assert!(
+                    found
+                        .as_ref()
+                        .is_err_and(|error| error.contains("[LC0715]")),
+                    "{found:?}"
+                ),
+                _ => {
+                    let rows = found.expect("both views");
+                    assert_eq!(rows.matches("[2,").count(), 1, "{rows}");
+                    assert_eq!(rows.matches("\"a\"").count(), 1, "{rows}");
+                }
+            }
+        }
+        database.shutdown(ShutdownReason::ServerStop).await;
+    }
+}
