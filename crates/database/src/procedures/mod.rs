@@ -302,13 +302,13 @@ impl Drop for UnderWay {
 ///
 /// # Errors
 /// There are too many.
-pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
+pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Box<Job>> {
     let procedures = &shared.procedures;
     let (control, caller) = (Arc::new(Control::default()), job.origin.identity);
     let number = {
         let mut calls = procedures.calls();
         if !calls.may_begin(caller, procedures.under_way_max) {
-            return Err(job);
+            return Err(Box::new(job));
         }
         if calls.stopped {
             control.end(InterruptReason::Stopping);

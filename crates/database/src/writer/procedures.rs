@@ -143,14 +143,14 @@ impl Writer {
         match procedures::start(&self.shared, job) {
             Ok(()) => {}
             Err(job) if !self.state.serves_others && !job.call().placement().waits() => {
-                self.run_job_here(job);
+                self.run_job_here(*job);
             }
             Err(job) => {
                 let max = self.shared.options.limits.procedures_max;
                 let reason = format!(
                     "too many procedures of the database are under way: limits.procedures-max = {max} [LC0736]"
                 );
-                self.refuse(job, reason);
+                self.refuse(*job, reason);
             }
         }
     }
