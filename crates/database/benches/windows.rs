@@ -166,6 +166,8 @@ async fn main() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = table_options(directory.path());
     options.in_memory = true;
+    // The subscriber reads when a round is over.
+    options.limits.outgoing_queue_length = 1_000_000;
     let database = create_tables(options, &program).await;
     let mut client = Client::connect(&database, OWNER, 1).await;
     let mut table = load(&mut client).await;
