@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::watcher::{Bag, Watcher};
 use common::{bundle, caller, module, options};
@@ -117,7 +117,7 @@ async fn a_view_never_sees_rows_of_event_tables() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
-/// Each stranger would be one more evaluation that never ends.
+/// Each stranger would be one more evaluation that never ends. Their first ones are held back when they have taken a second.
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_do_not_run_a_view_that_fails_without_end() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -127,19 +127,15 @@ async fn strangers_do_not_run_a_view_that_fails_without_end() {
     let row = message(1, alice.identity, 1, 1, "a");
     assert_eq!(alice.call("put", &row).await, None);
     assert_eq!(alice.call("set_mode", &2_u32.to_vec()).await, None);
-    let ask = |number: u8| sql(&database, identity(number), "SELECT * FROM fragile");
-    // A second in vain, in evaluations of a tenth.
-    for number in 100..130 {
-        let answer = ask(number).await;
-        assert!(answer.is_err(), "{answer:?}");
+    // Each has no rows, in time or at once.
+    for number in 100..160 {
+        let answer = sql(&database, identity(number), "SELECT * FROM fragile").await;
+        assert_eq!(answer.as_deref(), Ok("[]"));
     }
-    let started = Instant::now();
-    for number in 130..160 {
-        let answer = ask(number).await;
-        assert!(answer.is_err(), "{answer:?}");
-    }
-    let took = started.elapsed();
-    assert!(took < Duration::from_secs(1), "thirty more took {took:?}");
+    // A second in vain, in evaluations of a tenth at least.
+    let log = String::from_utf8_lossy(&database.logs().tail(None)).into_owned();
+    let tried = log.matches("Error materializing view `fragile`").count();
+    assert!((1..30).contains(&tried), "{tried} have run");
     // Who subscribes gets his rows once it works, and the strangers then too.
     alice.watch(1, &["fragile"]).await;
     assert_eq!(alice.call("set_mode", &0_u32.to_vec()).await, None);
@@ -154,12 +150,12 @@ async fn strangers_do_not_run_a_view_that_fails_without_end() {
 async fn what_fails_for_what_passes_is_tried_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = with_limits(directory.path(), |limits| {
-        limits.transaction_bytes_max = 100_000;
+        limits.transaction_bytes_max = 4 << 20;
     });
     let database = create(options).await;
     let mut alice = Watcher::connect(&database, identity(1), 1).await;
     alice.watch(1, &["my_messages"]).await;
-    let row = message(1, alice.identity, 1, 1, &"x".repeat(60_000));
+    let row = message(1, alice.identity, 1, 1, &"x".repeat(2_500_000));
     assert_eq!(alice.call("put", &row).await, None);
     becomes(&mut alice, "my_messages", &bag(&[&row])).await;
     let errors = alice.take_errors();

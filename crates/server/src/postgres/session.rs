@@ -176,10 +176,11 @@ impl Session {
         self.wire.failure(failure, is_fatal);
         match kind {
             b'Q' => self.ready().await?,
-            _ => self.skipping = true,
-        }
-        if is_fatal {
-            self.wire.flush().await?;
+            _ => {
+                // A client that flushes and does not synchronise waits for it, and is not heard again before.
+                self.skipping = true;
+                self.wire.flush().await?;
+            }
         }
         Ok(is_fatal)
     }
