@@ -13,7 +13,7 @@ use lightcone_wire::{ClientMessage, ServerMessage};
 use serde_json::{json, Value};
 
 const ROWS: u32 = 1_000_000;
-const ROWS_PER_LOAD: u32 = 20_000;
+const ROWS_PER_LOAD: u32 = 5_000;
 const UPDATES: u32 = 20_000;
 const UPDATES_PER_BATCH: u32 = 100;
 const ROUNDS: u32 = 5;

@@ -13,7 +13,7 @@ use crate::catalog::CatalogView;
 use crate::error::Error;
 use crate::loads::{Purpose, Task};
 use crate::options::{DatabaseOptions, HostKind, WRITER_STACK_EXTRA_BYTES};
-use crate::procedures::Placement;
+use crate::procedures::{Function, Placement};
 
 /// How much longer than its limits module code may take before its thread is given up, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(5);
@@ -158,6 +158,14 @@ impl Module {
             handler_placements,
             views,
             catalog,
+        }
+    }
+
+    /// Where a function runs.
+    pub fn placement(&self, function: Function) -> &Placement {
+        match function {
+            Function::Procedure(id) => &self.procedure_placements[id as usize],
+            Function::Handler(id) => &self.handler_placements[id as usize],
         }
     }
 

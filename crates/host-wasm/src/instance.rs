@@ -201,6 +201,10 @@ impl LoadedModule for WasmModule {
         Ok(Box::new(instance))
     }
 
+    fn suspends(&self) -> bool {
+        true
+    }
+
     fn instantiate_suspendable(
         &self,
         env: HostEnv,

@@ -39,8 +39,13 @@ pub trait LoadedModule: Send + Sync {
     /// again and throw the description away.
     fn instantiate(&self, env: HostEnv) -> Result<Box<dyn ModuleInstance>, HostError>;
 
-    /// An instance whose procedures are suspended while they wait, so that none of them has a thread. `None`: this engine
-    /// cannot, and a procedure that waits blocks the thread that called it.
+    /// Whether there are instances whose procedures are suspended while they wait, so that none of them has a thread. If not,
+    /// a procedure that waits blocks the thread that called it.
+    fn suspends(&self) -> bool {
+        false
+    }
+
+    /// Such an instance, if there are any.
     fn instantiate_suspendable(
         &self,
         env: HostEnv,

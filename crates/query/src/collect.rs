@@ -47,10 +47,30 @@ impl Memory {
 /// One form for all encodings of equal values, which sorts as the values do.
 pub(crate) fn push_sort_key(ty: &AlgebraicType, value: &[u8], descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
-    encode_column_value(ty, value, out).expect("values of rows are valid");
+    match key_word(ty, value) {
+        Some(word) => out.extend_from_slice(&word.to_be_bytes()[size_of::<u64>() - value.len()..]),
+        None => {
+            encode_column_value(ty, value, out).expect("values of rows are valid");
+        }
+    }
     if descending {
         out[start..].iter_mut().for_each(|byte| *byte = !*byte);
     }
+}
+
+/// The key of an integer of 64 bits at most, which most are: the same as that of any index.
+#[inline]
+fn key_word(ty: &AlgebraicType, value: &[u8]) -> Option<u64> {
+    use AlgebraicType as T;
+    let is_signed = match ty {
+        T::U8 | T::U16 | T::U32 | T::U64 => false,
+        T::I8 | T::I16 | T::I32 | T::I64 => true,
+        _ => return None,
+    };
+    let mut bytes = [0; size_of::<u64>()];
+    bytes.get_mut(..value.len())?.copy_from_slice(value);
+    let sign = 1 << (8 * value.len() - 1);
+    Some(u64::from_le_bytes(bytes) ^ if is_signed { sign } else { 0 })
 }
 
 /// The rows that came already.
@@ -151,6 +171,17 @@ impl Sorter {
         memory.take(kept.memory_bytes())?;
         self.kept.push(kept);
         Ok(())
+    }
+
+    /// No row is wanted whose key begins so: as many as are wanted stand before it.
+    #[inline]
+    pub fn refuses(&self, beginning: &[u8], rows_max: usize) -> bool {
+        let last = match self.kept.peek() {
+            Some(last) if self.kept.len() >= rows_max => last.parts().0,
+            _ => return false,
+        };
+        last.get(..beginning.len())
+            .is_some_and(|last| beginning > last)
     }
 
     /// The row at a position of the order. After the first look no more rows come.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use lightcone_table::{RowLayout, TableView};
 use lightcone_types::{Identity, TableId};
 
-use crate::collect::{sort_key, Groups, Memory, Seen, Sorter};
+use crate::collect::{push_sort_key, sort_key, Groups, Memory, Seen, Sorter};
 use crate::execute::{ExecuteError, Execution, Match, Progress};
 use crate::explain::{explain_fragment, explain_result};
 use crate::planner::Samples;
 use crate::predicate::Tuple;
 use crate::query::{Fragment, Output, Query};
+use crate::shape::OrderKey;
 
 /// Steps for each row that is sorted, grouped or compared with those that came already.
 const KEPT_STEPS: usize = 16;
@@ -363,9 +364,38 @@ impl Outlet {
         found: &Match<'_>,
         visit: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ExecuteError> {
+        if self.is_behind_all(query, fragment, found) {
+            return Ok(true);
+        }
         write_row(query, fragment, found, &mut self.row);
         let read = |at| found.typed(fragment.column(at));
         self.take_row(query, usize::MAX, read, visit)
+    }
+
+    /// Does the first column of the order say already that a match is not among the rows that are wanted?
+    fn is_behind_all(&mut self, query: &Query, fragment: &Fragment, found: &Match<'_>) -> bool {
+        let (Some(sorter), Some(first)) = (&self.sorter, query.order.first()) else {
+            return false;
+        };
+        let at = match (first.by, &query.output) {
+            (OrderKey::Column(at), _) => at,
+            (OrderKey::Result(place), Output::Columns(listed)) => listed[place].0,
+            _ => return false,
+        };
+        // What may have no row has keys of its own.
+        let value = match query.is_optional(at) {
+            true => None,
+            false => found.typed(fragment.column(at)),
+        };
+        let Some((ty, value)) = value else {
+            return false;
+        };
+        self.key.clear();
+        if let OrderKey::Column(_) = first.by {
+            self.key.push(u8::from(first.descending));
+        }
+        push_sort_key(ty, value, first.descending, &mut self.key);
+        sorter.refuses(&self.key, self.rows_max)
     }
 
     /// The present row goes on its way: it is left out, kept, or visited. Its first `shown` columns come out.

@@ -57,7 +57,8 @@ test("views of aggregates and of windows follow their table", async () => {
   await reducers.put({ id: 20, team: 7, points: 1000 });
   await applied(connection, "SELECT * FROM by_team WHERE team = 7");
   await applied(connection, "SELECT * FROM first_two");
-  const team = () => [...db.byTeam.iter()].map(({ players, points, best, mean }) => ({ players, points, best, mean }));
+  const team = () =>
+    [...db.byTeam.iter()].map(({ players, points, best, mean }) => ({ players, points, best, mean }));
   expect(team()).toEqual([{ players: 1n, points: 1000n, best: 1000, mean: 1000 }]);
   await reducers.put({ id: 21, team: 7, points: 2001 });
   expect(team()).toEqual([{ players: 2n, points: 3001n, best: 2001, mean: 1500.5 }]);

@@ -12,7 +12,7 @@ use lightcone_host::{
 use lightcone_types::Timestamp;
 use tokio::sync::{oneshot, OwnedSemaphorePermit};
 
-use super::{Control, Placement, Waits};
+use super::{Control, Function, Waits};
 use crate::inbox::Notice;
 use crate::module::Module;
 use crate::shared::Shared;
@@ -76,8 +76,7 @@ pub(crate) struct LeaseRequest {
 pub(super) struct LeasedTransactions {
     shared: Arc<Shared>,
     module: Arc<Module>,
-    placement: fn(&Module, u32) -> &Placement,
-    id: u32,
+    function: Function,
     waits: Waits,
     slot: LeaseSlot,
     lease: Option<Lease>,
@@ -95,19 +94,10 @@ impl LeasedTransactions {
         running: Option<OwnedSemaphorePermit>,
         waited: Arc<Mutex<Duration>>,
     ) -> LeasedTransactions {
-        let (placement, id): (fn(&Module, u32) -> &Placement, u32) = match job.function {
-            super::Function::Procedure(id) => {
-                (|module, id| &module.procedure_placements[id as usize], id)
-            }
-            super::Function::Handler(id) => {
-                (|module, id| &module.handler_placements[id as usize], id)
-            }
-        };
         LeasedTransactions {
             shared: shared.clone(),
             module: job.module.clone(),
-            placement,
-            id,
+            function: job.function,
             waits: Waits::new(shared, control, running),
             slot: LeaseSlot::default(),
             lease: None,
@@ -135,7 +125,7 @@ impl LeasedTransactions {
 impl Transactions for LeasedTransactions {
     fn ask(&mut self, ask: Ask) -> Option<Waiting> {
         if !matches!(ask, Ask::Transaction) {
-            (self.placement)(&self.module, self.id).note_wait();
+            self.module.placement(self.function).note_wait();
         }
         match ask {
             Ask::Transaction => Some(self.ask_lease()),

@@ -32,7 +32,7 @@ use tokio::sync::{oneshot, Semaphore};
 use crate::calls::{CallError, CallOutcome, HandlerReply};
 use crate::inbox::{InboxPermit, Notice};
 use crate::module::Module;
-use crate::options::{HostKind, Limits};
+use crate::options::Limits;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
 
@@ -93,6 +93,43 @@ pub(crate) enum Asker {
     Nobody,
 }
 
+/// The same, borrowed and without anybody who waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub module: &'a Module,
+    pub function: Function,
+    pub origin: &'a Origin,
+    pub args: &'a [u8],
+    pub body: &'a [u8],
+}
+
+impl<'a> Call<'a> {
+    pub fn placement(&self) -> &'a Placement {
+        self.module.placement(self.function)
+    }
+
+    pub fn call(&self) -> ProcedureCall<'a> {
+        let (id, name, body) = match self.function {
+            Function::Procedure(id) => (id, &self.module.procedure_names[id as usize], None),
+            Function::Handler(id) => {
+                let name = &self.module.http_handler_names[id as usize];
+                (id, name, Some(self.body))
+            }
+        };
+        ProcedureCall {
+            call: ReducerCall {
+                id,
+                name,
+                sender: self.origin.identity,
+                connection_id: self.origin.connection_id,
+                timestamp: self.origin.timestamp,
+                args: self.args,
+            },
+            body,
+        }
+    }
+}
+
 /// A call that has ended.
 pub(crate) struct Ended {
     pub module: Arc<Module>,
@@ -103,35 +140,13 @@ pub(crate) struct Ended {
 }
 
 impl Job {
-    pub fn name(&self) -> &Arc<str> {
-        match self.function {
-            Function::Procedure(id) => &self.module.procedure_names[id as usize],
-            Function::Handler(id) => &self.module.http_handler_names[id as usize],
-        }
-    }
-
-    pub fn placement(&self) -> &Placement {
-        match self.function {
-            Function::Procedure(id) => &self.module.procedure_placements[id as usize],
-            Function::Handler(id) => &self.module.handler_placements[id as usize],
-        }
-    }
-
-    pub fn call(&self) -> ProcedureCall<'_> {
-        let (id, body) = match self.function {
-            Function::Procedure(id) => (id, None),
-            Function::Handler(id) => (id, Some(&self.body[..])),
-        };
-        ProcedureCall {
-            call: ReducerCall {
-                id,
-                name: self.name(),
-                sender: self.origin.identity,
-                connection_id: self.origin.connection_id,
-                timestamp: self.origin.timestamp,
-                args: &self.args,
-            },
-            body,
+    pub fn call(&self) -> Call<'_> {
+        Call {
+            module: &self.module,
+            function: self.function,
+            origin: &self.origin,
+            args: &self.args,
+            body: &self.body,
         }
     }
 
@@ -311,7 +326,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
             }
         }),
     ));
-    let is_wasm = job.module.program.kind == HostKind::Wasm;
+    let suspends = job.module.program.loaded.suspends();
     let under_way = UnderWay {
         shared: shared.clone(),
         number,
@@ -319,7 +334,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Job> {
         control,
         job: Some(job),
     };
-    match is_wasm {
+    match suspends {
         true => environment.spawn_task(Box::pin(tasks::run(under_way))),
         false => threads::push(under_way),
     }

@@ -44,11 +44,13 @@ pub(super) async fn run(under_way: UnderWay) {
         waited.clone(),
     );
     let started = shared.environment().instant();
-    let call = job.call();
+    let call = job.call().call();
     let outcome = instance.call(Box::new(transactions), &call).await;
     let elapsed = shared.environment().instant() - started;
     let waited = *waited.lock().unwrap_or_else(PoisonError::into_inner);
-    job.placement().note_run(elapsed.saturating_sub(waited));
+    job.call()
+        .placement()
+        .note_run(elapsed.saturating_sub(waited));
     under_way.control.detach();
     keep(&under_way, version, instance, &outcome);
     under_way.end(outcome);

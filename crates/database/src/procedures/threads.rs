@@ -160,10 +160,12 @@ fn run(
     let mut transactions =
         LeasedTransactions::new(shared, job, &under_way.control, None, waited.clone());
     let started = shared.environment().instant();
-    let outcome = instance.call_either(&mut transactions, &job.call());
+    let outcome = instance.call_either(&mut transactions, &job.call().call());
     let elapsed = shared.environment().instant() - started;
     let waited = *waited.lock().unwrap_or_else(PoisonError::into_inner);
-    job.placement().note_run(elapsed.saturating_sub(waited));
+    job.call()
+        .placement()
+        .note_run(elapsed.saturating_sub(waited));
     under_way.control.detach();
     outcome
 }

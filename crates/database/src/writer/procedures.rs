@@ -22,7 +22,7 @@ use crate::inbox::InboxPermit;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
-    self, Asker, Control, Ended, Function, Job, Lease, LeaseRequest, Origin, Waits,
+    self, Asker, Call, Control, Ended, Function, Job, Lease, LeaseRequest, Origin, Waits,
 };
 use tokio::sync::oneshot;
 
@@ -71,14 +71,33 @@ impl Writer {
         args: &[u8],
         asker: Asker,
     ) {
+        let (module, function) = (self.module.clone(), Function::Procedure(procedure));
+        if self.takes(&module, function) {
+            let call = Call {
+                module: &module,
+                function,
+                origin: &origin,
+                args,
+                body: &[],
+            };
+            let outcome = self.run_here(&call);
+            return self.finish(&module, function, &origin, asker, Ok(outcome));
+        }
         self.start(Job {
-            module: self.module.clone(),
-            function: Function::Procedure(procedure),
+            module,
+            function,
             origin,
             args: args.to_vec(),
             body: bytes::Bytes::new(),
             asker,
         });
+    }
+
+    /// Whether a call is sure to be brief, so that it runs between two others. Only one call may make the writer wait for it.
+    fn takes(&self, module: &Module, function: Function) -> bool {
+        !self.state.serves_others
+            && module.placement(function).is_brief()
+            && !self.shared.status.is_read_only()
     }
 
     /// The HTTP handler of a request, if the module has one for it. The sender is the module itself: zero.
@@ -97,9 +116,8 @@ impl Writer {
             let result: Result<HandlerReply, _> = Err(CallError::NoSuchFunction);
             return self.reply_when_durable(true, result, reply, Some(permit));
         };
-        self.start(Job {
-            module: self.module.clone(),
-            function: Function::Handler(handler as u32),
+        let (module, function) = (self.module.clone(), Function::Handler(handler as u32));
+        let job = Job {
             origin: Origin {
                 identity: Identity::ZERO,
                 connection_id: ConnectionId(0),
@@ -108,56 +126,78 @@ impl Writer {
             args: request.head,
             body: request.body,
             asker: Asker::Handler { permit, reply },
-        });
+            function,
+            module,
+        };
+        match self.takes(&job.module, function) {
+            true => self.run_job_here(job),
+            false => self.start(job),
+        }
     }
 
-    /// Runs a call: here, if it is sure to be brief, and beside the writer otherwise.
+    /// Runs a call beside the writer.
     fn start(&mut self, job: Job) {
         if let Some(reason) = self.shared.status.read_only() {
-            return self.finish(job.ended(not_run()), Some(reason));
-        }
-        // Only one call may make the writer wait for it.
-        let may_run_here = !self.state.serves_others;
-        if may_run_here && job.placement().is_brief() {
-            return self.run_here(job);
+            return self.refuse(job, reason);
         }
         match procedures::start(&self.shared, job) {
             Ok(()) => {}
-            Err(job) if may_run_here && !job.placement().waits() => self.run_here(job),
+            Err(job) if !self.state.serves_others && !job.call().placement().waits() => {
+                self.run_job_here(job);
+            }
             Err(job) => {
                 let max = self.shared.options.limits.procedures_max;
                 let reason = format!(
                     "too many procedures of the database are under way: limits.procedures-max = {max} [LC0736]"
                 );
-                self.finish(job.ended(not_run()), Some(reason));
+                self.refuse(job, reason);
             }
         }
     }
 
+    fn refuse(&mut self, job: Job, reason: String) {
+        self.finish(
+            &job.module,
+            job.function,
+            &job.origin,
+            job.asker,
+            Err(reason),
+        );
+    }
+
+    fn run_job_here(&mut self, job: Job) {
+        let outcome = self.run_here(&job.call());
+        self.finish(
+            &job.module,
+            job.function,
+            &job.origin,
+            job.asker,
+            Ok(outcome),
+        );
+    }
+
     /// Runs a call between two others, in the writer's own instance.
-    fn run_here(&mut self, job: Job) {
+    fn run_here(&mut self, call: &Call<'_>) -> ProcedureOutcome<ProcedureResult> {
         let version = self.module.version;
         let mut instance = std::mem::replace(&mut self.instance, Box::new(Absent));
         let started = self.now_instant();
         let mut transactions = HereTransactions {
-            control: Arc::new(Control::default()),
-            job: &job,
+            call,
             committed_bytes: 0,
             waits: None,
             writer: self,
         };
-        let outcome = instance.call_either(&mut transactions, &job.call());
-        let waited = transactions.waits.is_some();
-        if !waited {
+        let outcome = instance.call_either(&mut transactions, &call.call());
+        if transactions.waits.is_none() {
             let held_up = self.now_instant() - started;
-            job.placement().note_run_on_writer(held_up);
+            call.placement().note_run_on_writer(held_up);
         }
         let is_spent = instance.is_poisoned();
         self.instance = instance;
         if is_spent || self.module.version != version {
             self.replace_instance();
         }
-        self.finish(job.ended(outcome), None);
+        outcome
     }
 
     fn now_instant(&self) -> std::time::Instant {
@@ -225,11 +265,6 @@ impl Writer {
 
     /// A call beside the writer has ended.
     pub(super) fn procedure_ended(&mut self, ended: Ended) {
-        self.finish(ended, None);
-    }
-
-    /// Tells whoever asked what came of a call; `not_run` says why it never began.
-    fn finish(&mut self, ended: Ended, not_run: Option<String>) {
         let Ended {
             module,
             function,
@@ -237,13 +272,23 @@ impl Writer {
             asker,
             outcome,
         } = ended;
-        let result = match (not_run, outcome) {
-            (Some(reason), _) => Err(ProcedureFailure::NotRun(reason)),
-            (None, ProcedureOutcome::Returned(result)) => Ok(result),
-            (None, ProcedureOutcome::Failed { message }) => Err(ProcedureFailure::Failed(message)),
-            (None, ProcedureOutcome::TimedOut { message }) => {
-                Err(ProcedureFailure::TimedOut(message))
-            }
+        self.finish(&module, function, &origin, asker, Ok(outcome));
+    }
+
+    /// Tells whoever asked what came of a call, or why it never began.
+    fn finish(
+        &mut self,
+        module: &Module,
+        function: Function,
+        origin: &Origin,
+        asker: Asker,
+        outcome: Result<ProcedureOutcome<ProcedureResult>, String>,
+    ) {
+        let result = match outcome {
+            Err(reason) => Err(ProcedureFailure::NotRun(reason)),
+            Ok(ProcedureOutcome::Returned(result)) => Ok(result),
+            Ok(ProcedureOutcome::Failed { message }) => Err(ProcedureFailure::Failed(message)),
+            Ok(ProcedureOutcome::TimedOut { message }) => Err(ProcedureFailure::TimedOut(message)),
         };
         match function {
             Function::Handler(id) => {
@@ -266,11 +311,11 @@ impl Writer {
                 }
             }
             Function::Procedure(id) => {
-                let result = result.and_then(|result| checked_value(&module, id, result));
+                let result = result.and_then(|result| checked_value(module, id, result));
                 let result = result.inspect_err(|failure| {
                     self.warn("procedure", &module.procedure_names[id as usize], failure);
                 });
-                self.tell(&module, id, &origin, asker, result);
+                self.tell(module, id, origin, asker, result);
             }
         }
     }
@@ -344,13 +389,6 @@ impl Writer {
     }
 }
 
-/// What stands for the outcome of a call that was not run.
-fn not_run() -> ProcedureOutcome<ProcedureResult> {
-    ProcedureOutcome::Failed {
-        message: String::new(),
-    }
-}
-
 /// A value of the declared type.
 fn checked_value(
     module: &Module,
@@ -400,10 +438,9 @@ fn handler_reply(result: ProcedureResult) -> Result<HandlerReply, ProcedureFailu
 }
 
 /// The transactions of a call on the writer: each joins the round as one of a reducer does, and subscribers hear of it.
-struct HereTransactions<'w, 'j> {
+struct HereTransactions<'w, 'c> {
     writer: &'w mut Writer,
-    job: &'j Job,
-    control: Arc<Control>,
+    call: &'c Call<'c>,
     committed_bytes: usize,
     /// Made when the call first waits, which nobody expected.
     waits: Option<Waits>,
@@ -414,11 +451,11 @@ impl Transactions for HereTransactions<'_, '_> {
         if matches!(ask, Ask::Transaction) {
             return None;
         }
-        self.job.placement().note_wait();
-        let (shared, control) = (&self.writer.shared, &self.control);
+        self.call.placement().note_wait();
+        let shared = &self.writer.shared;
         let waits = self
             .waits
-            .get_or_insert_with(|| Waits::new(shared, control, None));
+            .get_or_insert_with(|| Waits::new(shared, &Arc::new(Control::default()), None));
         match ask {
             Ask::Transaction => None,
             Ask::Until(time) => Some(waits.until(time)),
@@ -427,7 +464,9 @@ impl Transactions for HereTransactions<'_, '_> {
     }
 
     fn block(&mut self, waiting: Waiting) {
-        self.writer.serve_others(waiting, &self.control);
+        if let Some(waits) = &self.waits {
+            self.writer.serve_others(waiting, waits.control());
+        }
     }
 
     fn ended(&self) -> Option<HostTrap> {
