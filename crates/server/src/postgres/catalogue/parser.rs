@@ -346,9 +346,9 @@ impl<'p> Parser<'p> {
     fn from(&mut self) -> Parsed<Vec<From>> {
         let mut list = Vec::new();
         loop {
-            list.push(self.from_primary(Join::Inner)?);
+            list.push(self.joined_source(Join::Inner)?);
             while let Some((join, has_condition)) = self.join()? {
-                let mut joined = self.from_primary(join)?;
+                let mut joined = self.joined_source(join)?;
                 if has_condition {
                     joined.on = self.on()?;
                 }
@@ -387,7 +387,7 @@ impl<'p> Parser<'p> {
         Ok(On::Expr(self.expr()?))
     }
 
-    fn from_primary(&mut self, join: Join) -> Parsed<From> {
+    fn joined_source(&mut self, join: Join) -> Parsed<From> {
         let is_lateral = self.takes(&["lateral"]);
         let source = if self.takes_symbol('(') {
             let source = if self.begins_select() {

@@ -9,6 +9,9 @@ use super::super::syntax::*;
 use super::super::values::{Type, Value};
 use super::{Binder, Done, Extras, Scope};
 
+/// Two expressions with their types.
+type Two = (Box<(Bound, Bound)>, Type, Type);
+
 impl Binder<'_> {
     pub(super) fn list(
         &mut self,
@@ -36,19 +39,12 @@ impl Binder<'_> {
             .map(|(bound, _)| Box::new(bound))
     }
 
-    fn two(
-        &mut self,
-        two: &(Expr, Expr),
-        scope: &Scope<'_>,
-        extras: &mut Extras<'_>,
-    ) -> Done<(Box<(Bound, Bound)>, Type, Type)> {
+    fn two(&mut self, two: &(Expr, Expr), scope: &Scope<'_>, extras: &mut Extras<'_>) -> Done<Two> {
         let (left, left_type) = self.expr(&two.0, scope, extras)?;
         let (right, right_type) = self.expr(&two.1, scope, extras)?;
         // A name is compared with the number that it stands for.
         let named = |bound, ty, other| match (ty, other) {
-            (Type::Text, Type::Relation | Type::TypeName) => {
-                Bound::Cast(Box::new(bound), ty, other)
-            }
+            (Type::Text, Type::Relation | Type::Kind) => Bound::Cast(Box::new(bound), ty, other),
             _ => bound,
         };
         let both = (
@@ -110,7 +106,7 @@ impl Binder<'_> {
                 let (bound, ty) = self.expr(one, scope, extras)?;
                 let (list, types) = self.list(list, scope, extras)?;
                 let named = |(bound, of)| match (ty, of) {
-                    (Type::Relation | Type::TypeName, Type::Text) => {
+                    (Type::Relation | Type::Kind, Type::Text) => {
                         Bound::Cast(Box::new(bound), of, ty)
                     }
                     _ => bound,
