@@ -26,9 +26,10 @@ pub(super) enum Type {
     Int8,
     Float,
     Text,
-    /// Numbers that are shown as names.
+    /// Of a relation: a number that is shown as a name.
     Relation,
-    TypeName,
+    /// Of a type: the same.
+    Kind,
     /// `int2vector`: numbers with blanks between them.
     Vector,
     TextList,
@@ -48,7 +49,7 @@ impl Type {
     pub fn is_number(self) -> bool {
         matches!(
             self,
-            Type::Int2 | Type::Int4 | Type::Int8 | Type::Float | Type::Relation | Type::TypeName
+            Type::Int2 | Type::Int4 | Type::Int8 | Type::Float | Type::Relation | Type::Kind
         )
     }
 
@@ -66,7 +67,7 @@ impl Type {
         match self {
             Type::Int2 => Type::Int2List,
             Type::Int4 => Type::Int4List,
-            Type::Int8 | Type::Relation | Type::TypeName => Type::Int8List,
+            Type::Int8 | Type::Relation | Type::Kind => Type::Int8List,
             Type::Bool => Type::BoolList,
             _ => Type::TextList,
         }
@@ -89,7 +90,7 @@ impl Type {
             "int8" | "bigint" | "oid" | "xid" | "numeric" | "decimal" => Type::Int8,
             "float4" | "float8" | "real" | "double precision" => Type::Float,
             "regclass" => Type::Relation,
-            "regtype" => Type::TypeName,
+            "regtype" => Type::Kind,
             "text"
             | "varchar"
             | "character varying"
@@ -138,7 +139,7 @@ impl Type {
             Type::Int4 => T::I32,
             Type::Int8 => T::I64,
             Type::Float => T::F64,
-            Type::Text | Type::Relation | Type::TypeName | Type::Vector | Type::Pair => T::String,
+            Type::Text | Type::Relation | Type::Kind | Type::Vector | Type::Pair => T::String,
             Type::TextList => T::array(T::String),
             Type::Int2List => T::array(T::I16),
             Type::Int4List => T::array(T::I32),
@@ -295,7 +296,7 @@ impl Value {
                     )
                 }
             },
-            Type::TypeName => match self.int() {
+            Type::Kind => match self.int() {
                 Some(oid) => Value::Int(oid),
                 None => {
                     let name = self.shown();
@@ -313,7 +314,7 @@ impl Value {
                     let name = names.relation(oid);
                     name.map_or_else(|| Value::Text(self.shown()), |name| text(&name))
                 }
-                Type::TypeName => text(name_of_oid(self.int().unwrap_or_default() as u32)),
+                Type::Kind => text(name_of_oid(self.int().unwrap_or_default() as u32)),
                 Type::Vector => Value::Text(self.vector()),
                 _ => {
                     let shown = self.shown();
@@ -355,7 +356,7 @@ impl Value {
             Type::Int8 => V::I64(self.int()?),
             Type::Float => V::F64(self.float()?),
             Type::Text => V::String((&*self.shown()).into()),
-            Type::Relation | Type::TypeName | Type::Vector | Type::Pair => {
+            Type::Relation | Type::Kind | Type::Vector | Type::Pair => {
                 let shown = self.clone().cast(ty, Type::Text, names).ok()?;
                 V::String((&*shown.shown()).into())
             }

@@ -1,0 +1,233 @@
+//! Joining what a question reads: one source after the other, by the values that conditions compare.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::super::plan::*;
+use super::super::syntax::Operator;
+use super::super::values::Value;
+use super::{key_of, Done, Env, Key, Row, Runner};
+
+impl Runner<'_> {
+    /// Joins what is read, one after the other, to rows that there are.
+    pub(super) fn read(
+        &self,
+        steps: &[Step],
+        rows: Vec<Row>,
+        filter: &[Condition],
+        outer: Option<&Env<'_>>,
+    ) -> Done<Vec<Row>> {
+        let mut rows = rows;
+        for step in steps {
+            let end = step.start + step.width;
+            // What can be looked at from here on.
+            let ripe: Vec<&Condition> = filter
+                .iter()
+                .filter(|condition| condition.needs <= end && condition.needs > step.start)
+                .collect();
+            rows = self.join(step, rows, &ripe, outer)?;
+        }
+        Ok(rows)
+    }
+
+    fn join(
+        &self,
+        step: &Step,
+        left: Vec<Row>,
+        ripe: &[&Condition],
+        outer: Option<&Env<'_>>,
+    ) -> Done<Vec<Row>> {
+        let depends = matches!(
+            step.source,
+            PlanSource::Function { .. }
+                | PlanSource::Select {
+                    is_lateral: true,
+                    ..
+                }
+        );
+        let all = match depends {
+            true => Rc::default(),
+            false => self.source(step, &[], outer)?,
+        };
+        let hashed = match depends {
+            true => None,
+            false => self.hashed(step, &all, ripe)?,
+        };
+        let mut matched = vec![false; if step.keeps_right { all.len() } else { 0 }];
+        let mut rows = Vec::new();
+        for left in left {
+            let lateral;
+            let right = match depends {
+                true => {
+                    lateral = self.source(step, &left, outer)?;
+                    &lateral
+                }
+                false => &all,
+            };
+            let mut has_partner = false;
+            let mut candidates = Candidates::All(0..right.len());
+            if let Some(hashed) = &hashed {
+                let env = Env {
+                    row: &left,
+                    extras: &[],
+                    outer,
+                };
+                // Others may be equal to numbers, and are not written as these are.
+                if let wanted @ Value::Int(_) = self.value(hashed.left, &env)? {
+                    let found = hashed.rows.get(&key_of([&wanted].into_iter()));
+                    candidates = Candidates::Some(found.map_or(&[][..], Vec::as_slice).iter());
+                }
+            }
+            for at in candidates {
+                let mut row = left.clone();
+                row.extend(right[at].iter().cloned());
+                self.work(row.len())?;
+                let env = Env {
+                    row: &row,
+                    extras: &[],
+                    outer,
+                };
+                if !self.holds(step.on.iter(), &env)? {
+                    continue;
+                }
+                has_partner = true;
+                if step.keeps_right {
+                    matched[at] = true;
+                }
+                if self.holds(ripe.iter().copied(), &env)? {
+                    rows.push(row);
+                }
+            }
+            if !has_partner && step.keeps_left {
+                let mut row = left;
+                row.resize(step.start + step.width, Value::Null);
+                self.work(row.len())?;
+                let env = Env {
+                    row: &row,
+                    extras: &[],
+                    outer,
+                };
+                if self.holds(ripe.iter().copied(), &env)? {
+                    rows.push(row);
+                }
+            }
+        }
+        for (at, _) in matched.iter().enumerate().filter(|(_, is)| !**is) {
+            let mut row = vec![Value::Null; step.start];
+            row.extend(all[at].iter().cloned());
+            self.work(row.len())?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn source(&self, step: &Step, left: &[Value], outer: Option<&Env<'_>>) -> Done<Rc<Vec<Row>>> {
+        let env = Env {
+            row: left,
+            extras: &[],
+            outer,
+        };
+        Ok(match &step.source {
+            PlanSource::Rows(rows) => {
+                self.work(rows.len())?;
+                rows.clone()
+            }
+            PlanSource::Select { plan, is_lateral } => {
+                let outer = if *is_lateral { Some(&env) } else { outer };
+                Rc::new(self.rows(plan, outer)?)
+            }
+            PlanSource::Function {
+                series,
+                arguments,
+                is_numbered,
+            } => {
+                let mut rows = self.series(*series, arguments, &env)?;
+                if *is_numbered {
+                    for (number, row) in (1..).zip(&mut rows) {
+                        row.push(Value::Int(number));
+                    }
+                }
+                Rc::new(rows)
+            }
+            PlanSource::Group(steps) => {
+                let before = vec![Value::Null; step.start];
+                let mut rows = self.read(steps, vec![before], &[], outer)?;
+                rows.iter_mut().for_each(|row| {
+                    row.drain(..step.start);
+                });
+                Rc::new(rows)
+            }
+        })
+    }
+
+    /// The rows of a source by the value that a condition compares with one from the left.
+    fn hashed<'s>(
+        &self,
+        step: &'s Step,
+        rows: &[Row],
+        ripe: &[&'s Condition],
+    ) -> Done<Option<Hashed<'s>>> {
+        let conditions = step.on.iter().chain(
+            ripe.iter()
+                .copied()
+                .filter(|_| !step.keeps_left && !step.keeps_right),
+        );
+        let column = |bound: &Bound| match bound {
+            Bound::Column { up: 0, at } if *at >= step.start && *at < step.start + step.width => {
+                Some(at - step.start)
+            }
+            _ => None,
+        };
+        let is_left = |bound: &Bound| {
+            step.start > 0 && bound.needs().is_some_and(|needs| needs <= step.start)
+        };
+        for condition in conditions {
+            let Bound::Binary(Operator::Equal, both) = &condition.bound else {
+                continue;
+            };
+            let (at, left) = match (column(&both.0), column(&both.1)) {
+                (Some(at), None) if is_left(&both.1) => (at, &both.1),
+                (None, Some(at)) if is_left(&both.0) => (at, &both.0),
+                _ => continue,
+            };
+            // Only values of one kind are equal as they are written.
+            let of_kind = |value: &Value| matches!(value, Value::Int(_) | Value::Null);
+            if !rows.iter().all(|row| of_kind(&row[at])) {
+                continue;
+            }
+            let mut hashed: HashMap<Key, Vec<usize>> = HashMap::new();
+            self.work(rows.len())?;
+            for (nth, row) in rows.iter().enumerate() {
+                hashed
+                    .entry(key_of([&row[at]].into_iter()))
+                    .or_default()
+                    .push(nth);
+            }
+            return Ok(Some(Hashed { left, rows: hashed }));
+        }
+        Ok(None)
+    }
+}
+
+/// Rows of a source by the text of a value.
+struct Hashed<'s> {
+    left: &'s Bound,
+    rows: HashMap<Key, Vec<usize>>,
+}
+
+/// Places of rows that may be partners.
+enum Candidates<'c> {
+    All(std::ops::Range<usize>),
+    Some(std::slice::Iter<'c, usize>),
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        match self {
+            Candidates::All(range) => range.next(),
+            Candidates::Some(places) => places.next().copied(),
+        }
+    }
+}
