@@ -29,29 +29,6 @@ async fn subscribe(watcher: &mut Watcher, set: u32, text: &str) {
     watcher.settle().await;
 }
 
-/// The rows of a query, evaluated from scratch.
-async fn from_scratch(watcher: &mut Watcher, text: &str) -> Bag {
-    let message = ClientMessage::OneOffQuery {
-        request_id: 5,
-        query_string: text,
-    };
-    watcher.client.send(&[message]).await;
-    let mut bag = Bag::new();
-    match watcher.client.next().await {
-        ServerMessage::OneOffQueryResult {
-            result: Ok(rows), ..
-        } => {
-            for table in rows.tables {
-                for row in table.rows.iter() {
-                    *bag.entry(row.to_vec()).or_default() += 1;
-                }
-            }
-        }
-        other => panic!("{text}: {other:?}"),
-    }
-    bag
-}
-
 fn bag(columns: &Value, rows: &Value) -> Bag {
     let mut bag = Bag::new();
     for row in rows.as_array().expect("rows") {
@@ -218,7 +195,7 @@ async fn random_transactions(seed: u64) {
             watcher.settle().await;
             for set in watcher.sets() {
                 let text = QUERIES[set as usize];
-                let expected = from_scratch(watcher, text).await;
+                let expected = watcher.ask(text).await;
                 let table = if text.contains(" FROM m a") || text.starts_with("SELECT m") {
                     "m"
                 } else {
@@ -271,7 +248,7 @@ async fn large_transactions() {
         change(&mut writer, &changes).await;
         watcher.settle().await;
         for (set, text) in QUERIES.iter().enumerate() {
-            let expected = from_scratch(&mut watcher, text).await;
+            let expected = watcher.ask(text).await;
             let is_m = text.starts_with("SELECT m") || text.contains(" FROM m a");
             let table = if is_m { "m" } else { "x" };
             assert_eq!(watcher.rows(set as u32, table), expected, "{text}");
@@ -373,7 +350,7 @@ async fn a_join_with_too_many_partners_ends_and_nothing_else_does() {
     // The same set can be subscribed to again.
     watcher.forget(1);
     subscribe(&mut watcher, 1, QUERIES[0]).await;
-    let expected = from_scratch(&mut watcher, QUERIES[0]).await;
+    let expected = watcher.ask(QUERIES[0]).await;
     assert_eq!(watcher.rows(1, "m"), expected);
 }
 

@@ -22,8 +22,14 @@ const COLUMNS: [(&str, &str); 7] = [
     ("text", "String"),
 ];
 
-/// Each view with its columns and its query.
-const VIEWS: &[(&str, &[(&str, &str)], &str)] = &[
+/// The name of a view, its columns with their types, and its query.
+type View = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
+
+const VIEWS: &[View] = &[
     (
         "by_room",
         &[
@@ -233,7 +239,7 @@ async fn random_transactions(seed: u64) {
                 let expected = rows_of(&database, watcher.identity, &query).await;
                 let found = rows_of(&database, watcher.identity, &text).await;
                 assert_eq!(found, expected, "seed {seed}, step {step}: {query}");
-                let expected = watcher.from_scratch(&text).await;
+                let expected = watcher.ask(&text).await;
                 assert_eq!(watcher.rows(set, view), expected, "seed {seed}: {view}");
             }
         }

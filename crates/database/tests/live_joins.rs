@@ -176,28 +176,6 @@ impl World {
     }
 }
 
-/// The rows of a query, evaluated from scratch.
-async fn from_scratch(watcher: &mut Watcher, text: &str) -> Bag {
-    let message = ClientMessage::OneOffQuery {
-        request_id: 5,
-        query_string: text,
-    };
-    watcher.client.send(&[message]).await;
-    let mut bag = Bag::new();
-    match watcher.client.next().await {
-        ServerMessage::OneOffQueryResult {
-            result: Ok(rows), ..
-        } => {
-            let rows = rows.tables.iter().flat_map(|table| table.rows.iter());
-            for row in rows {
-                *bag.entry(row.to_vec()).or_default() += 1;
-            }
-        }
-        other => panic!("{text}: {other:?}"),
-    }
-    bag
-}
-
 async fn change(watcher: &mut Watcher, changes: &Value) {
     let mut args = Vec::new();
     changes.to_string().encode(&mut args);
@@ -323,11 +301,11 @@ async fn random_world(seed: u64) {
                 let expected = match query.kind {
                     Kind::View => {
                         let text = query.oracle.replace(":sender", &own);
-                        let mut rows = from_scratch(&mut owner, &text).await;
+                        let mut rows = owner.ask(&text).await;
                         rows.values_mut().for_each(|count| *count = 1);
                         rows
                     }
-                    _ => from_scratch(watcher, &query.oracle).await,
+                    _ => watcher.ask(&query.oracle).await,
                 };
                 if query.kind == Kind::Events {
                     for (row, count) in expected {

@@ -125,7 +125,7 @@ async fn random_transactions(seed: u64, program: &Value) {
             assert_eq!(watcher.take_errors(), []);
             for set in watcher.sets() {
                 let text = QUERIES[set as usize];
-                let expected = watcher.from_scratch(text).await;
+                let expected = watcher.ask(text).await;
                 let held = watcher.rows(set, table_of(text));
                 assert_eq!(held, expected, "seed {seed}, step {step}: {text}");
             }
@@ -297,7 +297,7 @@ async fn a_window_that_takes_too_much_ends_alone() {
         matches!(&errors[..], [(1, text)] if text.ends_with("[LC0728]")),
         "{errors:?}"
     );
-    let expected = watcher.from_scratch(near).await;
+    let expected = watcher.ask(near).await;
     assert_eq!(watcher.rows(2, "t"), expected);
     // It may be tried again when it is less.
     watcher.forget(1);
@@ -307,7 +307,7 @@ async fn a_window_that_takes_too_much_ends_alone() {
     writer.change(&json!({ "t": { "deletes": deletes } })).await;
     watcher.subscribe(1, far).await;
     assert_eq!(watcher.take_errors(), []);
-    let expected = watcher.from_scratch(far).await;
+    let expected = watcher.ask(far).await;
     assert_eq!(watcher.rows(1, "t"), expected);
 }
 
@@ -332,7 +332,7 @@ async fn the_largest_window_ends_when_all_have_too_many_bytes() {
         matches!(&errors[..], [(2, text)] if text.ends_with("[LC0728]")),
         "{errors:?}"
     );
-    let expected = watcher.from_scratch(small).await;
+    let expected = watcher.ask(small).await;
     assert_eq!(watcher.rows(1, "t"), expected);
     let error = refused(&mut watcher, large).await;
     assert!(error.ends_with("[LC0727]"), "{error}");
@@ -358,7 +358,7 @@ async fn clients_with_windows_of_their_own_hear_of_their_rows_only() {
     }
     for watcher in &mut watchers {
         watcher.settle().await;
-        let expected = watcher.from_scratch(text).await;
+        let expected = watcher.ask(text).await;
         assert_eq!(expected.len(), 2);
         assert_eq!(watcher.rows(1, "t"), expected);
         assert!(watcher.take_updates().len() < 20);

@@ -108,7 +108,10 @@ pub fn bump(ctx: &ReducerContext, id: u32) {
     let counters = ctx.db.counters();
     let value = counters.id().find(id).map_or(0, |counter| counter.value);
     counters.id().delete(id);
-    counters.insert(Counter { id, value: value + 1 });
+    counters.insert(Counter {
+        id,
+        value: value + 1,
+    });
 }
 
 /// Has another reducer called, and fails: the call is made all the same.

@@ -68,8 +68,8 @@ impl Watcher {
         assert_eq!(self.call("change", &args).await, None, "{changes}");
     }
 
-    /// The rows of a query, evaluated from scratch.
-    pub async fn from_scratch(&mut self, text: &str) -> Bag {
+    /// The rows of a one-off query, which are found from scratch.
+    pub async fn ask(&mut self, text: &str) -> Bag {
         self.client.send(&[one_off(78, text)]).await;
         loop {
             match self.client.next().await {
