@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
+use lightcone_types::Identity;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
@@ -198,11 +199,20 @@ impl Writer {
         client.queries -= set.queries.len();
         client.query_steps -= steps_of(&set);
         let identity = client.peer.identity;
-        let views = views_of_set(&set.queries);
-        self.unsubscribe_from_views(identity, &views, (connection, query_set_id));
-        self.state.query_load.remove(&set.queries);
-        self.close_windows(&set.queries);
-        self.watch(&set.queries, -1);
+        self.release_queries(identity, (connection, query_set_id), &set.queries);
+    }
+
+    /// Gives back all that the queries of a live set hold, however the set has ended.
+    pub(super) fn release_queries(
+        &mut self,
+        identity: Identity,
+        set_key: (ConnectionNumber, u32),
+        queries: &[Arc<LiveQuery>],
+    ) {
+        self.unsubscribe_from_views(identity, &views_of_set(queries), set_key);
+        self.state.query_load.remove(queries);
+        self.close_windows(queries);
+        self.watch(queries, -1);
     }
 
     fn error(
