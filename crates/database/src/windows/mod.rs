@@ -23,6 +23,7 @@ use self::of_shape::{OfShape, Scratch};
 
 pub(crate) use self::own::OwnWindow;
 pub(crate) use self::shape::{WindowShape, WindowShapes};
+pub(crate) use self::window::Entry;
 use crate::held_indexes::IndexBuilding;
 use crate::live_query::LiveQuery;
 
@@ -180,13 +181,15 @@ impl Windows {
     }
 
     /// The rows of a window.
-    pub fn rows<'w>(
-        &'w self,
-        shape: &WindowShape,
-        key: &'w [u8],
-    ) -> impl Iterator<Item = &'w [u8]> {
+    pub fn entries(&self, shape: &WindowShape, key: &[u8]) -> &[Entry] {
         let of_shape = self.shapes.get(&shape.id);
-        of_shape.into_iter().flat_map(|of| of.rows(key))
+        of_shape.map_or(&[], |of_shape| of_shape.entries(key))
+    }
+
+    /// Whether the rows of a window are known.
+    pub fn has(&self, shape: &WindowShape, key: &[u8]) -> bool {
+        let of_shape = self.shapes.get(&shape.id);
+        of_shape.is_some_and(|of_shape| of_shape.has(key))
     }
 
     /// Whether a window is kept up to date no more.

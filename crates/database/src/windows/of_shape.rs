@@ -7,7 +7,7 @@ use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
 
 use super::fill::{Found, Wanted};
 use super::shape::WindowShape;
-use super::window::{Changes, Window};
+use super::window::{Changes, Entry, Window};
 use super::{Allowance, Spent, WindowLimits};
 
 /// What a window takes beside its rows and its key.
@@ -183,10 +183,14 @@ impl OfShape {
         Some((window, access))
     }
 
-    pub fn rows<'w>(&'w self, key: &[u8]) -> impl Iterator<Item = &'w [u8]> {
-        let extent = self.shape.extent;
-        let live = self.find(key).into_iter();
-        live.flat_map(move |live| live.window.rows(extent))
+    /// The rows of a window that come out.
+    pub fn entries(&self, key: &[u8]) -> &[Entry] {
+        let live = self.find(key);
+        live.map_or(&[], |live| live.window.shown(self.shape.extent))
+    }
+
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.by_key.contains_key(key)
     }
 
     pub fn has_failed(&self, key: &[u8]) -> bool {

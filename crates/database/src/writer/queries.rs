@@ -52,6 +52,12 @@ impl Writer {
         if client.queue.budget().is_gone() {
             return;
         }
+        if set
+            .as_ref()
+            .is_ok_and(|set| self.waits_with_windows(set, &ticket))
+        {
+            return ticket.give_back();
+        }
         let reply = Reply::Subscribed {
             request_id,
             query_set_id,
@@ -96,6 +102,18 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Whether a set's other queries may need a permit that it does not have: new windows would be filled in vain, and again.
+    fn waits_with_windows(&self, set: &CompiledSet, ticket: &ReadTicket) -> bool {
+        let mut queries = set.queries.iter();
+        let is_new = |query: &Arc<LiveQuery>| {
+            let window = query.window();
+            window.is_some_and(|(shape, key)| !self.state.windows.has(shape, key))
+        };
+        ticket.first_try.is_some()
+            && queries.clone().any(is_new)
+            && queries.any(|query| query.window().is_none())
     }
 
     /// Checks the row limit for those queries of a set that nobody has yet (08 §16).
@@ -379,13 +397,28 @@ impl Writer {
         let frozen = &mut self.state.frozen;
         let windows = &self.state.windows;
         let mut finder = Finder::new(datastore, frozen, windows, ticket.first_try.is_none());
+        let mut exceeded = None;
         let find = |plan: Asked| {
-            let source = finder.find(&plan)?;
+            let source = match &plan {
+                Asked::Window(window) => match finder.find_window(window, &budget) {
+                    Ok(source) => source,
+                    Err(error) => {
+                        exceeded = Some(error);
+                        return None;
+                    }
+                },
+                _ => finder.find(&plan)?,
+            };
             Some((plan, source))
         };
-        let Some(sources) = plans.into_iter().map(find).collect() else {
-            ticket.give_back();
-            return Err(Refused::NoPermit);
+        let sources: Option<Vec<_>> = plans.into_iter().map(find).collect();
+        let sources = match (sources, exceeded) {
+            (Some(sources), _) => sources,
+            (None, Some(exceeded)) => return Err(Refused::Error(exceeded.to_string(), ticket)),
+            (None, None) => {
+                ticket.give_back();
+                return Err(Refused::NoPermit);
+            }
         };
         let answering = Answering::new(sources, reply);
         if !answering.is_deferred() {
@@ -397,6 +430,11 @@ impl Writer {
                 Err(error) => Err(Refused::Error(error.to_string(), ticket)),
             };
         }
+        // What is only to be written needs no permit: nothing is frozen for it.
+        let ticket = match ticket.first_try.is_some() {
+            true => ticket.evaluated(),
+            false => ticket,
+        };
         let (sender, receiver) = oneshot::channel();
         let job = DeferredAnswer {
             answering,
