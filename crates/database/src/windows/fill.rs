@@ -125,11 +125,13 @@ impl Search<'_> {
         let Wanted {
             shape, key, after, ..
         } = *self.wanted;
-        if *self.rows_left == 0 {
+        // What is left after that of the one row too many is for nobody.
+        let Some(rows_left) = self.rows_left.checked_sub(shape.cost_in_rows(row.len())) else {
+            *self.rows_left = 0;
             self.is_too_much = true;
             return false;
-        }
-        *self.rows_left -= 1;
+        };
+        *self.rows_left = rows_left;
         if in_order && self.entries.len() >= self.wanted.rows && self.is_of_next_group(row) {
             self.is_over = true;
             return false;
