@@ -53,9 +53,14 @@ pub(crate) struct Windows {
     scratch: Scratch,
 }
 
+/// Windows that take too much give back what they have taken, but only until all of them have taken so many times what is allowed.
+const ALLOWANCES_MAX: usize = 4;
+
 /// What filling windows in one transaction may still take, and the window that has taken most.
 struct Allowance {
     rows: usize,
+    /// Nothing of this is given back.
+    rows_in_all: usize,
     most: Option<Spent>,
 }
 
@@ -223,8 +228,10 @@ impl Windows {
             return false;
         }
         let spare = ops.len().saturating_mul(ROWS_READ_PER_CHANGE);
+        let rows = limits.rows_read_max.saturating_add(spare);
         let mut allowance = Allowance {
-            rows: limits.rows_read_max.saturating_add(spare),
+            rows,
+            rows_in_all: rows.saturating_mul(ALLOWANCES_MAX),
             most: None,
         };
         let mut greedy: Vec<Spent> = Vec::new();

@@ -308,19 +308,22 @@ impl OfShape {
                 after: live.window.last(),
                 rows,
             };
-            let before = allowance.rows;
+            let may_look_at = allowance.rows.min(allowance.rows_in_all);
+            let mut rows_left = may_look_at;
             let access = &shape.accesses[live.access];
-            let found = wanted.find(table, access, &mut allowance.rows);
+            let found = wanted.find(table, access, &mut rows_left);
             let spent = Spent {
-                rows: before - allowance.rows,
+                rows: may_look_at - rows_left,
                 shape: shape.id,
                 window: number,
             };
+            allowance.rows -= spent.rows;
+            allowance.rows_in_all -= spent.rows;
             let Some(found) = found else {
                 // Nobody hears of what it has changed so far: that is no state of it.
                 live.has_failed = true;
                 live.changes.clear();
-                allowance.rows = before;
+                allowance.rows += spent.rows;
                 greedy.push(spent);
                 // Who has taken most fails too, so that others have something left.
                 if allowance.most.is_some_and(|most| most.rows > spent.rows) {
