@@ -473,7 +473,7 @@ mod tests {
             bytes_max: 10 << 20,
             rows_read_max: 1000,
         };
-        let added = windows.add(&mut items.datastore, &[window], limits, now);
+        let added = windows.add(&mut items.datastore, &[window], limits, true, now);
         assert_eq!(added, Ok(()));
         let all = MemoryBudget::new(machine(), 100 << 20);
         let client = ClientBudget::new(&all, 3 << 20);

@@ -39,6 +39,26 @@ pub(crate) struct WindowLimits {
     pub rows_read_max: usize,
 }
 
+/// A window with this part of all bytes is none of the few small ones that a modest connection may always have.
+const MODEST_PART: usize = 64;
+
+/// What the windows of a new query set may take.
+struct Room {
+    rows_left: usize,
+    /// Its connection has few windows: the half that is kept back is for it.
+    is_modest: bool,
+}
+
+impl Room {
+    /// How many bytes there may be in all with a window that has these.
+    fn bytes_max(&self, limits: WindowLimits, bytes: usize) -> usize {
+        match self.is_modest && bytes <= limits.bytes_max / MODEST_PART {
+            true => limits.bytes_max,
+            false => limits.bytes_max / 2,
+        }
+    }
+}
+
 /// The live windows of a database.
 #[derive(Default)]
 pub(crate) struct Windows {
@@ -86,14 +106,18 @@ impl Windows {
         datastore: &mut Datastore,
         queries: &[Arc<LiveQuery>],
         limits: WindowLimits,
+        is_modest: bool,
         now: Instant,
     ) -> Result<(), String> {
-        let mut rows_left = limits.rows_read_max;
+        let mut room = Room {
+            rows_left: limits.rows_read_max,
+            is_modest,
+        };
         for (position, query) in queries.iter().enumerate() {
             let Some(window) = query.window() else {
                 continue;
             };
-            if let Err(error) = self.add_one(datastore, window, limits, &mut rows_left, now) {
+            if let Err(error) = self.add_one(datastore, window, limits, &mut room, now) {
                 self.remove(datastore, &queries[..position]);
                 return Err(error);
             }
@@ -106,7 +130,7 @@ impl Windows {
         datastore: &mut Datastore,
         (shape, key): (&Arc<WindowShape>, &[u8]),
         limits: WindowLimits,
-        rows_left: &mut usize,
+        room: &mut Room,
         now: Instant,
     ) -> Result<(), String> {
         if shape.extent.end > limits.rows_max {
@@ -120,10 +144,12 @@ impl Windows {
         if self.count >= limits.windows_max {
             return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), as many as limits.windows-max allows [LC0727]", self.count));
         }
+        if !room.is_modest && self.count >= limits.windows_max.div_ceil(2) {
+            return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), half of the {} that limits.windows-max allows: the others are for connections with few of them [LC0727]", self.count, limits.windows_max));
+        }
         self.hold(datastore, shape, now)?;
         let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
-        let bytes_left = limits.bytes_max.saturating_sub(self.bytes);
-        let added = of_shape.add_window(datastore, key, limits, (rows_left, bytes_left));
+        let added = of_shape.add_window(datastore, key, limits, (room, self.bytes));
         match &added {
             Ok(bytes) => {
                 self.bytes += bytes;
@@ -203,15 +229,19 @@ impl Windows {
         of_shape.is_some_and(|of_shape| of_shape.has_failed(key))
     }
 
-    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed.
-    pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) {
+    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed. Gives whether some have
+    /// failed.
+    pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) -> bool {
         self.bytes = 0;
+        let mut some_failed = false;
         for of_shape in self.shapes.values_mut() {
             if let Some(column) = of_shape.shape.held_column() {
                 datastore.hold_index(of_shape.shape.table.id, column);
             }
             self.bytes += of_shape.rebuild(datastore, limits);
+            some_failed |= of_shape.some_failed();
         }
+        some_failed
     }
 
     /// Appends the changes of windows to those of the tables, which are `ops`, of a transaction that was just committed. Gives
@@ -249,7 +279,8 @@ impl Windows {
         for spent in greedy {
             self.fail(spent.shape, spent.window);
         }
-        while self.bytes > limits.bytes_max && self.fail_largest() {
+        if self.bytes > limits.bytes_max {
+            self.fail_largest(limits.bytes_max);
             some_failed = true;
         }
         some_failed
@@ -275,16 +306,22 @@ impl Windows {
         }
     }
 
-    /// False: there is none.
-    fn fail_largest(&mut self) -> bool {
-        let largest = self.shapes.iter().filter_map(|(id, of_shape)| {
-            let (bytes, window) = of_shape.largest()?;
-            Some((bytes, *id, window))
-        });
-        let Some((_, shape, window)) = largest.max_by_key(|(bytes, ..)| *bytes) else {
-            return false;
-        };
-        self.fail(shape, window);
-        true
+    /// Until the others have no more bytes than these.
+    #[cold]
+    fn fail_largest(&mut self, bytes_max: usize) {
+        let of_shapes = self.shapes.iter();
+        let mut windows: Vec<(usize, TableId, u32)> = of_shapes
+            .flat_map(|(id, of_shape)| {
+                let windows = of_shape.sizes();
+                windows.map(|(bytes, window)| (bytes, *id, window))
+            })
+            .collect();
+        windows.sort_unstable();
+        while self.bytes > bytes_max {
+            let Some((_, shape, window)) = windows.pop() else {
+                return;
+            };
+            self.fail(shape, window);
+        }
     }
 }

@@ -145,6 +145,7 @@ impl Writer {
             queue: queue.clone(),
             query_sets: FxHashMap::default(),
             queries: 0,
+            windows: 0,
             query_steps: 0,
         };
         self.state.clients.insert(connection, client);

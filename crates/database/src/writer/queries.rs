@@ -9,6 +9,7 @@ use lightcone_wire::server;
 use tokio::sync::oneshot;
 
 use super::views::{views_of, views_of_set};
+use super::windows::windows_of;
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::asked::Asked;
@@ -71,7 +72,7 @@ impl Writer {
         let identity = self.state.clients[&connection].peer.identity;
         let views = views_of_set(&set.queries);
         let opened = self.materialise(identity, &views);
-        if let Err(error) = opened.and_then(|()| self.open_windows(&set.queries)) {
+        if let Err(error) = opened.and_then(|()| self.open_windows(connection, &set.queries)) {
             self.state.query_load.remove(&set.queries);
             return self.error(connection, reply, error, ticket);
         }
@@ -194,6 +195,7 @@ impl Writer {
         let queries = set.set.queries.clone();
         if let Some(client) = self.state.clients.get_mut(&connection) {
             client.queries += queries.len();
+            client.windows += windows_of(&queries);
             client.query_steps += steps_of(&set.set);
             client.query_sets.insert(query_set_id, set);
         }
@@ -215,6 +217,7 @@ impl Writer {
             return;
         };
         client.queries -= set.queries.len();
+        client.windows -= windows_of(&set.queries);
         client.query_steps -= steps_of(&set);
         let identity = client.peer.identity;
         self.release_queries(identity, (connection, query_set_id), &set.queries);
@@ -270,6 +273,7 @@ impl Writer {
             request_id,
             query_set_id,
         };
+        self.end_failed_windows();
         let client = self.state.clients.get(&connection);
         let Some(live) = client.and_then(|client| client.query_sets.get(&query_set_id)) else {
             return self.not_subscribed(connection, query_set_id, reply, ticket);
