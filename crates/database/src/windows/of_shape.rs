@@ -171,7 +171,7 @@ impl OfShape {
             // What comes next has something left, if this is not the way.
             let kept_back = if number == last { 0 } else { *rows_left / 2 };
             let mut rows = *rows_left - kept_back;
-            let found = wanted.find(table, access, &mut rows);
+            let found = wanted.find(table, access, &mut rows, &mut || false);
             *rows_left = rows + kept_back;
             Some((found?, number))
         });
@@ -315,7 +315,7 @@ impl OfShape {
             let may_look_at = allowance.rows.min(allowance.rows_in_all);
             let mut rows_left = may_look_at;
             let access = &shape.accesses[live.access];
-            let found = wanted.find(table, access, &mut rows_left);
+            let found = wanted.find(table, access, &mut rows_left, &mut || false);
             let spent = Spent {
                 rows: may_look_at - rows_left,
                 shape: shape.id,
