@@ -32,6 +32,7 @@ pub(crate) enum Asked {
 /// A window that is subscribed to, or is about to be.
 pub(crate) struct WindowRows {
     pub query: Query,
+    pub sender: Identity,
     pub shape: Arc<WindowShape>,
     pub key: Box<[u8]>,
 }

@@ -10,10 +10,10 @@ use lightcone_types::ColId;
 use lightcone_wire::rows::RowSize;
 
 use crate::answer::ReadError;
-use crate::asked::{Asked, Running};
-use crate::budget::{Charge, ClientBudget};
+use crate::asked::{Asked, Running, WindowRows};
+use crate::budget::{Charge, ClientBudget, Exceeded};
 use crate::frozen::{FrozenTable, FrozenTables};
-use crate::windows::Windows;
+use crate::windows::{Entry, Windows};
 
 /// A table with at most so many rows is scanned on the writer; freezing it would cost more.
 const SCAN_ON_WRITER_ROWS_MAX: u64 = 256;
@@ -35,6 +35,7 @@ pub(crate) enum Source {
     },
     /// All rows are counted, and this is how many there are.
     Count(u64),
+    Shared(SharedRows),
     View(View),
     /// A query on several tables. What was found is kept until all is, as far as it has to be counted first.
     Running(Box<Running>, Found),
@@ -46,6 +47,16 @@ pub(crate) struct Found {
     rows: Rows,
     charge: Charge,
     is_complete: bool,
+}
+
+/// Rows that the writer keeps as well, and does not copy.
+pub(crate) struct SharedRows {
+    entries: Vec<Entry>,
+    table_is_empty: bool,
+    /// They are too many to be written on the writer.
+    is_deferred: bool,
+    /// For list and rows: the writer may drop them meanwhile.
+    _charge: Charge,
 }
 
 /// A frozen table, and how its rows are found.
@@ -163,17 +174,36 @@ impl<'d> Finder<'d> {
                 Some(Source::Running(Box::new(running), Found::default()))
             }
             Asked::Query(..) => None,
-            Asked::Window(asked) => {
-                let mut rows = Rows::default();
-                let found = self.windows.rows(&asked.shape, &asked.key);
-                found.for_each(|row| rows.push(row));
-                let table = self.datastore.table(asked.shape.table.id);
-                Some(Source::Rows {
-                    rows,
-                    table_is_empty: table.is_none_or(|table| table.rows().row_count() == 0),
-                })
-            }
+            Asked::Window(_) => unreachable!("only subscriptions are made windows"),
         }
+    }
+
+    /// The rows of a window, within what the client may have.
+    ///
+    /// # Errors
+    /// They are more.
+    pub fn find_window(
+        &mut self,
+        asked: &WindowRows,
+        budget: &Arc<ClientBudget>,
+    ) -> Result<Source, Exceeded> {
+        let entries = self.windows.entries(&asked.shape, &asked.key);
+        let bytes = entries.iter().map(|entry| entry.bytes().len());
+        let bytes = bytes.sum::<usize>() + size_of_val(entries);
+        let charge = budget.reserve(bytes)?;
+        let left = &mut self.left;
+        let is_deferred = entries.len() > left.rows || bytes > left.bytes;
+        if !is_deferred {
+            left.rows -= entries.len();
+            left.bytes -= bytes;
+        }
+        let table = self.datastore.table(asked.shape.table.id);
+        Ok(Source::Shared(SharedRows {
+            entries: entries.to_vec(),
+            table_is_empty: table.is_none_or(|table| table.rows().row_count() == 0),
+            is_deferred,
+            _charge: charge,
+        }))
     }
 
     fn find_plan(&mut self, plan: &SelectPlan) -> Option<Source> {
@@ -256,25 +286,27 @@ pub(crate) fn usable_index(plan: &SelectPlan, indexes: &[IndexSchema]) -> Option
 
 impl Source {
     pub fn is_deferred(&self) -> bool {
-        matches!(self, Source::View(_) | Source::Running(..))
+        match self {
+            Source::View(_) | Source::Running(..) => true,
+            Source::Shared(rows) => rows.is_deferred,
+            Source::Rows { .. } | Source::Count(_) => false,
+        }
     }
 
     /// A query over a table without rows contributes no entry to `SubscribeApplied` (05 §7.1).
     pub fn table_is_empty(&self) -> bool {
-        matches!(
-            self,
-            Source::Rows {
-                table_is_empty: true,
-                ..
-            }
-        )
+        match self {
+            Source::Rows { table_is_empty, .. } => *table_is_empty,
+            Source::Shared(rows) => rows.table_is_empty,
+            Source::Count(_) | Source::View(_) | Source::Running(..) => false,
+        }
     }
 
-    /// Bytes of the rows that were found on the writer.
+    /// Bytes of the rows that were found on the writer, and are not reserved yet.
     pub fn held_bytes(&self) -> usize {
         match self {
             Source::Rows { rows, .. } => rows.bytes.len() + rows.ends.len() * size_of::<usize>(),
-            Source::Count(_) | Source::View(_) | Source::Running(..) => 0,
+            Source::Count(_) | Source::Shared(_) | Source::View(_) | Source::Running(..) => 0,
         }
     }
 
@@ -301,6 +333,7 @@ impl Source {
                 rows.iter().for_each(visit);
                 Ok(false)
             }
+            (Source::Shared(rows), _) => Ok(rows.step(cursor, visit)),
             (Source::Running(_, found), _) => {
                 found.rows.iter().for_each(visit);
                 Ok(false)
@@ -342,8 +375,20 @@ impl Source {
     }
 }
 
-/// Rows of an index that are looked at in one step.
+/// Rows of an index, or a window, that are looked at in one step.
 const STEP_ROWS: usize = 1024;
+
+impl SharedRows {
+    /// Visits the next rows. False: there are no more.
+    fn step(&self, cursor: &mut Cursor, mut visit: impl FnMut(&[u8])) -> bool {
+        let start = cursor.page * STEP_ROWS;
+        let end = (start + STEP_ROWS).min(self.entries.len());
+        let entries = self.entries[start..end].iter();
+        entries.for_each(|entry| visit(entry.row()));
+        cursor.page += 1;
+        end < self.entries.len()
+    }
+}
 
 impl View {
     /// Visits the rows of a page, or as many of an index. False: there are no more.
@@ -383,7 +428,9 @@ pub(crate) fn row_size(table: &TableSchema) -> RowSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Items;
+    use crate::budget::MemoryBudget;
+    use crate::testing::{machine, Items};
+    use crate::windows::WindowLimits;
 
     fn is_deferred(found: Option<Source>) -> bool {
         found.expect("it may be frozen").is_deferred()
@@ -407,6 +454,53 @@ mod tests {
         let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false);
         assert!(finder.find_plan(&cheap).is_some());
         assert!(finder.find_plan(&long).is_none());
+    }
+
+    #[test]
+    fn rows_of_windows_are_shared_and_reserved() {
+        let mut frozen = FrozenTables::default();
+        let mut items = Items::new(300, 1000);
+        let mut windows = Windows::default();
+        let window = items.live("ORDER BY id LIMIT 300");
+        let asked = match &window.asked {
+            Asked::Window(asked) => asked.clone(),
+            _ => panic!("it is a window"),
+        };
+        let now = std::time::Instant::now();
+        let limits = WindowLimits {
+            rows_max: 300,
+            windows_max: 10,
+            bytes_max: 10 << 20,
+            rows_read_max: 1000,
+        };
+        let added = windows.add(&mut items.datastore, &[window], limits, true, now);
+        assert_eq!(added, Ok(()));
+        let all = MemoryBudget::new(machine(), 100 << 20);
+        let client = ClientBudget::new(&all, 3 << 20);
+        let mut finder = Finder::new(&mut items.datastore, &mut frozen, &windows, false);
+        let mut find = || finder.find_window(&asked, &client);
+        let first = find().expect("600 KB");
+        assert!(!first.is_deferred());
+        let second = find().expect("there is room");
+        assert!(second.is_deferred(), "together more than a MiB");
+        let (mut cursor, mut rows) = (Cursor::default(), 0);
+        let asked_window = Asked::Window(asked.clone());
+        while second
+            .step(&asked_window, &mut cursor, |_| rows += 1)
+            .expect("it is there")
+        {}
+        assert_eq!(rows, 300);
+        let others: Vec<_> = (0..10).map(|_| find()).take_while(Result::is_ok).collect();
+        assert_eq!(others.len(), 3, "five of them are in 3 MiB");
+        let is_same = |source: &Source| match (source, &first) {
+            (Source::Shared(a), Source::Shared(b)) => {
+                std::ptr::eq(a.entries[0].row(), b.entries[0].row())
+            }
+            _ => false,
+        };
+        assert!(is_same(&second), "the rows are not copied");
+        drop((first, second, others));
+        assert!(find().is_ok());
     }
 
     #[test]

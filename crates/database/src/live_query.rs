@@ -180,6 +180,7 @@ impl LiveQuery {
         );
         let rows = WindowRows {
             query: query.clone(),
+            sender: *caller,
             shape: shape.clone(),
             key: key.clone(),
         };

@@ -47,11 +47,12 @@ fn estimate_asked(datastore: &Datastore, asked: &Asked) -> u64 {
     match asked {
         Asked::Plan(plan) => plan.estimated_rows(&tables),
         Asked::Query(query, sender) => query.estimated_rows(sender, &tables),
-        // Its index gives the rows in their order.
         Asked::Window(asked) => {
-            let table = datastore.table(asked.shape.table.id);
-            let rows = table.map_or(0, |table| table.rows().row_count());
-            rows.min(asked.shape.extent.end as u64)
+            let rows = asked.query.estimated_rows(&asked.sender, &tables);
+            match asked.shape.is_walked_in_order() {
+                true => rows.min(asked.shape.extent.end as u64),
+                false => rows,
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::catalog::CatalogView;
 use crate::environment::Machine;
+use crate::live_query::LiveQuery;
 
 /// A table `items` of an `id`, a `key` and two equal texts, without an index.
 pub(crate) struct Items {
@@ -76,6 +77,19 @@ impl Items {
         let query = compile_subscription(&text, &self.catalog, &caller).expect("a query");
         let plan = query.only_select_plan(&caller.identity);
         plan.expect("it is on one table")
+    }
+
+    /// `SELECT * FROM items` with what comes behind, as a client subscribes to it.
+    pub fn live(&self, behind: &str) -> Arc<LiveQuery> {
+        let caller = Caller {
+            identity: Identity::ZERO,
+            is_owner: false,
+        };
+        let text = format!("SELECT * FROM items {behind}");
+        let query = compile_subscription(&text, &self.catalog, &caller).expect("a query");
+        let fragment = query.fragments.first().expect("it is on one table");
+        let live = LiveQuery::of_fragment(&query, fragment, &caller.identity, &self.catalog);
+        Arc::new(live.expect("it can be kept up to date"))
     }
 }
 

@@ -55,6 +55,8 @@ struct Client {
     query_sets: FxHashMap<u32, QuerySet>,
     /// In all query sets.
     queries: usize,
+    /// How many of them are windows.
+    windows: usize,
     /// [`LiveQuery::steps_of_connection`](crate::live_query::LiveQuery::steps_of_connection) of all of them.
     query_steps: usize,
 }

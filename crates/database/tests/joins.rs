@@ -354,6 +354,37 @@ async fn a_join_with_too_many_partners_ends_and_nothing_else_does() {
     assert_eq!(watcher.rows(1, "m"), expected);
 }
 
+/// Also when each of very many joins would take all that is allowed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_transaction_looks_up_is_bounded_whoever_fails() {
+    let (_directory, database) = start(20, &program()).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let member = identity_of(1).to_hex().to_string();
+    let rows: Vec<Value> = (0..30)
+        .map(|id| json!([id, 1, 0.0, member, true]))
+        .collect();
+    change(&mut writer, &json!({ "x": { "inserts": rows } })).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    // Shapes of their own, in this order.
+    for set in 0..8 {
+        let text = format!("SELECT m.* FROM m JOIN x ON m.room = x.room WHERE x.id <> {set}");
+        subscribe(&mut watcher, set, &text).await;
+    }
+    subscribe(
+        &mut watcher,
+        8,
+        "SELECT x.* FROM x JOIN m ON x.id = m.id WHERE m.id > 6",
+    )
+    .await;
+    assert_eq!(watcher.take_errors(), []);
+    let message = json!({ "m": { "inserts": [[7, 1, 0.0, member]] } });
+    change(&mut writer, &message).await;
+    watcher.settle().await;
+    let mut failed: Vec<u32> = watcher.take_errors().iter().map(|(set, _)| *set).collect();
+    failed.sort_unstable();
+    assert_eq!(failed, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_joined_with_what_is_there_when_they_happen() {
     let program = json!({

@@ -324,3 +324,37 @@ async fn a_view_with_too_many_groups_fails_alone_and_works_again() {
     }
     panic!("it does not work again");
 }
+
+/// Rows that are looked at take time, also if they are none of the view's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_looks_at_rows_for_too_long_fails_alone() {
+    let mut program = program();
+    let none = "SELECT * FROM t WHERE text = 'none'";
+    program["views"] = json!({
+        "first": { "table": "t", "query": format!("{none} ORDER BY score LIMIT 5") },
+        "all": { "table": "t", "query": none },
+        "counted": {
+            "columns": [["room", "U32"], ["n", "U64"]],
+            "query": "SELECT room, COUNT(*) AS n FROM t WHERE text = 'none' GROUP BY room",
+        },
+    });
+    let database = create(&program, |options| options.limits.view_ms_max = 0).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut rng = StdRng::seed_from_u64(1);
+    for thousand in 0..20_u32 {
+        let ids = thousand * 1000..(thousand + 1) * 1000;
+        let rows: Vec<Value> = ids.map(|id| Rows::random_row(&mut rng, 0, id)).collect();
+        writer.change(&json!({ "t": { "inserts": rows } })).await;
+    }
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    for (set, view) in [(1, "first"), (2, "all"), (3, "counted")] {
+        watcher
+            .subscribe(set, &format!("SELECT * FROM {view}"))
+            .await;
+        let errors = watcher.take_errors();
+        assert!(
+            matches!(&errors[..], [(of, text)] if *of == set && text.ends_with("[LC0331]")),
+            "{view}: {errors:?}"
+        );
+    }
+}

@@ -4,13 +4,15 @@ mod common;
 
 use std::time::Duration;
 
+use common::requests::subscribe;
 use common::watcher::{Bag, Watcher};
-use common::{bundle, caller, module, options};
+use common::{bundle, caller, module, options, Client};
 use lightcone_database::{
     DatabaseHandle, DatabaseOptions, HostKind, JsonRows, Limits, ShutdownReason,
 };
 use lightcone_host_js::JsEngineOptions;
 use lightcone_types::{Encode, Identity};
+use lightcone_wire::ServerMessage;
 
 fn with_limits(directory: &std::path::Path, limits: impl FnOnce(&mut Limits)) -> DatabaseOptions {
     let mut options = options(directory);
@@ -200,4 +202,48 @@ async fn a_query_of_two_views_has_the_rows_of_both_or_is_refused() {
         }
         database.shutdown(ShutdownReason::ServerStop).await;
     }
+}
+
+/// A view's table without rows has no entry among first rows (05 §7.1); so one sees whether there are rows for somebody else.
+async fn has_rows_for_anybody(database: &DatabaseHandle, view: &str) -> bool {
+    let mut client = Client::connect(database, identity(99), 99).await;
+    let text = format!("SELECT * FROM {view}");
+    client.send(&[subscribe(1, vec![&text])]).await;
+    match client.next().await {
+        ServerMessage::SubscribeApplied { rows, .. } => !rows.tables.is_empty(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_unused_views_go_also_when_a_program_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(directory.path());
+    let engine = lightcone_host_js::engine(JsEngineOptions::default());
+    options.engines.js = Some(engine.expect("the engine starts"));
+    let program = bundle("views");
+    let first = program.clone().into_bytes().into();
+    let create = move || DatabaseHandle::create(options, first, HostKind::Js);
+    let created = tokio::task::spawn_blocking(create).await;
+    let database = created.expect("no panic").expect("the module is valid");
+    let mut alice = Watcher::connect(&database, identity(1), 1).await;
+    let row = message(1, alice.identity, 1, 15, "a");
+    assert_eq!(alice.call("put", &row).await, None);
+    alice.watch(1, &["my_best"]).await;
+    alice.unsubscribe(1).await;
+    let mut bob = Watcher::connect(&database, identity(2), 2).await;
+    bob.watch(1, &["fragile"]).await;
+    assert!(has_rows_for_anybody(&database, "my_best").await);
+    let failing = program.replace(
+        "switch (ctx.db.mode",
+        "throw new Error(\"no\"); switch (ctx.db.mode",
+    );
+    let refused = database
+        .update(failing.into_bytes().into(), HostKind::Js)
+        .await;
+    assert!(refused.is_err());
+    assert!(!has_rows_for_anybody(&database, "my_best").await);
+    alice.watch(1, &["my_best"]).await;
+    assert_eq!(alice.rows(1, "my_best"), bag(&[&row]));
+    database.shutdown(ShutdownReason::ServerStop).await;
 }

@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::tables::{create_tables, table_options};
+use common::requests::subscribe;
+use common::tables::{create_tables, sql, table_options};
 use common::watcher::Watcher;
 use common::OWNER;
 use lightcone_database::{DatabaseHandle, DatabaseOptions};
-use lightcone_types::Identity;
+use lightcone_types::{Encode, Identity};
+use lightcone_wire::ClientMessage;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{json, Value};
@@ -363,4 +365,234 @@ async fn clients_with_windows_of_their_own_hear_of_their_rows_only() {
         assert_eq!(watcher.rows(1, "t"), expected);
         assert!(watcher.take_updates().len() < 20);
     }
+}
+
+/// Waits until so many connections are left.
+async fn connections_become(watcher: &mut Watcher, count: usize) {
+    for _ in 0..500 {
+        if watcher.from_scratch("SELECT * FROM st_client").await.len() == count {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the others do not leave");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_gives_its_windows_back() {
+    let database = create(&program(), |options| options.limits.windows_max = 1).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let text = "SELECT * FROM t ORDER BY score LIMIT 5";
+    let mut gone = Watcher::connect(&database, identity_of(1), 2).await;
+    gone.subscribe(1, text).await;
+    assert_eq!(gone.take_errors(), []);
+    drop(gone);
+    connections_become(&mut writer, 1).await;
+    let rows: Vec<Value> = (0..9).map(|id| row(id, f64::from(id), "")).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    let mut next = Watcher::connect(&database, identity_of(2), 3).await;
+    next.subscribe(1, text).await;
+    let expected = next.from_scratch(text).await;
+    assert_eq!(next.rows(1, "t"), expected);
+    drop(next);
+    connections_become(&mut writer, 1).await;
+    // There may be one window, and there is none.
+    let mut other = Watcher::connect(&database, identity_of(1), 4).await;
+    other
+        .subscribe(1, "SELECT * FROM t ORDER BY score LIMIT 6")
+        .await;
+    assert_eq!(other.take_errors(), []);
+}
+
+fn row_in(room: u32, id: u32, text: &str) -> Value {
+    let owner = identity_of(1).to_hex().to_string();
+    json!([room * 10_000 + id, room, f64::from(id), owner, true, text])
+}
+
+fn text_of_room(room: u32) -> String {
+    format!("SELECT * FROM t WHERE room = {room} AND text = 'x' ORDER BY score LIMIT 5")
+}
+
+/// Windows of so many rooms that a few rows more have to be looked for when one more row goes from each.
+async fn rooms_at_their_end(writer: &mut Watcher, watcher: &mut Watcher, rooms: u32, others: u32) {
+    let rows = |range: std::ops::Range<u32>, text: &str| -> Vec<Value> {
+        let of_room = |room| range.clone().map(move |id| row_in(room, id, text));
+        (0..rooms).flat_map(of_room).collect()
+    };
+    let inserts = rows(0..40, "x");
+    writer.change(&json!({ "t": { "inserts": inserts } })).await;
+    for room in 0..rooms {
+        watcher.subscribe(room, &text_of_room(room)).await;
+    }
+    // 16 rows are kept behind the five.
+    let (deletes, inserts) = (rows(0..16, "x"), rows(100..100 + others, ""));
+    let change = json!({ "t": { "deletes": deletes, "inserts": inserts } });
+    writer.change(&change).await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors(), []);
+}
+
+/// One row less in each room.
+fn one_less(rooms: u32) -> Value {
+    let deletes: Vec<Value> = (0..rooms).map(|room| row_in(room, 16, "x")).collect();
+    json!({ "t": { "deletes": deletes } })
+}
+
+/// Also when each of very many windows would take all that is allowed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_transaction_looks_for_is_bounded_whoever_fails() {
+    let database = create(&program(), |options| {
+        options.limits.window_rows_read_max = 300;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let rows: Vec<Value> = (0..40).map(|id| json!([id, 0])).collect();
+    writer.change(&json!({ "u": { "inserts": rows } })).await;
+    watcher
+        .subscribe(90, "SELECT * FROM u WHERE b = 0 ORDER BY a LIMIT 5")
+        .await;
+    rooms_at_their_end(&mut writer, &mut watcher, 8, 600).await;
+    writer
+        .change(&json!({ "u": { "deletes": rows[..16] } }))
+        .await;
+    let mut change = one_less(8);
+    change["u"] = json!({ "deletes": rows[16..17] });
+    writer.change(&change).await;
+    watcher.settle().await;
+    let mut failed: Vec<u32> = watcher.take_errors().iter().map(|(set, _)| *set).collect();
+    failed.sort_unstable();
+    // The rooms took four times what is allowed in all: nothing is left for who comes last.
+    assert_eq!(failed, [0, 1, 2, 3, 4, 5, 6, 7, 90]);
+    watcher.forget(0);
+    let deletes: Vec<Value> = (100..700).map(|id| row_in(0, id, "")).collect();
+    writer.change(&json!({ "t": { "deletes": deletes } })).await;
+    watcher.subscribe(0, &text_of_room(0)).await;
+    assert_eq!(watcher.take_errors(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sees_the_rows_of_a_window_that_has_just_failed() {
+    let database = create(&program(), |options| {
+        options.limits.window_rows_read_max = 200;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    rooms_at_their_end(&mut writer, &mut watcher, 4, 60).await;
+    // All four together are too much, each of them is not. The next subscription comes in the same round.
+    let mut args = Vec::new();
+    one_less(4).to_string().encode(&mut args);
+    let call = ClientMessage::CallReducer {
+        request_id: 1,
+        reducer: "change",
+        args: &args,
+    };
+    let texts: Vec<String> = (0..4).map(text_of_room).collect();
+    let mut messages = vec![call];
+    for (set, text) in (0..4).zip(&texts) {
+        messages.push(subscribe(set, vec![text]));
+    }
+    let mut late = Watcher::connect(&database, identity_of(2), 3).await;
+    late.client.send(&messages).await;
+    late.settle().await;
+    watcher.settle().await;
+    assert_eq!(watcher.take_errors().len(), 2, "two have ended");
+    assert_eq!(late.take_errors(), []);
+    for (set, text) in (0..4).zip(&texts) {
+        let expected = late.from_scratch(text).await;
+        assert_eq!(expected.len(), 5);
+        assert_eq!(late.rows(set, "t"), expected, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_connection_does_not_take_all_windows() {
+    let database = create(&program(), |options| {
+        options.limits.windows_max = 20;
+        options.limits.windows_bytes_max = 1 << 20;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut greedy = Watcher::connect(&database, identity_of(1), 2).await;
+    for set in 0..30 {
+        greedy.subscribe(set, &text_of_room(set)).await;
+    }
+    let errors = greedy.take_errors();
+    assert_eq!(errors.len(), 20, "half of them are for others");
+    assert!(errors.iter().all(|(_, text)| text.ends_with("[LC0727]")));
+    let mut modest = Watcher::connect(&database, identity_of(2), 3).await;
+    for set in 0..4 {
+        modest.subscribe(set, &text_of_room(100 + set)).await;
+    }
+    assert_eq!(modest.take_errors(), []);
+    for set in 0..30 {
+        greedy.unsubscribe(set).await;
+    }
+    // The same of their bytes.
+    let large = "long ".repeat(2000);
+    let rows: Vec<Value> = (0..80).map(|id| row_in(50, id, &large)).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    let text = |limit: u32| format!("SELECT * FROM t WHERE room = 50 ORDER BY score LIMIT {limit}");
+    greedy.take_errors();
+    greedy.subscribe(40, &text(30)).await;
+    assert_eq!(greedy.take_errors(), []);
+    greedy.subscribe(41, &text(31)).await;
+    let errors = greedy.take_errors();
+    assert!(
+        matches!(&errors[..], [(41, text)] if text.ends_with("[LC0727]")),
+        "{errors:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_row_limit_counts_what_a_window_looks_at() {
+    let database = create(&program(), |_| {}).await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let rows: Vec<Value> = (0..200).map(|id| row(id, f64::from(id), "")).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    sql(&database, OWNER, "SET row_limit = 50")
+        .await
+        .expect("the owner may");
+    watcher
+        .subscribe(1, "SELECT * FROM t ORDER BY score LIMIT 5")
+        .await;
+    let own = "SELECT * FROM t WHERE owner = :sender ORDER BY score LIMIT 5";
+    watcher.subscribe(2, own).await;
+    assert_eq!(watcher.take_errors(), []);
+    let filtered = "SELECT * FROM t WHERE text = 'x' AND id > 3 ORDER BY score LIMIT 5";
+    let error = refused(&mut watcher, filtered).await;
+    assert!(error.contains("cardinality"), "{error}");
+}
+
+/// A window's first rows are not copied, and many of one request have a bound.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_windows_of_one_request_are_within_what_a_client_may_have() {
+    let database = create(&program(), |options| {
+        options.limits.client_bytes_max = 8 << 20;
+    })
+    .await;
+    let mut writer = Watcher::connect(&database, OWNER, 1).await;
+    let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
+    let large = "long ".repeat(1000);
+    let rows: Vec<Value> = (0..300).map(|id| row(id, f64::from(id), &large)).collect();
+    writer.change(&json!({ "t": { "inserts": rows } })).await;
+    let text = "SELECT * FROM t ORDER BY score LIMIT 300";
+    let texts: Vec<String> = (1..100)
+        .map(|n| text.replace("FROM", &format!("FROM{}", " ".repeat(n))))
+        .collect();
+    let texts = texts.iter().map(String::as_str).collect();
+    watcher.client.send(&[subscribe(1, texts)]).await;
+    watcher.settle().await;
+    let errors = watcher.take_errors();
+    assert!(
+        matches!(&errors[..], [(1, text)] if text.contains("[LC0706]")),
+        "{errors:?}"
+    );
+    // One is more than the writer copies; it is answered all the same.
+    watcher.subscribe(2, text).await;
+    assert_eq!(watcher.take_errors(), []);
+    let expected = watcher.from_scratch(text).await;
+    assert_eq!(watcher.rows(2, "t"), expected);
 }

@@ -76,8 +76,8 @@ impl Delta {
     }
 
     /// Calls `visit` with what came and what went.
-    pub fn for_each(&mut self, mut visit: impl FnMut(DeltaKind, &[u8], &[u8])) {
-        let found = &mut self.found;
+    pub fn for_each(&self, mut visit: impl FnMut(DeltaKind, &[u8], &[u8])) {
+        let found = &self.found;
         for row in &found.rows {
             let kind = match row.weight > 0 {
                 true => DeltaKind::Insert,
@@ -88,8 +88,11 @@ impl Delta {
                 visit(kind, key, content);
             }
         }
-        found.bytes.shrink_to(BYTES_KEPT_MAX);
-        found.rows.shrink_to(BYTES_KEPT_MAX / size_of::<Found>());
+    }
+
+    /// Drops what was found. Has to be called after the last join, also of one that was too much.
+    pub fn clear(&mut self) {
+        self.found.clear();
     }
 }
 
@@ -250,7 +253,9 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
 impl FoundRows {
     fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(BYTES_KEPT_MAX);
         self.rows.clear();
+        self.rows.shrink_to(BYTES_KEPT_MAX / size_of::<Found>());
     }
 
     fn bytes_len(&self) -> usize {

@@ -193,8 +193,12 @@ impl<K: Default> Joins<K> {
             steps: ops.len().saturating_mul(partners_max),
             bytes: BYTES_MAX,
         };
+        let mut left_in_all = Allowance {
+            steps: left.steps.saturating_mul(ALLOWANCES_MAX),
+            bytes: BYTES_MAX_IN_ALL,
+        };
         // The most that one shape took, and which.
-        let mut most = (0, *self.concerned.first().expect("some are concerned"));
+        let mut most: Option<(Allowance, TableId)> = None;
         for id in &self.concerned {
             let Some(live) = self.shapes.get_mut(id).filter(|live| !live.has_failed) else {
                 continue;
@@ -203,33 +207,38 @@ impl<K: Default> Joins<K> {
                 deltas,
                 ops: deltas.ops(ops.clone()),
             };
-            let before = left.steps;
             let is_wanted = |key: &[u8]| live.keys.contains_key(key);
-            let found = self
-                .delta
-                .find(&live.shape, datastore, changed, is_wanted, &mut left);
-            let spent = before - left.steps;
-            if found.is_none() {
+            let granted = left.at_most(left_in_all);
+            let mut unused = granted;
+            let found = (granted.steps > 0).then(|| {
+                let left = &mut unused;
+                self.delta
+                    .find(&live.shape, datastore, changed, is_wanted, left)
+            });
+            let spent = granted.minus(unused);
+            left_in_all = left_in_all.minus(spent);
+            if found.flatten().is_none() {
                 live.has_failed = true;
                 some_failed = true;
-                left.steps = before;
                 // Who has taken most fails too, so that others have something left.
-                if most.0 > spent {
-                    left.steps += most.0;
-                    if let Some(greedy) = self.shapes.get_mut(&most.1) {
+                let greedier = most.take_if(|(most, _)| most.steps > spent.steps);
+                if let Some((spent, greedy)) = greedier {
+                    left = left.plus(spent);
+                    if let Some(greedy) = self.shapes.get_mut(&greedy) {
                         greedy.has_failed = true;
                     }
-                    most.0 = 0;
                 }
                 continue;
             }
-            if spent > most.0 {
-                most = (spent, *id);
+            left = left.minus(spent);
+            if most.is_none_or(|(most, _)| spent.steps > most.steps) {
+                most = Some((spent, *id));
             }
             self.delta.for_each(|kind, key, row| {
                 deltas.push_keyed(*id, kind, key, row);
             });
         }
+        self.delta.clear();
         some_failed
     }
 
@@ -267,8 +276,37 @@ impl SubscribedJoins {
 /// Bytes that the changes of joins in one transaction take before equal rows are counted together.
 const BYTES_MAX: usize = 256 << 20;
 
-/// What finding the changes of joins in one transaction may still take.
+/// Joins that are too much give back what they have taken, but only until all of them have taken so many times what is allowed.
+const ALLOWANCES_MAX: usize = 4;
+/// The same of bytes.
+const BYTES_MAX_IN_ALL: usize = 2 * BYTES_MAX;
+
+/// What finding the changes of joins in one transaction may still take, or has taken.
+#[derive(Clone, Copy)]
 struct Allowance {
     steps: usize,
     bytes: usize,
+}
+
+impl Allowance {
+    fn at_most(self, other: Allowance) -> Allowance {
+        Allowance {
+            steps: self.steps.min(other.steps),
+            bytes: self.bytes.min(other.bytes),
+        }
+    }
+
+    fn plus(self, other: Allowance) -> Allowance {
+        Allowance {
+            steps: self.steps.saturating_add(other.steps),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    fn minus(self, other: Allowance) -> Allowance {
+        Allowance {
+            steps: self.steps.saturating_sub(other.steps),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
 }

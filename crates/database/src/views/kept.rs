@@ -2,7 +2,6 @@
 //! date from the rows of the table that change.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lightcone_engine::Datastore;
 use lightcone_query::{LiveGroups, Query, SelectPlan};
@@ -10,12 +9,9 @@ use lightcone_table::TableView;
 use lightcone_types::Identity;
 
 use super::failures::ViewError;
-use super::query::{find_rows, matches, replace, Rows};
+use super::query::{find_rows, matches, replace, Deadline, Rows};
 use super::{Row, ViewHost, NO_ROWS};
 use crate::windows::OwnWindow;
-
-/// Rows between two looks at the clock.
-const PIECE_ROWS: usize = 1 << 14;
 
 /// The query of a view, with what is known of its result.
 pub(super) struct Kept {
@@ -84,23 +80,12 @@ impl Kept {
         datastore: &Datastore,
         mut groups: LiveGroups,
     ) -> Result<LiveGroups, ViewError> {
-        let limits = &host.shared.options.limits;
-        let (bytes_max, ms_max) = (limits.view_bytes_max, limits.view_ms_max);
-        let until = host.instant() + Duration::from_millis(ms_max);
-        let (mut rows, mut is_late) = (0_usize, false);
-        find_rows(datastore, &self.plan, |row| {
+        let bytes_max = host.shared.options.limits.view_bytes_max;
+        find_rows(host, datastore, &self.plan, |row| {
             groups.add(row);
-            rows += 1;
-            is_late = rows % PIECE_ROWS == 0 && host.instant() > until;
-            !is_late && groups.memory_bytes() <= bytes_max
+            groups.memory_bytes() <= bytes_max
         })?;
-        match is_late {
-            true => Err(ViewError {
-                reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),
-                may_pass: true,
-            }),
-            false => Ok(groups),
-        }
+        Ok(groups)
     }
 
     fn first_rows(
@@ -125,7 +110,7 @@ impl Kept {
         }
         let mut window = OwnWindow::new(shape, key);
         if let Some(table) = self.table(datastore) {
-            window.fill(table, limits.window_rows_read_max);
+            fill(host, &mut window, table)?;
         }
         Ok(window)
     }
@@ -159,7 +144,7 @@ impl Kept {
             }
             Known::Groups(_) => {}
             Known::Window(window) => {
-                window.fill(table, host.shared.options.limits.window_rows_read_max);
+                fill(host, window, table)?;
             }
         }
         check_bytes(host, &result)?;
@@ -221,6 +206,16 @@ impl Known {
             Known::Groups(groups) => groups.memory_bytes(),
             Known::Window(window) => window.memory_bytes(),
         }
+    }
+}
+
+/// Looks for the rows that a window is short of, for as long as a view may take.
+fn fill(host: ViewHost<'_>, window: &mut OwnWindow, table: &TableView) -> Result<(), ViewError> {
+    let deadline = Deadline::new(host);
+    let rows_read_max = host.shared.options.limits.window_rows_read_max;
+    match window.fill(table, rows_read_max, &mut || deadline.is_over()) {
+        true => Ok(()),
+        false => Err(deadline.error()),
     }
 }
 

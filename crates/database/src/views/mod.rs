@@ -383,13 +383,12 @@ impl Views {
     /// Nobody uses the instance: its rows go, and it hears of no change.
     fn retire(&mut self, datastore: &mut Datastore, number: u32) {
         self.set_reads(datastore, number, ReadSet::default(), None);
+        // Also if it is not live: rows that went with a program whose transaction was taken back are there again. Those that do
+        // not fit into the transaction any more stay; nobody sees them, and the next evaluation replaces them.
+        let InstanceKey { table, instance } = self.instance(number).key;
+        let _ = datastore.replace_view_rows(table, &instance, NO_ROWS);
         let instance = self.instance_mut(number);
-        if std::mem::take(&mut instance.is_live) {
-            let InstanceKey { table, instance } = instance.key;
-            // Rows that do not fit into the transaction any more stay; nobody sees them, and the next evaluation replaces them.
-            let _ = datastore.replace_view_rows(table, &instance, NO_ROWS);
-        }
-        let instance = self.instance_mut(number);
+        instance.is_live = false;
         (instance.is_failing, instance.is_overdue) = (false, false);
     }
 

@@ -2,7 +2,7 @@
 //! another call of the module.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lightcone_engine::{Datastore, ReadSet, ViewInstance};
 use lightcone_query::{
@@ -25,6 +25,8 @@ const LISTED_ROWS_MAX: usize = 65_536;
 
 /// What a join keeps to find its matches.
 const JOIN_MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Rows between two looks at the clock.
+const PIECE_ROWS: usize = 1 << 14;
 /// Steps of a join between two looks at the clock.
 const PIECE_STEPS: usize = 1 << 17;
 
@@ -237,7 +239,7 @@ impl ViewQuery {
             found.len() <= bytes_max
         };
         match &self.asked {
-            Asked::Plan(plan) => find_rows(datastore, plan, take)?,
+            Asked::Plan(plan) => find_rows(host, datastore, plan, take)?,
             Asked::Window(_) => unreachable!("only subscriptions are made windows"),
             Asked::Query(query, sender) => {
                 find_matches(host, datastore, (query, *sender), &mut take)?;
@@ -289,29 +291,68 @@ pub(super) fn matches(plan: &SelectPlan, table: &TableView, row: &[u8]) -> bool 
     predicate.is_none_or(|predicate| predicate.matches(table.layout(), row))
 }
 
-/// Visits the rows of a query on one table until `take` returns false.
+/// Until when the query of a view may run.
+pub(super) struct Deadline<'h> {
+    host: ViewHost<'h>,
+    until: Instant,
+}
+
+impl<'h> Deadline<'h> {
+    pub fn new(host: ViewHost<'h>) -> Deadline<'h> {
+        let ms_max = host.shared.options.limits.view_ms_max;
+        Deadline {
+            host,
+            until: host.instant() + Duration::from_millis(ms_max),
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.host.instant() > self.until
+    }
+
+    pub fn error(&self) -> ViewError {
+        let ms_max = self.host.shared.options.limits.view_ms_max;
+        ViewError {
+            reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),
+            may_pass: true,
+        }
+    }
+}
+
+/// Visits the rows of a query on one table until `take` returns false, for as long as a view may take.
 pub(super) fn find_rows(
+    host: ViewHost<'_>,
     datastore: &Datastore,
     plan: &SelectPlan,
     mut take: impl FnMut(&[u8]) -> bool,
-) -> Result<(), String> {
+) -> Result<(), ViewError> {
     let table = datastore.table(plan.table.id);
     // Events are gone when the transaction ends: views see their tables empty.
     let Some(table) = table.filter(|table| !table.schema.is_event) else {
         return Ok(());
     };
-    let mut visit = |row: &[u8]| !matches(plan, table, row) || take(row);
+    let deadline = Deadline::new(host);
+    let (mut rows, mut is_late) = (0_usize, false);
+    // Also those that are not taken take their time.
+    let mut visit = |row: &[u8]| {
+        rows += 1;
+        is_late = rows % PIECE_ROWS == 0 && deadline.is_over();
+        !is_late && (!matches(plan, table, row) || take(row))
+    };
     match usable_index(plan, &table.schema.indexes) {
         Some((position, point)) => {
             let index = &table.indexes()[position];
             let visit = |id| visit(table.row(id));
             let walked = index.walk_point(table.rows(), table.layout(), &point, None, visit);
-            walked.map_err(|error| error.to_string())
+            walked.map_err(|error| error.to_string())?;
         }
         None => {
             table.rows().walk(None, |_, row| visit(row));
-            Ok(())
         }
+    }
+    match is_late {
+        true => Err(deadline.error()),
+        false => Ok(()),
     }
 }
 
@@ -322,8 +363,7 @@ fn find_matches(
     (query, sender): (&Arc<Query>, Identity),
     mut take: impl FnMut(&[u8]) -> bool,
 ) -> Result<(), ViewError> {
-    let ms_max = host.shared.options.limits.view_ms_max;
-    let until = host.instant() + Duration::from_millis(ms_max);
+    let deadline = Deadline::new(host);
     let mut run = Run::new(query.clone(), sender, JOIN_MEMORY_BYTES_MAX);
     loop {
         let mut steps = PIECE_STEPS;
@@ -331,11 +371,8 @@ fn find_matches(
         if progress.map_err(|error| error.to_string())? != Progress::Paused {
             return Ok(());
         }
-        if host.instant() > until {
-            return Err(ViewError {
-                reason: format!("its query ran longer than limits.view-ms-max, which is {ms_max}"),
-                may_pass: true,
-            });
+        if deadline.is_over() {
+            return Err(deadline.error());
         }
     }
 }

@@ -9,6 +9,8 @@ use super::window::Entry;
 
 /// Rows are put in order when there are so many more than twice those that are wanted.
 const SPARE_ROWS: usize = 64;
+/// Rows between two looks at the clock.
+const ROWS_BETWEEN_LOOKS: usize = 1 << 12;
 /// A bound of an index's column that is none, and the tag of one that belongs to the range (03 §8.3).
 const UNBOUNDED: &[u8] = &[2];
 const INCLUDED: u8 = 0;
@@ -29,12 +31,20 @@ pub(super) struct Found {
 }
 
 impl Wanted<'_> {
-    /// Finds them, looking at no more rows than `rows_left`, of which it takes what it has looked at. None: there would be more
-    /// to look at.
-    pub fn find(&self, table: &TableView, access: &Access, rows_left: &mut usize) -> Option<Found> {
+    /// Finds them, looking at no more rows than `rows_left`, of which it takes what it has looked at, and asking `is_late` now and
+    /// then. None: there would be more to look at.
+    pub fn find(
+        &self,
+        table: &TableView,
+        access: &Access,
+        rows_left: &mut usize,
+        is_late: &mut dyn FnMut() -> bool,
+    ) -> Option<Found> {
         let mut search = Search {
             wanted: self,
             rows_left,
+            is_late,
+            looked_at: 0,
             is_too_much: false,
             is_over: false,
             was_cut: false,
@@ -105,6 +115,8 @@ impl Wanted<'_> {
 struct Search<'w> {
     wanted: &'w Wanted<'w>,
     rows_left: &'w mut usize,
+    is_late: &'w mut dyn FnMut() -> bool,
+    looked_at: usize,
     is_too_much: bool,
     /// All that is wanted was found.
     is_over: bool,
@@ -125,11 +137,18 @@ impl Search<'_> {
         let Wanted {
             shape, key, after, ..
         } = *self.wanted;
-        if *self.rows_left == 0 {
+        // What is left after that of the one row too many is for nobody.
+        let Some(rows_left) = self.rows_left.checked_sub(shape.cost_in_rows(row.len())) else {
+            *self.rows_left = 0;
+            self.is_too_much = true;
+            return false;
+        };
+        *self.rows_left = rows_left;
+        self.looked_at += 1;
+        if self.looked_at % ROWS_BETWEEN_LOOKS == 0 && (self.is_late)() {
             self.is_too_much = true;
             return false;
         }
-        *self.rows_left -= 1;
         if in_order && self.entries.len() >= self.wanted.rows && self.is_of_next_group(row) {
             self.is_over = true;
             return false;

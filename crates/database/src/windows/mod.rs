@@ -23,6 +23,7 @@ use self::of_shape::{OfShape, Scratch};
 
 pub(crate) use self::own::OwnWindow;
 pub(crate) use self::shape::{WindowShape, WindowShapes};
+pub(crate) use self::window::Entry;
 use crate::held_indexes::IndexBuilding;
 use crate::live_query::LiveQuery;
 
@@ -36,6 +37,26 @@ pub(crate) struct WindowLimits {
     pub windows_max: usize,
     pub bytes_max: usize,
     pub rows_read_max: usize,
+}
+
+/// A window with this part of all bytes is none of the few small ones that a modest connection may always have.
+const MODEST_PART: usize = 64;
+
+/// What the windows of a new query set may take.
+struct Room {
+    rows_left: usize,
+    /// Its connection has few windows: the half that is kept back is for it.
+    is_modest: bool,
+}
+
+impl Room {
+    /// How many bytes there may be in all with a window that has these.
+    fn bytes_max(&self, limits: WindowLimits, bytes: usize) -> usize {
+        match self.is_modest && bytes <= limits.bytes_max / MODEST_PART {
+            true => limits.bytes_max,
+            false => limits.bytes_max / 2,
+        }
+    }
 }
 
 /// The live windows of a database.
@@ -52,9 +73,14 @@ pub(crate) struct Windows {
     scratch: Scratch,
 }
 
+/// Windows that take too much give back what they have taken, but only until all of them have taken so many times what is allowed.
+const ALLOWANCES_MAX: usize = 4;
+
 /// What filling windows in one transaction may still take, and the window that has taken most.
 struct Allowance {
     rows: usize,
+    /// Nothing of this is given back.
+    rows_in_all: usize,
     most: Option<Spent>,
 }
 
@@ -80,14 +106,18 @@ impl Windows {
         datastore: &mut Datastore,
         queries: &[Arc<LiveQuery>],
         limits: WindowLimits,
+        is_modest: bool,
         now: Instant,
     ) -> Result<(), String> {
-        let mut rows_left = limits.rows_read_max;
+        let mut room = Room {
+            rows_left: limits.rows_read_max,
+            is_modest,
+        };
         for (position, query) in queries.iter().enumerate() {
             let Some(window) = query.window() else {
                 continue;
             };
-            if let Err(error) = self.add_one(datastore, window, limits, &mut rows_left, now) {
+            if let Err(error) = self.add_one(datastore, window, limits, &mut room, now) {
                 self.remove(datastore, &queries[..position]);
                 return Err(error);
             }
@@ -100,7 +130,7 @@ impl Windows {
         datastore: &mut Datastore,
         (shape, key): (&Arc<WindowShape>, &[u8]),
         limits: WindowLimits,
-        rows_left: &mut usize,
+        room: &mut Room,
         now: Instant,
     ) -> Result<(), String> {
         if shape.extent.end > limits.rows_max {
@@ -114,10 +144,12 @@ impl Windows {
         if self.count >= limits.windows_max {
             return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), as many as limits.windows-max allows [LC0727]", self.count));
         }
+        if !room.is_modest && self.count >= limits.windows_max.div_ceil(2) {
+            return Err(format!("clients are subscribed to {} different windows (ORDER BY … LIMIT), half of the {} that limits.windows-max allows: the others are for connections with few of them [LC0727]", self.count, limits.windows_max));
+        }
         self.hold(datastore, shape, now)?;
         let of_shape = self.shapes.get_mut(&shape.id).expect("it is held");
-        let bytes_left = limits.bytes_max.saturating_sub(self.bytes);
-        let added = of_shape.add_window(datastore, key, limits, (rows_left, bytes_left));
+        let added = of_shape.add_window(datastore, key, limits, (room, self.bytes));
         match &added {
             Ok(bytes) => {
                 self.bytes += bytes;
@@ -180,13 +212,15 @@ impl Windows {
     }
 
     /// The rows of a window.
-    pub fn rows<'w>(
-        &'w self,
-        shape: &WindowShape,
-        key: &'w [u8],
-    ) -> impl Iterator<Item = &'w [u8]> {
+    pub fn entries(&self, shape: &WindowShape, key: &[u8]) -> &[Entry] {
         let of_shape = self.shapes.get(&shape.id);
-        of_shape.into_iter().flat_map(|of| of.rows(key))
+        of_shape.map_or(&[], |of_shape| of_shape.entries(key))
+    }
+
+    /// Whether the rows of a window are known.
+    pub fn has(&self, shape: &WindowShape, key: &[u8]) -> bool {
+        let of_shape = self.shapes.get(&shape.id);
+        of_shape.is_some_and(|of_shape| of_shape.has(key))
     }
 
     /// Whether a window is kept up to date no more.
@@ -195,15 +229,19 @@ impl Windows {
         of_shape.is_some_and(|of_shape| of_shape.has_failed(key))
     }
 
-    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed.
-    pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) {
+    /// Makes all windows anew, over tables that took the place of others. Nobody is told what has changed. Gives whether some have
+    /// failed.
+    pub fn rebuild(&mut self, datastore: &mut Datastore, limits: WindowLimits) -> bool {
         self.bytes = 0;
+        let mut some_failed = false;
         for of_shape in self.shapes.values_mut() {
             if let Some(column) = of_shape.shape.held_column() {
                 datastore.hold_index(of_shape.shape.table.id, column);
             }
             self.bytes += of_shape.rebuild(datastore, limits);
+            some_failed |= of_shape.some_failed();
         }
+        some_failed
     }
 
     /// Appends the changes of windows to those of the tables, which are `ops`, of a transaction that was just committed. Gives
@@ -220,8 +258,10 @@ impl Windows {
             return false;
         }
         let spare = ops.len().saturating_mul(ROWS_READ_PER_CHANGE);
+        let rows = limits.rows_read_max.saturating_add(spare);
         let mut allowance = Allowance {
-            rows: limits.rows_read_max.saturating_add(spare),
+            rows,
+            rows_in_all: rows.saturating_mul(ALLOWANCES_MAX),
             most: None,
         };
         let mut greedy: Vec<Spent> = Vec::new();
@@ -239,7 +279,8 @@ impl Windows {
         for spent in greedy {
             self.fail(spent.shape, spent.window);
         }
-        while self.bytes > limits.bytes_max && self.fail_largest() {
+        if self.bytes > limits.bytes_max {
+            self.fail_largest(limits.bytes_max);
             some_failed = true;
         }
         some_failed
@@ -265,16 +306,22 @@ impl Windows {
         }
     }
 
-    /// False: there is none.
-    fn fail_largest(&mut self) -> bool {
-        let largest = self.shapes.iter().filter_map(|(id, of_shape)| {
-            let (bytes, window) = of_shape.largest()?;
-            Some((bytes, *id, window))
-        });
-        let Some((_, shape, window)) = largest.max_by_key(|(bytes, ..)| *bytes) else {
-            return false;
-        };
-        self.fail(shape, window);
-        true
+    /// Until the others have no more bytes than these.
+    #[cold]
+    fn fail_largest(&mut self, bytes_max: usize) {
+        let of_shapes = self.shapes.iter();
+        let mut windows: Vec<(usize, TableId, u32)> = of_shapes
+            .flat_map(|(id, of_shape)| {
+                let windows = of_shape.sizes();
+                windows.map(|(bytes, window)| (bytes, *id, window))
+            })
+            .collect();
+        windows.sort_unstable();
+        while self.bytes > bytes_max {
+            let Some((_, shape, window)) = windows.pop() else {
+                return;
+            };
+            self.fail(shape, window);
+        }
     }
 }

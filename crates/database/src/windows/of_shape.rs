@@ -7,8 +7,8 @@ use lightcone_engine::{Datastore, DeltaBatch, DeltaKind};
 
 use super::fill::{Found, Wanted};
 use super::shape::WindowShape;
-use super::window::{Changes, Window};
-use super::{Allowance, Spent, WindowLimits};
+use super::window::{Changes, Entry, Window};
+use super::{Allowance, Room, Spent, WindowLimits};
 
 /// What a window takes beside its rows and its key.
 const WINDOW_BYTES: usize = 256;
@@ -96,9 +96,10 @@ impl OfShape {
         datastore: &Datastore,
         key: &[u8],
         limits: WindowLimits,
-        (rows_left, bytes_left): (&mut usize, usize),
+        (room, bytes_of_others): (&mut Room, usize),
     ) -> Result<usize, String> {
-        let Some((window, access)) = self.find_all(datastore, key, rows_left) else {
+        let found = self.find_all(datastore, key, &mut room.rows_left);
+        let Some((window, access)) = found else {
             let table = &self.shape.table.name;
             return Err(format!("finding the rows of the subscription with ORDER BY would take more than the {} rows of `{table}` that limits.window-rows-read-max allows to look at: add an index to the module that begins with the columns of `=` in WHERE and goes on with the first one of ORDER BY [LC0728]", limits.rows_read_max));
         };
@@ -114,8 +115,8 @@ impl OfShape {
         };
         live.bytes = live.memory_bytes();
         let bytes = live.bytes;
-        if bytes > bytes_left {
-            return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max [LC0727]", limits.bytes_max));
+        if bytes_of_others.saturating_add(bytes) > room.bytes_max(limits, bytes) {
+            return Err(format!("the rows of all windows (ORDER BY … LIMIT) that clients are subscribed to would take more than the {} bytes of limits.windows-bytes-max, of which half is for few small windows of each connection [LC0727]", limits.bytes_max));
         }
         let window = match self.free.pop() {
             Some(window) => {
@@ -170,7 +171,7 @@ impl OfShape {
             // What comes next has something left, if this is not the way.
             let kept_back = if number == last { 0 } else { *rows_left / 2 };
             let mut rows = *rows_left - kept_back;
-            let found = wanted.find(table, access, &mut rows);
+            let found = wanted.find(table, access, &mut rows, &mut || false);
             *rows_left = rows + kept_back;
             Some((found?, number))
         });
@@ -183,10 +184,14 @@ impl OfShape {
         Some((window, access))
     }
 
-    pub fn rows<'w>(&'w self, key: &[u8]) -> impl Iterator<Item = &'w [u8]> {
-        let extent = self.shape.extent;
-        let live = self.find(key).into_iter();
-        live.flat_map(move |live| live.window.rows(extent))
+    /// The rows of a window that come out.
+    pub fn entries(&self, key: &[u8]) -> &[Entry] {
+        let live = self.find(key);
+        live.map_or(&[], |live| live.window.shown(self.shape.extent))
+    }
+
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.by_key.contains_key(key)
     }
 
     pub fn has_failed(&self, key: &[u8]) -> bool {
@@ -203,14 +208,17 @@ impl OfShape {
         before - live.bytes
     }
 
-    /// The largest window that has not failed.
-    pub fn largest(&self) -> Option<(usize, u32)> {
+    /// The bytes of the windows that have not failed.
+    pub fn sizes(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let windows = self.windows.iter().enumerate();
-        let bytes = windows.filter_map(|(number, live)| {
+        windows.filter_map(|(number, live)| {
             let live = live.as_ref().filter(|live| !live.has_failed)?;
             Some((live.bytes, number as u32))
-        });
-        bytes.max()
+        })
+    }
+
+    pub fn some_failed(&self) -> bool {
+        self.windows.iter().flatten().any(|live| live.has_failed)
     }
 
     /// Finds the rows of all windows anew. Gives their bytes.
@@ -304,19 +312,22 @@ impl OfShape {
                 after: live.window.last(),
                 rows,
             };
-            let before = allowance.rows;
+            let may_look_at = allowance.rows.min(allowance.rows_in_all);
+            let mut rows_left = may_look_at;
             let access = &shape.accesses[live.access];
-            let found = wanted.find(table, access, &mut allowance.rows);
+            let found = wanted.find(table, access, &mut rows_left, &mut || false);
             let spent = Spent {
-                rows: before - allowance.rows,
+                rows: may_look_at - rows_left,
                 shape: shape.id,
                 window: number,
             };
+            allowance.rows -= spent.rows;
+            allowance.rows_in_all -= spent.rows;
             let Some(found) = found else {
                 // Nobody hears of what it has changed so far: that is no state of it.
                 live.has_failed = true;
                 live.changes.clear();
-                allowance.rows = before;
+                allowance.rows += spent.rows;
                 greedy.push(spent);
                 // Who has taken most fails too, so that others have something left.
                 if allowance.most.is_some_and(|most| most.rows > spent.rows) {

@@ -50,13 +50,20 @@ impl OwnWindow {
         window.remove(&self.entry, self.shape.extent, &mut self.changes);
     }
 
-    /// Looks for the rows that it is short of: by an index of the table that does not show more than `rows_read_max`, else among all.
-    pub fn fill(&mut self, table: &TableView, rows_read_max: usize) {
+    /// Looks for the rows that it is short of: by an index of the table that does not show more than `rows_read_max`, else among
+    /// all. False: it was late before all were found.
+    #[must_use]
+    pub fn fill(
+        &mut self,
+        table: &TableView,
+        rows_read_max: usize,
+        is_late: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let shape = self.shape.clone();
         self.window.trim(shape.extent);
         let rows = self.window.missing_rows(shape.extent);
         if rows == 0 {
-            return;
+            return true;
         }
         let wanted = Wanted {
             shape: &shape,
@@ -65,19 +72,23 @@ impl OwnWindow {
             rows,
         };
         let mut by_index = (shape.accesses.iter())
-            .filter_map(|access| wanted.find(table, access, &mut { rows_read_max }));
-        let found = by_index.next();
-        let found = found.or_else(|| wanted.find(table, &Access::Scan, &mut usize::MAX.clone()));
+            .filter_map(|access| wanted.find(table, access, &mut { rows_read_max }, is_late));
+        let mut found = by_index.next();
+        if found.is_none() {
+            let mut all = usize::MAX;
+            found = wanted.find(table, &Access::Scan, &mut all, is_late);
+        }
         let Some(Found {
             entries,
             is_complete,
         }) = found
         else {
-            return;
+            return false;
         };
         let changes = &mut self.changes;
         self.window
             .extend(entries, is_complete, shape.extent, changes);
+        true
     }
 
     /// Calls `visit` with what came into the window, and what went, since the last time.

@@ -16,6 +16,10 @@ use crate::joins::ShapeId;
 const LOOK_UP_STEPS: usize = 32;
 /// The same for each column of key and order.
 const COLUMN_STEPS: usize = 8;
+/// Rows that a window keeps for which a step is counted: those behind a row that comes or goes are moved.
+const MOVED_ROWS_PER_STEP: usize = 8;
+/// Steps of a condition that count as much as looking a row up.
+const STEPS_PER_ROW: usize = 32;
 
 /// A window over one table, but for the values of its parameters.
 pub(crate) struct WindowShape {
@@ -134,6 +138,21 @@ impl WindowShape {
         }
     }
 
+    /// Whether the first way gives the rows of a window in their order, and no others.
+    pub fn is_walked_in_order(&self) -> bool {
+        let is_all = |prefix: &[usize]| {
+            let mut parameters = 0..self.parameters.len();
+            parameters.all(|parameter| {
+                let column = self.parameters[parameter];
+                prefix.iter().any(|place| self.parameters[*place] == column)
+            })
+        };
+        match self.accesses.first() {
+            Some(Access::Ordered { prefix, .. }) => self.predicate.is_none() && is_all(prefix),
+            _ => false,
+        }
+    }
+
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> usize {
         let predicate = self.predicate.as_ref().map_or(0, Predicate::memory_bytes);
@@ -143,12 +162,20 @@ impl WindowShape {
             + self.parameters.len() * size_of::<ColId>()
     }
 
+    /// What looking at a row of a table costs, counted in rows without a condition.
+    #[inline]
+    pub fn cost_in_rows(&self, row_bytes: usize) -> usize {
+        let predicate = self.predicate.as_ref();
+        1 + predicate.map_or(0, |predicate| predicate.steps(row_bytes) / STEPS_PER_ROW)
+    }
+
     /// What a changed row costs that is looked at for this shape.
     pub fn steps(&self, row_bytes: usize) -> usize {
         let columns = self.order.0.len() + self.parameters.len();
         let predicate = self.predicate.as_ref();
         let predicate = predicate.map_or(0, |predicate| predicate.steps(row_bytes));
-        LOOK_UP_STEPS + columns * COLUMN_STEPS + predicate
+        let moved = self.extent.kept_rows() / MOVED_ROWS_PER_STEP;
+        LOOK_UP_STEPS + columns * COLUMN_STEPS + predicate + moved
     }
 }
 

@@ -104,10 +104,9 @@ pub(crate) struct Window {
 
 impl Window {
     /// The rows that come out.
-    pub fn rows(&self, extent: Extent) -> impl Iterator<Item = &[u8]> {
+    pub fn shown(&self, extent: Extent) -> &[Entry] {
         let end = extent.end.min(self.entries.len());
-        let shown = self.entries.get(extent.start..end).unwrap_or_default();
-        shown.iter().map(Entry::row)
+        self.entries.get(extent.start..end).unwrap_or_default()
     }
 
     pub fn last(&self) -> Option<&Entry> {
@@ -281,7 +280,7 @@ mod tests {
             let shown = self.all.iter().skip(start).take(end - start);
             let shown: Vec<u16> = shown.copied().collect();
             assert!(self.held.iter().eq(&shown), "{:?} {shown:?}", self.held);
-            let rows = self.window.rows(self.extent);
+            let rows = self.window.shown(self.extent).iter().map(Entry::row);
             assert!(rows.eq(shown.iter().map(|row| bytes(*row))));
             let memory = self.window.entries.iter().map(Entry::memory_bytes);
             assert_eq!(memory.sum::<usize>(), self.window.bytes);

@@ -8,7 +8,6 @@ use lightcone_types::{ConnectionId, Encode, Identity};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-use super::views::views_of_set;
 use super::{Client, Origin, Writer};
 use crate::error::ConnectError;
 use crate::events::{CallFailure, CallResult, Event};
@@ -146,6 +145,7 @@ impl Writer {
             queue: queue.clone(),
             query_sets: FxHashMap::default(),
             queries: 0,
+            windows: 0,
             query_steps: 0,
         };
         self.state.clients.insert(connection, client);
@@ -167,11 +167,8 @@ impl Writer {
             return;
         };
         for (query_set_id, set) in &client.query_sets {
-            let views = views_of_set(&set.set.queries);
-            let set_key = (connection, *query_set_id);
-            self.unsubscribe_from_views(client.peer.identity, &views, set_key);
-            self.watch(&set.set.queries, -1);
-            self.state.query_load.remove(&set.set.queries);
+            let key = (connection, *query_set_id);
+            self.release_queries(client.peer.identity, key, &set.set.queries);
         }
         self.event(Event::Disconnected { connection });
         self.disconnect(client.peer.identity, client.connection_id);

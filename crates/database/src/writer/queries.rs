@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
+use lightcone_types::Identity;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
 use super::views::{views_of, views_of_set};
+use super::windows::windows_of;
 use super::{QuerySet, Writer};
 use crate::answer::{Answering, DeferredAnswer, Reply};
 use crate::asked::Asked;
@@ -51,6 +53,12 @@ impl Writer {
         if client.queue.budget().is_gone() {
             return;
         }
+        if set
+            .as_ref()
+            .is_ok_and(|set| self.waits_with_windows(set, &ticket))
+        {
+            return ticket.give_back();
+        }
         let reply = Reply::Subscribed {
             request_id,
             query_set_id,
@@ -64,7 +72,7 @@ impl Writer {
         let identity = self.state.clients[&connection].peer.identity;
         let views = views_of_set(&set.queries);
         let opened = self.materialise(identity, &views);
-        if let Err(error) = opened.and_then(|()| self.open_windows(&set.queries)) {
+        if let Err(error) = opened.and_then(|()| self.open_windows(connection, &set.queries)) {
             self.state.query_load.remove(&set.queries);
             return self.error(connection, reply, error, ticket);
         }
@@ -95,6 +103,18 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Whether a set's other queries may need a permit that it does not have: new windows would be filled in vain, and again.
+    fn waits_with_windows(&self, set: &CompiledSet, ticket: &ReadTicket) -> bool {
+        let mut queries = set.queries.iter();
+        let is_new = |query: &Arc<LiveQuery>| {
+            let window = query.window();
+            window.is_some_and(|(shape, key)| !self.state.windows.has(shape, key))
+        };
+        ticket.first_try.is_some()
+            && queries.clone().any(is_new)
+            && queries.any(|query| query.window().is_none())
     }
 
     /// Checks the row limit for those queries of a set that nobody has yet (08 §16).
@@ -175,6 +195,7 @@ impl Writer {
         let queries = set.set.queries.clone();
         if let Some(client) = self.state.clients.get_mut(&connection) {
             client.queries += queries.len();
+            client.windows += windows_of(&queries);
             client.query_steps += steps_of(&set.set);
             client.query_sets.insert(query_set_id, set);
         }
@@ -196,13 +217,23 @@ impl Writer {
             return;
         };
         client.queries -= set.queries.len();
+        client.windows -= windows_of(&set.queries);
         client.query_steps -= steps_of(&set);
         let identity = client.peer.identity;
-        let views = views_of_set(&set.queries);
-        self.unsubscribe_from_views(identity, &views, (connection, query_set_id));
-        self.state.query_load.remove(&set.queries);
-        self.close_windows(&set.queries);
-        self.watch(&set.queries, -1);
+        self.release_queries(identity, (connection, query_set_id), &set.queries);
+    }
+
+    /// Gives back all that the queries of a live set hold, however the set has ended.
+    pub(super) fn release_queries(
+        &mut self,
+        identity: Identity,
+        set_key: (ConnectionNumber, u32),
+        queries: &[Arc<LiveQuery>],
+    ) {
+        self.unsubscribe_from_views(identity, &views_of_set(queries), set_key);
+        self.state.query_load.remove(queries);
+        self.close_windows(queries);
+        self.watch(queries, -1);
     }
 
     fn error(
@@ -242,6 +273,7 @@ impl Writer {
             request_id,
             query_set_id,
         };
+        self.end_failed_windows();
         let client = self.state.clients.get(&connection);
         let Some(live) = client.and_then(|client| client.query_sets.get(&query_set_id)) else {
             return self.not_subscribed(connection, query_set_id, reply, ticket);
@@ -369,13 +401,28 @@ impl Writer {
         let frozen = &mut self.state.frozen;
         let windows = &self.state.windows;
         let mut finder = Finder::new(datastore, frozen, windows, ticket.first_try.is_none());
+        let mut exceeded = None;
         let find = |plan: Asked| {
-            let source = finder.find(&plan)?;
+            let source = match &plan {
+                Asked::Window(window) => match finder.find_window(window, &budget) {
+                    Ok(source) => source,
+                    Err(error) => {
+                        exceeded = Some(error);
+                        return None;
+                    }
+                },
+                _ => finder.find(&plan)?,
+            };
             Some((plan, source))
         };
-        let Some(sources) = plans.into_iter().map(find).collect() else {
-            ticket.give_back();
-            return Err(Refused::NoPermit);
+        let sources: Option<Vec<_>> = plans.into_iter().map(find).collect();
+        let sources = match (sources, exceeded) {
+            (Some(sources), _) => sources,
+            (None, Some(exceeded)) => return Err(Refused::Error(exceeded.to_string(), ticket)),
+            (None, None) => {
+                ticket.give_back();
+                return Err(Refused::NoPermit);
+            }
         };
         let answering = Answering::new(sources, reply);
         if !answering.is_deferred() {
@@ -387,6 +434,11 @@ impl Writer {
                 Err(error) => Err(Refused::Error(error.to_string(), ticket)),
             };
         }
+        // What is only to be written needs no permit: nothing is frozen for it.
+        let ticket = match ticket.first_try.is_some() {
+            true => ticket.evaluated(),
+            false => ticket,
+        };
         let (sender, receiver) = oneshot::channel();
         let job = DeferredAnswer {
             answering,

@@ -28,9 +28,7 @@ impl Writer {
         if self.state.has_failed_joins {
             self.drop_failed_joins();
         }
-        if self.state.has_failed_windows {
-            self.drop_failed_windows();
-        }
+        self.end_failed_windows();
         if self.answer_directly() {
             return;
         }

@@ -147,6 +147,15 @@ impl Watcher {
                 self.forget(query_set_id);
             }
             ServerMessage::ProcedureResult { .. } => {}
+            // Of a call that was sent with other messages.
+            ServerMessage::ReducerResult {
+                result: ReducerOutcome::Ok { query_sets, .. },
+                ..
+            } => self.update(query_sets),
+            ServerMessage::ReducerResult {
+                result: ReducerOutcome::OkEmpty,
+                ..
+            } => {}
             other => panic!("{other:?}"),
         }
     }
