@@ -370,7 +370,7 @@ async fn clients_with_windows_of_their_own_hear_of_their_rows_only() {
 /// Waits until so many connections are left.
 async fn connections_become(watcher: &mut Watcher, count: usize) {
     for _ in 0..500 {
-        if watcher.from_scratch("SELECT * FROM st_client").await.len() == count {
+        if watcher.ask("SELECT * FROM st_client").await.len() == count {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -392,7 +392,7 @@ async fn a_client_that_leaves_gives_its_windows_back() {
     writer.change(&json!({ "t": { "inserts": rows } })).await;
     let mut next = Watcher::connect(&database, identity_of(2), 3).await;
     next.subscribe(1, text).await;
-    let expected = next.from_scratch(text).await;
+    let expected = next.ask(text).await;
     assert_eq!(next.rows(1, "t"), expected);
     drop(next);
     connections_become(&mut writer, 1).await;
@@ -500,7 +500,7 @@ async fn nobody_sees_the_rows_of_a_window_that_has_just_failed() {
     assert_eq!(watcher.take_errors().len(), 2, "two have ended");
     assert_eq!(late.take_errors(), []);
     for (set, text) in (0..4).zip(&texts) {
-        let expected = late.from_scratch(text).await;
+        let expected = late.ask(text).await;
         assert_eq!(expected.len(), 5);
         assert_eq!(late.rows(set, "t"), expected, "{text}");
     }
@@ -593,6 +593,6 @@ async fn many_windows_of_one_request_are_within_what_a_client_may_have() {
     // One is more than the writer copies; it is answered all the same.
     watcher.subscribe(2, text).await;
     assert_eq!(watcher.take_errors(), []);
-    let expected = watcher.from_scratch(text).await;
+    let expected = watcher.ask(text).await;
     assert_eq!(watcher.rows(2, "t"), expected);
 }

@@ -26,6 +26,7 @@ use lightcone_schema::ModuleDef;
 
 use self::run::Runner;
 use self::seen::Seen;
+use self::values::Value;
 use super::commands::Asker;
 use super::failure::{state, Failure};
 use super::table::{check_size, SmallTable};
@@ -33,6 +34,8 @@ use super::words::{pieces, Piece};
 
 /// At most so many characters of a question come back in a refusal.
 const SHOWN_CHARS_MAX: usize = 2_000;
+/// An answer of the catalogue has at most so many bytes, before it is written as messages.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Does a statement ask the catalogue, or nobody?
 pub(super) fn is_asked(pieces: &[Piece]) -> bool {
@@ -86,13 +89,23 @@ impl Catalogue {
         }
         let rows = Runner::new(&seen).rows(&plan, None)?;
         check_size(rows.len(), plan.columns.len())?;
+        let mut left = ANSWER_BYTES_MAX;
         for row in rows {
+            let weight: usize = row.iter().map(Value::weight).sum();
+            // A step of weight is 16 bytes.
+            let rest = left.checked_sub(weight.saturating_mul(16));
+            left = rest.ok_or_else(too_many_bytes)?;
             let values = row.iter().zip(&plan.columns);
             let values = values.map(|(value, (_, ty))| value.answered(*ty, &seen));
             table.rows.push(values.collect());
         }
         Ok(table)
     }
+}
+
+fn too_many_bytes() -> Failure {
+    let message = format!("the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for fewer columns, or for some of the tables");
+    Failure::new(state::LIMIT_REACHED, message)
 }
 
 fn not_answered(text: &str, reason: &str) -> Failure {

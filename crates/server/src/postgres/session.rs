@@ -175,7 +175,8 @@ impl Session {
         );
         self.wire.failure(failure, is_fatal);
         match kind {
-            b'Q' => self.ready().await?,
+            // No Sync follows these.
+            b'Q' | b'F' => self.ready().await?,
             _ => {
                 // A client that flushes and does not synchronise waits for it, and is not heard again before.
                 self.skipping = true;

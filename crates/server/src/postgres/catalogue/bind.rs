@@ -5,6 +5,7 @@ mod from;
 
 use std::rc::Rc;
 
+use super::super::table::COLUMNS_MAX;
 use super::functions::common;
 use super::parser::Refusal;
 use super::plan::*;
@@ -17,13 +18,30 @@ const PLANS_MAX: usize = 256;
 /// Columns of one question, with those of all that it reads.
 const WIDTH_MAX: usize = 4_096;
 
+/// Bytes of the names of one question's columns.
+const NAMES_BYTES_MAX: usize = 64 << 10;
+/// Values that the tables of the catalogue have which a question reads, each counted where it stands.
+const READ_VALUES_MAX: usize = 4_000_000;
+
 type Done<T> = Result<T, Refusal>;
+
+/// Refuses columns that are too many, or whose names are too long, before there are more of them.
+fn check_names(columns: &[(String, Type)]) -> Done<()> {
+    let bytes: usize = columns.iter().map(|(name, _)| name.len()).sum();
+    if columns.len() > COLUMNS_MAX || bytes > NAMES_BYTES_MAX {
+        return Err(format!(
+            "it has more than {COLUMNS_MAX} columns, or names of more than {NAMES_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(())
+}
 
 pub(super) fn bind(select: &Select, seen: &Seen<'_>, is_described: bool) -> Done<Plan> {
     let mut binder = Binder {
         seen,
         is_described,
         plans: 0,
+        read_values: 0,
         with: Vec::new(),
     };
     binder.select(select, None)
@@ -33,6 +51,7 @@ struct Binder<'b> {
     seen: &'b Seen<'b>,
     is_described: bool,
     plans: usize,
+    read_values: usize,
     /// Named questions, the innermost last.
     with: Vec<(String, Rc<Plan>)>,
 }
@@ -247,6 +266,7 @@ impl Binder<'_> {
         let mut extras = Vec::new();
         let mut columns: Vec<(String, Type)> = Vec::new();
         for item in &core.items {
+            check_names(&columns)?;
             match item {
                 Item::All(table) => {
                     let is_meant =
@@ -292,6 +312,7 @@ impl Binder<'_> {
             let (bound, _) = self.expr(having, &scope, &mut Some(&mut extras))?;
             plan.having = Some(bound);
         }
+        check_names(&columns)?;
         let mut keys = Vec::new();
         for by in order {
             let at = match output(&by.expr, &columns) {

@@ -7,6 +7,8 @@ use super::syntax::*;
 
 /// Expressions and questions may be nested so deep, and as many operators may stand behind each other.
 const DEPTH_MAX: usize = 48;
+/// The tree of an expression is so high at most: what reads it afterwards calls itself for each floor, on a stack of 2 MiB.
+const HEIGHT_MAX: usize = 96;
 
 /// Words that are no alias.
 const RESERVED: [&str; 52] = [
@@ -71,6 +73,7 @@ pub(super) fn parse(pieces: &[Piece]) -> Result<Select, Refusal> {
     let mut parser = Parser {
         rest: pieces,
         depth: 0,
+        height: 0,
     };
     let select = parser.select()?;
     match parser.rest {
@@ -82,6 +85,8 @@ pub(super) fn parse(pieces: &[Piece]) -> Result<Select, Refusal> {
 struct Parser<'p> {
     rest: &'p [Piece],
     depth: usize,
+    /// Of the highest expression since the one around it began.
+    height: usize,
 }
 
 type Parsed<T> = Result<T, Refusal>;
@@ -490,6 +495,13 @@ mod tests {
         }
     }
 
+    /// Neither too many parentheses nor too many operators in one, but both.
+    fn chains_in_chains() -> String {
+        let chain = "+1".repeat(40);
+        let closed = format!("){chain}").repeat(40);
+        format!("SELECT {}1{chain}{closed}", "(".repeat(40))
+    }
+
     #[test]
     fn nothing_is_too_deep() {
         for text in [
@@ -503,6 +515,7 @@ mod tests {
             format!("SELECT * FROM {}", "(SELECT * FROM ".repeat(3_000)),
             format!("SELECT {}", "f(".repeat(20_000)),
             format!("SELECT 1{}", "[1]".repeat(10_000)),
+            chains_in_chains(),
         ] {
             assert!(of(&text).is_err());
         }

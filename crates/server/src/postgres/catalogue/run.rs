@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::super::failure::{state, Failure};
 use super::functions::{rows_of, Aggregate};
@@ -17,6 +18,10 @@ use super::values::Value;
 
 /// The work of one question: values that are looked at or copied. All that it holds was made in so many steps.
 const STEPS_MAX: usize = 2_000_000;
+/// What a question may take of a thread for reads, whatever its steps cost.
+const TIME_MAX: Duration = Duration::from_secs(5);
+/// Pieces of work between two looks at the clock.
+const LOOKS_PER_CLOCK: usize = 64;
 /// Rows of a series.
 const SERIES_ROWS_MAX: usize = 100_000;
 
@@ -27,6 +32,8 @@ type Done<T> = Result<T, Failure>;
 pub(super) struct Runner<'r> {
     seen: &'r Seen<'r>,
     steps: Cell<usize>,
+    looks: Cell<usize>,
+    until: Instant,
 }
 
 /// What the names of an expression mean.
@@ -56,12 +63,22 @@ impl<'r> Runner<'r> {
         Runner {
             seen,
             steps: Cell::new(0),
+            looks: Cell::new(0),
+            until: Instant::now() + TIME_MAX,
         }
     }
 
     fn work(&self, steps: usize) -> Done<()> {
         let done = self.steps.get().saturating_add(steps);
         self.steps.set(done);
+        self.looks.set(self.looks.get().wrapping_add(1));
+        if self.looks.get() % LOOKS_PER_CLOCK == 0 && self.until < Instant::now() {
+            let message = format!(
+                "the question to the catalogue takes more than {} s: ask for less at once",
+                TIME_MAX.as_secs()
+            );
+            return Err(Failure::new(state::LIMIT_REACHED, message));
+        }
         if done <= STEPS_MAX {
             return Ok(());
         }
@@ -357,7 +374,9 @@ impl<'r> Runner<'r> {
                     .map(Value::shown);
                 let separator = separator.unwrap_or_default();
                 let shown: Vec<Rc<str>> = firsts.map(|value| value.shown()).collect();
-                self.work(count * (1 + separator.len() / 16))?;
+                let weights = values.iter().filter_map(|(_, value)| value.first());
+                let weight: usize = weights.map(Value::weight).sum();
+                self.work(weight.saturating_add(count * (1 + separator.len() / 16)))?;
                 Value::Text(shown.join(&separator).into())
             }
             Aggregate::AnyTrue if count == 0 => Value::Null,

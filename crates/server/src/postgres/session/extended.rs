@@ -27,6 +27,7 @@ impl Session {
             .map(|_| body.u32())
             .collect::<Result<Vec<_>, _>>()?;
         self.check_token()?;
+        self.cancel.begin();
         let prepared = self.prepare(text, &given).await?;
         self.store.put_statement(&name, prepared)?;
         self.wire.empty(b'1');

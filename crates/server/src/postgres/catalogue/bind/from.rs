@@ -7,7 +7,7 @@ use super::super::plan::*;
 use super::super::relations::relation;
 use super::super::syntax::*;
 use super::super::values::Type;
-use super::{renamed, Binder, Done, Scope, ScopeColumn, WIDTH_MAX};
+use super::{renamed, Binder, Done, Scope, ScopeColumn, READ_VALUES_MAX, WIDTH_MAX};
 
 impl Binder<'_> {
     pub(super) fn from(&mut self, list: &[From], scope: &mut Scope<'_>) -> Done<Vec<Step>> {
@@ -66,6 +66,13 @@ impl Binder<'_> {
                     let found = found.ok_or_else(|| {
                         format!("relation \"{}\" is not supported", parts.join("."))
                     })?;
+                    let values = found.rows.len().saturating_mul(found.columns.len());
+                    self.read_values = self.read_values.saturating_add(values);
+                    if self.read_values > READ_VALUES_MAX {
+                        return Err(format!(
+                            "it reads more than {READ_VALUES_MAX} values of the catalogue"
+                        ));
+                    }
                     if found.is_loose {
                         scope
                             .loose

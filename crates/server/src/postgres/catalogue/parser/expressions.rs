@@ -2,7 +2,7 @@
 
 use super::super::super::words::Piece;
 use super::super::syntax::*;
-use super::{Parsed, Parser, DEPTH_MAX, RESERVED};
+use super::{Parsed, Parser, HEIGHT_MAX, RESERVED};
 
 impl Parser<'_> {
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
@@ -12,23 +12,26 @@ impl Parser<'_> {
     /// An expression of operators that bind at least so strongly.
     fn binding(&mut self, strength: u8) -> Parsed<Expr> {
         self.deeper(|parser| {
+            let outer = std::mem::take(&mut parser.height);
             let mut left = parser.prefix()?;
-            let mut operators = 0;
+            parser.height += 1;
             loop {
                 let is_done;
                 (left, is_done) = parser.operator(left, strength)?;
                 if is_done {
-                    return Ok(left);
+                    break;
                 }
                 if !matches!(left, Expr::And(_) | Expr::Or(_)) {
-                    operators += 1;
+                    parser.height += 1;
                 }
-                if operators > DEPTH_MAX {
+                if parser.height > HEIGHT_MAX {
                     return Err(format!(
-                        "more than {DEPTH_MAX} operators stand behind each other"
+                        "more than {HEIGHT_MAX} operators stand behind and in each other"
                     ));
                 }
             }
+            parser.height = parser.height.max(outer);
+            Ok(left)
         })
     }
 
