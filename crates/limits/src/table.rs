@@ -287,16 +287,19 @@ section! {
             /// Most different windows (`ORDER BY … LIMIT`, with their parameters) that clients are subscribed to.
             windows_max: usize = 100_000;
                 bounds "live windows of a database; one that many clients share counts once";
-                reached "refuse: LC0727";
+                reached "refuse: LC0727; of half of them already, unless a connection has few: see `MODEST_WINDOWS_MAX`";
 
             /// Most bytes of rows that are kept for all windows together.
             windows_bytes_max: usize = 256 << 20;
                 bounds "rows of all live windows of a database, with those that are kept behind them";
-                reached "a new one: refuse, LC0727. When rows change: the query sets with the largest window end, LC0728";
+                reached "a new one: refuse, LC0727; of half of them already, unless a connection has few. When rows change: the query sets with the largest window end, LC0728";
 
             /// Most rows that are looked at to fill the windows of a query set, or windows again in one transaction.
             window_rows_read_max: usize = 65_536;
-                bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that                     are looked at in one transaction because rows have gone from windows";
+                bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with \
+                    `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that \
+                    are looked at in one transaction because rows have gone from windows. 32 steps of a condition count as \
+                    one more row";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

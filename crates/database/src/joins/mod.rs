@@ -279,7 +279,7 @@ const BYTES_MAX: usize = 256 << 20;
 /// Joins that are too much give back what they have taken, but only until all of them have taken so many times what is allowed.
 const ALLOWANCES_MAX: usize = 4;
 /// The same of bytes.
-const BYTES_MAX_IN_ALL: usize = 2 * BYTES_MAX;
+const BYTES_MAX_IN_ALL: usize = 512 << 20;
 
 /// What finding the changes of joins in one transaction may still take, or has taken.
 #[derive(Clone, Copy)]

@@ -336,7 +336,7 @@ pub(super) fn find_rows(
     // Also those that are not taken take their time.
     let mut visit = |row: &[u8]| {
         rows += 1;
-        is_late = rows % PIECE_ROWS == 0 && deadline.is_over();
+        is_late = rows.is_multiple_of(PIECE_ROWS) && deadline.is_over();
         !is_late && (!matches(plan, table, row) || take(row))
     };
     match usable_index(plan, &table.schema.indexes) {

@@ -145,7 +145,7 @@ impl Search<'_> {
         };
         *self.rows_left = rows_left;
         self.looked_at += 1;
-        if self.looked_at % ROWS_BETWEEN_LOOKS == 0 && (self.is_late)() {
+        if self.looked_at.is_multiple_of(ROWS_BETWEEN_LOOKS) && (self.is_late)() {
             self.is_too_much = true;
             return false;
         }
