@@ -112,6 +112,7 @@ impl RequestSender {
                     },
                     messages: start..end,
                     requests,
+                    taken: 0,
                 };
                 self.send(piece).await?;
                 spare_ticket = self.second_try(tried.take()).await?;
@@ -139,6 +140,7 @@ impl RequestSender {
                         payload: payload.clone(),
                         messages: end..long_end,
                         requests: vec![request.await?],
+                        taken: 0,
                     };
                     self.send(piece).await?;
                     spare_ticket = self.second_try(tried.take()).await?;

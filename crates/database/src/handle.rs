@@ -104,6 +104,8 @@ impl DatabaseHandle {
         let CallArgs::Json(text) = args;
         let timestamp = shared.environment().now();
         let args = read_args(&module, is_owner, function, &text, &shared.log, timestamp);
+        // The call may wait for long, and needs neither.
+        drop((text, module));
         let bytes = function.len() + args.as_ref().map_or(0, Vec::len);
         let permit = shared.inbox.permit(bytes).await?;
         let (reply, result) = oneshot::channel();

@@ -20,6 +20,8 @@ impl DatabaseHandle {
     /// Lets the module answer a request. `path` is what is left of the path behind `/route`, decoded. Returns when everything
     /// that the handler could have seen or done is durable.
     ///
+    /// `charge` is what the body counts against; it is dropped when the request is in the inbox, which has bounds of its own.
+    ///
     /// The answer counts as the client's until it is dropped, and tells whom it is held for.
     ///
     /// # Errors
@@ -29,6 +31,7 @@ impl DatabaseHandle {
         path: String,
         request: HttpRequest,
         body: Bytes,
+        charge: impl Send,
     ) -> Result<(HandlerReply, Option<Holder>), CallError> {
         let head = request.to_vec();
         let inbox = &self.shared.inbox;
@@ -48,6 +51,7 @@ impl DatabaseHandle {
         };
         let sent = inbox.command(command);
         sent.map_err(|_| self.shared.gone())?;
+        drop(charge);
         let mut reply = result.await.map_err(|_| self.shared.gone())??;
         let body = self.hold(reply.body.into()).map_err(CallError::Busy)?;
         let holder = body.holder();

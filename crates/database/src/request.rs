@@ -74,4 +74,6 @@ pub(crate) struct Decoded {
     /// Where in the payload the messages are.
     pub messages: Range<usize>,
     pub requests: Vec<Request>,
+    /// How many of them were taken.
+    pub taken: usize,
 }

@@ -123,8 +123,6 @@ pub(crate) struct WriterState {
     spare: Option<Datastore>,
     /// A call on the writer waits, and the writer serves others meanwhile.
     serves_others: bool,
-    /// How often that has happened.
-    turns: u64,
 }
 
 impl Writer {
@@ -186,8 +184,7 @@ impl Writer {
                 decoded,
                 place,
             } => {
-                self.requests(connection, decoded);
-                self.shared.inbox.give_back(&place);
+                self.requests(connection, decoded, place);
             }
             Command::Connect {
                 permit,

@@ -466,3 +466,125 @@ async fn immediate_calls_run_whatever_becomes_of_their_caller() {
     assert_eq!(counter(&database, 4).await, 1);
     database.shutdown(ShutdownReason::ServerStop).await;
 }
+
+/// Who waits is in the inbox no longer: others come in.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_takes_no_place_of_the_inbox() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = beside_options(directory.path(), &[]);
+    options.limits.inbox_messages_max = 2;
+    let database = create(options, HostKind::Wasm).await;
+    http(&database, "nap", "[1, 1]".into())
+        .await
+        .expect("a nap");
+    let naps: Vec<_> = (0..3)
+        .map(|_| {
+            let sleeper = database.clone();
+            tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    reducers_go_on(&database, 2).await;
+    assert_eq!(counter(&database, 1).await, 5, "all sleep");
+    for nap in naps {
+        nap.await.expect("no panic").expect("it wakes up");
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// A procedure that waits on the writer for the first time: what its caller asked for behind it stays before what it asks for
+/// later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_on_the_writer_changes_no_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = create(beside_options(directory.path(), &[]), HostKind::Wasm).await;
+    for _ in 0..20 {
+        http(&database, "nap", "[1, 0]".into())
+            .await
+            .expect("no nap");
+    }
+    let mut client = Client::connect(&database, STRANGER, 5).await;
+    let mut args = 1_u32.to_vec();
+    500_000_u64.encode(&mut args);
+    let bumped = 2_u32.to_vec();
+    let bump = |request_id| ClientMessage::CallReducer {
+        request_id,
+        reducer: "bump",
+        args: &bumped,
+    };
+    let nap = ClientMessage::CallProcedure {
+        request_id: 1,
+        procedure: "nap",
+        args: &args,
+    };
+    client.send(&[nap, bump(2), bump(3)]).await;
+    client.send(&[bump(4)]).await;
+    let mut order = Vec::new();
+    while order.len() < 4 {
+        match client.next().await {
+            ServerMessage::ReducerResult { request_id, .. }
+            | ServerMessage::ProcedureResult { request_id, .. } => order.push(request_id),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(order, [2, 3, 4, 1]);
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// Arguments of calls that wait are bounded by their bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_of_what_waits_are_bounded() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (port, _) = slow_server(Duration::from_millis(1500)).await;
+    let mut options = beside_options(directory.path(), &["127.0.0.1"]);
+    options.limits.procedure_arguments_bytes_max = 10_000;
+    let database = create(options, HostKind::Wasm).await;
+    let url = format!("http://127.0.0.1:{port}/{}", "x".repeat(4000));
+    let fetch = |id| {
+        let (fetcher, args) = (database.clone(), format!("[{id}, \"{url}\"]"));
+        tokio::spawn(async move { http(&fetcher, "fetch", args).await })
+    };
+    let first = fetch(1);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    match fetch(2).await.expect("no panic") {
+        Err(CallError::Database(text)) => assert!(
+            text.ends_with("limits.procedure-arguments-bytes-max = 10000 [LC0736]"),
+            "{text}"
+        ),
+        other => panic!("{other:?}"),
+    }
+    // What is small finds a place.
+    http(&database, "nap", "[1, 1]".into())
+        .await
+        .expect("a nap");
+    first.await.expect("no panic").expect("answered");
+    fetch(2)
+        .await
+        .expect("no panic")
+        .expect("there is room again");
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
+/// The time of a procedure also ends one that waits on the writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_on_the_writer_ends_in_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = beside_options(directory.path(), &[]);
+    options.limits.host.procedure_seconds_max = 1;
+    let database = create(options, HostKind::Wasm).await;
+    for _ in 0..20 {
+        http(&database, "nap", "[1, 0]".into())
+            .await
+            .expect("no nap");
+    }
+    match http(&database, "nap", "[1, 20000000]".into()).await {
+        Err(CallError::Database(text)) => {
+            assert!(
+                text.contains("procedure-seconds-max = 1 [LC0735]"),
+                "{text}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}

@@ -205,7 +205,9 @@ async fn request(
         version: HttpVersion::Http11,
     };
     let body = body.to_vec().into();
-    let answered = database.http_request(path.to_owned(), request, body).await;
+    let answered = database
+        .http_request(path.to_owned(), request, body, ())
+        .await;
     answered.map(|(reply, _)| reply)
 }
 

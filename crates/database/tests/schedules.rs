@@ -461,6 +461,22 @@ async fn schedules_go_on_with_a_new_program() {
     database.shutdown(ShutdownReason::ServerStop).await;
 }
 
+/// A row that is to run once stays until there is a place for its procedure.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_finds_no_place_runs_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(directory.path());
+    options.limits.procedures_max = 1;
+    let database = create(options, "schedules").await;
+    until(&database, "init", 1).await;
+    for _ in 0..3 {
+        set(&database, "set_task", "nap", once(0)).await;
+    }
+    assert_eq!(until(&database, "nap", 3).await.len(), 3);
+    until_gone(&database, "nap").await;
+    database.shutdown(ShutdownReason::ServerStop).await;
+}
+
 /// The job queue looks for leases that are over each second, in both languages.
 async fn leases_that_are_over_go_back(kind: HostKind) {
     let directory = tempfile::tempdir().expect("a directory");

@@ -96,6 +96,9 @@ pub enum LimitKind {
     /// [`crate::HostLimits::sources_max`]
     #[error("the module holds too many unread byte sources")]
     Sources,
+    /// [`crate::HostLimits::source_bytes_max`]
+    #[error("the module's unread byte sources hold too many bytes")]
+    SourceBytes,
     /// [`crate::HostLimits::console_timers_max`]
     #[error("the module has too many running console timers")]
     ConsoleTimers,
@@ -127,6 +130,7 @@ impl LimitKind {
             LimitKind::Iterators => "iterators-max",
             LimitKind::IteratorBytes => "iterator-bytes-max",
             LimitKind::Sources => "sources-max",
+            LimitKind::SourceBytes => "source-bytes-max",
             LimitKind::ConsoleTimers => "console-timers-max",
             LimitKind::TransactionTime => "procedure-transaction-ms-max",
             LimitKind::ProcedureTime => "procedure-seconds-max",
@@ -147,6 +151,7 @@ impl LimitKind {
             LimitKind::Iterators
             | LimitKind::IteratorBytes
             | LimitKind::Sources
+            | LimitKind::SourceBytes
             | LimitKind::ConsoleTimers
             | LimitKind::ImmediateCalls
             | LimitKind::ProcedureBytes => "LC0724",

@@ -26,6 +26,8 @@ pub(crate) struct ByteSources {
     first: u32,
     /// Buffers of finished sources.
     spare: Vec<Vec<u8>>,
+    /// What the sources that are not finished hold.
+    held_bytes: usize,
 }
 
 struct Source {
@@ -53,8 +55,21 @@ impl ByteSources {
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(content);
+        self.held_bytes += content.len();
         self.window.push_back(Source { bytes, position: 0 });
         Ok(self.first.wrapping_add(self.window.len() as u32))
+    }
+
+    /// Whether so many bytes more may be held.
+    pub(crate) fn may_hold(&self, bytes: usize, bytes_max: usize) -> Result<(), AbiError> {
+        if bytes <= bytes_max.saturating_sub(self.held_bytes) {
+            return Ok(());
+        }
+        Err(HostTrap::Limit {
+            kind: LimitKind::SourceBytes,
+            limit: bytes_max as u64,
+        }
+        .into())
     }
 
     #[inline]
@@ -87,14 +102,17 @@ impl ByteSources {
         if source.position < source.bytes.len() {
             return Ok((count, ReadProgress::More));
         }
+        source.position = 0;
+        let finished = std::mem::take(&mut source.bytes);
+        self.held_bytes -= finished.len();
+        self.keep(finished);
         while self
             .window
             .front()
-            .is_some_and(|source| source.position >= source.bytes.len())
+            .is_some_and(|source| source.bytes.is_empty())
         {
-            let finished = self.window.pop_front().expect("there is a front");
+            self.window.pop_front();
             self.first = self.first.wrapping_add(1);
-            self.keep(finished.bytes);
         }
         Ok((count, ReadProgress::Finished))
     }
@@ -112,6 +130,7 @@ impl ByteSources {
         while let Some(source) = self.window.pop_front() {
             self.keep(source.bytes);
         }
+        self.held_bytes = 0;
         self.first = 0;
     }
 }
@@ -291,6 +310,31 @@ mod tests {
                 limit: 2
             }))
         ));
+    }
+
+    #[test]
+    fn bytes_of_unread_sources_are_limited() {
+        let mut sources = ByteSources::default();
+        let small = sources.open(b"a", 10).unwrap();
+        let large = sources.open(&[0; 100], 10).unwrap();
+        assert!(sources.may_hold(99, 200).is_ok());
+        let error = sources.may_hold(100, 200).unwrap_err();
+        assert!(matches!(
+            error,
+            AbiError::Trap(HostTrap::Limit {
+                kind: LimitKind::SourceBytes,
+                limit: 200
+            })
+        ));
+        // Read, it holds nothing, also behind another one.
+        sources.read(large, &mut [0; 100]).unwrap();
+        assert!(sources.may_hold(199, 200).is_ok());
+        assert!(sources.may_hold(200, 200).is_err());
+        sources.read(small, &mut [0; 1]).unwrap();
+        assert!(sources.may_hold(200, 200).is_ok());
+        sources.open(&[0; 100], 10).unwrap();
+        sources.clear();
+        assert!(sources.may_hold(200, 200).is_ok());
     }
 
     #[test]

@@ -63,6 +63,11 @@ section! {
                 bounds "byte sources that a call holds unread";
                 reached "end the call: LC0724";
 
+            /// Most bytes of answers to its requests that one call may hold unread, with its arguments.
+            source_bytes_max: usize = 64 << 20;
+                bounds "bytes in the byte sources that a call holds unread, looked at when an answer to a request comes";
+                reached "end the call: LC0724";
+
             /// Most bytes that a module may write into one sink (error texts, its definition).
             sink_bytes_max: usize = 64 << 20;
                 bounds "what a module writes into one sink";
@@ -129,6 +134,12 @@ section! {
                 bounds "procedures and HTTP handlers of one database that are under way beside the writer; one caller has no \
                     more of them than are left for all others";
                 reached "one that was never seen to wait runs on the writer; any other is refused: LC0736";
+
+            /// Most bytes of their arguments and request bodies.
+            procedure_arguments_bytes_max: usize = 256 << 20;
+                bounds "arguments and request bodies of the procedures and HTTP handlers of one database that are under way \
+                    beside the writer; one caller has no more of them than are left for all others";
+                reached "as `limits.procedures-max`: LC0736";
 
             // WebAssembly only: an instance of a JavaScript module has a thread, and these are few.
             /// Most memory of all instances of a database's procedures together, in bytes.

@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOKUPS_MAX: usize = 32;
 /// Redirects that a module's request follows.
 const REDIRECTS_MAX: usize = 10;
-/// Headers of an answer.
+/// Headers of a request, and of an answer.
 const HEADERS_MAX: usize = 256;
 
 /// Where a request may go.
@@ -238,6 +238,13 @@ impl Hop {
     fn first(request: Request) -> Result<Hop, OutboundError> {
         let method = Method::from_bytes(request.method.as_bytes());
         let method = method.map_err(|error| head("method", error))?;
+        if request.headers.len() > HEADERS_MAX {
+            let text = format!(
+                "there are {}; at most {HEADERS_MAX} are sent",
+                request.headers.len()
+            );
+            return Err(head("number of headers", text));
+        }
         let mut headers = HeaderMap::new();
         for (name, value) in &request.headers {
             let name = HeaderName::from_bytes(name.as_bytes());

@@ -424,6 +424,25 @@ async fn what_cannot_be_sent_is_said() {
 }
 
 #[tokio::test]
+async fn more_headers_than_a_request_may_have_are_refused() {
+    let client = outbound(&["127.0.0.1"], Answers::of(&[]));
+    let mut request = request("GET", "http://127.0.0.1:9/".to_owned());
+    request.headers = (0..40_000)
+        .map(|number| (format!("x-{number}"), Vec::new()))
+        .collect();
+    let bounds = Bounds {
+        request_bytes_max: 1 << 30,
+        ..BOUNDS
+    };
+    let error = client.request(request, bounds).await;
+    let text = error.expect_err("too many").to_string();
+    assert!(
+        text.ends_with("there are 40000; at most 256 are sent"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn tls_is_checked_against_the_certificates_that_are_configured() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls/");
     let pem = |name: &str| std::fs::read(format!("{directory}{name}")).expect(name);

@@ -132,6 +132,9 @@ pub fn run_task(ctx: &mut ProcedureContext, task: Task) -> u64 {
     if task.what == "panic task" {
         panic!("as asked");
     }
+    if task.what == "nap" {
+        ctx.sleep_until(now + TimeDuration::from_micros(300_000));
+    }
     task.scheduled_id
 }
 

@@ -77,11 +77,11 @@ pub(crate) enum Asker {
     },
     /// The caller's rows go when the call has ended.
     Http {
-        permit: InboxPermit,
+        permit: Option<InboxPermit>,
         reply: oneshot::Sender<Result<CallOutcome, CallError>>,
     },
     Handler {
-        permit: InboxPermit,
+        permit: Option<InboxPermit>,
         reply: oneshot::Sender<Result<HandlerReply, CallError>>,
     },
     /// A row of a schedule table.
@@ -91,6 +91,15 @@ pub(crate) enum Asker {
         intended: Timestamp,
     },
     Nobody,
+}
+
+impl Asker {
+    /// The call is in the inbox no longer.
+    fn leave_inbox(&mut self) {
+        if let Asker::Http { permit, .. } | Asker::Handler { permit, .. } = self {
+            *permit = None;
+        }
+    }
 }
 
 /// The same, borrowed and without anybody who waits.
@@ -139,7 +148,19 @@ pub(crate) struct Ended {
     pub outcome: ProcedureOutcome<ProcedureResult>,
 }
 
+/// Why a call finds no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Calls,
+    Bytes,
+}
+
 impl Job {
+    /// What it holds of its caller's while it is under way.
+    fn bytes(&self) -> usize {
+        self.args.len() + self.body.len()
+    }
+
     pub fn call(&self) -> Call<'_> {
         Call {
             module: &self.module,
@@ -164,6 +185,7 @@ impl Job {
 /// What a database has for calls beside the writer.
 pub(crate) struct Procedures {
     under_way_max: usize,
+    bytes_max: usize,
     /// Calls in WebAssembly that compute.
     running: Arc<Semaphore>,
     running_max: usize,
@@ -180,30 +202,55 @@ pub(crate) struct Procedures {
 struct Calls {
     last: u64,
     under_way: FxHashMap<u64, Arc<Control>>,
-    /// How many of them each caller has.
-    of_caller: FxHashMap<Identity, usize>,
+    /// Their arguments and bodies.
+    bytes: usize,
+    of_caller: FxHashMap<Identity, Share>,
     stopped: bool,
+}
+
+/// What one caller has of the calls under way.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    calls: usize,
+    bytes: usize,
 }
 
 impl Calls {
     /// A caller may have as many as are left for all others.
-    fn may_begin(&self, caller: Identity, max: usize) -> bool {
-        let of_caller = self.of_caller.get(&caller).copied().unwrap_or_default();
-        of_caller < max.saturating_sub(self.under_way.len())
+    fn may_begin(
+        &self,
+        caller: Identity,
+        bytes: usize,
+        calls_max: usize,
+        bytes_max: usize,
+    ) -> Result<(), Full> {
+        let share = self.of_caller.get(&caller).copied().unwrap_or_default();
+        if share.calls >= calls_max.saturating_sub(self.under_way.len()) {
+            return Err(Full::Calls);
+        }
+        match share.bytes.saturating_add(bytes) > bytes_max.saturating_sub(self.bytes) {
+            true => Err(Full::Bytes),
+            false => Ok(()),
+        }
     }
 
-    fn begin(&mut self, caller: Identity, control: Arc<Control>) -> u64 {
+    fn begin(&mut self, caller: Identity, bytes: usize, control: Arc<Control>) -> u64 {
         self.last += 1;
         self.under_way.insert(self.last, control);
-        *self.of_caller.entry(caller).or_default() += 1;
+        self.bytes += bytes;
+        let share = self.of_caller.entry(caller).or_default();
+        share.calls += 1;
+        share.bytes += bytes;
         self.last
     }
 
-    fn end(&mut self, number: u64, caller: Identity) {
+    fn end(&mut self, number: u64, caller: Identity, bytes: usize) {
         self.under_way.remove(&number);
-        if let Some(count) = self.of_caller.get_mut(&caller) {
-            *count -= 1;
-            if *count == 0 {
+        self.bytes -= bytes;
+        if let Some(share) = self.of_caller.get_mut(&caller) {
+            share.calls -= 1;
+            share.bytes -= bytes;
+            if share.calls == 0 {
                 self.of_caller.remove(&caller);
             }
         }
@@ -214,6 +261,7 @@ impl Procedures {
     pub fn new(limits: &Limits) -> Procedures {
         Procedures {
             under_way_max: limits.procedures_max,
+            bytes_max: limits.procedure_arguments_bytes_max,
             running: Arc::new(Semaphore::new(limits.wasm_procedures_running_max)),
             running_max: limits.wasm_procedures_running_max,
             requests: Arc::new(Semaphore::new(limits.http_requests_max)),
@@ -222,6 +270,13 @@ impl Procedures {
             threads: threads::Threads::new(limits.js_procedure_threads_max),
             calls: Mutex::default(),
         }
+    }
+
+    /// Whether there is a place for a call with so many bytes. Only the writer takes places, so what it hears stays true.
+    pub fn has_place(&self, caller: Identity, bytes: usize) -> bool {
+        let (calls_max, bytes_max) = (self.under_way_max, self.bytes_max);
+        let calls = self.calls();
+        calls.may_begin(caller, bytes, calls_max, bytes_max).is_ok()
     }
 
     /// Everybody who runs or waits is ended.
@@ -264,6 +319,7 @@ struct UnderWay {
     shared: Arc<Shared>,
     number: u64,
     caller: Identity,
+    bytes: usize,
     control: Arc<Control>,
     /// What the writer is told if nobody knows what came of the call.
     job: Option<Job>,
@@ -294,7 +350,7 @@ impl Drop for UnderWay {
             message: "the server failed to run it".to_owned(),
         });
         let procedures = &self.shared.procedures;
-        procedures.calls().end(self.number, self.caller);
+        procedures.calls().end(self.number, self.caller, self.bytes);
     }
 }
 
@@ -302,35 +358,30 @@ impl Drop for UnderWay {
 ///
 /// # Errors
 /// There are too many.
-pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Box<Job>> {
+pub(crate) fn start(shared: &Arc<Shared>, mut job: Job) -> Result<(), (Full, Box<Job>)> {
     let procedures = &shared.procedures;
     let (control, caller) = (Arc::new(Control::default()), job.origin.identity);
+    let bytes = job.bytes();
     let number = {
         let mut calls = procedures.calls();
-        if !calls.may_begin(caller, procedures.under_way_max) {
-            return Err(Box::new(job));
+        let (calls_max, bytes_max) = (procedures.under_way_max, procedures.bytes_max);
+        if let Err(full) = calls.may_begin(caller, bytes, calls_max, bytes_max) {
+            return Err((full, Box::new(job)));
         }
         if calls.stopped {
             control.end(InterruptReason::Stopping);
         }
-        calls.begin(caller, control.clone())
+        calls.begin(caller, bytes, control.clone())
     };
-    let seconds_max = shared.options.limits.host.procedure_seconds_max;
-    let late = Arc::downgrade(&control);
+    job.asker.leave_inbox();
+    end_in_time(shared, &control);
     let environment = shared.environment();
-    control.set_alarm(environment.alarm(
-        Duration::from_secs(seconds_max),
-        Box::new(move || {
-            if let Some(control) = late.upgrade() {
-                control.end(InterruptReason::ProcedureTime);
-            }
-        }),
-    ));
     let suspends = job.module.program.loaded.suspends();
     let under_way = UnderWay {
         shared: shared.clone(),
         number,
         caller,
+        bytes,
         control,
         job: Some(job),
     };
@@ -339,6 +390,20 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> Result<(), Box<Job>> {
         false => threads::push(under_way),
     }
     Ok(())
+}
+
+/// A call ends when it has had the time of a procedure.
+pub(crate) fn end_in_time(shared: &Shared, control: &Arc<Control>) {
+    let seconds_max = shared.options.limits.host.procedure_seconds_max;
+    let late = Arc::downgrade(control);
+    control.set_alarm(shared.environment().alarm(
+        Duration::from_secs(seconds_max),
+        Box::new(move || {
+            if let Some(control) = late.upgrade() {
+                control.end(InterruptReason::ProcedureTime);
+            }
+        }),
+    ));
 }
 
 /// What instances for calls beside the writer are made with.
@@ -358,14 +423,22 @@ mod tests {
         let mut calls = Calls::default();
         let (greedy, other) = (Identity::from_le_bytes([1; 32]), Identity::ZERO);
         let mut numbers = Vec::new();
-        while calls.may_begin(greedy, 10) {
-            numbers.push(calls.begin(greedy, Arc::default()));
+        while calls.may_begin(greedy, 100, 10, 1000).is_ok() {
+            numbers.push(calls.begin(greedy, 100, Arc::default()));
         }
         assert_eq!(numbers.len(), 5);
-        assert!(calls.may_begin(other, 10));
+        assert_eq!(
+            calls.may_begin(greedy, 0, 10, 1000),
+            Err(Full::Calls),
+            "as many as are left"
+        );
+        assert_eq!(calls.may_begin(greedy, 1, 20, 1000), Err(Full::Bytes));
+        assert_eq!(calls.may_begin(other, 500, 10, 1000), Ok(()));
+        assert_eq!(calls.may_begin(other, 501, 10, 1000), Err(Full::Bytes));
         for number in numbers {
-            calls.end(number, greedy);
+            calls.end(number, greedy, 100);
         }
         assert!(calls.under_way.is_empty() && calls.of_caller.is_empty());
+        assert_eq!(calls.bytes, 0);
     }
 }

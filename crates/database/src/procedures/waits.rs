@@ -31,7 +31,14 @@ pub(crate) struct Waits {
 struct Place {
     /// The right to compute, given up while the call waits. None: it has a thread of its own.
     running: Mutex<Option<OwnedSemaphorePermit>>,
-    answer: Mutex<Option<HttpAnswer>>,
+    answer: Mutex<Option<Answered>>,
+}
+
+/// What came of a request. It counts as one until the call has taken the answer: answers of calls that wait for their turn are
+/// bounded too.
+struct Answered {
+    answer: HttpAnswer,
+    _request: Option<OwnedSemaphorePermit>,
 }
 
 impl Waits {
@@ -62,7 +69,8 @@ impl Waits {
 
     /// What came of the last request.
     pub fn http_answer(&self) -> Option<HttpAnswer> {
-        lock(&self.place.answer).take()
+        let answered = lock(&self.place.answer).take()?;
+        Some(answered.answer)
     }
 
     /// Waits for a time of day.
@@ -91,20 +99,31 @@ impl Waits {
         };
         let requests = self.shared.procedures.requests.clone();
         let environment = self.shared.options.commons.environment.clone();
+        let asked = environment.instant();
         Some(self.wait(async move {
             let permit = tokio::select! {
                 permit = requests.acquire_owned() => permit,
                 () = sleep(&*environment, bounds.timeout) => {
                     let text = "it waited too long for other requests of the database to end";
-                    return Some(Err(text.to_owned()));
+                    return Some(Answered {
+                        answer: Err(text.to_owned()),
+                        _request: None,
+                    });
                 }
             };
+            let bounds = Bounds {
+                timeout: bounds.timeout.saturating_sub(environment.instant() - asked),
+                ..bounds
+            };
             let answer = outbound.start(plain(request, body), bounds).await;
-            drop(permit);
-            Some(match answer {
+            let answer = match answer {
                 Ok(Ok(response)) => Ok(told(response)),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("the server is stopping".to_owned()),
+            };
+            Some(Answered {
+                answer,
+                _request: permit.ok(),
             })
         }))
     }
@@ -112,7 +131,7 @@ impl Waits {
     /// Waits until `work` is done or the call is to end, and then for the right to compute.
     fn wait(
         &self,
-        work: impl std::future::Future<Output = Option<HttpAnswer>> + Send + 'static,
+        work: impl std::future::Future<Output = Option<Answered>> + Send + 'static,
     ) -> Waiting {
         let (ready, waiting) = oneshot::channel();
         let (place, control) = (self.place.clone(), self.control.clone());

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
-use crate::inbox::{HttpCall, InboxPermit};
-use crate::peer::{ConnectionNumber, Peer};
+use crate::inbox::{Command, HttpCall, InboxItem, InboxPermit, Place};
+use crate::peer::ConnectionNumber;
 use crate::procedures::Asker;
 use crate::request::{Decoded, Request};
 use crate::resolve::{
@@ -26,9 +26,14 @@ const TAKEN: Request = Request::Procedure {
 };
 
 impl Writer {
-    pub(super) fn requests(&mut self, connection: ConnectionNumber, mut decoded: Decoded) {
+    pub(super) fn requests(
+        &mut self,
+        connection: ConnectionNumber,
+        mut decoded: Decoded,
+        place: Place,
+    ) {
         let Some(client) = self.state.clients.get(&connection) else {
-            return;
+            return self.shared.inbox.give_back(&place);
         };
         let (peer, connection_id) = (client.peer, client.connection_id);
         if decoded.version != self.module.version {
@@ -39,32 +44,40 @@ impl Writer {
             connection_id,
             timestamp: decoded.timestamp,
         };
-        for index in 0..decoded.requests.len() {
-            let request = std::mem::replace(&mut decoded.requests[index], TAKEN);
-            let turns = self.state.turns;
+        while let Some(next) = decoded.requests.get_mut(decoded.taken) {
+            let request = std::mem::replace(next, TAKEN);
+            decoded.taken += 1;
+            let may_wait =
+                matches!(request, Request::Procedure { .. }) && !self.state.serves_others;
+            if may_wait && decoded.taken < decoded.requests.len() {
+                return self.procedure_before(connection, &origin, request, decoded, place);
+            }
             self.request(connection, &origin, &decoded.payload, request);
             if self.round_is_full() {
                 self.end_round();
             }
-            if self.state.turns != turns && !self.goes_on(connection, &peer, &mut decoded) {
-                return;
-            }
         }
+        self.shared.inbox.give_back(&place);
     }
 
-    /// After a call that made the writer serve others meanwhile: whether the client is still there. What it asks for next is
-    /// for the module as it is now.
-    #[cold]
-    fn goes_on(
+    /// A procedure may make the writer serve others meanwhile: what its caller asked for behind it comes first, before what the
+    /// caller has sent since.
+    fn procedure_before(
         &mut self,
         connection: ConnectionNumber,
-        peer: &Peer,
-        decoded: &mut Decoded,
-    ) -> bool {
-        if decoded.version != self.module.version {
-            decoded.resolve_again(&self.module, peer);
-        }
-        self.state.clients.contains_key(&connection)
+        origin: &Origin,
+        procedure: Request,
+        rest: Decoded,
+        place: Place,
+    ) {
+        let payload = rest.payload.clone();
+        let rest = Command::Requests {
+            connection,
+            decoded: rest,
+            place,
+        };
+        self.state.pending.push_front(InboxItem::Command(rest));
+        self.request(connection, origin, &payload, procedure);
     }
 
     fn request(
@@ -263,7 +276,10 @@ impl Writer {
                 None => Ok(args),
                 Some(Ok(procedure)) => {
                     // The client goes when the procedure has ended.
-                    let asker = Asker::Http { permit, reply };
+                    let asker = Asker::Http {
+                        permit: Some(permit),
+                        reply,
+                    };
                     return self.start_procedure(procedure, origin, &args, asker);
                 }
                 Some(Err(error)) => Err(error),

@@ -43,7 +43,6 @@ impl Writer {
             work.map(thread::ScopedJoinHandle::join)
         });
         self.state.serves_others = false;
-        self.state.turns += 1;
         match served {
             Ok(Ok(())) => {}
             Ok(Err(panic)) => std::panic::resume_unwind(panic),

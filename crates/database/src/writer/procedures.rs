@@ -22,7 +22,7 @@ use crate::inbox::InboxPermit;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::procedures::{
-    self, Asker, Call, Control, Ended, Function, Job, Lease, LeaseRequest, Origin, Waits,
+    self, Asker, Call, Control, Ended, Full, Function, Job, Lease, LeaseRequest, Origin, Waits,
 };
 use tokio::sync::oneshot;
 
@@ -93,6 +93,14 @@ impl Writer {
         });
     }
 
+    /// Whether a call can begin now: on the writer, or beside it.
+    pub(super) fn can_begin(&self, procedure: u32, caller: Identity, bytes: usize) -> bool {
+        let function = Function::Procedure(procedure);
+        let never_waits = !self.module.placement(function).waits();
+        let runs_here = never_waits && !self.state.serves_others;
+        runs_here || self.shared.procedures.has_place(caller, bytes)
+    }
+
     /// Whether a call is sure to be brief, so that it runs between two others. Only one call may make the writer wait for it.
     fn takes(&self, module: &Module, function: Function) -> bool {
         !self.state.serves_others
@@ -125,7 +133,10 @@ impl Writer {
             },
             args: request.head,
             body: request.body,
-            asker: Asker::Handler { permit, reply },
+            asker: Asker::Handler {
+                permit: Some(permit),
+                reply,
+            },
             function,
             module,
         };
@@ -142,13 +153,21 @@ impl Writer {
         }
         match procedures::start(&self.shared, job) {
             Ok(()) => {}
-            Err(job) if !self.state.serves_others && !job.call().placement().waits() => {
+            Err((_, job)) if !self.state.serves_others && !job.call().placement().waits() => {
                 self.run_job_here(*job);
             }
-            Err(job) => {
-                let max = self.shared.options.limits.procedures_max;
+            Err((full, job)) => {
+                let limits = &self.shared.options.limits;
+                let (what, key, max) = match full {
+                    Full::Calls => ("", "procedures-max", limits.procedures_max),
+                    Full::Bytes => (
+                        "arguments of ",
+                        "procedure-arguments-bytes-max",
+                        limits.procedure_arguments_bytes_max,
+                    ),
+                };
                 let reason = format!(
-                    "too many procedures of the database are under way: limits.procedures-max = {max} [LC0736]"
+                    "too many {what}procedures of the database are under way: limits.{key} = {max} [LC0736]"
                 );
                 self.refuse(*job, reason);
             }
@@ -233,6 +252,8 @@ impl Writer {
             // The call is gone, and nobody takes them.
             put(None);
         }
+        // From here on the call alone keeps them: when it goes, they come back, also if it never took them.
+        drop(slot);
         let ms_max = self.shared.options.limits.host.procedure_transaction_ms_max;
         let mut back = returned.recv_timeout(Duration::from_millis(ms_max));
         if matches!(back, Err(RecvTimeoutError::Timeout)) {
@@ -297,6 +318,7 @@ impl Writer {
                     self.warn(
                         "HTTP handler",
                         &module.http_handler_names[id as usize],
+                        true,
                         failure,
                     );
                 });
@@ -307,13 +329,15 @@ impl Writer {
                         | ProcedureFailure::Failed(text)
                         | ProcedureFailure::TimedOut(text) => CallError::Database(text),
                     });
-                    self.reply_when_durable(true, result, reply, Some(permit));
+                    self.reply_when_durable(true, result, reply, permit);
                 }
             }
             Function::Procedure(id) => {
                 let result = result.and_then(|result| checked_value(module, id, result));
+                let is_told = !matches!(asker, Asker::Schedule { .. } | Asker::Nobody);
                 let result = result.inspect_err(|failure| {
-                    self.warn("procedure", &module.procedure_names[id as usize], failure);
+                    let name = &module.procedure_names[id as usize];
+                    self.warn("procedure", name, is_told, failure);
                 });
                 self.tell(module, id, origin, asker, result);
             }
@@ -345,7 +369,7 @@ impl Writer {
                     },
                     failure => CallError::Database(failure.text()),
                 });
-                self.reply_when_durable(true, result, reply, Some(permit));
+                self.reply_when_durable(true, result, reply, permit);
             }
             Asker::Schedule { key, at, intended } => self.after_procedure(key, at, intended),
             // Nobody waits for what it returns, and failures are logged.
@@ -381,10 +405,16 @@ impl Writer {
     }
 
     #[cold]
-    fn warn(&self, kind: &str, function: &Arc<str>, failure: &ProcedureFailure) {
-        if let ProcedureFailure::Failed(message) | ProcedureFailure::TimedOut(message) = failure {
-            let database = self.shared.options.identity;
-            tracing::warn!(%database, kind, %function, %message, "a call failed");
+    fn warn(&self, kind: &str, function: &Arc<str>, is_told: bool, failure: &ProcedureFailure) {
+        let database = self.shared.options.identity;
+        match failure {
+            // Who asked is told.
+            ProcedureFailure::NotRun(_) if is_told => {}
+            ProcedureFailure::NotRun(message)
+            | ProcedureFailure::Failed(message)
+            | ProcedureFailure::TimedOut(message) => {
+                tracing::warn!(%database, kind, %function, %message, "a call failed");
+            }
         }
     }
 }
@@ -453,9 +483,11 @@ impl Transactions for HereTransactions<'_, '_> {
         }
         self.call.placement().note_wait();
         let shared = &self.writer.shared;
-        let waits = self
-            .waits
-            .get_or_insert_with(|| Waits::new(shared, &Arc::new(Control::default()), None));
+        let waits = self.waits.get_or_insert_with(|| {
+            let control = Arc::new(Control::default());
+            procedures::end_in_time(shared, &control);
+            Waits::new(shared, &control, None)
+        });
         match ask {
             Ask::Transaction => None,
             Ask::Until(time) => Some(waits.until(time)),

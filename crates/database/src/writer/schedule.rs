@@ -20,6 +20,8 @@ const ROUND_MAX: Duration = Duration::from_millis(10);
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// If the clock goes back by more, all intervals begin anew: they would stand still for as long.
 const CLOCK_STEP_BACK_US_MAX: i64 = 1_000_000;
+/// A procedure for which there is no place is tried again after this time.
+const NO_PLACE_US: i64 = 100_000;
 
 #[derive(Default)]
 pub(super) struct Schedules {
@@ -162,6 +164,12 @@ impl Writer {
             }
             Some(Function::Procedure(id)) => {
                 let once = matches!(at, ScheduleAt::Time(_));
+                let database = self.shared.options.identity;
+                if once && !self.can_begin(id, database, row.len()) {
+                    let again = self.now().0.saturating_add(NO_PLACE_US);
+                    let queue = &mut self.state.schedules.queue;
+                    return queue.set(key, ScheduleAt::Time(Timestamp(again)), intended);
+                }
                 // Before the call, so that a crash does not repeat it.
                 if once && !self.delete_schedule(key) {
                     return;

@@ -175,14 +175,21 @@ impl HostEnv {
 
     /// The answer as a WebAssembly module takes it: sources for head and body, or one for the text of errno 21.
     pub fn http_sources(&mut self, outcome: HttpOutcome) -> Result<HttpSources, AbiError> {
-        let sources_max = self.config.limits.sources_max;
+        let limits = &self.config.limits;
+        let (sources_max, bytes_max) = (limits.sources_max, limits.source_bytes_max);
         Ok(match outcome {
-            HttpOutcome::Response(head, body) => HttpSources::Response(
-                self.sources.open(&head.to_vec(), sources_max)?,
-                self.sources.open(&body, sources_max)?,
-            ),
+            HttpOutcome::Response(head, body) => {
+                let head = head.to_vec();
+                self.sources.may_hold(head.len() + body.len(), bytes_max)?;
+                HttpSources::Response(
+                    self.sources.open(&head, sources_max)?,
+                    self.sources.open(&body, sources_max)?,
+                )
+            }
             HttpOutcome::Failed(text) => {
-                HttpSources::Failed(self.sources.open(&text.to_vec(), sources_max)?)
+                let text = text.to_vec();
+                self.sources.may_hold(text.len(), bytes_max)?;
+                HttpSources::Failed(self.sources.open(&text, sources_max)?)
             }
         })
     }

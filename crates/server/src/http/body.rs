@@ -33,11 +33,6 @@ pub(crate) struct Buffered {
 }
 
 impl Buffered {
-    /// The same bytes, for somebody who keeps this beside them.
-    pub(crate) fn shared(&self) -> Bytes {
-        self.bytes.clone()
-    }
-
     /// The bytes, and what they count against.
     pub(crate) fn into_parts(self) -> (Bytes, Charge) {
         (self.bytes, self.charge)

@@ -50,8 +50,9 @@ pub(super) async fn handle(
     let counters = running.counters.clone();
     // Runs to its end even if the client goes away.
     let call = tokio::spawn(async move {
-        let bytes = request_body.shared();
-        running.handle.http_request(path, request, bytes).await
+        let (bytes, charge) = request_body.into_parts();
+        let handle = &running.handle;
+        handle.http_request(path, request, bytes, charge).await
     });
     match tokio::time::timeout(limits.request_timeout, call).await {
         Ok(Ok(Ok((reply, holder)))) => {
