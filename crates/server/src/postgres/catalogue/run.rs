@@ -72,7 +72,7 @@ impl<'r> Runner<'r> {
         let done = self.steps.get().saturating_add(steps);
         self.steps.set(done);
         self.looks.set(self.looks.get().wrapping_add(1));
-        if self.looks.get() % LOOKS_PER_CLOCK == 0 && self.until < Instant::now() {
+        if self.looks.get().is_multiple_of(LOOKS_PER_CLOCK) && self.until < Instant::now() {
             let message = format!(
                 "the question to the catalogue takes more than {} s: ask for less at once",
                 TIME_MAX.as_secs()
