@@ -588,3 +588,30 @@ async fn a_wait_on_the_writer_ends_in_time() {
     }
     database.shutdown(ShutdownReason::ServerStop).await;
 }
+
+/// One caller does not get all threads of a JavaScript module.
+#[tokio::test(flavor = "multi_thread")]
+async fn threads_are_left_for_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (port, _) = slow_server(Duration::from_secs(2)).await;
+    let mut options = beside_options(directory.path(), &["127.0.0.1"]);
+    options.limits.js_procedure_threads_max = 2;
+    let database = create(options, HostKind::Js).await;
+    let args = format!("[1, \"http://127.0.0.1:{port}/\"]");
+    let greedy: Vec<_> = (0..4)
+        .map(|_| {
+            let (fetcher, args) = (database.clone(), args.clone());
+            tokio::spawn(async move { http(&fetcher, "fetch", args).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let started = Instant::now();
+    let other = database.call(caller(STRANGER), "fetch", CallArgs::Json(args));
+    other.await.expect("answered");
+    let elapsed = started.elapsed();
+    assert!(elapsed < Duration::from_millis(3500), "{elapsed:?}");
+    for call in greedy {
+        call.await.expect("no panic").expect("its turn comes");
+    }
+    database.shutdown(ShutdownReason::ServerStop).await;
+}

@@ -174,8 +174,8 @@ impl SuspendableInstance for SuspendableWasm {
     }
 }
 
-/// At each tick while the guest computes: whether it may go on, and whether others have their turn first. Who has a
-/// transaction open holds up the writer, so it goes on.
+/// At each tick while the guest computes: whether it may go on. Others have their turn first, also if it
+/// has a transaction open: the threads are those of all databases, and it holds up its own writer only.
 fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if let Some(trap) = state.env.interrupted() {
         return Err(wasmtime::Error::new(trap));
@@ -184,10 +184,7 @@ fn tick(state: &mut State) -> wasmtime::Result<UpdateDeadline> {
     if state.ticks_left == 0 {
         return Err(Trap::Interrupt.into());
     }
-    Ok(match state.env.in_own_transaction() {
-        true => UpdateDeadline::Continue(1),
-        false => UpdateDeadline::Yield(1),
-    })
+    Ok(UpdateDeadline::Yield(1))
 }
 
 /// An instance that is not ready for calls yet.

@@ -1,5 +1,6 @@
 //! Calls that a module asks for outside of any transaction (spec 03 §8.9). They wait here until the writer comes to them.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use lightcone_host::{HostTrap, ImmediateCalls, LimitKind};
@@ -18,7 +19,7 @@ pub(crate) struct ImmediateQueue {
 
 #[derive(Default)]
 struct Waiting {
-    calls: Vec<(String, Vec<u8>)>,
+    calls: VecDeque<(String, Vec<u8>)>,
     bytes: usize,
 }
 
@@ -41,9 +42,19 @@ impl ImmediateQueue {
         }
     }
 
-    /// What waits, with its arguments.
-    pub fn take(&self) -> Vec<(String, Vec<u8>)> {
-        std::mem::take(&mut *self.waiting()).calls
+    /// What has waited for longest, with its arguments.
+    pub fn take(&self) -> Option<(String, Vec<u8>)> {
+        let mut waiting = self.waiting();
+        let (name, args) = waiting.calls.pop_front()?;
+        waiting.bytes -= name.len() + args.len();
+        Some((name, args))
+    }
+
+    /// The writer comes back to what still waits when it has looked at its inbox.
+    pub fn go_on_later(&self) {
+        if !self.waiting().calls.is_empty() {
+            self.tell();
+        }
     }
 
     fn tell(&self) {
@@ -69,7 +80,7 @@ impl ImmediateCalls for ImmediateQueue {
             });
         }
         waiting.bytes = bytes;
-        waiting.calls.push((name.to_owned(), args.to_vec()));
+        waiting.calls.push_back((name.to_owned(), args.to_vec()));
         let is_first = waiting.calls.len() == 1;
         drop(waiting);
         if is_first {
@@ -93,7 +104,8 @@ mod tests {
         let queue = ImmediateQueue::new(&limits);
         assert!(queue.schedule("a", &[0; 9]).is_ok());
         assert!(queue.schedule("b", &[]).is_err(), "11 bytes");
-        assert_eq!(queue.take(), [("a".to_owned(), vec![0; 9])]);
+        assert_eq!(queue.take(), Some(("a".to_owned(), vec![0; 9])));
+        assert_eq!(queue.take(), None);
         for _ in 0..2 {
             assert!(queue.schedule("c", &[]).is_ok());
         }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lightcone_host::{HostEnv, ModuleInstance, ProcedureOutcome, ProcedureResult};
+use lightcone_types::Identity;
+use rustc_hash::FxHashMap;
 
 use super::lease::LeasedTransactions;
 use super::{host_config, UnderWay};
@@ -25,9 +27,54 @@ pub(super) struct Threads {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<UnderWay>,
+    /// How many calls of each caller have a thread.
+    running: FxHashMap<Identity, usize>,
     threads: usize,
     idle: usize,
     stopped: bool,
+}
+
+impl Queue {
+    /// The next call: the first one whose caller has fewer threads than are left for all others.
+    fn take(&mut self, threads_max: usize) -> Option<UnderWay> {
+        let left = threads_max.saturating_sub(self.running.values().sum());
+        let next = self.waiting.iter().position(|under_way| {
+            let running = self.running.get(&under_way.caller);
+            running.copied().unwrap_or_default() < left
+        })?;
+        let under_way = self.waiting.remove(next)?;
+        *self.running.entry(under_way.caller).or_default() += 1;
+        Some(under_way)
+    }
+}
+
+/// A call has a thread until this goes.
+struct Running<'a> {
+    threads: &'a Threads,
+    caller: Identity,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.threads.queue();
+        if let Some(running) = queue.running.get_mut(&self.caller) {
+            *running -= 1;
+            if *running == 0 {
+                queue.running.remove(&self.caller);
+            }
+        }
+        let mut lost = VecDeque::new();
+        if std::thread::panicking() {
+            // The thread is lost. If it was the last one, nobody else would ever take them.
+            queue.threads -= 1;
+            if queue.threads == 0 {
+                lost = std::mem::take(&mut queue.waiting);
+            }
+        }
+        drop(queue);
+        drop(lost);
+        self.threads.changed.notify_all();
+    }
 }
 
 impl Threads {
@@ -58,7 +105,7 @@ impl Threads {
     fn next(&self) -> Option<UnderWay> {
         let mut queue = self.queue();
         loop {
-            if let Some(next) = queue.waiting.pop_front() {
+            if let Some(next) = queue.take(self.threads_max) {
                 return Some(next);
             }
             if queue.stopped {
@@ -72,9 +119,11 @@ impl Threads {
                 .unwrap_or_else(PoisonError::into_inner);
             queue = woken;
             queue.idle -= 1;
-            if timed_out.timed_out() && queue.waiting.is_empty() {
-                queue.threads -= 1;
-                return None;
+            if timed_out.timed_out() {
+                // What still waits is taken when a call of its caller has ended.
+                let next = queue.take(self.threads_max);
+                queue.threads -= usize::from(next.is_none());
+                return next;
             }
         }
     }
@@ -122,6 +171,10 @@ pub(super) fn push(under_way: UnderWay) {
 fn work(shared: &Arc<Shared>, threads: &Threads) {
     let mut instance: Option<(u64, Box<dyn ModuleInstance>)> = None;
     while let Some(under_way) = threads.next() {
+        let _running = Running {
+            threads,
+            caller: under_way.caller,
+        };
         let version = under_way.job().module.version;
         if instance.as_ref().is_none_or(|(of, _)| *of != version) {
             // The old one goes first.

@@ -7,6 +7,7 @@ use lightcone_types::{ConnectionId, Timestamp};
 use lightcone_wire::server;
 use tokio::sync::oneshot;
 
+use super::schedule::{CALLS_PER_ROUND_MAX, ROUND_MAX};
 use super::{Origin, Writer};
 use crate::calls::{CallError, CallOutcome};
 use crate::events::{CallFailure, CallResult, Event};
@@ -315,12 +316,21 @@ impl Writer {
 
     /// Calls that modules have asked for outside of any transaction (03 §8.9).
     pub(super) fn run_immediate_calls(&mut self) {
-        for (name, args) in self.shared.immediate.take() {
+        let started = self.shared.environment().instant();
+        for _ in 0..CALLS_PER_ROUND_MAX {
+            let ends = self.state.failed || self.state.stop.is_some();
+            if ends || self.shared.environment().instant() - started >= ROUND_MAX {
+                break;
+            }
+            let Some((name, args)) = self.shared.immediate.take() else {
+                return;
+            };
             self.run_immediate_call(&name, &args);
             if self.round_is_full() {
                 self.end_round();
             }
         }
+        self.shared.immediate.go_on_later();
     }
 
     fn run_immediate_call(&mut self, name: &str, args: &[u8]) {

@@ -13,9 +13,9 @@ use crate::inbox::Notice;
 use crate::procedures::Asker;
 use crate::schedule_queue::ScheduleQueue;
 
-/// Scheduled calls between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
-const CALLS_PER_ROUND_MAX: usize = 64;
-const ROUND_MAX: Duration = Duration::from_millis(10);
+/// Scheduled calls, and calls that modules ask for, between two looks at the inbox: so many, or for so long. More that are due wait for the next round.
+pub(super) const CALLS_PER_ROUND_MAX: usize = 64;
+pub(super) const ROUND_MAX: Duration = Duration::from_millis(10);
 /// The longest sleep, so that a clock that was set, or a machine that was suspended, is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// If the clock goes back by more, all intervals begin anew: they would stand still for as long.

@@ -50,11 +50,6 @@ impl HostEnv {
         self.access.disown();
     }
 
-    /// Whether the call has a transaction open that it began itself.
-    pub fn in_own_transaction(&mut self) -> bool {
-        self.access.is_procedure() && self.access.waits().is_none()
-    }
-
     /// What ends the calls of this instance from outside.
     pub fn interrupt(&self) -> &std::sync::Arc<Interrupt> {
         &self.interrupt
