@@ -8,7 +8,6 @@ use common::{requests, OWNER, STRANGER};
 use lightcone_database::{DatabaseHandle, HostKind};
 use lightcone_types::{Encode, Identity};
 use lightcone_vectors::file;
-use lightcone_wire::{ClientMessage, ServerMessage};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{json, Value};

@@ -9,7 +9,6 @@ use common::tables::{create_tables, table_options};
 use common::watcher::{Bag, Watcher};
 use common::{requests, OWNER};
 use lightcone_types::{Encode, Identity};
-use lightcone_wire::{ClientMessage, ServerMessage};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{json, Value};
