@@ -82,6 +82,11 @@ for name in "$@"; do
         wait "$scanning"
         cat "$directory/scans"
         ;;
+    window-inside)
+        # Each subscriber of the one window gets each change.
+        start
+        queries --case "$name" --subscribers 1
+        ;;
     *)
         start
         queries --case "$name"
