@@ -444,6 +444,17 @@ async fn nobody_learns_how_many_rows_rules_hide() {
     let refused = sql(&database, identity_of(1), "SELECT * FROM x WHERE room = 1").await;
     let expected = "Estimated cardinality exceeds limit (3 rows)";
     assert_eq!(refused, Err(expected.to_owned()));
+    // The relations of a subquery count as they do outside of one.
+    sql(&database, OWNER, "SET row_limit = 1000")
+        .await
+        .expect("set");
+    let text = "SELECT a.* FROM x a WHERE EXISTS (SELECT b.id FROM x b JOIN x c WHERE b.id > c.id)";
+    let refused = sql(&database, identity_of(1), text).await;
+    let too_many = "Estimated cardinality exceeds limit (1000 rows)";
+    assert_eq!(refused, Err(too_many.to_owned()));
+    sql(&database, OWNER, "SET row_limit = 3")
+        .await
+        .expect("set");
     // Joins count as well, also in subscriptions.
     let mut watcher = Watcher::connect(&database, identity_of(1), 2).await;
     let text = "SELECT a.* FROM x a JOIN x b ON a.room = b.room";

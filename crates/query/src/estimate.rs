@@ -105,10 +105,17 @@ impl Query {
         let subqueries = condition.subqueries.iter();
         subqueries.fold(filtered.scanned, |scanned, subquery| {
             let terms = Terms::of(&condition, &subquery.conjuncts);
-            let relations = subquery.relations.iter();
-            let found = relations.map(|&relation| estimate(usize::from(relation), &terms).scanned);
-            let scanned = found.fold(scanned, u64::saturating_add);
-            scanned.saturating_add(filtered.rows)
+            let mut relations = subquery.relations.iter().map(|at| usize::from(*at));
+            let Some(first) = relations.next() else {
+                return scanned;
+            };
+            let found = relations.fold(estimate(first, &terms), |left, relation| {
+                let right = || estimate(relation, &terms);
+                estimate_join(fragment, relation, views[relation], left, right, samples)
+            });
+            scanned
+                .saturating_add(found.scanned)
+                .saturating_add(filtered.rows)
         })
     }
 }

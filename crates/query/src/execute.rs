@@ -20,6 +20,8 @@ use crate::scalar::Scalar;
 
 /// So many row ids are taken from a table at once.
 const BATCH: usize = 1024;
+/// So many relations are looked at for one step.
+const RELATIONS_PER_STEP: usize = 8;
 /// What a step and its loop take, but for the rows.
 const STEP_BYTES: usize = size_of::<Step>() + size_of::<Loop>();
 /// What has to be looked at for a row, in steps of a predicate.
@@ -300,6 +302,7 @@ impl Execution {
         if let Some(opened) = step.opens.filter(|&group| !self.is_settled[group]) {
             self.is_settled[opened] = true;
             let group = &strategy.groups[opened];
+            spend(steps, (group.last - group.first) / RELATIONS_PER_STEP);
             for step in &strategy.steps[group.first..=group.last] {
                 self.ids[usize::from(step.relation)] = None;
             }
@@ -372,7 +375,12 @@ impl Execution {
         };
         let rows = self.ids.iter().zip(tables);
         let row_bytes = rows.filter_map(|(id, table)| Some(table.row((*id)?).len()));
-        spend(steps, predicate.steps(row_bytes.max().unwrap_or(0)));
+        // Looking at every relation costs something, too.
+        let looked_at = self.ids.len() / RELATIONS_PER_STEP;
+        spend(
+            steps,
+            predicate.steps(row_bytes.max().unwrap_or(0)) + looked_at,
+        );
         predicate.matches_tuple(&tuple)
     }
 

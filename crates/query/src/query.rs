@@ -112,6 +112,13 @@ impl Query {
         self.fragments.iter().flat_map(|fragment| &fragment.tables)
     }
 
+    /// Whether rows come out although one of the tables has none: it is read in a subquery, or behind `LEFT JOIN`.
+    pub fn has_optional_tables(&self) -> bool {
+        let is_optional =
+            |of: &Fragment| !of.outer.is_empty() || !of.condition.subqueries.is_empty();
+        self.fragments.iter().any(is_optional)
+    }
+
     /// The table whose rows come out, if rows of a table do.
     pub fn returned_table(&self) -> Option<&Arc<TableSchema>> {
         match self.output {

@@ -109,6 +109,14 @@ fn compile(
     if query.fragments.iter().any(Fragment::reads_sender) {
         return Err("it has parameters".to_owned());
     }
+    // To a view an event table is not there, and what is not there gives a query no rows.
+    let event = query.read_tables().find(|table| table.is_event);
+    if let Some(event) = event.filter(|_| query.has_optional_tables()) {
+        return Err(format!(
+            "it reads the event table `{}`, and has subqueries or LEFT JOIN: a view has no events to look at",
+            event.name
+        ));
+    }
     let function = host.module.views.get(&table);
     let view = function.map(|function| &host.module.def().views[function.position]);
     let declared = view.map_or(&[][..], |view| &view.columns);

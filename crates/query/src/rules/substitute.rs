@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lightcone_schema::TableSchema;
 
-use super::{too_many, FRAGMENTS_MAX};
+use super::{too_many, FRAGMENTS_MAX, NODES_MAX};
 use crate::condition::{Condition, Node, NodeId, Subquery, SubqueryId};
 use crate::error::{SqlError, RELATIONS_MAX};
 use crate::query::{Fragment, JoinOn, OuterJoin};
@@ -165,7 +165,8 @@ impl Substitution<'_> {
         let mut any = None;
         for number in 0..combinations(self.choices, relations)? {
             self.copies += 1;
-            if self.copies > FRAGMENTS_MAX {
+            // Each copy may be as long as the text.
+            if self.copies > FRAGMENTS_MAX || self.condition.nodes.len() > NODES_MAX {
                 return Err(too_many());
             }
             let nested = self.condition.subqueries.len();
