@@ -233,6 +233,20 @@ async fn questions_of_programs_for_reports() {
         let error = client.simple_query(text).await.expect_err(text);
         assert_eq!(code(&error), state, "{text}: {error:?}");
     }
+    // Many rows of one long text: it is there once, the answer would have it in each.
+    let long = "x".repeat(20_000);
+    for columns in ["t.x", "string_agg(t.x, '')"] {
+        let text =
+            format!("SELECT {columns} FROM (SELECT '{long}' AS x) t, generate_series(1, 50000)");
+        let error = client.simple_query(&text).await.expect_err(columns);
+        assert_eq!(code(&error), "54000", "{columns}: {error:?}");
+    }
+    let wide = format!(
+        "SELECT {}* FROM pg_class, pg_attribute",
+        "*, ".repeat(10_000)
+    );
+    let error = client.simple_query(&wide).await.expect_err("too wide");
+    assert_eq!(code(&error), "0A000", "{error:?}");
     // Others see what they may read.
     let stranger = server.user().await;
     let other = connect(address, "bank", &stranger.token)
@@ -242,6 +256,10 @@ async fn questions_of_programs_for_reports() {
         "SELECT string_agg(relname, ',' ORDER BY relname) FROM pg_class WHERE relkind = 'r'";
     let row = other.query_one(names, &[]).await.expect("a row");
     assert_eq!(row.get::<_, String>(0), "person,typed");
+    let last = "SELECT DISTINCT ON (relkind) relname FROM pg_class WHERE relkind = 'r' ORDER BY relkind, relname DESC";
+    let rows = other.query(last, &[]).await.expect("a row");
+    let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(names, ["typed"]);
     server.stop().await;
 }
 

@@ -234,6 +234,7 @@ impl Session {
 
     async fn simple_query(&mut self, text: String) -> Result<(), Stop> {
         statement::check_length(&text)?;
+        self.check_token()?;
         if words::pieces(&text).is_some_and(|pieces| pieces.is_empty()) {
             self.wire.empty(b'I');
             return Ok(self.ready().await?);

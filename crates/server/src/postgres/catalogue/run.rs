@@ -91,6 +91,11 @@ impl<'r> Runner<'r> {
     /// All rows of a question.
     pub fn rows(&self, plan: &Plan, outer: Option<&Env<'_>>) -> Done<Vec<Row>> {
         let mut rows = self.body(&plan.body, outer)?;
+        // Of rows that are the same to `DISTINCT ON`, the first in the order is wanted.
+        let is_sorted_first = plan.others.is_empty();
+        if !is_sorted_first {
+            self.distinct(&plan.body, &mut rows)?;
+        }
         for (operation, other) in &plan.others {
             let others = self.rows(other, outer)?;
             self.work((rows.len() + others.len()) * plan.columns.len())?;
@@ -119,6 +124,9 @@ impl<'r> Runner<'r> {
             // A comparison may look at several values.
             self.work(rows.len().saturating_mul(plan.order.len() * 8))?;
             rows.sort_by(|a, b| compared(a, b, &plan.order));
+        }
+        if is_sorted_first {
+            self.distinct(&plan.body, &mut rows)?;
         }
         let env = Env {
             row: &[],
@@ -188,12 +196,20 @@ impl<'r> Runner<'r> {
         for (row, extras) in rows {
             self.items(core, &row, extras, outer, &mut made)?;
         }
+        Ok(made)
+    }
+
+    /// Keeps the first of rows that are the same to `DISTINCT`.
+    fn distinct(&self, body: &Body, rows: &mut Vec<Row>) -> Done<()> {
+        let Body::Core(core) = body else {
+            return Ok(());
+        };
         if let Some(places) = &core.distinct {
             let mut known = HashSet::new();
-            self.work(made.len() * places.len())?;
-            made.retain(|row: &Row| known.insert(key_of(places.iter().map(|at| &row[*at]))));
+            self.work(rows.len() * places.len())?;
+            rows.retain(|row| known.insert(key_of(places.iter().map(|at| &row[*at]))));
         }
-        Ok(made)
+        Ok(())
     }
 
     /// The values that come out for a row: several times if a function among them gives several.

@@ -150,6 +150,7 @@ impl Session {
     pub(super) async fn execute(&mut self, body: &mut Body<'_>) -> Result<(), Stop> {
         let name = body.text()?;
         let rows_max = u64::from(body.u32()?);
+        self.check_token()?;
         let portal = self.store.portal(name)?;
         // Whatever comes of it, a statement runs once.
         let mut pending = match std::mem::replace(&mut portal.progress, Progress::Done) {
