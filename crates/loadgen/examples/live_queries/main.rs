@@ -133,7 +133,7 @@ fn query_of(case: Case) -> &'static str {
         Case::WindowInside | Case::WindowOutside => "SELECT * FROM score ORDER BY score DESC LIMIT 100",
         Case::Hold => "SELECT n.* FROM note n JOIN message m ON n.id = m.room WHERE n.owner = :sender",
         Case::FirstRows => "SELECT * FROM score",
-        Case::Scans => "SELECT COUNT(*) AS found FROM score WHERE name LIKE '%99%'",
+        Case::Scans => "SELECT * FROM score WHERE name = 'nobody'",
     }
 }
 
