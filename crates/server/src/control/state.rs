@@ -252,6 +252,39 @@ pub(crate) fn check_record(bytes: &[u8]) {
 mod tests {
     use super::*;
 
+    /// What earlier versions wrote, and what this one writes: the bytes of `docs/on-disk-formats.md`.
+    #[test]
+    fn records_of_all_versions_are_read() {
+        let identity = |number: u8| Identity::from_le_bytes([number; 32]);
+        let (database, owner, reader) = (identity(1), identity(2), identity(3));
+        let (d, o, r) = (database.to_hex(), owner.to_hex(), reader.to_hex());
+        let earlier = format!(
+            r#"[{{"Begin":{{"generation":1}}}},{{"DatabaseId":4}},{{"ReplicaId":7}},{{"Database":{{"id":4,"identity":"{d}","owner":"{o}","host_type":"Wasm","initial_program":"{p}","replica_id":7}}}},{{"Domain":{{"name":"a","owner":"{o}"}}}},{{"Names":{{"database":"{d}","names":["a"]}}}},{{"Lock":{{"database":"{d}","locked":true}}}}]"#,
+            p = lightcone_types::Hash([5; 32]).to_hex(),
+        );
+        let state = State::replay([earlier.as_bytes()]).expect("an earlier version's");
+        assert_eq!(state.databases[&4].owner, owner);
+        assert!(state.collaborators.is_empty());
+        let role = |role: &str| {
+            format!(r#"[{{"Collaborator":{{"database":"{d}","identity":"{r}","role":{role}}}}}]"#)
+        };
+        let given = role(r#""publisher""#);
+        let records = [earlier.as_bytes(), given.as_bytes()];
+        let state = State::replay(records).expect("a role");
+        assert_eq!(state.collaborators[&database][&reader], Role::Publisher);
+        assert_eq!(State::replay(state.records(1).iter().map(Vec::as_slice)).as_ref().ok(), Some(&state));
+        let taken = role("null");
+        let gone = format!(r#"[{{"DatabaseGone":4}}]"#);
+        for last in [&taken, &gone] {
+            let records = [earlier.as_bytes(), given.as_bytes(), last.as_bytes()];
+            let state = State::replay(records).expect("no role any more");
+            assert!(state.collaborators.is_empty(), "{last}");
+        }
+        // Whoever is nobody's is a sign of damage.
+        let records = [earlier.as_bytes(), gone.as_bytes(), given.as_bytes()];
+        assert!(State::replay(records).is_err());
+    }
+
     proptest::proptest! {
         #[test]
         fn any_record_is_read_without_panic(bytes in proptest::collection::vec(0u8.., 0..200)) {

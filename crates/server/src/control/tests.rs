@@ -98,6 +98,35 @@ fn names_belong_to_the_first_who_takes_them() {
 }
 
 #[test]
+fn roles_are_kept_until_they_are_taken() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let control = ControlDb::open(dir.path()).expect("open");
+    let (database, alice, bob) = (identity(1), identity(2), identity(3));
+    let early = control.set_role(&database, &alice, Some(Role::Owner));
+    assert!(matches!(early, Err(ControlError::Gone(_))));
+    control.insert_database(record(1, 9)).expect("insert");
+    let set = |control: &ControlDb, who, role| control.set_role(&database, who, role);
+    set(&control, &alice, Some(Role::Owner)).expect("set");
+    set(&control, &bob, Some(Role::Reader)).expect("set");
+    set(&control, &bob, Some(Role::Publisher)).expect("set");
+    drop(control);
+    let control = ControlDb::open(dir.path()).expect("open again");
+    assert_eq!(control.role(&database, &alice), Some(Role::Owner));
+    assert_eq!(control.role(&database, &bob), Some(Role::Publisher));
+    assert_eq!(control.role(&identity(5), &bob), None);
+    set(&control, &bob, None).expect("taken");
+    set(&control, &bob, None).expect("twice is once");
+    assert_eq!(control.collaborators(&database), [(alice, Role::Owner)]);
+    // Nobody gets them back with a database that has the same identity.
+    control.delete_database(&database).expect("deleted");
+    control.insert_database(record(1, 9)).expect("insert");
+    assert_eq!(control.collaborators(&database), []);
+    drop(control);
+    let control = ControlDb::open(dir.path()).expect("open again");
+    assert_eq!(control.role(&database, &alice), None);
+}
+
+#[test]
 fn records_survive_a_restart_and_names_survive_a_deletion() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let control = ControlDb::open(dir.path()).expect("open");
