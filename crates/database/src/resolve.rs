@@ -102,5 +102,6 @@ pub(crate) fn find_procedure<'m>(
     name: &str,
 ) -> Option<(usize, &'m ProcedureDef)> {
     let (id, procedure) = module.def().procedure(name)?;
-    (rights.calls_private_functions() || procedure.visibility != Visibility::Private).then_some((id, procedure))
+    (rights.calls_private_functions() || procedure.visibility != Visibility::Private)
+        .then_some((id, procedure))
 }

@@ -106,10 +106,7 @@ const fn needs(
     (method, path, Needs::Action(action))
 }
 
-const fn no_role(
-    method: &'static str,
-    path: &'static str,
-) -> (&'static str, &'static str, Needs) {
+const fn no_role(method: &'static str, path: &'static str) -> (&'static str, &'static str, Needs) {
     (method, path, Needs::NoRole)
 }
 
@@ -120,7 +117,11 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     needs("PUT", "/v1/database/{database}", Action::Update),
     needs("GET", "/v1/database/{database}", Action::Use),
     needs("DELETE", "/v1/database/{database}", Action::Delete),
-    needs("POST", "/v1/database/{database}/pre_publish", Action::Update),
+    needs(
+        "POST",
+        "/v1/database/{database}/pre_publish",
+        Action::Update,
+    ),
     needs("PUT", "/v1/database/{database}/reset", Action::Reset),
     needs("POST", "/v1/database/{database}/lock", Action::Delete),
     needs("POST", "/v1/database/{database}/unlock", Action::Delete),
@@ -128,7 +129,11 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     needs("POST", "/v1/database/{database}/names", Action::Rename),
     needs("PUT", "/v1/database/{database}/names", Action::Rename),
     needs("GET", "/v1/database/{database}/identity", Action::Use),
-    needs("POST", "/v1/database/{database}/call/{function}", Action::Use),
+    needs(
+        "POST",
+        "/v1/database/{database}/call/{function}",
+        Action::Use,
+    ),
     needs("GET", "/v1/database/{database}/schema", Action::Use),
     needs("GET", "/v1/database/{database}/logs", Action::ViewLogs),
     needs("POST", "/v1/database/{database}/sql", Action::Use),

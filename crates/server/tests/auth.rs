@@ -605,8 +605,13 @@ async fn an_issuer_is_who_it_says() {
 async fn pinned_keys() {
     let issuer = issuer().await;
     let directory = tempfile::tempdir().expect("a directory");
-    let keys = answer(reqwest::Client::new().get(format!("{}/keys", issuer.base))).await.1;
-    let (good, bad) = (directory.path().join("good.json"), directory.path().join("bad.json"));
+    let keys = answer(reqwest::Client::new().get(format!("{}/keys", issuer.base)))
+        .await
+        .1;
+    let (good, bad) = (
+        directory.path().join("good.json"),
+        directory.path().join("bad.json"),
+    );
     std::fs::write(&good, keys).expect("written");
     std::fs::write(&bad, "{\"keys\":[]}").expect("written");
     let asked = issuer.asked();
@@ -621,7 +626,10 @@ async fn pinned_keys() {
             assert_eq!((status, &body[..]), (200, ""), "{name} {kid:?}");
         }
         let (status, body) = ping(&server, &issuer.sign(&claims, Some("two"))).await;
-        assert_eq!((status, &body[..]), (401, "Specified key ID not found in JWKs"));
+        assert_eq!(
+            (status, &body[..]),
+            (401, "Specified key ID not found in JWKs")
+        );
         claims["aud"] = json!("other");
         assert_eq!(ping(&server, &issuer.sign(&claims, None)).await.0, 401);
         claims["iss"] = json!("another");

@@ -10,9 +10,7 @@ use common::{answer, config, json, TestServer, User};
 use futures_util::{SinkExt as _, StreamExt as _};
 use lightcone_server::permissions::{allows, Action, Needs, Standing, ROUTES};
 use lightcone_types::bsatn::Encode as _;
-use lightcone_wire::{
-    payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage,
-};
+use lightcone_wire::{payload, ClientMessage, Protocol, ReducerOutcome, ServerMessage};
 use reqwest::RequestBuilder;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -189,7 +187,11 @@ async fn clearing_is_no_update() {
             .server
             .request("PUT", &format!("/v1/database/{name}?clear=true"));
         let (status, body) = answer(by(request.body(OTHER), person)).await;
-        let expected = if allows(person.standing, Action::Reset) { 200 } else { 403 };
+        let expected = if allows(person.standing, Action::Reset) {
+            200
+        } else {
+            403
+        };
         assert_eq!(status, expected, "{}: {body}", person.name);
     }
 }
@@ -206,18 +208,31 @@ async fn rights_inside_over_http() {
         for (text, action) in [
             ("SELECT * FROM secret", Action::ReadAll),
             ("SHOW COLLABORATORS", Action::ListCollaborators),
-            ("INSERT INTO secret (id, name) VALUES (1, 'x')", Action::Write),
+            (
+                "INSERT INTO secret (id, name) VALUES (1, 'x')",
+                Action::Write,
+            ),
             ("DELETE FROM secret WHERE id = 1", Action::Write),
             ("SET row_limit = 100", Action::Write),
         ] {
             let (status, body) = sql(text).await;
-            let expected = if allows(person.standing, action) { 200 } else { 400 };
+            let expected = if allows(person.standing, action) {
+                200
+            } else {
+                400
+            };
             assert_eq!(status, expected, "{text} by {}: {body}", person.name);
         }
         let request = world.server.request("POST", "/v1/database/d/call/hidden");
-        let request = request.header("content-type", "application/json").body("[]");
+        let request = request
+            .header("content-type", "application/json")
+            .body("[]");
         let (status, body) = answer(by(request, &person)).await;
-        let expected = if allows(person.standing, Action::CallPrivate) { 200 } else { 404 };
+        let expected = if allows(person.standing, Action::CallPrivate) {
+            200
+        } else {
+            404
+        };
         assert_eq!(status, expected, "hidden by {}: {body}", person.name);
     }
 }
@@ -237,15 +252,28 @@ async fn rights_inside_over_postgres() {
         for (text, action) in [
             ("SELECT * FROM secret", Action::ReadAll),
             ("SHOW COLLABORATORS", Action::ListCollaborators),
-            ("INSERT INTO secret (id, name) VALUES (1, 'x')", Action::Write),
+            (
+                "INSERT INTO secret (id, name) VALUES (1, 'x')",
+                Action::Write,
+            ),
             ("DELETE FROM secret WHERE id = 1", Action::Write),
         ] {
             let allowed = allows(person.standing, action);
             let simple = client.simple_query(text).await;
-            assert_eq!(simple.is_ok(), allowed, "{text} by {}: {simple:?}", person.name);
+            assert_eq!(
+                simple.is_ok(),
+                allowed,
+                "{text} by {}: {simple:?}",
+                person.name
+            );
             // Prepared, which is another way through.
             let prepared = client.query(text, &[]).await;
-            assert_eq!(prepared.is_ok(), allowed, "{text} by {}: {prepared:?}", person.name);
+            assert_eq!(
+                prepared.is_ok(),
+                allowed,
+                "{text} by {}: {prepared:?}",
+                person.name
+            );
             if let Err(error) = prepared {
                 assert!(["42501", "42P01"].contains(&code(&error)), "{error}");
             }
@@ -352,7 +380,9 @@ async fn rights_end_when_they_are_taken() {
     assert!(matches!(applied, ServerMessage::SubscribeApplied { .. }));
     let applied = subscribe(&mut publisher, "SELECT * FROM secret").await;
     assert!(matches!(applied, ServerMessage::SubscribeApplied { .. }));
-    let logs = world.server.request("GET", "/v1/database/d/logs?follow=true");
+    let logs = world
+        .server
+        .request("GET", "/v1/database/d/logs?follow=true");
     let logs = logs.bearer_auth(&world.reader.token).send().await;
     let logs = logs.expect("a response");
     assert_eq!(logs.status(), 200);
@@ -361,9 +391,14 @@ async fn rights_end_when_they_are_taken() {
     assert!(session.simple_query("SELECT * FROM secret").await.is_ok());
 
     // More rights than before end nothing.
-    let raised = world.set_role(&world.owner, "d", &world.publisher, "owner").await;
+    let raised = world
+        .set_role(&world.owner, "d", &world.publisher, "owner")
+        .await;
     assert_eq!(raised.0, 200);
-    assert_eq!(world.remove(&world.founder, "d", &world.reader).await.0, 200);
+    assert_eq!(
+        world.remove(&world.founder, "d", &world.reader).await.0,
+        200
+    );
     assert!(next(&mut reader).await.is_none(), "the connection ends");
     let refused = session.simple_query("SELECT * FROM secret").await;
     assert_eq!(code(&refused.expect_err("refused")), "42P01");
@@ -378,7 +413,10 @@ async fn rights_end_when_they_are_taken() {
 
     let mut again = connect(&world, "d", Some(&world.reader)).await;
     let answer = subscribe(&mut again, "SELECT * FROM secret").await;
-    assert!(matches!(answer, ServerMessage::SubscriptionError { .. }), "{answer:?}");
+    assert!(
+        matches!(answer, ServerMessage::SubscriptionError { .. }),
+        "{answer:?}"
+    );
     let call = ClientMessage::CallReducer {
         request_id: 2,
         reducer: "hidden",
@@ -425,21 +463,33 @@ async fn collaborators_are_kept_and_go_with_the_database() {
         );
     }
     for refused in [
-        world.set_role(&world.owner, "d", &world.founder, "reader").await,
+        world
+            .set_role(&world.owner, "d", &world.founder, "reader")
+            .await,
         world.remove(&world.owner, "d", &world.founder).await,
     ] {
         assert_eq!(refused.0, 400, "{}", refused.1);
         assert!(refused.1.ends_with("[LC0142]"), "{}", refused.1);
     }
     // Everybody may give back his own role, and no other's.
-    assert_eq!(world.remove(&world.reader, "d", &world.publisher).await.0, 403);
+    assert_eq!(
+        world.remove(&world.reader, "d", &world.publisher).await.0,
+        403
+    );
     assert_eq!(world.remove(&world.reader, "d", &world.reader).await.0, 200);
     assert_eq!(list(&world.server, &world.reader).await.0, 403);
     // Another owner makes owners, and one who is none any more does not.
-    let made = world.set_role(&world.owner, "d", &world.stranger, "owner").await;
+    let made = world
+        .set_role(&world.owner, "d", &world.stranger, "owner")
+        .await;
     assert_eq!(made.0, 200);
-    assert_eq!(world.remove(&world.stranger, "d", &world.owner).await.0, 200);
-    let made = world.set_role(&world.owner, "d", &world.reader, "reader").await;
+    assert_eq!(
+        world.remove(&world.stranger, "d", &world.owner).await.0,
+        200
+    );
+    let made = world
+        .set_role(&world.owner, "d", &world.reader, "reader")
+        .await;
     assert_eq!(made.0, 403);
 
     let World {
@@ -479,7 +529,10 @@ async fn names_stay_with_the_one_who_has_them() {
     assert_eq!(renamed.0, 200, "{}", renamed.1);
     // `bank` is free, and still the founder's.
     let (status, body) = replace(&world.owner, "d", "[\"bank\"]").await;
-    assert!(status == 401 && body.contains("PermissionDenied"), "{status} {body}");
+    assert!(
+        status == 401 && body.contains("PermissionDenied"),
+        "{status} {body}"
+    );
     let add = world.server.request("POST", "/v1/database/d/names");
     let add = answer(add.bearer_auth(&world.owner.token).body("bank")).await;
     assert_eq!(add.0, 401, "{}", add.1);
@@ -504,12 +557,21 @@ async fn a_database_has_so_many_collaborators_and_no_more() {
         token: String::new(),
     };
     for number in 3..256 {
-        let set = world.set_role(&world.founder, "d", &user(number), "reader").await;
+        let set = world
+            .set_role(&world.founder, "d", &user(number), "reader")
+            .await;
         assert_eq!(set.0, 200, "{number}: {}", set.1);
     }
-    let (status, body) = world.set_role(&world.founder, "d", &user(1), "reader").await;
-    assert!(status == 400 && body.ends_with("[LC0141]"), "{status} {body}");
+    let (status, body) = world
+        .set_role(&world.founder, "d", &user(1), "reader")
+        .await;
+    assert!(
+        status == 400 && body.ends_with("[LC0141]"),
+        "{status} {body}"
+    );
     // Who has a role may get another one.
-    let changed = world.set_role(&world.founder, "d", &user(9), "publisher").await;
+    let changed = world
+        .set_role(&world.founder, "d", &user(9), "publisher")
+        .await;
     assert_eq!(changed.0, 200);
 }

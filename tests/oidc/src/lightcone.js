@@ -29,7 +29,7 @@ export async function startServer(auth) {
   const child = spawn(
     join(dirname(BINARY), "spacetimedb-standalone"),
     ["start", "--non-interactive", "--listen-addr", `127.0.0.1:${port}`, "--data-dir", data, "--jwt-key-dir", directory],
-    { stdio: ["ignore", "inherit", "inherit"] },
+    { stdio: ["ignore", "ignore", "inherit"] },
   );
   const url = `http://127.0.0.1:${port}`;
   for (let attempt = 0; ; attempt++) {

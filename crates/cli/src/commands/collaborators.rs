@@ -83,7 +83,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<()> {
             let body = serde_json::json!({ "role": role.name() });
             let response = client.send(client.put(&path).json(&body)).await?;
             http::success_text(response).await?;
-            println!("{identity} is now a {} of {database}.", role.name());
+            let article = if matches!(role, Role::Owner) {
+                "an"
+            } else {
+                "a"
+            };
+            println!("{identity} is now {article} {} of {database}.", role.name());
             Ok(())
         }
         Command::Remove { identity, of } => {
@@ -103,8 +108,7 @@ impl Of {
     async fn find(self, context: &mut Context) -> Result<(Client, String)> {
         let known = targets::known(self.no_config)?;
         let given: Vec<String> = self.database.into_iter().collect();
-        let (database, _) =
-            targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
+        let (database, _) = targets::resolve(&known, &given, Rest::None, self.server.as_deref())?;
         let client = context
             .client(database.server.as_deref(), Auth::new(false, false))
             .await?;
@@ -124,7 +128,10 @@ async fn list(context: &mut Context, of: Of) -> Result<()> {
     }
     let answer = http::parse_json(&text)?;
     let wrong = || {
-        let text = format!("the server's answer has no collaborators: {}", http::shown(&text));
+        let text = format!(
+            "the server's answer has no collaborators: {}",
+            http::shown(&text)
+        );
         Error::coded("LC0616", text)
     };
     let owner = answer["owner"].as_str().ok_or_else(wrong)?;

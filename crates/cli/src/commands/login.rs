@@ -149,7 +149,10 @@ async fn oidc_login(
     if let Ok(response) = client.send(client.get("/v1/ping")).await {
         if response.status() == reqwest::StatusCode::UNAUTHORIZED {
             let text = http::body_text(response).await?;
-            eprintln!("warning: the server does not accept this login: {}", http::shown(&text));
+            eprintln!(
+                "warning: the server does not accept this login: {}",
+                http::shown(&text)
+            );
         }
     }
     Ok(())

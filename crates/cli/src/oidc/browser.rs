@@ -26,10 +26,7 @@ const CONNECTIONS_MAX: usize = 16;
 const CALLBACK: &str = "/callback";
 
 /// The ID token, and the nonce that it must have.
-pub(super) async fn login(
-    provider: &Provider,
-    options: &Options<'_>,
-) -> Result<(String, String)> {
+pub(super) async fn login(provider: &Provider, options: &Options<'_>) -> Result<(String, String)> {
     let port = options.callback_port.unwrap_or(0);
     let listening = TcpListener::bind(("127.0.0.1", port)).await;
     let listener = listening.map_err(|error| {
@@ -222,7 +219,10 @@ mod tests {
             format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(REQUEST_BYTES_MAX)),
         ] {
             let answer = ask(request).await;
-            assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 404"), "{answer}");
+            assert!(
+                answer.is_empty() || answer.starts_with("HTTP/1.1 404"),
+                "{answer}"
+            );
         }
         assert!(!asked.is_finished());
         let good = "GET /callback?code=good&state=s HTTP/1.1\r\nhost: x\r\n\r\n".to_owned();

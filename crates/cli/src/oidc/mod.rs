@@ -87,7 +87,10 @@ mod tests {
 
     #[test]
     fn forms_and_words() {
-        assert_eq!(form(&[("a", "b c"), ("d", "é&=")]), "a=b%20c&d=%C3%A9%26%3D");
+        assert_eq!(
+            form(&[("a", "b c"), ("d", "é&=")]),
+            "a=b%20c&d=%C3%A9%26%3D"
+        );
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
         assert_ne!(secret(), secret());
         assert!(secret().len() >= 43);

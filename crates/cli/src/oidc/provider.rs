@@ -129,8 +129,7 @@ impl Provider {
     pub fn check_token(&self, token: &str, client_id: &str, nonce: Option<&str>) -> Result<()> {
         let claims = token.split('.').nth(1);
         let claims = claims.and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
-        let claims: Option<Value> =
-            claims.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let claims: Option<Value> = claims.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let claims = claims.ok_or_else(|| refused("its ID token cannot be read"))?;
         if claims["iss"].as_str() != Some(&self.issuer) {
             return Err(refused("its ID token is another issuer's"));
@@ -217,7 +216,10 @@ mod tests {
         assert!(provider.endpoint("token_endpoint").is_ok());
         for name in ["plain", "local", "script", "nothing"] {
             let error = provider.endpoint(name).expect_err(name).to_string();
-            assert!(error.contains(name) && error.contains("[LC0871]"), "{error}");
+            assert!(
+                error.contains(name) && error.contains("[LC0871]"),
+                "{error}"
+            );
         }
         for text in [
             "http://auth.example",

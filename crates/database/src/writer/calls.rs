@@ -264,8 +264,8 @@ impl Writer {
                 && find_procedure(&self.module, rights, &function).is_some();
             if !is_procedure {
                 let inside = Some(&*caller.jwt_payload);
-                let result =
-                    args.and_then(|args| self.call_by_name(&origin, rights, &function, &args, inside));
+                let result = args
+                    .and_then(|args| self.call_by_name(&origin, rights, &function, &args, inside));
                 return self.reply_when_durable(true, result, reply, Some(permit));
             }
         }
@@ -288,7 +288,8 @@ impl Writer {
             },
             Err(error) => Err(error),
         };
-        let result = args.and_then(|args| self.call_by_name(&origin, rights, &function, &args, None));
+        let result =
+            args.and_then(|args| self.call_by_name(&origin, rights, &function, &args, None));
         self.disconnect(caller.identity, connection_id);
         self.reply_when_durable(true, result, reply, Some(permit));
     }

@@ -266,10 +266,7 @@ mod tests {
             let keys = set.candidates(id, algorithm)?;
             Some(keys.map(|(_, algorithm)| algorithm).collect::<Vec<_>>())
         };
-        assert_eq!(
-            found(None, Algorithm::RS256),
-            Some(vec![Algorithm::RS256])
-        );
+        assert_eq!(found(None, Algorithm::RS256), Some(vec![Algorithm::RS256]));
         // Whatever the token says: checking it against the key is what comes next.
         assert_eq!(
             found(Some("e"), Algorithm::RS256),

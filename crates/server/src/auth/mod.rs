@@ -122,7 +122,7 @@ impl Authority {
         let caller = match token::verify_with_key_set(text, &key_set, &issuer) {
             // It may be newer than what we know.
             Err(TokenError::KeyNotFound) => {
-                let newer = self.oidc.newer_keys_of(&issuer, &key_set).await;
+                let newer = self.oidc.newer_keys_of(&issuer, &key_set, client).await;
                 let newer = newer.ok_or(TokenError::KeyNotFound)?;
                 token::verify_with_key_set(text, &newer, &issuer)?
             }

@@ -134,6 +134,7 @@ impl OidcClient {
         &self,
         name: &str,
         known: &Arc<KeySet>,
+        client: IpAddr,
     ) -> Option<Arc<KeySet>> {
         let issuer = match self.inner.listed.get(name) {
             Some(listed) => listed.clone(),
@@ -153,6 +154,13 @@ impl OidcClient {
         if asked_at.elapsed() < self.inner.refresh_for_new_key_after {
             return None;
         }
+        // Tokens of anybody make us ask; who is not listed needs room for it.
+        let _room = match (&self.inner.strangers, issuer.named_by) {
+            (Some(strangers), NamedBy::Token) => {
+                Some(lock(strangers).fetch_permit(issuer.host(), client)?)
+            }
+            _ => None,
+        };
         self.inner.fetch(&issuer).await
     }
 

@@ -24,7 +24,11 @@ const ISSUER_BYTES_MAX: usize = 128;
 impl Auth {
     pub(super) fn check(&self) -> Result<(), String> {
         for issuer in self.keys.keys() {
-            let wrong = |reason: &str| Err(format!("auth.keys: {issuer:?} cannot be an issuer: {reason}"));
+            let wrong = |reason: &str| {
+                Err(format!(
+                    "auth.keys: {issuer:?} cannot be an issuer: {reason}"
+                ))
+            };
             if issuer == LOCAL_ISSUER {
                 return wrong("it is what the server's own tokens say");
             }

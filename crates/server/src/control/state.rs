@@ -148,7 +148,9 @@ impl State {
         role: Option<Role>,
     ) -> Result<(), String> {
         if !self.ids.contains_key(&database) {
-            return Err(format!("database {database} has collaborators and is not there"));
+            return Err(format!(
+                "database {database} has collaborators and is not there"
+            ));
         }
         let known = self.collaborators.entry(database).or_default();
         match role {
@@ -272,7 +274,12 @@ mod tests {
         let records = [earlier.as_bytes(), given.as_bytes()];
         let state = State::replay(records).expect("a role");
         assert_eq!(state.collaborators[&database][&reader], Role::Publisher);
-        assert_eq!(State::replay(state.records(1).iter().map(Vec::as_slice)).as_ref().ok(), Some(&state));
+        assert_eq!(
+            State::replay(state.records(1).iter().map(Vec::as_slice))
+                .as_ref()
+                .ok(),
+            Some(&state)
+        );
         let taken = role("null");
         let gone = format!(r#"[{{"DatabaseGone":4}}]"#);
         for last in [&taken, &gone] {

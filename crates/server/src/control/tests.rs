@@ -46,13 +46,17 @@ fn names_belong_to_the_first_who_takes_them() {
     let control = ControlDb::open(dir.path()).expect("open");
     let (alice, bob, db, other) = (identity(1), identity(2), identity(3), identity(4));
     assert_eq!(
-        control.register_name(&name("a"), (&alice, &alice), &db).expect("a"),
+        control
+            .register_name(&name("a"), (&alice, &alice), &db)
+            .expect("a"),
         Registration::Done
     );
     assert_eq!(control.resolve("a").expect("a"), Some(db));
     let denied = Registration::PermissionDenied("a".into());
     assert_eq!(
-        control.register_name(&name("a"), (&bob, &bob), &other).expect("a"),
+        control
+            .register_name(&name("a"), (&bob, &bob), &other)
+            .expect("a"),
         denied
     );
     assert_eq!(
@@ -62,20 +66,26 @@ fn names_belong_to_the_first_who_takes_them() {
         Registration::InUse("a".into())
     );
     assert_eq!(
-        control.register_name(&name("b"), (&alice, &alice), &db).expect("b"),
+        control
+            .register_name(&name("b"), (&alice, &alice), &db)
+            .expect("b"),
         Registration::Done
     );
     assert_eq!(control.names_of(&db).expect("names"), ["a", "b"]);
 
     // Renaming frees the old names, but their domains stay with their owner.
     assert_eq!(
-        control.replace_names(&[name("c")], (&alice, &alice), &db).expect("c"),
+        control
+            .replace_names(&[name("c")], (&alice, &alice), &db)
+            .expect("c"),
         Registration::Done
     );
     assert_eq!(control.resolve("a").expect("a"), None);
     assert_eq!(control.names_of(&db).expect("names"), ["c"]);
     assert_eq!(
-        control.register_name(&name("a"), (&bob, &bob), &other).expect("a"),
+        control
+            .register_name(&name("a"), (&bob, &bob), &other)
+            .expect("a"),
         denied
     );
     let in_use = Registration::InUse("c".into());
@@ -91,7 +101,9 @@ fn names_belong_to_the_first_who_takes_them() {
         "nothing of a refused replacement stays"
     );
     assert_eq!(
-        control.replace_names(&[], (&alice, &alice), &db).expect("none"),
+        control
+            .replace_names(&[], (&alice, &alice), &db)
+            .expect("none"),
         Registration::Done
     );
     assert!(control.names_of(&db).expect("names").is_empty());

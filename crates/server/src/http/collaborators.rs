@@ -124,5 +124,6 @@ async fn set(
         tracing::info!(%database, %identity, role, "a role in a database was set");
         Ok(reply::empty(StatusCode::OK))
     });
-    task.await.unwrap_or_else(|_| Err(super::publish::stopped()))
+    task.await
+        .unwrap_or_else(|_| Err(super::publish::stopped()))
 }

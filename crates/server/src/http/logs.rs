@@ -53,9 +53,8 @@ pub(super) async fn logs(
         };
         drop(handle);
         // Whoever may not see it any more gets no more of it.
-        let may_see = move || {
-            permissions::check(&state, &record, &caller.identity, Action::ViewLogs).is_ok()
-        };
+        let may_see =
+            move || permissions::check(&state, &record, &caller.identity, Action::ViewLogs).is_ok();
         Body::from_stream(follow_stream(first, live, may_see))
     } else {
         Body::from(tail(handle, num_lines).await?)

@@ -66,7 +66,9 @@ pub(super) async fn add(
     }
     let (database, owner, registered) = (record.identity, record.owner, name.clone());
     match state
-        .control(move |control| control.register_name(&registered, (&owner, &caller.identity), &database))
+        .control(move |control| {
+            control.register_name(&registered, (&owner, &caller.identity), &database)
+        })
         .await?
     {
         Registration::Done => Ok(reply::json_value(
@@ -105,7 +107,9 @@ pub(super) async fn replace(
     }
     let (database, owner) = (record.identity, record.owner);
     match state
-        .control(move |control| control.replace_names(&names, (&owner, &caller.identity), &database))
+        .control(move |control| {
+            control.replace_names(&names, (&owner, &caller.identity), &database)
+        })
         .await?
     {
         Registration::Done => Ok(reply::json("\"Success\"")),

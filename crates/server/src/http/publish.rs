@@ -239,7 +239,9 @@ pub(super) async fn publish(
             let identity = state.authority.mint_anonymous()?.identity;
             let (registered, owner) = (name.clone(), caller.identity);
             match state
-                .control(move |control| control.register_name(&registered, (&owner, &owner), &identity))
+                .control(move |control| {
+                    control.register_name(&registered, (&owner, &owner), &identity)
+                })
                 .await?
             {
                 Registration::Done => identity,
@@ -332,7 +334,7 @@ async fn create_or_update(
             if let Some(record) = state.control.database(&identity)? {
                 permissions::check(&state, &record, &caller.identity, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
-                update_database(&state, record, &parameters, program, turn).await?;
+                update_database(&state, (record, &caller), &parameters, program, turn).await?;
                 return Ok(success(name.as_ref(), &identity, "updated"));
             }
             creation_guard(&state, &caller, &client)?;
@@ -436,7 +438,7 @@ fn may_create(
 /// The turn is given back when the module is loaded.
 async fn update_database(
     state: &ServerState,
-    record: DatabaseRecord,
+    (record, caller): (DatabaseRecord, &Caller),
     parameters: &Parameters,
     program: Arc<[u8]>,
     turn: Turn,
@@ -458,6 +460,8 @@ async fn update_database(
         .control
         .database(&record.identity)?
         .ok_or_else(Failure::no_such_database)?;
+    // He may have lost his role while his module was loaded.
+    permissions::check(state, &record, &caller.identity, Action::Update)?;
     let running = state.databases.get(&record).await?;
     let old_hash = running.handle.program_hash();
     if old_hash == new_hash {
@@ -577,7 +581,9 @@ pub(super) async fn pre_publish(
     let new_hash = Hash::keccak256(&upload.program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
     // It writes nothing.
-    let turn = state.publish_turn(publisher(record.owner, &client), 0).await?;
+    let turn = state
+        .publish_turn(publisher(record.owner, &client), 0)
+        .await?;
     let planned = tokio::task::spawn_blocking(move || {
         // A client that goes away ends neither the work nor what it takes.
         let (_turn, upload) = (turn, upload);

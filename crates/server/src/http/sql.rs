@@ -82,9 +82,8 @@ fn show_collaborators(
     caller: &auth::Caller,
 ) -> Reply {
     let rows = collaborators::rows(state, record, &caller.identity);
-    let rows = rows.ok_or_else(|| {
-        Failure::bad_request(collaborators::refusal(record, &caller.identity))
-    })?;
+    let rows =
+        rows.ok_or_else(|| Failure::bad_request(collaborators::refusal(record, &caller.identity)))?;
     let mut answer = "[{\"schema\":".to_owned();
     product_type_to_json(&ProductType::new(collaborators::COLUMNS), &mut answer);
     answer.push_str(&format!(

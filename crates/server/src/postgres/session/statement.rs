@@ -86,7 +86,9 @@ impl Session {
             Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
         })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
-        let rows = rows.iter().map(|row| row.iter().map(|value| Some(table::text(value))).collect());
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(|value| Some(table::text(value))).collect());
         Ok(SmallTable {
             columns: columns.to_vec(),
             rows: rows.collect(),
