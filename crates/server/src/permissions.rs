@@ -272,6 +272,26 @@ mod tests {
         assert_eq!(all.len(), TABLE.len());
     }
 
+    /// What `docs/operations.md` says: a right that moves must be moved there, and here.
+    #[test]
+    fn what_each_standing_may() {
+        let first = |standing: Standing| {
+            let rows = TABLE.iter().filter(move |(_, least, _)| *least == standing);
+            rows.map(|(action, ..)| *action).collect::<Vec<_>>()
+        };
+        use Action::*;
+        assert_eq!(first(Standing::Anyone), [Use]);
+        assert_eq!(
+            first(Standing::Reader),
+            [ReadAll, ViewLogs, ListCollaborators]
+        );
+        assert_eq!(first(Standing::Publisher), [Update, CallPrivate, Write]);
+        assert_eq!(
+            first(Standing::Owner),
+            [Reset, Delete, Rename, ChangeCollaborators]
+        );
+    }
+
     /// The rights inside of a database are a ladder: a table that is none cannot be carried out.
     #[test]
     fn rights_are_a_ladder() {

@@ -28,7 +28,16 @@ export async function startServer(auth) {
   const port = await freePort();
   const child = spawn(
     join(dirname(BINARY), "spacetimedb-standalone"),
-    ["start", "--non-interactive", "--listen-addr", `127.0.0.1:${port}`, "--data-dir", data, "--jwt-key-dir", directory],
+    [
+      "start",
+      "--non-interactive",
+      "--listen-addr",
+      `127.0.0.1:${port}`,
+      "--data-dir",
+      data,
+      "--jwt-key-dir",
+      directory,
+    ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
   const url = `http://127.0.0.1:${port}`;
@@ -42,7 +51,10 @@ export async function startServer(auth) {
     url,
     /** Status and text of a request with a token. */
     async ask(path, token, method = "GET") {
-      const response = await fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}` },
+      });
       return { status: response.status, text: await response.text() };
     },
     async stop() {
@@ -72,7 +84,10 @@ export class Home {
     return {
       async line(prefix) {
         for (let attempt = 0; attempt < 300; attempt++) {
-          const found = out.text.split("\n").slice(0, -1).find((line) => line.startsWith(prefix));
+          const found = out.text
+            .split("\n")
+            .slice(0, -1)
+            .find((line) => line.startsWith(prefix));
           if (found) return found.slice(prefix.length);
           if (child.exitCode !== null) break;
           await new Promise((resolve) => setTimeout(resolve, 50));

@@ -35,7 +35,14 @@ export async function startProvider({ port = 0, key = signingKey("first"), idTok
     cookies: { keys: ["only for tests"] },
     features: { deviceFlow: { enabled: true }, devInteractions: { enabled: true } },
     pkce: { required: () => true },
-    ttl: { IdToken: idTokenSeconds, AccessToken: 600, DeviceCode: 600, Grant: 600, Interaction: 600, Session: 600 },
+    ttl: {
+      IdToken: idTokenSeconds,
+      AccessToken: 600,
+      DeviceCode: 600,
+      Grant: 600,
+      Interaction: 600,
+      Session: 600,
+    },
     async findAccount(_context, id) {
       return { accountId: id, claims: async () => ({ sub: id }) };
     },

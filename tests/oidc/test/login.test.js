@@ -23,7 +23,17 @@ const claims = (token) => JSON.parse(Buffer.from(token.split(".")[1], "base64url
 
 /** The login of a person through a browser; gives the end of the command. */
 async function logIn(home, at, issuer, name, ...more) {
-  const args = ["login", "--auth-host", issuer, "--client-id", CLIENT_ID, "--server", at.url, "--no-browser", ...more];
+  const args = [
+    "login",
+    "--auth-host",
+    issuer,
+    "--client-id",
+    CLIENT_ID,
+    "--server",
+    at.url,
+    "--no-browser",
+    ...more,
+  ];
   const command = home.run(...args);
   const browser = new Browser();
   const page = await browser.open(await command.line("Log in on this page: "), issuer);
@@ -50,7 +60,10 @@ test("through a browser, with PKCE", async () => {
   assert.equal((await server.ask(`/v1/identity/${identity}/verify`, token)).status, 204);
   // It is kept for this server, and nobody else may read the file.
   assert.equal(statSync(home.config).mode & 0o777, 0o600);
-  assert.match(readFileSync(home.config, "utf8"), new RegExp(`\\[server_tokens\\]\\n"${server.url}" = "${token}"`));
+  assert.match(
+    readFileSync(home.config, "utf8"),
+    new RegExp(`\\[server_tokens\\]\\n"${server.url}" = "${token}"`),
+  );
   // The same person is the same identity in the next login.
   const again = new Home();
   const second = await logIn(again, server, provider.issuer, "ann");
@@ -81,7 +94,16 @@ test("a refusal is told, and costs no login", async () => {
   const home = new Home();
   await logIn(home, server, provider.issuer, "ann");
   const kept = await tokenOf(home, server);
-  const args = ["login", "--auth-host", provider.issuer, "--client-id", CLIENT_ID, "--server", server.url, "--no-browser"];
+  const args = [
+    "login",
+    "--auth-host",
+    provider.issuer,
+    "--client-id",
+    CLIENT_ID,
+    "--server",
+    server.url,
+    "--no-browser",
+  ];
   const command = home.run(...args);
   const browser = new Browser();
   const page = await browser.open(await command.line("Log in on this page: "), provider.issuer);
@@ -93,7 +115,9 @@ test("a refusal is told, and costs no login", async () => {
   assert.equal(end.code, 1);
   assert.match(end.errors, /access_denied.*\[LC0872\]/s);
   assert.equal(await tokenOf(home, server), kept);
-  const unknown = await home.run(...args.slice(0, 3), "--client-id", "nobody", "--device", "--server", server.url).end();
+  const unknown = await home
+    .run(...args.slice(0, 3), "--client-id", "nobody", "--device", "--server", server.url)
+    .end();
   assert.equal(unknown.code, 1);
   assert.match(unknown.errors, /invalid_client.*\[LC0872\]/s);
   // A provider is no account site.
