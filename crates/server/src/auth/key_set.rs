@@ -231,7 +231,7 @@ mod tests {
             with(ec(), "use", json!("sig")),
             with(ec(), "key_ops", json!(["verify"])),
         ] {
-            let set = published(&[key.clone()]);
+            let set = published(std::slice::from_ref(&key));
             assert_eq!(set.map(|set| set.keys.len()), Ok(1), "{key}");
         }
         for key in [
@@ -249,7 +249,7 @@ mod tests {
             json!({ "kty": "oct", "kid": "o", "k": "c2VjcmV0", "alg": "HS256" }),
             json!({ "kty": "OKP", "kid": "o", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode([1; 32]) }),
         ] {
-            assert!(published(&[key.clone()]).is_err(), "{key}");
+            assert!(published(std::slice::from_ref(&key)).is_err(), "{key}");
             // It does not spoil the others.
             let set = published(&[key.clone(), with(ec(), "kid", json!("other"))]);
             assert_eq!(set.map(|set| set.keys.len()), Ok(1), "{key}");

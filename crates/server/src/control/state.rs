@@ -281,7 +281,7 @@ mod tests {
             Some(&state)
         );
         let taken = role("null");
-        let gone = format!(r#"[{{"DatabaseGone":4}}]"#);
+        let gone = r#"[{"DatabaseGone":4}]"#.to_owned();
         for last in [&taken, &gone] {
             let records = [earlier.as_bytes(), given.as_bytes(), last.as_bytes()];
             let state = State::replay(records).expect("no role any more");
