@@ -17,7 +17,7 @@ use crate::oidc;
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The web site to log in with
+    /// The web site to log in with, or with --client-id the issuer of an OpenID Connect provider
     #[arg(long, value_name = "URL", default_value = ACCOUNT_HOST, conflicts_with_all = ["token", "server_issued_login"])]
     auth_host: String,
     /// Store this token instead of asking for one
