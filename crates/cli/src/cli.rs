@@ -74,6 +74,8 @@ enum Command {
     Lock(commands::lock::Args),
     /// Allow a database to be deleted again
     Unlock(commands::lock::Args),
+    /// Show and change who else may do what with a database
+    Collaborators(commands::collaborators::Args),
     /// Show and manage installed versions
     Version(commands::version::Args),
 }
@@ -100,6 +102,7 @@ impl Command {
             Self::Start(args) => commands::start::run(context, args),
             Self::Lock(args) => commands::lock::run(context, args, true).await,
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
+            Self::Collaborators(args) => commands::collaborators::run(context, args).await,
             Self::Version(args) => commands::version::run(context, args),
             Self::Mcp(_) => Err(commands::later::mcp()),
         }
@@ -172,7 +175,7 @@ mod tests {
             .collect();
         assert_eq!(
             names.join(" "),
-            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock version"
+            "publish delete logs call describe dev sql mcp rename generate list login logout init build server subscribe start lock unlock collaborators version"
         );
     }
 }

@@ -13,6 +13,7 @@ pub mod credentials;
 pub mod error;
 pub mod http;
 pub mod json_text;
+pub mod oidc;
 pub mod paths;
 pub mod project;
 pub mod prompt;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use lightcone_query::WritePlan;
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
 use crate::asked::Asked;
@@ -20,6 +20,7 @@ use crate::outgoing::OutgoingQueue;
 use crate::peer::{ConnectionNumber, Peer};
 use crate::procedures::{Ended, LeaseRequest};
 use crate::request::Decoded;
+use crate::rights::Rights;
 use crate::sql::SqlStats;
 
 /// Bytes that one permit of the inbox's byte bound stands for.
@@ -71,6 +72,11 @@ pub(crate) enum Command {
     Replace {
         program: Box<Program>,
         reply: oneshot::Sender<Result<(), UpdateError>>,
+    },
+    /// Connections of somebody with more rights than these end.
+    LowerRights {
+        identity: Identity,
+        rights: Rights,
     },
     Stop(Stop),
 }

@@ -238,6 +238,7 @@ impl Writer {
                 let result = self.replace(*program);
                 self.reply_when_durable(true, result, reply, None);
             }
+            Command::LowerRights { identity, rights } => self.lower_rights(identity, rights),
             Command::Stop(stop) => self.state.stop = Some(stop),
         }
     }

@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub mod call;
+pub mod collaborators;
 pub mod delete;
 pub mod describe;
 pub mod dev;

@@ -22,6 +22,7 @@ use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
 use crate::request::CompiledSet;
+use crate::rights::Rights;
 use crate::row_limit;
 
 /// A connection with so few queries, and this part of the steps it may have, is let in however many steps others have: a few
@@ -124,12 +125,12 @@ impl Writer {
         set: CompiledSet,
     ) -> Result<CompiledSet, String> {
         let client = self.state.clients.get(&connection);
-        let is_owner = client.is_some_and(|client| client.peer.is_owner);
+        let rights = client.map_or_else(Rights::default, |client| client.peer.rights);
         let new = set
             .queries
             .iter()
             .filter(|query| !self.state.query_load.has(query));
-        row_limit::check(&self.datastore, is_owner, new.map(|query| &query.asked))?;
+        row_limit::check(&self.datastore, rights, new.map(|query| &query.asked))?;
         Ok(set)
     }
 
@@ -352,10 +353,10 @@ impl Writer {
         ticket: ReadTicket,
     ) {
         let reply = Reply::OneOff { request_id };
-        let is_owner = |client: &super::Client| client.peer.is_owner;
-        let is_owner = self.state.clients.get(&connection).is_some_and(is_owner);
+        let client = self.state.clients.get(&connection);
+        let rights = client.map_or_else(Rights::default, |client| client.peer.rights);
         let plan = plan.and_then(|plan| {
-            row_limit::check(&self.datastore, is_owner, [&plan])?;
+            row_limit::check(&self.datastore, rights, [&plan])?;
             Ok(plan)
         });
         let plan = match plan {
@@ -527,9 +528,9 @@ impl Writer {
             self.connect(caller.identity, connection_id, &caller.jwt_payload)
                 .map_err(|refused| SqlError::ConnectRejected(refused.text()))?;
         }
-        let is_owner = caller.identity == self.shared.options.owner;
+        let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plan = plan.and_then(|plan| {
-            row_limit::check(&self.datastore, is_owner, [&plan]).map_err(SqlError::Query)?;
+            row_limit::check(&self.datastore, rights, [&plan]).map_err(SqlError::Query)?;
             let made = self.materialise(caller.identity, &views_of(&plan));
             made.map(|()| plan).map_err(SqlError::Query)
         });

@@ -3,6 +3,7 @@
 mod access;
 pub(crate) mod body;
 mod call;
+mod collaborators;
 mod confirmation;
 mod cors;
 mod credentials;
@@ -99,6 +100,21 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             "/v1/database/{database}/unstable/timestamp",
             database::timestamp,
         )
+        .get(
+            Management,
+            "/v1/database/{database}/collaborators",
+            collaborators::list,
+        )
+        .put(
+            Management,
+            "/v1/database/{database}/collaborators/{identity}",
+            collaborators::put,
+        )
+        .delete(
+            Management,
+            "/v1/database/{database}/collaborators/{identity}",
+            collaborators::delete,
+        )
         .post(Management, "/v1/database/{database}/mcp", misc::mcp)
         .post(Management, "/v1/mcp", misc::mcp)
         .layered(|router| {
@@ -161,6 +177,21 @@ fn routes(state: &Arc<ServerState>) -> Routes {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn every_route_says_what_it_needs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = crate::server::state_for_tests(directory.path());
+        let routes = routes(&state);
+        let table = routes.table().iter();
+        let table: Vec<_> = table.map(|(method, path, _)| (*method, *path)).collect();
+        let known = crate::permissions::ROUTES.iter();
+        let known: Vec<_> = known.map(|(method, path, _)| (*method, *path)).collect();
+        for route in &table {
+            assert!(known.contains(route), "{route:?} is not in permissions.rs");
+        }
+        assert_eq!(known.len(), table.len());
+    }
+
     /// What is not on this list is not open to the pages of every origin; `tests/access.rs` asks each route.
     #[tokio::test]
     async fn every_route_has_its_class() {
@@ -198,7 +229,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 21,
+            of_clients.len() + 24,
             "routes of management"
         );
     }

@@ -15,7 +15,6 @@ use serde_json::json;
 
 use super::confirmation::{self, Confirmation};
 use super::names::registrable;
-use super::owner::{require_owner, Action};
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
@@ -27,6 +26,7 @@ use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
 use crate::database::{PreparedUpdate, UpdateError};
 use crate::databases::{CreateError, Running};
 use crate::names::{DatabaseName, NameOrIdentity};
+use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Turn};
 use crate::state::{ServerState, Upload};
 
@@ -185,7 +185,7 @@ pub(super) async fn create(
     let upload = state.read_program(request_body).await?;
     let identity = state.authority.mint_anonymous()?.identity;
     let bytes = state.publish_bytes(&upload.program);
-    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+    let turn = state.publish_turn(publisher(caller.identity, &client), bytes);
     let turn = turn.await?;
     let by = (caller, client);
     create_or_update(state, by, parameters, None, identity, upload, turn).await
@@ -228,7 +228,8 @@ pub(super) async fn publish(
         state.databases.get(record).await?;
     }
     let bytes = state.publish_bytes(&upload.program);
-    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+    let owner = record.map_or(caller.identity, |record| record.owner);
+    let turn = state.publish_turn(publisher(owner, &client), bytes);
     let turn = turn.await?;
     let identity = match (known, &path) {
         (Some(identity), _) => identity,
@@ -238,7 +239,9 @@ pub(super) async fn publish(
             let identity = state.authority.mint_anonymous()?.identity;
             let (registered, owner) = (name.clone(), caller.identity);
             match state
-                .control(move |control| control.register_name(&registered, &owner, &identity))
+                .control(move |control| {
+                    control.register_name(&registered, (&owner, &owner), &identity)
+                })
                 .await?
             {
                 Registration::Done => identity,
@@ -281,7 +284,7 @@ fn admit(
     };
     match &record {
         Some(record) => {
-            require_owner(record, caller, action)?;
+            permissions::check(state, record, &caller.identity, action)?;
             own_publish_guard(state, caller)?;
         }
         None => creation_guard(state, caller, client)?,
@@ -289,9 +292,10 @@ fn admit(
     Ok((known, record))
 }
 
-pub(super) fn publisher(caller: &Caller, client: &Client) -> Publisher {
+/// On whose account a module is loaded: whoever has collaborators has no more turns than others.
+pub(super) fn publisher(owner: Identity, client: &Client) -> Publisher {
     Publisher {
-        owner: caller.identity,
+        owner,
         address: counted_as(client.address),
     }
 }
@@ -321,14 +325,16 @@ async fn create_or_update(
                 Some(turn) => turn,
                 None => {
                     let bytes = state.publish_bytes(&program);
-                    let turn = state.publish_turn(publisher(&caller, &client), bytes);
+                    let record = state.control.database(&identity)?;
+                    let owner = record.map_or(caller.identity, |record| record.owner);
+                    let turn = state.publish_turn(publisher(owner, &client), bytes);
                     turn.await?
                 }
             };
             if let Some(record) = state.control.database(&identity)? {
-                require_owner(&record, &caller, Action::Update)?;
+                permissions::check(&state, &record, &caller.identity, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
-                update_database(&state, record, &parameters, program, turn).await?;
+                update_database(&state, (record, &caller), &parameters, program, turn).await?;
                 return Ok(success(name.as_ref(), &identity, "updated"));
             }
             creation_guard(&state, &caller, &client)?;
@@ -432,7 +438,7 @@ fn may_create(
 /// The turn is given back when the module is loaded.
 async fn update_database(
     state: &ServerState,
-    record: DatabaseRecord,
+    (record, caller): (DatabaseRecord, &Caller),
     parameters: &Parameters,
     program: Arc<[u8]>,
     turn: Turn,
@@ -454,6 +460,8 @@ async fn update_database(
         .control
         .database(&record.identity)?
         .ok_or_else(Failure::no_such_database)?;
+    // He may have lost his role while his module was loaded.
+    permissions::check(state, &record, &caller.identity, Action::Update)?;
     let running = state.databases.get(&record).await?;
     let old_hash = running.handle.program_hash();
     if old_hash == new_hash {
@@ -566,14 +574,16 @@ pub(super) async fn pre_publish(
             .word("pretty_print_style", &styles)?
             .unwrap_or_default(),
     };
-    require_owner(&record, &caller, Action::Update)?;
+    permissions::check(&state, &record, &caller.identity, Action::Update)?;
     own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
     let running = state.databases.get(&record).await?;
     let new_hash = Hash::keccak256(&upload.program);
     let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
     // It writes nothing.
-    let turn = state.publish_turn(publisher(&caller, &client), 0).await?;
+    let turn = state
+        .publish_turn(publisher(record.owner, &client), 0)
+        .await?;
     let planned = tokio::task::spawn_blocking(move || {
         // A client that goes away ends neither the work nor what it takes.
         let (_turn, upload) = (turn, upload);

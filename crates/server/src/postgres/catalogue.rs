@@ -31,6 +31,7 @@ use super::commands::Asker;
 use super::failure::{state, Failure};
 use super::table::{check_size, SmallTable};
 use super::words::{pieces, Piece};
+use crate::database::Rights;
 
 /// At most so many characters of a question come back in a refusal.
 const SHOWN_CHARS_MAX: usize = 2_000;
@@ -55,22 +56,22 @@ pub(super) fn is_asked(pieces: &[Piece]) -> bool {
 /// What one caller is told about a database.
 pub(super) struct Catalogue {
     module: Arc<ModuleDef>,
-    is_owner: bool,
+    rights: Rights,
     asker: Asker,
 }
 
 impl Catalogue {
-    pub fn new(module: Arc<ModuleDef>, is_owner: bool, asker: Asker) -> Catalogue {
+    pub fn new(module: Arc<ModuleDef>, rights: Rights, asker: Asker) -> Catalogue {
         Catalogue {
             module,
-            is_owner,
+            rights,
             asker,
         }
     }
 
     /// Answers a question; if it is only described, with the columns of the answer.
     pub fn answer(&self, text: &str, is_described: bool) -> Result<SmallTable, Failure> {
-        let seen = Seen::new(&self.module, self.is_owner, self.asker.clone());
+        let seen = Seen::new(&self.module, self.rights, self.asker.clone());
         let refused = |reason: String| not_answered(text, &reason);
         let pieces = pieces(text).unwrap_or_default();
         let select = parser::parse(&pieces).map_err(refused)?;

@@ -25,6 +25,7 @@ pub(super) mod state {
     pub const INVALID_PASSWORD: &str = "28P01";
     pub const NO_SUCH_CURSOR: &str = "34000";
     pub const NO_SUCH_DATABASE: &str = "3D000";
+    pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
     pub const DUPLICATE_STATEMENT: &str = "42P05";
     pub const NOT_IN_PREREQUISITE_STATE: &str = "55000";
     pub const TOO_MANY_CONNECTIONS: &str = "53300";

@@ -231,9 +231,9 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
         | "pg_is_other_temp_schema"
         | "pg_is_in_recovery"
         | "row_security_active" => (|_, _| Value::Bool(false), Type::Bool),
-        "pg_column_is_updatable" => (|seen, _| Value::Bool(seen.is_owner), Type::Bool),
+        "pg_column_is_updatable" => (|seen, _| Value::Bool(seen.rights.writes_rows()), Type::Bool),
         "pg_relation_is_updatable" => (
-            |seen, _| Value::Int(if seen.is_owner { 28 } else { 0 }),
+            |seen, _| Value::Int(if seen.rights.writes_rows() { 28 } else { 0 }),
             Type::Int4,
         ),
         "pg_my_temp_schema" | "pg_backend_pid" | "inet_server_port" => {
@@ -502,7 +502,7 @@ fn has_privilege(seen: &Seen<'_>, values: &[Value]) -> Value {
     let is_reading = ["select", "usage", "connect"]
         .iter()
         .any(|word| asked.contains(word));
-    Value::Bool(is_reading || seen.is_owner)
+    Value::Bool(is_reading || seen.rights.writes_rows())
 }
 
 fn joined_list(_: &Seen<'_>, values: &[Value]) -> Value {

@@ -248,7 +248,7 @@ fn fill_others(seen: &Seen<'_>, name: &str, rows: &mut Rows<'_>) {
         ]),
         "pg_roles" => rows.add([
             ("rolname", user),
-            ("rolsuper", Value::Bool(seen.is_owner)),
+            ("rolsuper", Value::Bool(seen.rights.writes_rows())),
             ("rolinherit", Value::Bool(true)),
             ("rolcanlogin", Value::Bool(true)),
             ("rolconnlimit", Value::Int(-1)),
@@ -257,7 +257,7 @@ fn fill_others(seen: &Seen<'_>, name: &str, rows: &mut Rows<'_>) {
         "pg_user" => rows.add([
             ("usename", user),
             ("usesysid", Value::Int(OWNER_OID)),
-            ("usesuper", Value::Bool(seen.is_owner)),
+            ("usesuper", Value::Bool(seen.rights.writes_rows())),
         ]),
         "pg_am" => {
             for (oid, name, kind) in [(HEAP_OID, "heap", "t"), (BTREE_OID, "btree", "i")] {

@@ -13,22 +13,27 @@ use super::super::login::no_such_database;
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
+use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::super::values::Format;
 use super::super::words::pieces;
 use super::results::{cancelled, Outcome};
 use super::{Session, Stop, Transaction};
+use crate::collaborators;
 use crate::database::{DatabaseHandle, Holder, SqlOutcome, QUERY_BYTES_MAX};
 use crate::databases::OpenError;
+use crate::permissions;
 
 /// At most so many characters of a text that is too long come back with its refusal.
 const SHOWN_CHARS_MAX: usize = 120;
 
 impl Session {
-    /// The open database, and whom its rows are held for.
+    /// The open database, and whom its rows are held for. What the client may do there is looked up anew.
     pub(super) async fn database(&mut self) -> Result<(DatabaseHandle, Holder), Failure> {
         let record = self.state.record(&self.login.database);
         let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let identity = self.login.caller.identity;
+        self.login.caller.rights = permissions::rights(&self.state.control, &record, &identity);
         let running = self.state.databases.get(&record).await;
         let handle = match running {
             Ok(running) => running.handle,
@@ -49,6 +54,9 @@ impl Session {
         let Some(pieces) = pieces(text) else {
             return Ok(None);
         };
+        if collaborators::is_asked(text) {
+            return self.collaborators().map(|table| Some(Answer::Rows(table)));
+        }
         if let Some(answer) = commands::answer(&pieces, &self.login.asker) {
             return answer.map(Some);
         }
@@ -56,9 +64,8 @@ impl Session {
             return Ok(None);
         }
         let (database, holder) = self.database().await?;
-        let owner = self.state.record(&self.login.database);
-        let is_owner = owner.is_ok_and(|record| record.owner == self.login.caller.identity);
-        let tables = Catalogue::new(database.module_def(), is_owner, self.login.asker.clone());
+        let (rights, asker) = (self.login.caller.rights, self.login.asker.clone());
+        let tables = Catalogue::new(database.module_def(), rights, asker);
         // It may take a moment, and nobody else of this thread waits for it.
         let text = text.to_owned();
         let answer = database.run_beside(&holder, move || tables.answer(&text, is_described));
@@ -68,6 +75,24 @@ impl Session {
         };
         let gone = |_| Failure::new(state::SHUTDOWN, "the database has ended");
         answer.map_err(gone)?.map(|table| Some(Answer::Rows(table)))
+    }
+
+    fn collaborators(&self) -> Result<SmallTable, Failure> {
+        let record = self.state.record(&self.login.database);
+        let record = record.map_err(|_| no_such_database(&self.login.asker.database))?;
+        let identity = self.login.caller.identity;
+        let rows = collaborators::rows(&self.state, &record, &identity).ok_or_else(|| {
+            let message = collaborators::refusal(&record, &identity);
+            Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
+        })?;
+        let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(|value| Some(table::text(value))).collect());
+        Ok(SmallTable {
+            columns: columns.to_vec(),
+            rows: rows.collect(),
+        })
     }
 
     /// Runs a statement.
