@@ -15,6 +15,7 @@
 mod dependents;
 mod failures;
 mod intervals;
+mod joined_groups;
 mod joins;
 mod kept;
 mod program;
@@ -39,6 +40,7 @@ use self::joins::ViewJoins;
 use self::query::{RowChanges, ViewQuery};
 use self::runner::Runner;
 use self::uses::Unused;
+use crate::held_indexes::IndexBuilding;
 use crate::module::Module;
 use crate::peer::ConnectionNumber;
 use crate::shared::Shared;
@@ -135,6 +137,8 @@ pub(crate) struct Views {
     dependents: Dependents,
     joins: ViewJoins,
     runner: Runner,
+    /// Indexes for windows.
+    building: IndexBuilding,
     unused: VecDeque<Unused>,
     unused_turns: u64,
     failures: Failures,

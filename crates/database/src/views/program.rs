@@ -2,6 +2,7 @@
 
 use lightcone_engine::Datastore;
 
+use super::query::ViewQuery;
 use super::runner::Runner;
 use super::{ViewHost, ViewMessage, Views};
 
@@ -56,8 +57,13 @@ impl Views {
         }
     }
 
-    /// Holds all indexes for joins again, in tables that took the place of others.
+    /// Holds all indexes for joins and windows again, in tables that took the place of others.
     pub fn hold_all_indexes(&self, datastore: &mut Datastore) {
         self.joins.hold_all_indexes(datastore);
+        let instances = self.instances.iter().flatten();
+        let queries = instances.filter_map(|instance| instance.query.as_ref());
+        for (table, column) in queries.filter_map(ViewQuery::held_index) {
+            datastore.hold_index(table, column);
+        }
     }
 }

@@ -7,7 +7,7 @@ use lightcone_host::ConsoleLevel;
 
 use super::dependents::Dependent;
 use super::failures::ViewError;
-use super::query::{self, ViewQuery};
+use super::query::{self, RowChanges, ViewQuery};
 use super::{Queued, Row, ViewHost, ViewMessage, Views};
 
 impl Views {
@@ -143,7 +143,7 @@ impl Views {
         // An evaluation that was stopped has not read all that matters.
         let was_stopped = result.as_ref().is_err_and(|error| error.may_pass);
         if !(is_live && was_stopped) {
-            let query = self.add_join(host, datastore, number, query);
+            let query = self.prepare(host, datastore, number, query);
             self.set_reads(datastore, number, reads, query);
         }
         self.evaluated(host, number, started, result, messages);
@@ -167,10 +167,7 @@ impl Views {
         let key = instance.key;
         let rows = (key.table, &key.instance);
         let result = match (queued, query.join_mut()) {
-            (Queued::Rows, Some(join)) => {
-                let changed = join.change(datastore, rows, self.joins.of(number));
-                changed.map_err(ViewError::from)
-            }
+            (Queued::Rows, Some(join)) => join.change(host, datastore, rows, self.joins.of(number)),
             (Queued::Rows, None) => query.change(host, datastore, rows, self.changes.of(number)),
             _ => query.evaluate(host, datastore, rows),
         };
@@ -220,8 +217,9 @@ impl Views {
         log.host(ConsoleLevel::Error, Some(&name), &text, time);
     }
 
-    /// Has the instance hear of the changes of its query's join. Without the indexes for that, it is evaluated again each time.
-    fn add_join(
+    /// Has the instance hear of the changes of its query's join. Without the indexes for that, it is evaluated again each time. An
+    /// index for a window is held, too.
+    fn prepare(
         &mut self,
         host: ViewHost<'_>,
         datastore: &mut Datastore,
@@ -235,6 +233,7 @@ impl Views {
                 new.give_up_join(datastore);
             }
         }
+        new.hold_index(datastore, &mut self.building, host.instant());
         query
     }
 
@@ -260,6 +259,9 @@ impl Views {
             instance.reads = reads;
         }
         if let Some(old) = &instance.query {
+            if let Some((table, column)) = old.held_index() {
+                datastore.release_index(table, column);
+            }
             dependents.remove(of_query, old.reads());
             if let Some(join) = old.join() {
                 let new = query.as_ref().and_then(ViewQuery::join);
