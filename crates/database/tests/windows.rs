@@ -172,7 +172,7 @@ async fn rules_that_are_several_or_join_decide_what_is_in_a_window() {
     let open = "SELECT * FROM t WHERE open = TRUE AND room <> 3 AND text <> 'a'";
     let of_room = "SELECT t.* FROM t JOIN member m ON t.room = m.room WHERE m.who = :sender";
     let far = "SELECT t.* FROM t JOIN u ON u.a = t.id JOIN member m ON m.id = u.a WHERE t.id < m.id OR m.who = :sender";
-    let of_u = "SELECT u.* FROM u JOIN member m ON u.a = m.room JOIN t ON t.id = u.a WHERE m.who = :sender AND t.open = TRUE";
+    let of_u = "SELECT u.* FROM u JOIN member m ON u.a = m.room WHERE m.who = :sender AND m.id < 9";
     let all_of_u = "SELECT * FROM u WHERE b = 1";
     for rules in [
         &[own, open][..],
