@@ -9,7 +9,7 @@ mod script;
 use common::*;
 use lightcone_host::HostLimits;
 use lightcone_types::ConnectionId;
-use people::{hex, row, start, start_with};
+use people::{bytes_of, hex, index_of, row, start, start_with};
 use script::Script;
 
 #[test]

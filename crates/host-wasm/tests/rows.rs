@@ -7,7 +7,7 @@ mod people;
 mod script;
 
 use common::*;
-use people::{hex, row, start, Ids};
+use people::{bytes_of, index_of, row, start, Ids};
 use script::Script;
 use serde_json::Value;
 
@@ -42,10 +42,6 @@ fn each(file: &Value, section: &str, check: impl Fn(&Value)) {
         println!("{section}: {entry}");
         check(entry);
     }
-}
-
-fn bytes_of(entry: &Value, member: &str) -> Vec<u8> {
-    hex(entry[member].as_str().expect(member))
 }
 
 fn row_of(value: &Value) -> Vec<u8> {
@@ -113,18 +109,6 @@ fn check_delete_by_eq(entry: &Value) {
     assert_eq!(report.codes, [0]);
     assert_eq!(report.u32(deleted) as usize, rows_of(entry).len());
     assert!(all_rows(&mut running, &ids).is_empty());
-}
-
-/// The index over these columns; none where an entry only shows how keys are encoded.
-fn index_of(entry: &Value, ids: &Ids) -> Option<u32> {
-    let columns = entry["index"].as_array()?;
-    let columns: Vec<&str> = columns.iter().filter_map(Value::as_str).collect();
-    match columns[..] {
-        ["id"] => Some(ids.by_id),
-        ["name"] => Some(ids.by_name),
-        ["name", "age"] => Some(ids.by_name_age),
-        _ => panic!("no index over {columns:?}"),
-    }
 }
 
 /// The parts of a key, one after the other.

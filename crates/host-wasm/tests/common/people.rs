@@ -7,6 +7,7 @@ use lightcone_host::HostLimits;
 use lightcone_schema::raw::*;
 use lightcone_schema::{IndexAlgorithm, ModuleDef, TableAccess, TableKind};
 use lightcone_types::{AlgebraicType, ColId, TypeRef, Typespace};
+use serde_json::Value;
 
 use super::common::*;
 use super::script::{self, Script};
@@ -136,4 +137,21 @@ pub fn hex(text: &str) -> Vec<u8> {
         .step_by(2)
         .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
         .collect()
+}
+
+/// The bytes of a member of the chapter's vectors.
+pub fn bytes_of(entry: &Value, member: &str) -> Vec<u8> {
+    hex(entry[member].as_str().expect(member))
+}
+
+/// The index over these columns; none where an entry only shows how keys are encoded.
+pub fn index_of(entry: &Value, ids: &Ids) -> Option<u32> {
+    let columns = entry["index"].as_array()?;
+    let columns: Vec<&str> = columns.iter().filter_map(Value::as_str).collect();
+    match columns[..] {
+        ["id"] => Some(ids.by_id),
+        ["name"] => Some(ids.by_name),
+        ["name", "age"] => Some(ids.by_name_age),
+        _ => panic!("no index over {columns:?}"),
+    }
 }
