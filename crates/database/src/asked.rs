@@ -29,7 +29,7 @@ pub(crate) enum Asked {
     Window(Arc<WindowRows>),
 }
 
-/// A window that is subscribed to, or is about to be.
+/// A window that is subscribed to, or is about to be. The query finds its rows where no index does.
 pub(crate) struct WindowRows {
     pub query: Query,
     pub sender: Identity,

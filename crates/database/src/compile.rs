@@ -114,16 +114,24 @@ impl SetCompiler {
         })
     }
 
-    /// Each fragment is a live query of its own.
+    /// Each fragment is a live query of its own, but for those of a window.
     fn add_fragments(&mut self, query: &Query, catalog: &CatalogView) -> Result<(), String> {
-        for fragment in &query.fragments {
-            if self.queries.len() == self.peer.queries_per_set_max {
-                return Err(too_many_queries(&self.peer));
-            }
-            let live = LiveQuery::of_fragment(query, fragment, &self.peer.identity, catalog)?;
-            self.reserve(live.memory_bytes())?;
-            self.queries.push(Arc::new(live));
+        let caller = self.peer.identity;
+        if query.is_window() {
+            return self.add_live(LiveQuery::of_window(query, &caller, catalog)?);
         }
+        for fragment in &query.fragments {
+            self.add_live(LiveQuery::of_fragment(query, fragment, &caller, catalog)?)?;
+        }
+        Ok(())
+    }
+
+    fn add_live(&mut self, live: LiveQuery) -> Result<(), String> {
+        if self.queries.len() == self.peer.queries_per_set_max {
+            return Err(too_many_queries(&self.peer));
+        }
+        self.reserve(live.memory_bytes())?;
+        self.queries.push(Arc::new(live));
         Ok(())
     }
 

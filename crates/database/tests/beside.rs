@@ -410,6 +410,19 @@ async fn a_stop_ends_all_of_them() {
     }
 }
 
+/// Three procedures that sleep for six seconds beside the writer.
+async fn three_naps(
+    database: &DatabaseHandle,
+) -> Vec<tokio::task::JoinHandle<Result<String, CallError>>> {
+    // A function that was seen to wait runs beside the writer from then on.
+    http(database, "nap", "[1, 1]".into()).await.expect("a nap");
+    let nap = |_| {
+        let sleeper = database.clone();
+        tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
+    };
+    (0..3).map(nap).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn there_are_only_so_many() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -417,15 +430,7 @@ async fn there_are_only_so_many() {
     // One caller has no more than are left for others.
     options.limits.procedures_max = 5;
     let database = create(options, HostKind::Wasm).await;
-    http(&database, "nap", "[1, 1]".into())
-        .await
-        .expect("a nap");
-    let naps: Vec<_> = (0..3)
-        .map(|_| {
-            let sleeper = database.clone();
-            tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
-        })
-        .collect();
+    let naps = three_naps(&database).await;
     while counter(&database, 1).await < 5 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -474,15 +479,7 @@ async fn what_waits_takes_no_place_of_the_inbox() {
     let mut options = beside_options(directory.path(), &[]);
     options.limits.inbox_messages_max = 2;
     let database = create(options, HostKind::Wasm).await;
-    http(&database, "nap", "[1, 1]".into())
-        .await
-        .expect("a nap");
-    let naps: Vec<_> = (0..3)
-        .map(|_| {
-            let sleeper = database.clone();
-            tokio::spawn(async move { http(&sleeper, "nap", "[1, 6000000]".into()).await })
-        })
-        .collect();
+    let naps = three_naps(&database).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     reducers_go_on(&database, 2).await;
     assert_eq!(counter(&database, 1).await, 5, "all sleep");

@@ -309,8 +309,8 @@ section! {
             window_rows_read_max: usize = 65_536;
                 bounds "rows of tables that are looked at to find those of the new windows of one query set; and, with \
                     `ROWS_READ_PER_CHANGE` (`crates/database/src/windows/mod.rs`), 16, more for each changed row, those that \
-                    are looked at in one transaction because rows have gone from windows. 32 steps of a condition count as \
-                    one more row";
+                    are looked at in one transaction because rows have gone from windows. Those that row-level security \
+                    rules join count as well, and 32 steps of a condition, or of a query, count as one more row";
                 reached "a new one: refuse, LC0728. When rows change: the query sets with the windows that take most end, LC0728; the transaction is not affected";
 
             /// Longest time that finding the rows of one query or query set may take.

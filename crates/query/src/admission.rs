@@ -21,24 +21,26 @@ pub fn admit_subscription(query: &Query) -> Result<(), SqlError> {
         return Err(SqlError::ProjectionInSubscription);
     };
     if query.is_window() {
-        return admit_window(query);
+        return admit_window(query, returned);
     }
     let admit = |fragment| admit_fragment(fragment, returned);
     query.fragments.iter().try_for_each(admit)
 }
 
-/// A window is kept up to date if one table alone decides what is in it.
-fn admit_window(query: &Query) -> Result<(), SqlError> {
+/// A window is kept up to date if it is of one table. Row-level security rules may decide by joins what is in it.
+fn admit_window(query: &Query, returned: u16) -> Result<(), SqlError> {
     let is_refused = |why| Err(SqlError::Window(why));
     match &query.tables[..] {
         [table] if table.is_event => return is_refused("rows of an event table do not stay in it"),
         [_] => {}
         _ => return is_refused("it reads one table, and this one is a join"),
     }
-    match &query.fragments[..] {
-        [fragment] if fragment.tables.len() == 1 => Ok(()),
-        _ => is_refused("its table has a row-level security rule with a join, or several rules"),
+    let mut fragments = query.fragments.iter();
+    if fragments.any(|fragment| !fragment.condition.subqueries.is_empty()) {
+        return is_refused("its table has a row-level security rule with a subquery");
     }
+    let admit = |fragment| admit_fragment(fragment, returned);
+    query.fragments.iter().try_for_each(admit)
 }
 
 fn admit_fragment(fragment: &Fragment, returned: u16) -> Result<(), SqlError> {
@@ -169,6 +171,8 @@ pub struct LiveJoin {
     pub edges: Vec<JoinEdge>,
     /// Which relation's rows come out.
     pub returned: usize,
+    /// In their place, the values of these columns come out, one behind the other.
+    pub columns: Option<Vec<ColumnAt>>,
     pub residuals: Vec<Residual>,
     /// A predicate has the caller in it otherwise than as an equality, so it is good for him alone.
     pub is_of_caller: bool,
@@ -184,13 +188,20 @@ impl Query {
         if self.explain || self.distinct || is_ordered {
             return None;
         }
-        let count = fragment.tables.len();
-        if count > LIVE_RELATIONS_MAX || !is_tree(&fragment.joins, count) {
+        fragment.live_join(fragment.own[usize::from(*returned)], sender)
+    }
+}
+
+impl Fragment {
+    /// How the matches of an admitted fragment on several relations are kept up to date, of which these rows come out.
+    pub(crate) fn live_join(&self, returned: u16, sender: &Identity) -> Option<LiveJoin> {
+        let count = self.tables.len();
+        if count > LIVE_RELATIONS_MAX || !is_tree(&self.joins, count) {
             return None;
         }
-        let condition = fragment.condition.bind(sender);
-        let conjuncts = Conjuncts::of(&condition, fragment);
-        let layouts: Vec<_> = fragment.tables.iter().map(|table| layout(table)).collect();
+        let condition = self.condition.bind(sender);
+        let conjuncts = Conjuncts::of(&condition, self);
+        let layouts: Vec<_> = self.tables.iter().map(|table| layout(table)).collect();
         let compiler = PredicateCompiler::new(&condition, layouts.iter().collect());
         let relation = |(number, table): (usize, &Arc<TableSchema>)| JoinRelation {
             table: table.clone(),
@@ -210,12 +221,13 @@ impl Query {
             };
             compiler.compile(&[*id]).map(residual)
         };
-        let edges = fragment.joins.iter().zip(&conjuncts.on).map(edge);
-        let is_of_caller = |id: &NodeId| fragment.condition.conjunct_reads_sender(*id);
+        let edges = self.joins.iter().zip(&conjuncts.on).map(edge);
+        let is_of_caller = |id: &NodeId| self.condition.conjunct_reads_sender(*id);
         Some(LiveJoin {
-            relations: fragment.tables.iter().enumerate().map(relation).collect(),
+            relations: self.tables.iter().enumerate().map(relation).collect(),
             edges: edges.collect::<Option<_>>()?,
-            returned: usize::from(fragment.own[usize::from(*returned)]),
+            returned: usize::from(returned),
+            columns: None,
             residuals: conjuncts.across.iter().filter_map(residual).collect(),
             is_of_caller: conjuncts.own.iter().flatten().any(is_of_caller)
                 || conjuncts.across.iter().any(is_of_caller),

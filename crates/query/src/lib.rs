@@ -58,7 +58,7 @@ pub use error::{
     SUBQUERY_DEPTH_MAX,
 };
 pub use execute::{ExecuteError, Execution, Match, Progress};
-pub use live_groups::LiveGroups;
+pub use live_groups::{GroupedJoin, LiveGroups};
 pub use parameters::{ParameterText, PARAMETERS_MAX};
 pub use plan::{
     check_rule, compile_aggregate, compile_statement, compile_subscription, expand_subscribe_all,
@@ -70,4 +70,4 @@ pub use results::{Run, Tables};
 pub use rules::FRAGMENTS_MAX;
 pub use select_plan::{Projection, SelectPlan};
 pub use shape::Grouping;
-pub use window::{LiveWindow, RowOrder};
+pub use window::{LiveWindow, RowOrder, WindowSource};

@@ -153,7 +153,7 @@ impl<'s, W: Fn(&[u8]) -> bool> Search<'s, W> {
         weight: isize,
     ) -> Option<()> {
         let Some(hop) = path.hops.get(depth) else {
-            self.found.push(rows[self.shape.returned], weight);
+            self.found.push(self.shape, rows, weight);
             return Some(());
         };
         let place = place_of(hop.to);
@@ -262,14 +262,15 @@ impl FoundRows {
         self.bytes.len() + self.rows.len() * size_of::<Found>()
     }
 
-    fn push(&mut self, row: &[u8], weight: isize) {
+    fn push(&mut self, shape: &JoinShape, rows: &Rows<'_>, weight: isize) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&self.key);
-        self.bytes.extend_from_slice(row);
+        let row = self.bytes.len();
+        shape.write_output(rows, &mut self.bytes);
         self.rows.push(Found {
             start,
             key_len: self.key.len(),
-            len: row.len(),
+            len: self.bytes.len() - row,
             weight,
         });
     }

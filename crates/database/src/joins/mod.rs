@@ -7,6 +7,7 @@
 
 mod changes;
 mod delta;
+mod matches;
 mod path;
 mod shape;
 mod shapes;

@@ -24,6 +24,8 @@ pub(crate) struct JoinShape {
     pub relations: Vec<Relation>,
     /// Which relation's rows come out.
     pub returned: usize,
+    /// In their place, the values of these columns come out, one behind the other.
+    pub(super) columns: Option<Vec<ColumnAt>>,
     pub(super) edges: Vec<JoinEdge>,
     pub(super) residuals: Vec<Residual>,
     /// In the order of the values in keys.
@@ -92,6 +94,7 @@ impl JoinShape {
             _id: id,
             relations: relations.collect(),
             returned: join.returned,
+            columns: join.columns.clone(),
             edges: join.edges.clone(),
             residuals: join.residuals.clone(),
             parameters,
@@ -123,6 +126,17 @@ impl JoinShape {
         let of = |number: &usize| &self.residuals[*number].predicate;
         let mut residuals = known.residuals.iter().map(of);
         residuals.all(|residual| residual.matches_tuple(&Match { relations, rows }))
+    }
+
+    /// Appends what comes out of a match.
+    #[inline]
+    pub(super) fn write_output(&self, rows: &Rows<'_>, out: &mut Vec<u8>) {
+        let Some(columns) = &self.columns else {
+            return out.extend_from_slice(rows[self.returned]);
+        };
+        for at in columns {
+            out.extend_from_slice(self.value(rows, *at));
+        }
     }
 
     /// Writes the values of the parameters; their relations' rows are known.
@@ -191,6 +205,7 @@ fn relation_of(join: &LiveJoin, number: usize) -> Relation {
     looked_up_by.sort_unstable();
     looked_up_by.dedup();
     let read = join.residuals.iter().flat_map(|residual| &residual.columns);
+    let read = read.chain(join.columns.iter().flatten());
     let read = read.filter(of_relation).map(|at| at.column);
     let parameters = relation.parameters.iter().map(|(column, _)| *column);
     let mut matters: Vec<ColId> = looked_up_by
@@ -206,6 +221,6 @@ fn relation_of(join: &LiveJoin, number: usize) -> Relation {
         layout: RowLayout::new(&types),
         looked_up_by,
         predicate: relation.predicate.clone(),
-        matters: (number != join.returned).then_some(matters),
+        matters: (number != join.returned || join.columns.is_some()).then_some(matters),
     }
 }

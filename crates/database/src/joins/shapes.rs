@@ -31,7 +31,8 @@ fn hash_of(join: &LiveJoin, parameters: &[ColumnAt]) -> u128 {
     let own: Vec<_> = join.relations.iter().map(|r| &r.predicate).collect();
     // Compiled predicates are written out: the texts differ if the predicates do.
     let predicates = format!("{own:?} {:?} {:?}", join.edges, join.residuals);
-    let content = (tables, join.returned, parameters, predicates);
+    let output = (join.returned, &join.columns);
+    let content = (tables, output, parameters, predicates);
     let half = |number: usize| u128::from(SECRETS[number].hash_one(&content));
     half(0) << 64 | half(1)
 }

@@ -17,7 +17,6 @@ use crate::error::SqlError;
 use crate::evaluate::{Finder, Source};
 use crate::events::{Answer, Event};
 use crate::inbox::{FoundQuery, HttpQuery, Notice, QueryTurn};
-use crate::joins::JoinShape;
 use crate::live_query::LiveQuery;
 use crate::outgoing::ReadTicket;
 use crate::peer::ConnectionNumber;
@@ -111,7 +110,7 @@ impl Writer {
         let mut queries = set.queries.iter();
         let is_new = |query: &Arc<LiveQuery>| {
             let window = query.window();
-            window.is_some_and(|(shape, key)| !self.state.windows.has(shape, key))
+            window.is_some_and(|window| !self.state.windows.has(window))
         };
         ticket.first_try.is_some()
             && queries.clone().any(is_new)
@@ -165,7 +164,8 @@ impl Writer {
             return Err(format!("checking a changed row against the queries of this connection would take {steps} steps, and limits.query-steps-per-connection-max is {} [LC0710]", limits.query_steps_per_connection_max));
         }
         let now = self.shared.environment().instant();
-        let shapes = set.queries.iter().filter_map(|query| query.join.as_deref());
+        let joins = set.queries.iter().flat_map(|query| query.joins());
+        let shapes = joins.map(|(shape, _)| &**shape);
         self.state.joins.may_add(&self.datastore, shapes, now)?;
         // Joins look rows up, which costs more than the steps of their conditions.
         let is_modest = client.queries + set.queries.len() <= MODEST_QUERIES_MAX
@@ -466,7 +466,7 @@ impl Writer {
                     self.datastore.set_watched(table, after > 0);
                 }
             }
-            if let (Some(shape), Some((_, key))) = (&query.join, &query.group.equality) {
+            for (shape, key) in query.joins() {
                 let (joins, datastore) = (&mut self.state.joins, &mut self.datastore);
                 match change > 0 {
                     true => joins.add(datastore, shape, key),
@@ -481,8 +481,10 @@ impl Writer {
     pub(super) fn drop_failed_joins(&mut self) {
         self.state.has_failed_joins = false;
         let joins = &self.state.joins;
-        let has_failed = |shape: &Arc<JoinShape>| joins.has_failed(shape);
-        let failed = self.sets_with(|query| query.join.as_ref().is_some_and(has_failed));
+        let failed = self.sets_with(|query| {
+            let mut shapes = query.joins().map(|(shape, _)| shape);
+            shapes.any(|shape| joins.has_failed(shape))
+        });
         let partners_max = self.shared.options.limits.join_partners_max;
         let error = format!("a changed row had more than {partners_max} partners in a join of this subscription, which limits.join-partners-max allows on average: the subscription has ended [LC0714]");
         self.end_sets(failed, &error);

@@ -44,7 +44,7 @@ pub(super) fn views_of(asked: &Asked) -> Vec<ViewRead> {
     match asked {
         Asked::Plan(plan) => read(&plan.table),
         Asked::Query(query, _) => query.read_tables().for_each(|table| read(table)),
-        Asked::Window(rows) => read(&rows.shape.table),
+        Asked::Window(rows) => rows.query.read_tables().for_each(|table| read(table)),
     }
     reads
 }
