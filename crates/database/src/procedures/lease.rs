@@ -1,7 +1,7 @@
 //! The tables on loan: for one transaction of a call beside the writer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,13 +60,43 @@ impl Drop for Lease {
 }
 
 /// Where the writer puts what was asked for.
-pub(crate) type LeaseSlot = Arc<Mutex<Option<Result<Lease, String>>>>;
+pub(crate) type LeaseSlot = Arc<Mutex<Granted>>;
+
+/// What a call finds in its slot.
+#[derive(Default)]
+pub(crate) enum Granted {
+    /// The database has stopped.
+    #[default]
+    Nothing,
+    Tables(Box<Lease>),
+    Refused(String),
+    /// They were there, and nobody came for them in time.
+    Withdrawn,
+}
+
+/// How a call hears that something is in its slot.
+pub(crate) enum Ready {
+    /// It is suspended, and goes on when it has a thread.
+    Suspended(oneshot::Sender<()>),
+    /// It waits on its thread.
+    Blocked(SyncSender<()>),
+}
+
+impl Ready {
+    /// False: the call is gone.
+    pub fn tell(self) -> bool {
+        match self {
+            Ready::Suspended(ready) => ready.send(()).is_ok(),
+            Ready::Blocked(ready) => ready.send(()).is_ok(),
+        }
+    }
+}
 
 /// A call asks for the tables.
 pub(crate) struct LeaseRequest {
     pub slot: LeaseSlot,
-    /// Sent when they are in the slot.
-    pub ready: oneshot::Sender<()>,
+    /// Told when they are in the slot.
+    pub ready: Ready,
     pub control: Arc<Control>,
     /// How much its transactions have changed so far, which the writer adds to.
     pub committed_bytes: Arc<AtomicUsize>,
@@ -110,6 +140,11 @@ impl LeasedTransactions {
     fn ask_lease(&mut self) -> Waiting {
         let (ready, waiting) = oneshot::channel();
         self.asked = Some(self.shared.environment().instant());
+        self.send_request(Ready::Suspended(ready));
+        waiting
+    }
+
+    fn send_request(&self, ready: Ready) {
         let request = LeaseRequest {
             slot: self.slot.clone(),
             ready,
@@ -118,7 +153,22 @@ impl LeasedTransactions {
         };
         // If the database has stopped, the sender is dropped, and the slot stays empty.
         let _ = self.shared.inbox.notice(Notice::Lease(Box::new(request)));
-        waiting
+    }
+
+    /// What was asked for. If the writer had to go on meanwhile, it is asked again, and this time the thread is kept.
+    fn granted(&self) -> Granted {
+        loop {
+            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let granted = std::mem::take(&mut *slot);
+            drop(slot);
+            if !matches!(granted, Granted::Withdrawn) || self.waits.ended().is_some() {
+                return granted;
+            }
+            let (ready, waiting) = sync_channel(1);
+            self.send_request(Ready::Blocked(ready));
+            // If the database has stopped, nothing is in the slot.
+            let _ = waiting.recv();
+        }
     }
 }
 
@@ -145,21 +195,17 @@ impl Transactions for LeasedTransactions {
     }
 
     fn begin(&mut self) -> Result<OpenTransaction<'_>, HostTrap> {
+        let lease = match self.granted() {
+            Granted::Tables(lease) => lease,
+            Granted::Refused(reason) => return Err(HostTrap::Datastore(reason.into())),
+            Granted::Withdrawn => return Err(self.ended().unwrap_or(HostTrap::Stopping)),
+            Granted::Nothing => return Err(HostTrap::Stopping),
+        };
         if let Some(asked) = self.asked.take() {
             let waited = self.shared.environment().instant() - asked;
             *self.waited.lock().unwrap_or_else(PoisonError::into_inner) += waited;
         }
-        let granted = self
-            .slot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let lease = match granted {
-            Some(Ok(lease)) => lease,
-            Some(Err(reason)) => return Err(HostTrap::Datastore(reason.into())),
-            None => return Err(HostTrap::Stopping),
-        };
-        let lease = self.lease.insert(lease);
+        let lease = self.lease.insert(*lease);
         let datastore = lease.datastore.as_mut().expect("it was just lent");
         datastore.begin();
         Ok(OpenTransaction::of(datastore))

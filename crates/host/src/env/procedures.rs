@@ -142,6 +142,11 @@ impl HostEnv {
         self.http_answer()
     }
 
+    /// Whether the call has a transaction open.
+    pub fn has_transaction(&self) -> bool {
+        self.access.has_transaction()
+    }
+
     /// Whether the call may make a request now.
     pub fn may_request(&self) -> Result<(), AbiError> {
         self.access.may_request()
