@@ -32,6 +32,7 @@ mod invoke;
 pub mod messages;
 pub mod program;
 mod scope;
+#[cfg(feature = "quickjs")]
 mod share;
 pub mod source_map;
 pub mod specifier;

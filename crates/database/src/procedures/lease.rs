@@ -1,7 +1,7 @@
 //! The tables on loan: for one transaction of a call beside the writer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::mpsc::{sync_channel, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,9 @@ use super::{Control, Function, Waits};
 use crate::inbox::Notice;
 use crate::module::Module;
 use crate::shared::Shared;
+
+/// So long a call that comes too late for the tables waits for them on its thread, which others need too.
+const THREAD_KEPT_MAX: Duration = Duration::from_millis(5);
 
 /// The tables. The writer has them back when this goes, whatever happens to the call.
 pub(crate) struct Lease {
@@ -109,6 +112,8 @@ pub(super) struct LeasedTransactions {
     function: Function,
     waits: Waits,
     slot: LeaseSlot,
+    /// What was in it, when the call had a thread.
+    granted: Option<Granted>,
     lease: Option<Lease>,
     committed_bytes: Arc<AtomicUsize>,
     asked: Option<Instant>,
@@ -130,6 +135,7 @@ impl LeasedTransactions {
             function: job.function,
             waits: Waits::new(shared, control, running),
             slot: LeaseSlot::default(),
+            granted: None,
             lease: None,
             committed_bytes: Arc::default(),
             asked: None,
@@ -139,7 +145,8 @@ impl LeasedTransactions {
 
     fn ask_lease(&mut self) -> Waiting {
         let (ready, waiting) = oneshot::channel();
-        self.asked = Some(self.shared.environment().instant());
+        let now = self.shared.environment().instant();
+        self.asked.get_or_insert(now);
         self.send_request(Ready::Suspended(ready));
         waiting
     }
@@ -155,20 +162,34 @@ impl LeasedTransactions {
         let _ = self.shared.inbox.notice(Notice::Lease(Box::new(request)));
     }
 
-    /// What was asked for. If the writer had to go on meanwhile, it is asked again, and this time the thread is kept.
-    fn granted(&self) -> Granted {
-        loop {
-            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-            let granted = std::mem::take(&mut *slot);
-            drop(slot);
-            if !matches!(granted, Granted::Withdrawn) || self.waits.ended().is_some() {
-                return granted;
-            }
-            let (ready, waiting) = sync_channel(1);
-            self.send_request(Ready::Blocked(ready));
-            // If the database has stopped, nothing is in the slot.
-            let _ = waiting.recv();
+    fn take_slot(&self) -> Granted {
+        std::mem::take(&mut *self.slot.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Asks again, and keeps the thread meanwhile; for so long, if it is others' thread too. None: that was too short.
+    fn granted_here(&self, time_max: Option<Duration>) -> Option<Granted> {
+        let (ready, waiting) = sync_channel(1);
+        self.send_request(Ready::Blocked(ready));
+        // If the database has stopped, nothing is in the slot.
+        let is_told = match time_max {
+            Some(time_max) => waiting.recv_timeout(time_max) != Err(RecvTimeoutError::Timeout),
+            None => waiting.recv().is_ok(),
+        };
+        // From here on the writer hears that nobody waits.
+        drop(waiting);
+        match self.take_slot() {
+            Granted::Nothing if !is_told && time_max.is_some() => None,
+            granted => Some(granted),
         }
+    }
+
+    /// What was asked for. If the writer had to go on meanwhile, it is asked again.
+    fn granted(&mut self) -> Granted {
+        let mut granted = self.granted.take().unwrap_or_else(|| self.take_slot());
+        while matches!(granted, Granted::Withdrawn) && self.waits.ended().is_none() {
+            granted = self.granted_here(None).unwrap_or_default();
+        }
+        granted
     }
 }
 
@@ -182,6 +203,19 @@ impl Transactions for LeasedTransactions {
             Ask::Until(time) => Some(self.waits.until(time)),
             Ask::Http(request) => self.waits.http(*request),
         }
+    }
+
+    fn ask_again(&mut self) -> Option<Waiting> {
+        let mut granted = self.take_slot();
+        while matches!(granted, Granted::Withdrawn) && self.waits.ended().is_none() {
+            match self.granted_here(Some(THREAD_KEPT_MAX)) {
+                Some(again) => granted = again,
+                // The writer is busy, perhaps with one that needs this thread.
+                None => return Some(self.ask_lease()),
+            }
+        }
+        self.granted = Some(granted);
+        None
     }
 
     fn ended(&self) -> Option<HostTrap> {

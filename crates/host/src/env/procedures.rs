@@ -28,6 +28,11 @@ impl HostEnv {
         self.access.ask_transaction(bytes_max)
     }
 
+    /// Between them, for a call that was suspended: what to wait for once more.
+    pub fn ask_transaction_again(&mut self) -> Option<Waiting> {
+        self.access.waits()?.ask_again()
+    }
+
     /// The second part, when that is ready.
     pub fn open_transaction(&mut self) -> Result<i64, AbiError> {
         Ok(self.access.begin()?.0)

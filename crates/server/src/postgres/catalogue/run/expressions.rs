@@ -127,7 +127,8 @@ impl Runner<'_> {
                 self.work(value.weight())?;
                 let invalid = |NoSuch(text)| Failure::new(state::INVALID_TEXT, text);
                 let made = value.cast(*from, *to, self.seen).map_err(invalid)?;
-                self.work(made.weight())?;
+                // The elements of a list are read, made and cast.
+                self.work(3 * made.weight())?;
                 made
             }
             Bound::Exists(plan) => Value::Bool(!self.rows(plan, Some(env))?.is_empty()),
