@@ -92,6 +92,8 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
         ("SELECT 1 IN (SELECT 2), 1 NOT IN (SELECT NULL), 1 IN (SELECT 1 UNION SELECT NULL)", "f|NULL|t"),
         ("SELECT string_agg(x::text, ',') FROM pg_catalog.generate_series(5, 1, -2) x", "5,3,1"),
         ("SELECT count(*) FROM pg_catalog.generate_series(1, 5, -1)", "0"),
+        ("SELECT substring('abc', -9223372036854775807 - 1, 2), (ARRAY[1])[-9223372036854775807 - 1]", "|NULL"),
+        ("SELECT split_part('a,b', ',', -9223372036854775807 - 1)", "a"),
         ("SELECT c.relname, count(a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r' GROUP BY c.oid ORDER BY 1", "person|2"),
         ("SELECT upper(relkind), count(*) FROM pg_class GROUP BY upper(relkind) ORDER BY 1", "I|1 / R|1"),
         ("SELECT relkind AS k FROM pg_class GROUP BY k HAVING count(*) = 1 ORDER BY k", "i / r"),
@@ -133,6 +135,12 @@ async fn questions_are_answered_as_postgresql_does_or_refused() {
             "0A000",
         ),
         ("SELECT 1 = ANY('{1')", "22P02"),
+        ("SELECT ARRAY[3000000000]::int[]", "22003"),
+        ("SELECT -(-9223372036854775807 - 1)", "22003"),
+        (
+            "SELECT pg_catalog.sum(x) FROM (VALUES (9223372036854775807), (1)) v(x)",
+            "22003",
+        ),
     ] {
         let error = client.simple_query(text).await.expect_err(text);
         assert_eq!(code(&error), state, "{text}: {error:?}");

@@ -391,7 +391,8 @@ pub(super) fn function(name: &str, arguments: &[Type]) -> Option<(Function, Type
             |_, values| match values {
                 [whole, separator, nth] => {
                     let (whole, separator) = (whole.shown(), separator.shown());
-                    let nth = usize::try_from(nth.int().unwrap_or(1) - 1).unwrap_or(0);
+                    let nth = nth.int().unwrap_or(1).saturating_sub(1);
+                    let nth = usize::try_from(nth).unwrap_or(0);
                     match separator.is_empty() {
                         true => Value::Text(whole),
                         false => text(whole.split(&*separator).nth(nth).unwrap_or("")),
@@ -571,11 +572,11 @@ fn formatted(_: &Seen<'_>, values: &[Value]) -> Value {
 }
 
 fn substring(_: &Seen<'_>, values: &[Value]) -> Value {
-    let start = int(values, 1).unwrap_or(1);
-    let skipped = usize::try_from(start - 1).unwrap_or(0);
+    let before = int(values, 1).unwrap_or(1).saturating_sub(1);
+    let skipped = usize::try_from(before).unwrap_or(0);
     let count = int(values, 2).map_or(usize::MAX, |count| {
         // What would stand before the beginning counts.
-        usize::try_from(count.saturating_add((start - 1).min(0))).unwrap_or(0)
+        usize::try_from(count.saturating_add(before.min(0))).unwrap_or(0)
     });
     mapped(values, |whole| {
         whole.chars().skip(skipped).take(count).collect()

@@ -430,7 +430,9 @@ impl<'r> Runner<'r> {
             Aggregate::Max => firsts.max_by(Value::order).unwrap_or(Value::Null),
             Aggregate::Sum if count == 0 => Value::Null,
             Aggregate::Sum => {
-                Value::Int(firsts.filter_map(|v| v.int()).fold(0, i64::saturating_add))
+                let mut numbers = firsts.filter_map(|value| value.int());
+                let sum = numbers.try_fold(0, i64::checked_add);
+                Value::Int(sum.ok_or_else(Failure::out_of_range)?)
             }
             Aggregate::ListOf if count == 0 => Value::Null,
             Aggregate::ListOf => Value::List(firsts.collect()),

@@ -39,9 +39,13 @@ impl Runner<'_> {
             Bound::Not(one) => optional(self.value(one, env)?.truth().map(|is| !is)),
             Bound::Negative(one) => match self.value(one, env)? {
                 Value::Float(number) => Value::Float(-number),
-                value => value
-                    .int()
-                    .map_or(Value::Null, |n| Value::Int(n.saturating_neg())),
+                value => match value.int() {
+                    None => Value::Null,
+                    Some(number) => {
+                        let negative = number.checked_neg();
+                        Value::Int(negative.ok_or_else(Failure::out_of_range)?)
+                    }
+                },
             },
             Bound::And(list) => self.logical(list, false, env)?,
             Bound::Or(list) => self.logical(list, true, env)?,
@@ -155,7 +159,9 @@ impl Runner<'_> {
             Bound::Element(both) => {
                 let (list, at) = (self.value(&both.0, env)?, self.value(&both.1, env)?);
                 self.work(list.weight())?;
-                let at = at.int().and_then(|at| usize::try_from(at - 1).ok());
+                let at = at
+                    .int()
+                    .and_then(|at| usize::try_from(at.checked_sub(1)?).ok());
                 let found = list
                     .list()
                     .zip(at)
@@ -262,26 +268,26 @@ impl Runner<'_> {
                     (a, b) => Value::Text([&*a.shown(), &*b.shown()].concat().into()),
                 }
             }
-            operator => calculated(operator, left, right),
+            operator => calculated(operator, left, right)?,
         })
     }
 }
 
-fn calculated(operator: Operator, left: &Value, right: &Value) -> Value {
+fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
     if let (Value::Float(_), _) | (_, Value::Float(_)) = (left, right) {
         let (Some(a), Some(b)) = (left.float(), right.float()) else {
-            return Value::Null;
+            return Ok(Value::Null);
         };
-        return Value::Float(match operator {
+        return Ok(Value::Float(match operator {
             Operator::Add => a + b,
             Operator::Subtract => a - b,
             Operator::Multiply => a * b,
             Operator::Divide => a / b,
             _ => a % b,
-        });
+        }));
     }
     let (Some(a), Some(b)) = (left.int(), right.int()) else {
-        return Value::Null;
+        return Ok(Value::Null);
     };
     let made = match operator {
         Operator::Add => a.checked_add(b),
@@ -291,5 +297,10 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Value {
         Operator::BitAnd => Some(a & b),
         _ => a.checked_rem(b),
     };
-    made.map_or(Value::Null, Value::Int)
+    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
+    made.map(Value::Int)
+        .ok_or_else(|| match is_division && b == 0 {
+            true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
+            false => Failure::out_of_range(),
+        })
 }
