@@ -141,11 +141,11 @@ section! {
                     beside the writer; one caller has no more of them than are left for all others";
                 reached "as `limits.procedures-max`: LC0736";
 
-            // WebAssembly only: an instance of a JavaScript module has a thread, and these are few.
             /// Most memory of all instances of a database's procedures together, in bytes.
             #[serde(deserialize_with = "saturating")]
             procedure_memory_bytes_max: usize = 4 << 30;
-                bounds "linear memory of all instances that run procedures of one database";
+                bounds "linear memory, or heap in QuickJS, of all instances that run procedures of one database; in V8 each \
+                    has its own limit, and threads are few";
                 reached "`memory.grow` fails, or there is no further instance: the call fails, LC0722";
 
             /// Most outbound requests of a database's procedures at a time.

@@ -2,7 +2,7 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! table. `table:` and `private:` with a name: a table of this name, public or not. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -285,6 +285,18 @@ fn definition(words: &[String]) -> Vec<u8> {
             ("tags", T::array(T::String)),
         ]));
         tables.push(table("typed", types.len() as u32 - 1));
+    }
+    for word in words {
+        let (name, table_access) = match word.split_once(':') {
+            Some(("table", name)) => (name, TableAccess::Public),
+            Some(("private", name)) => (name, TableAccess::Private),
+            _ => continue,
+        };
+        types.push(person());
+        tables.push(RawTableDefV10 {
+            table_access,
+            ..table(name, types.len() as u32 - 1)
+        });
     }
     let rules = words.iter().filter_map(|word| word.strip_prefix("rule:"));
     let rules = rules.map(|sql| RawRowLevelSecurityDef {

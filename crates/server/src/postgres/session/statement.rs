@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lightcone_types::ProductType;
 
-use super::super::catalogue::{self, Catalogue};
+use super::super::catalogue::{self, Catalogue, Wanted};
 use super::super::commands::{self, Answer, Block};
 use super::super::copy::{Copy, CopyRows};
 use super::super::failure::{state, Failure};
@@ -17,7 +17,7 @@ use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::super::values::Format;
 use super::super::words::pieces;
-use super::results::{cancelled, Outcome};
+use super::results::Outcome;
 use super::{Session, Stop, Transaction};
 use crate::collaborators;
 use crate::database::{DatabaseHandle, Holder, SqlOutcome, QUERY_BYTES_MAX};
@@ -49,7 +49,7 @@ impl Session {
         &mut self,
         text: &str,
         is_described: bool,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<Answer>, Stop> {
         check_length(text)?;
         let Some(pieces) = pieces(text) else {
             return Ok(None);
@@ -58,7 +58,7 @@ impl Session {
             return self.collaborators().map(|table| Some(Answer::Rows(table)));
         }
         if let Some(answer) = commands::answer(&pieces, &self.login.asker) {
-            return answer.map(Some);
+            return Ok(Some(answer?));
         }
         if !catalogue::is_asked(&pieces) {
             return Ok(None);
@@ -66,15 +66,23 @@ impl Session {
         let (database, holder) = self.database().await?;
         let (rights, asker) = (self.login.caller.rights, self.login.asker.clone());
         let tables = Catalogue::new(database.module_def(), rights, asker);
+        if tables.is_of_module(&pieces) {
+            return Ok(None);
+        }
         // It may take a moment, and nobody else of this thread waits for it.
         let text = text.to_owned();
-        let answer = database.run_beside(&holder, move || tables.answer(&text, is_described));
+        let (wanted, unwanted) = Wanted::new();
+        let work = move || tables.answer(&text, is_described, &unwanted);
+        let answer = database.run_beside(&holder, work);
         let answer = tokio::select! {
             answer = answer => answer,
-            () = self.cancel.asked() => return Err(cancelled()),
+            // A client that goes away ends its question.
+            () = self.wire.gone() => return Err(WireError::Stalled.into()),
+            () = self.cancel.asked() => return Err(Failure::cancelled().into()),
         };
+        drop(wanted);
         let gone = |_| Failure::new(state::SHUTDOWN, "the database has ended");
-        answer.map_err(gone)?.map(|table| Some(Answer::Rows(table)))
+        Ok(Some(Answer::Rows(answer.map_err(gone)??)))
     }
 
     fn collaborators(&self) -> Result<SmallTable, Failure> {
@@ -118,21 +126,16 @@ impl Session {
             return Err(Failure::new(state::FAILED_TRANSACTION, message).into());
         }
         match (answer, lines) {
-            (Some(Answer::Rows(table)), Some(lines)) => Ok(Outcome {
-                columns: None,
-                pending: lines.pending_of_table(&table),
-            }),
-            (_, Some(_)) if verb_of(&text) != "SELECT" => {
-                Err(Failure::unsupported("COPY takes a query").into())
-            }
-            (Some(answer), _) => Ok(self.answer(answer, &formats)),
+            (Some(Answer::Rows(table)), Some(lines)) => Ok(self.lines_of_table(&table, lines)?),
+            (Some(_), Some(_)) => Err(Failure::unsupported("COPY takes a query").into()),
+            (Some(answer), None) => Ok(self.answer(answer, &formats)?),
             (None, Some(lines)) => self.copy(text, lines).await,
             (None, None) => self.ask_database(text, formats, tags).await,
         }
     }
 
-    fn answer(&mut self, answer: Answer, formats: &[Format]) -> Outcome {
-        match answer {
+    fn answer(&mut self, answer: Answer, formats: &[Format]) -> Result<Outcome, Failure> {
+        Ok(match answer {
             Answer::Done(tag) => Outcome::done(tag),
             Answer::Block(block) => Outcome::done(self.block(block)),
             Answer::ApplicationName(name) => {
@@ -148,8 +151,8 @@ impl Session {
                 self.store.close_all();
                 Outcome::done("DISCARD ALL")
             }
-            Answer::Rows(table) => Outcome::of_table(&table, formats),
-        }
+            Answer::Rows(table) => self.of_table(&table, formats)?,
+        })
     }
 
     fn block(&mut self, block: Block) -> &'static str {
@@ -223,7 +226,7 @@ impl Session {
             // A client that goes away ends its query.
             () = self.wire.gone() => return Err(WireError::Stalled.into()),
             // What changes rows is with the writer, and happens.
-            () = self.cancel.asked(), if is_read => return Err(cancelled().into()),
+            () = self.cancel.asked(), if is_read => return Err(Failure::cancelled().into()),
         };
         let outcome = outcome.map_err(|_| {
             let text = "the query did not end within limits.request-timeout [LC0112]";
