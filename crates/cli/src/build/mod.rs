@@ -1,6 +1,6 @@
 //! `spacetime build` (07 §7): finds out what a module is written in, and compiles it.
 
-mod rust;
+pub mod rust;
 pub mod typescript;
 mod wasm;
 

@@ -1,9 +1,11 @@
 //! The commands, a file each.
 
 pub mod call;
+pub mod completions;
 pub mod delete;
 pub mod describe;
 pub mod dev;
+pub mod doctor;
 pub mod generate;
 pub mod init;
 pub mod later;
