@@ -49,8 +49,8 @@ enum Command {
     Dev(Box<commands::dev::Args>),
     /// Run an SQL query
     Sql(commands::sql::Args),
-    /// Serve the Model Context Protocol on stdin and stdout (not supported yet)
-    Mcp(commands::later::Args),
+    /// Serve the Model Context Protocol on stdin and stdout, for assistants
+    Mcp(commands::mcp::Args),
     /// Give a database another name
     Rename(commands::rename::Args),
     /// Generate client code for a module
@@ -106,8 +106,10 @@ impl Command {
             Self::Lock(args) => commands::lock::run(context, args, true).await,
             Self::Unlock(args) => commands::lock::run(context, args, false).await,
             Self::Version(args) => commands::version::run(context, args),
-            Self::Mcp(_) => Err(commands::later::mcp()),
-            Self::Doctor(_) | Self::Completions(_) => unreachable!("they run without a configuration"),
+            Self::Mcp(args) => commands::mcp::run(context, args).await,
+            Self::Doctor(_) | Self::Completions(_) => {
+                unreachable!("they run without a configuration")
+            }
         }
     }
 }

@@ -15,7 +15,11 @@ pub struct Paths {
 }
 
 /// What the program is called in its own directory.
-const BIN_FILE: &str = if cfg!(windows) { "spacetime.exe" } else { "spacetime" };
+const BIN_FILE: &str = if cfg!(windows) {
+    "spacetime.exe"
+} else {
+    "spacetime"
+};
 
 impl Paths {
     /// Everything below `root`, or at the places that the XDG variables name.

@@ -155,8 +155,15 @@ impl Project {
         let Some(name) = environment.filter(|name| *name != "dev") else {
             return;
         };
-        let (shared, local) = (format!("spacetime.{name}.json"), format!("spacetime.{name}.local.json"));
-        if !self.files.iter().any(|file| file.ends_with(&shared) || file.ends_with(&local)) {
+        let (shared, local) = (
+            format!("spacetime.{name}.json"),
+            format!("spacetime.{name}.local.json"),
+        );
+        if !self
+            .files
+            .iter()
+            .any(|file| file.ends_with(&shared) || file.ends_with(&local))
+        {
             let directory = self.directory.display();
             eprintln!("warning: there is neither {shared} nor {local} in {directory}; --env {name} changes nothing");
         }
@@ -199,9 +206,14 @@ impl Project {
             .collect();
         let is_root = own.at.is_empty();
         for (key, value) in &own.map {
-            let is_known = KNOWN.contains(&key.as_str()) || key == "children" || (is_root && key == "dev");
+            let is_known =
+                KNOWN.contains(&key.as_str()) || key == "children" || (is_root && key == "dev");
             if !is_known {
-                return Err(own.unknown_key(key, "the config file", KNOWN.iter().chain(&["children"])));
+                return Err(own.unknown_key(
+                    key,
+                    "the config file",
+                    KNOWN.iter().chain(&["children"]),
+                ));
             }
             if key == "dev" {
                 own.check_dev(value)?;
@@ -227,7 +239,8 @@ impl Project {
     /// True if a file says for some database which module it is made from.
     pub fn names_a_module(&self) -> Result<bool> {
         let targets = self.targets()?;
-        let named = |t: &Target| t.module_path.is_some() || t.bin_path.is_some() || t.js_path.is_some();
+        let named =
+            |t: &Target| t.module_path.is_some() || t.bin_path.is_some() || t.js_path.is_some();
         Ok(targets.iter().any(named))
     }
 
@@ -422,7 +435,8 @@ impl Settings<'_> {
             "Config key '{key}' is not supported in {holder}. Available keys: {}{hint}",
             known.join(", ")
         );
-        self.project.bad(&self.at_key(&key.replace('-', "_")), message)
+        self.project
+            .bad(&self.at_key(&key.replace('-', "_")), message)
     }
 }
 
@@ -536,7 +550,8 @@ mod tests {
         let project = project(&files, None).expect("readable");
         let error = project.targets().expect_err("a typo").to_string();
         assert!(
-            error.contains("spacetime.local.json:1:16: Config key 'sever'") && error.contains("mean `server`?"),
+            error.contains("spacetime.local.json:1:16: Config key 'sever'")
+                && error.contains("mean `server`?"),
             "{error}"
         );
         // Who only wants to know which database is meant is not kept by it.

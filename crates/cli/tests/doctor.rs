@@ -36,16 +36,25 @@ impl Findings {
             states.iter().position(|state| check["state"] == *state)
         };
         let found = self.checks.iter().filter(|check| check["name"] == name);
-        found.max_by_key(rank).map_or_else(Default::default, |check| {
-            let text = |key: &str| check[key].as_str().unwrap_or_default();
-            (text("state").to_owned(), format!("{} → {}", text("message"), text("advice")))
-        })
+        found
+            .max_by_key(rank)
+            .map_or_else(Default::default, |check| {
+                let text = |key: &str| check[key].as_str().unwrap_or_default();
+                (
+                    text("state").to_owned(),
+                    format!("{} → {}", text("message"), text("advice")),
+                )
+            })
     }
 
     #[track_caller]
     fn expect(&self, name: &str, state: &str, words: &str) {
         let (found, said) = self.find(name);
-        assert!(found == state && said.contains(words), "{name}: {found} {said}\n{:#?}", self.outcome);
+        assert!(
+            found == state && said.contains(words),
+            "{name}: {found} {said}\n{:#?}",
+            self.outcome
+        );
     }
 }
 
@@ -75,10 +84,7 @@ fn what_is_missing_is_an_error_only_where_it_is_needed() {
         outside.expect(name, "note", "not found");
     }
     outside.expect("spacetimedb-standalone", "ok", "spacetimedb-standalone");
-    assert!(
-        !home.path("root").exists(),
-        "looking changes nothing"
-    );
+    assert!(!home.path("root").exists(), "looking changes nothing");
 
     home.write("spacetime.json", "{ database: 'shop', 'module-path': 'm' }");
     home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
@@ -100,10 +106,15 @@ fn what_is_missing_is_an_error_only_where_it_is_needed() {
     let with = [("PATH", path.as_str()), ("CARGO", ""), ("RUSTC", "")];
     let found = Findings::of(&home, &["--offline"], &with);
     found.expect("cargo", "ok", "cargo 1.95.0 (x)");
-    found.expect("wasm32-unknown-unknown", "error", "rustup target add wasm32-unknown-unknown");
+    found.expect(
+        "wasm32-unknown-unknown",
+        "error",
+        "rustup target add wasm32-unknown-unknown",
+    );
     found.expect("node", "warning", "v16.1.0 is old");
     found.expect("npm", "note", "oh no");
-    std::fs::create_dir_all(sysroot.join("lib/rustlib/wasm32-unknown-unknown/lib")).expect("created");
+    std::fs::create_dir_all(sysroot.join("lib/rustlib/wasm32-unknown-unknown/lib"))
+        .expect("created");
     let found = Findings::of(&home, &["--offline"], &with);
     found.expect("wasm32-unknown-unknown", "ok", "installed");
     found.outcome.ok();
@@ -136,10 +147,17 @@ fn files_of_this_machine() {
 
     home.write("root/config/cli.toml", "default_server = 3\n");
     let broken = Findings::of(&home, &["--offline"], &[]);
-    broken.expect("cli.toml", "error", "`default_server` must be a string [LC0605]");
+    broken.expect(
+        "cli.toml",
+        "error",
+        "`default_server` must be a string [LC0605]",
+    );
 
     home.write("root/config/cli.toml", "default_server = \"local\"\n");
-    home.write("root/data/metadata.toml", "version = \"2.10.1\"\nedition = \"standalone\"\n");
+    home.write(
+        "root/data/metadata.toml",
+        "version = \"2.10.1\"\nedition = \"standalone\"\n",
+    );
     let foreign = Findings::of(&home, &["--offline"], &[]);
     foreign.expect("data directory", "error", "edition `standalone`");
     foreign.expect("disk", &foreign.find("disk").0, "MiB free");
@@ -149,7 +167,9 @@ fn files_of_this_machine() {
     assert!(
         shown.stdout.contains("This machine\n")
             && shown.stdout.contains("\n  error    data directory ")
-            && shown.stdout.contains("→ Start ours with another --data-dir")
+            && shown
+                .stdout
+                .contains("→ Start ours with another --data-dir")
             && shown.stdout.contains("\n1 error, "),
         "{shown:#?}"
     );
@@ -160,18 +180,28 @@ fn files_of_the_project() {
     let home = Home::new();
     home.write("spacetime.json", "{ database: 'shop',\n  sever: 'x' }");
     let typo = Findings::of(&home, &["--offline"], &[]);
-    typo.expect("spacetime.json", "error", "spacetime.json:2:3: Config key 'sever'");
+    typo.expect(
+        "spacetime.json",
+        "error",
+        "spacetime.json:2:3: Config key 'sever'",
+    );
     let ignored = Findings::of(&home, &["--offline", "--no-config"], &[]);
     assert_eq!(ignored.find("spacetime.json"), Default::default());
 
     home.write("spacetime.json", "{ database: 'shop', 'module-path': 'm', generate: [{language: 'typescript', 'out-dir': 'b'}] }");
     home.write("m/package.json", "{}");
-    home.write("b/index.ts", "// a\n\n// This was generated using spacetimedb cli version 2.1.0 (commit x).\n");
+    home.write(
+        "b/index.ts",
+        "// a\n\n// This was generated using spacetimedb cli version 2.1.0 (commit x).\n",
+    );
     let project = Findings::of(&home, &["--offline"], &[]);
     project.expect("spacetime.json", "ok", "spacetime.json");
     project.expect("module", "error", "npm install");
     project.expect("bindings", "warning", "of version 2.1.0");
-    home.write("m/node_modules/spacetimedb/package.json", "{\"version\": \"3.0.0\"}");
+    home.write(
+        "m/node_modules/spacetimedb/package.json",
+        "{\"version\": \"3.0.0\"}",
+    );
     let project = Findings::of(&home, &["--offline"], &[]);
     project.expect("module", "warning", "3.0.0, of another major version");
 }
@@ -181,7 +211,10 @@ fn servers_are_asked() {
     let home = Home::new();
     let server = Server::start(&home);
     let url = server.url.clone();
-    home.write("spacetime.json", &format!("{{ database: 'shop', server: '{url}' }}"));
+    home.write(
+        "spacetime.json",
+        &format!("{{ database: 'shop', server: '{url}' }}"),
+    );
     let found = Findings::of(&home, &[], &[]);
     found.expect("ping", "ok", &url);
     found.expect("version", "ok", env!("CARGO_PKG_VERSION"));
@@ -191,7 +224,8 @@ fn servers_are_asked() {
 
     home.run(&["login", "--server-issued-login", &url]).ok();
     Findings::of(&home, &[], &[]).expect("login", "ok", "as ");
-    home.run(&["login", "--token", &token("stranger"), "--server", &url]).ok();
+    home.run(&["login", "--token", &token("stranger"), "--server", &url])
+        .ok();
     let refused = Findings::of(&home, &["-s", &url], &[]);
     refused.expect("login", "error", "does not accept");
     server.stop();
@@ -208,7 +242,9 @@ fn what_is_no_server_is_told() {
     found.expect("address", "error", "[LC0603]");
 
     // The default server, which nobody has started.
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a port");
     home.write(
         "root/config/cli.toml",
         &format!("default_server = \"{closed}\"\n[[server_configs]]\nhost = \"{closed}\"\nprotocol = \"http\"\n"),
@@ -236,7 +272,8 @@ fn a_login_is_not_sent_unencrypted() {
     );
     proxied.expect("login", "warning", "not encrypted");
     assert!(
-        server.requests().iter().all(|r| r.authorization.is_none()) && !server.requests().is_empty(),
+        server.requests().iter().all(|r| r.authorization.is_none())
+            && !server.requests().is_empty(),
         "{:?}",
         server.requests()
     );

@@ -25,13 +25,20 @@ fn versions_are_installed_chosen_and_removed() {
     let home = Home::new();
     let alone = home.run(&["version", "list"]).ok();
     assert_eq!(alone.stdout, format!("{OWN} (current)\n"));
-    let (one, two) = (programs(&home, "one", "first"), programs(&home, "two", "second"));
-    home.run(&["version", "install", "2.9.0", "--from", &one, "--use"]).ok();
-    home.run(&["version", "install", "2.10.0", "--from", &two]).ok();
+    let (one, two) = (
+        programs(&home, "one", "first"),
+        programs(&home, "two", "second"),
+    );
+    home.run(&["version", "install", "2.9.0", "--from", &one, "--use"])
+        .ok();
+    home.run(&["version", "install", "2.10.0", "--from", &two])
+        .ok();
     let list = home.run(&["version", "list"]).ok();
     assert_eq!(list.stdout, "2.10.0\n2.9.0 (current)\n");
     let run = |program: &str| {
-        let output = std::process::Command::new(home.path(program)).arg("x").output();
+        let output = std::process::Command::new(home.path(program))
+            .arg("x")
+            .output();
         String::from_utf8(output.expect("it runs").stdout).expect("UTF-8")
     };
     assert_eq!(run("root/spacetime"), "first x\n", "what a shell finds");
@@ -40,26 +47,50 @@ fn versions_are_installed_chosen_and_removed() {
     assert_eq!(run("root/spacetime"), "second x\n");
     assert_eq!(run("root/bin/current/spacetimedb-cli"), "second x\n");
 
-    let json: Value = serde_json::from_str(&home.run(&["version", "list", "--format", "json"]).ok().stdout).expect("JSON");
+    let json: Value = serde_json::from_str(
+        &home
+            .run(&["version", "list", "--format", "json"])
+            .ok()
+            .stdout,
+    )
+    .expect("JSON");
     assert_eq!(
         json,
         serde_json::json!({ "versions": [{ "version": "2.10.0", "is_current": true }, { "version": "2.9.0", "is_current": false }] })
     );
 
     let kept = home.run_with(&["version", "install", "2.9.0", "--from", &two], "n\n", &[]);
-    assert!(kept.status == 1 && kept.stdout.contains("Replace it? [y/N]"), "{kept:#?}");
+    assert!(
+        kept.status == 1 && kept.stdout.contains("Replace it? [y/N]"),
+        "{kept:#?}"
+    );
     assert_eq!(run("root/bin/2.9.0/spacetime"), "first x\n");
-    home.run(&["version", "install", "2.9.0", "--from", &two, "-y"]).ok();
+    home.run(&["version", "install", "2.9.0", "--from", &two, "-y"])
+        .ok();
     assert_eq!(run("root/bin/2.9.0/spacetime"), "second x\n");
 
     let used = home.run(&["version", "uninstall", "2.10.0", "-y"]);
-    assert!(used.status == 1 && used.stderr.contains("[LC0882]"), "{used:#?}");
-    let no = home.run_with(&["version", "uninstall", "2.9.0"], "n\n", &[]).ok();
-    assert!(no.stdout.ends_with("Aborting\n") && home.path("root/bin/2.9.0").exists(), "{no:#?}");
+    assert!(
+        used.status == 1 && used.stderr.contains("[LC0882]"),
+        "{used:#?}"
+    );
+    let no = home
+        .run_with(&["version", "uninstall", "2.9.0"], "n\n", &[])
+        .ok();
+    assert!(
+        no.stdout.ends_with("Aborting\n") && home.path("root/bin/2.9.0").exists(),
+        "{no:#?}"
+    );
     home.run(&["version", "uninstall", "2.9.0", "-y"]).ok();
     let left: Vec<String> = std::fs::read_dir(home.path("root/bin"))
         .expect("the versions")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .filter(|name| name != "current")
         .collect();
     assert_eq!(left, ["2.10.0"], "nothing is left behind");
@@ -82,15 +113,23 @@ fn what_cannot_be_installed_is_told() {
         (&["upgrade"], "LC0883"),
     ] {
         let refused = home.run(&[&["version"], args].concat());
-        assert!(refused.status == 1 && refused.stderr.contains(&format!("[{code}]")), "{args:?}: {refused:#?}");
+        assert!(
+            refused.status == 1 && refused.stderr.contains(&format!("[{code}]")),
+            "{args:?}: {refused:#?}"
+        );
     }
     assert!(!home.path("root/bin/2.9.0").exists());
     // A program that somebody has put there himself stays.
     home.write("root/spacetime", "mine");
     let all = programs(&home, "all", "all");
-    let used = home.run(&["version", "install", "2.9.0", "--from", &all, "--use"]).ok();
+    let used = home
+        .run(&["version", "install", "2.9.0", "--from", &all, "--use"])
+        .ok();
     assert!(used.stderr.contains("was left alone"), "{used:#?}");
-    assert_eq!(std::fs::read_to_string(home.path("root/spacetime")).expect("text"), "mine");
+    assert_eq!(
+        std::fs::read_to_string(home.path("root/spacetime")).expect("text"),
+        "mine"
+    );
 }
 
 #[cfg(unix)]
@@ -100,7 +139,9 @@ fn this_program_installs_itself() {
     home.run(&["version", "self-install", "-y"]).ok();
     let list = home.run(&["version", "list"]).ok();
     assert_eq!(list.stdout, format!("{OWN} (current)\n"));
-    let output = std::process::Command::new(home.path("root/spacetime")).arg("-V").output();
+    let output = std::process::Command::new(home.path("root/spacetime"))
+        .arg("-V")
+        .output();
     let said = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
     assert_eq!(said, format!("spacetime {OWN}\n"));
 }
@@ -111,7 +152,9 @@ fn shells_are_told_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = home.run(&["completions", shell]).ok();
         assert!(
-            ["publish", "doctor", "--delete-data"].iter().all(|word| script.stdout.contains(word.trim_start_matches('-'))),
+            ["publish", "doctor", "--delete-data"]
+                .iter()
+                .all(|word| script.stdout.contains(word.trim_start_matches('-'))),
             "{shell}: {}",
             script.stdout
         );
@@ -137,7 +180,9 @@ fn bash_completes() {
             words[words.len() - 1],
             words[words.len() - 2],
         );
-        let output = std::process::Command::new("bash").args(["-c", &line]).output();
+        let output = std::process::Command::new("bash")
+            .args(["-c", &line])
+            .output();
         String::from_utf8(output.expect("bash runs").stdout).expect("UTF-8")
     };
     assert_eq!(complete(&["spacetime", "doc"]), "doctor\n");
@@ -153,7 +198,12 @@ fn lists_in_json() {
         assert_eq!(text.lines().count(), 1, "one line: {text}");
         serde_json::from_str(text).expect("JSON")
     };
-    let servers = parse(&home.run(&["server", "list", "--format", "json"]).ok().stdout);
+    let servers = parse(
+        &home
+            .run(&["server", "list", "--format", "json"])
+            .ok()
+            .stdout,
+    );
     assert_eq!(
         servers["servers"][1],
         serde_json::json!({
@@ -161,8 +211,18 @@ fn lists_in_json() {
             "is_default": true, "allow_insecure": false, "has_fingerprint": false,
         })
     );
-    let templates = parse(&home.run(&["init", "--template", "--format", "json"]).ok().stdout);
-    assert!(templates["templates"].as_array().is_some_and(|t| t.iter().any(|t| t["name"] == "basic-ts")), "{templates}");
+    let templates = parse(
+        &home
+            .run(&["init", "--template", "--format", "json"])
+            .ok()
+            .stdout,
+    );
+    assert!(
+        templates["templates"]
+            .as_array()
+            .is_some_and(|t| t.iter().any(|t| t["name"] == "basic-ts")),
+        "{templates}"
+    );
 
     let server = Mock::start(|r| match r.path.as_str() {
         path if path.ends_with("/databases") => json(format!(r#"{{"identities":["{DATABASE}"]}}"#)),
@@ -170,15 +230,29 @@ fn lists_in_json() {
         _ => text(404, ""),
     });
     let me = home.log_in("ann", &server.url);
-    let list = parse(&home.run(&["list", "-s", &server.url, "--format", "json"]).ok().stdout);
+    let list = parse(
+        &home
+            .run(&["list", "-s", &server.url, "--format", "json"])
+            .ok()
+            .stdout,
+    );
     assert_eq!(
         list,
         serde_json::json!({ "server": server.url, "owner": me, "databases": [{ "identity": DATABASE, "names": ["shop", "store"] }] })
     );
     let none = Mock::start(|_| json(r#"{"identities":[]}"#));
     home.log_in("ann", &none.url);
-    let list = parse(&home.run(&["list", "-s", &none.url, "--format", "json"]).ok().stdout);
-    assert_eq!(list["databases"], serde_json::json!([]), "an empty list is a list");
+    let list = parse(
+        &home
+            .run(&["list", "-s", &none.url, "--format", "json"])
+            .ok()
+            .stdout,
+    );
+    assert_eq!(
+        list["databases"],
+        serde_json::json!([]),
+        "an empty list is a list"
+    );
 }
 
 /// What waits says so, at a terminal; what is piped is not disturbed.
@@ -207,10 +281,15 @@ fn long_work_shows_on_terminals_only() {
             .stdin(std::process::Stdio::null())
             .output();
         // A system without `script` has nothing to look at.
-        output.ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        output
+            .ok()
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
     };
     if let Some(said) = at_terminal("xterm") {
-        assert!(said.contains(&format!("Waiting for {}", slow.url)), "{said:?}");
+        assert!(
+            said.contains(&format!("Waiting for {}", slow.url)),
+            "{said:?}"
+        );
         assert!(said.contains("Server is online"), "{said:?}");
     }
     if let Some(said) = at_terminal("dumb") {

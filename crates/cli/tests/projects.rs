@@ -374,30 +374,46 @@ fn development_keeps_to_the_project() {
         let all = [&["dev", "--server-only", "--project-path", "a"], args].concat();
         home.run(&all)
     };
-    home.write("a/spacetime.json", "{ database: 'shop', 'module-path': 'm' }");
+    home.write(
+        "a/spacetime.json",
+        "{ database: 'shop', 'module-path': 'm' }",
+    );
     let contradicted = dev(&["--module-path", "a/m"]);
     assert!(
         contradicted.status == 1
-            && contradicted.stderr.contains("--module-path contradicts `module-path`")
+            && contradicted
+                .stderr
+                .contains("--module-path contradicts `module-path`")
             && contradicted.stderr.contains("[LC0884]"),
         "{contradicted:#?}"
     );
     home.write("a/spacetime.json", "{ generate: [{ language: 'rust' }] }");
     for (args, option) in [
-        (&["dev", "--project-path", "a", "--module-path", "a/m"][..], "--module-path"),
-        (&["dev", "--project-path", "a", "--module-bindings-path", "b"], "--module-bindings-path"),
+        (
+            &["dev", "--project-path", "a", "--module-path", "a/m"][..],
+            "--module-path",
+        ),
+        (
+            &["dev", "--project-path", "a", "--module-bindings-path", "b"],
+            "--module-bindings-path",
+        ),
         (&["dev", "--project-path", "a/deep"], "--project-path"),
     ] {
         let contradicted = home.run(args);
         let words = format!("{option} contradicts `generate`");
         assert!(
-            contradicted.status == 1 && contradicted.stderr.contains(&words) && contradicted.stderr.contains("[LC0884]"),
+            contradicted.status == 1
+                && contradicted.stderr.contains(&words)
+                && contradicted.stderr.contains("[LC0884]"),
             "{contradicted:#?}"
         );
     }
     // The directory of the file contradicts nothing; but it does not say where the module is, and nobody can be asked.
     let unknown = dev(&[]);
-    assert!(unknown.status == 1 && unknown.stderr.contains("[LC0610]"), "{unknown:#?}");
+    assert!(
+        unknown.status == 1 && unknown.stderr.contains("[LC0610]"),
+        "{unknown:#?}"
+    );
     let absolute = dev(&["--module-bindings-path", "/b"]);
     assert_eq!(absolute.status, 2, "{absolute:#?}");
 }
@@ -410,7 +426,10 @@ fn development_asks_where_the_module_is() {
     use std::process::{Command, Stdio};
     let home = Home::new();
     home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
-    home.write("spacetime.json", "{ // ours\n server: 'http://127.0.0.1:9' }");
+    home.write(
+        "spacetime.json",
+        "{ // ours\n server: 'http://127.0.0.1:9' }",
+    );
     let line = format!(
         "{} --root-dir {} dev --server-only",
         env!("CARGO_BIN_EXE_spacetime"),
@@ -432,7 +451,10 @@ fn development_asks_where_the_module_is() {
     // It goes on to the server, which is not there.
     assert!(said.contains("[LC0602]"), "{said}");
     let file = std::fs::read_to_string(home.path("spacetime.json")).expect("kept");
-    assert_eq!(file, "{\n  \"module-path\": \"m\", // ours\n server: 'http://127.0.0.1:9' }");
+    assert_eq!(
+        file,
+        "{\n  \"module-path\": \"m\", // ours\n server: 'http://127.0.0.1:9' }"
+    );
 }
 
 #[test]
@@ -443,16 +465,40 @@ fn init_offers_what_there_is() {
         assert!(!help.contains(absent), "{help}");
     }
     let later = home.run(&["init", "x", "--lang", "csharp", "--non-interactive"]);
-    assert!(later.status == 1 && later.stderr.contains("[LC0601]"), "{later:#?}");
+    assert!(
+        later.status == 1 && later.stderr.contains("[LC0601]"),
+        "{later:#?}"
+    );
 }
 
 #[test]
 fn an_environment_without_files_is_told() {
     let home = Home::new();
-    home.write("spacetime.json", "{ database: 'shop', wasm_file: 'no.wasm' }");
-    let typo = home.run(&["publish", "--env", "prd", "--anonymous", "-s", "http://127.0.0.1:9"]);
-    assert!(typo.stderr.contains("neither spacetime.prd.json nor spacetime.prd.local.json"), "{typo:#?}");
+    home.write(
+        "spacetime.json",
+        "{ database: 'shop', wasm_file: 'no.wasm' }",
+    );
+    let typo = home.run(&[
+        "publish",
+        "--env",
+        "prd",
+        "--anonymous",
+        "-s",
+        "http://127.0.0.1:9",
+    ]);
+    assert!(
+        typo.stderr
+            .contains("neither spacetime.prd.json nor spacetime.prd.local.json"),
+        "{typo:#?}"
+    );
     home.write("spacetime.prd.json", "{}");
-    let found = home.run(&["publish", "--env", "prd", "--anonymous", "-s", "http://127.0.0.1:9"]);
+    let found = home.run(&[
+        "publish",
+        "--env",
+        "prd",
+        "--anonymous",
+        "-s",
+        "http://127.0.0.1:9",
+    ]);
     assert!(!found.stderr.contains("neither"), "{found:#?}");
 }

@@ -445,7 +445,9 @@ fn a_broken_project_file() {
         let broken = home.run(command);
         assert!(
             broken.status == 1
-                && broken.stderr.contains("spacetime.json:2:11 is not valid JSON5")
+                && broken
+                    .stderr
+                    .contains("spacetime.json:2:11 is not valid JSON5")
                 && broken.stderr.contains("line 2 column 11")
                 && broken.stderr.contains("--no-config")
                 && broken.stderr.contains("[LC0607]"),

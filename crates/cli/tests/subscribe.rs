@@ -67,13 +67,17 @@ fn web_socket(stream: TcpStream, on_v3: OnV3, messages: &[&str], seen: &Mutex<Ve
     let note = |text: String| seen.lock().expect("not poisoned").push(text);
     #[allow(clippy::result_large_err)]
     let answer = |request: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
-        let offer = request.headers()["Sec-WebSocket-Protocol"].to_str().expect("text");
+        let offer = request.headers()["Sec-WebSocket-Protocol"]
+            .to_str()
+            .expect("text");
         let query = request.uri().query().unwrap_or_default();
         note(format!("{offer} {query}"));
         match (offer, on_v3) {
             ("v1.json.spacetimedb", _) => {
                 let chosen = HeaderValue::from_static("v1.json.spacetimedb");
-                response.headers_mut().insert("Sec-WebSocket-Protocol", chosen);
+                response
+                    .headers_mut()
+                    .insert("Sec-WebSocket-Protocol", chosen);
                 Ok(response)
             }
             (_, OnV3::ChooseNothing) => Ok(response),
@@ -99,7 +103,14 @@ fn web_socket(stream: TcpStream, on_v3: OnV3, messages: &[&str], seen: &Mutex<Ve
 
 fn subscribe(server: &OldServer, more: &[&str]) -> common::Outcome {
     let home = Home::new();
-    let args = ["subscribe", "shop", "SELECT * FROM person", "--anonymous", "-s", &server.url];
+    let args = [
+        "subscribe",
+        "shop",
+        "SELECT * FROM person",
+        "--anonymous",
+        "-s",
+        &server.url,
+    ];
     home.run(&[&args, more].concat())
 }
 
@@ -113,7 +124,11 @@ const MESSAGES: &[&str] = &[
 fn servers_of_the_first_version_are_understood() {
     for on_v3 in [OnV3::ChooseNothing, OnV3::Refuse(400), OnV3::Refuse(501)] {
         let server = serve(on_v3, MESSAGES);
-        let outcome = subscribe(&server, &["-n", "1", "--print-initial-update", "--confirmed", "true"]).ok();
+        let outcome = subscribe(
+            &server,
+            &["-n", "1", "--print-initial-update", "--confirmed", "true"],
+        )
+        .ok();
         assert_eq!(
             outcome.stdout,
             "{\"person\":{\"deletes\":[],\"inserts\":[{\"id\":1,\"name\":\"ann\"}]}}\n{\"person\":{\"deletes\":[{\"id\":1,\"name\":\"ann\"}],\"inserts\":[]}}\n"
@@ -131,21 +146,36 @@ fn servers_of_the_first_version_are_understood() {
 
 #[test]
 fn refusals_end_with_1() {
-    let refused = serve(OnV3::ChooseNothing, &[r#"{"SubscriptionError":{"error":"no such table"}}"#]);
+    let refused = serve(
+        OnV3::ChooseNothing,
+        &[r#"{"SubscriptionError":{"error":"no such table"}}"#],
+    );
     let outcome = subscribe(&refused, &["-n", "0"]);
     assert!(
-        outcome.status == 1 && outcome.stderr.contains("encountered error in initial subscribe: no such table"),
+        outcome.status == 1
+            && outcome
+                .stderr
+                .contains("encountered error in initial subscribe: no such table"),
         "{outcome:#?}"
     );
     let silent = serve(OnV3::ChooseNothing, &[]);
     let outcome = subscribe(&silent, &[]);
-    assert!(outcome.status == 1 && outcome.stderr.contains("[LC0865]"), "{outcome:#?}");
+    assert!(
+        outcome.status == 1 && outcome.stderr.contains("[LC0865]"),
+        "{outcome:#?}"
+    );
     let odd = serve(OnV3::ChooseNothing, &["[]"]);
     let outcome = subscribe(&odd, &[]);
-    assert!(outcome.status == 1 && outcome.stderr.contains("[LC0623]"), "{outcome:#?}");
+    assert!(
+        outcome.status == 1 && outcome.stderr.contains("[LC0623]"),
+        "{outcome:#?}"
+    );
     // Who may not enter does not get in with an older protocol.
     let closed = serve(OnV3::Refuse(403), MESSAGES);
     let outcome = subscribe(&closed, &["-n", "0"]);
-    assert!(outcome.status == 1 && outcome.stderr.contains("[LC0615]"), "{outcome:#?}");
+    assert!(
+        outcome.status == 1 && outcome.stderr.contains("[LC0615]"),
+        "{outcome:#?}"
+    );
     assert_eq!(closed.seen.lock().expect("not poisoned").len(), 1);
 }

@@ -255,7 +255,16 @@ fn who_asks_for(directory: &Path, name: &str) -> String {
     let by_hand = format!("`cargo tree -i {name}` says who asks for it");
     let tree = Command::new(program("CARGO", "cargo"))
         .current_dir(directory)
-        .args(["tree", "--offline", "--target", TARGET, "--charset", "ascii", "--invert", name])
+        .args([
+            "tree",
+            "--offline",
+            "--target",
+            TARGET,
+            "--charset",
+            "ascii",
+            "--invert",
+            name,
+        ])
         .stdin(Stdio::null())
         .output();
     let tree = match tree {
@@ -266,7 +275,10 @@ fn who_asks_for(directory: &Path, name: &str) -> String {
     let lines: Vec<&str> = tree.lines().take(LINES_MAX).collect();
     match lines.first() {
         Some(first) if first.starts_with(name) => {
-            format!("It is asked for by (`cargo tree -i {name}`):\n{}", lines.join("\n"))
+            format!(
+                "It is asked for by (`cargo tree -i {name}`):\n{}",
+                lines.join("\n")
+            )
         }
         _ => by_hand,
     }

@@ -77,7 +77,13 @@ impl Report {
         self.group = group;
     }
 
-    fn add(&mut self, name: &str, state: State, message: impl Into<String>, advice: Option<String>) {
+    fn add(
+        &mut self,
+        name: &str,
+        state: State,
+        message: impl Into<String>,
+        advice: Option<String>,
+    ) {
         self.checks.push(Check {
             group: self.group,
             name: name.to_owned(),
@@ -102,7 +108,10 @@ impl Report {
     }
 
     fn count(&self, state: State) -> usize {
-        self.checks.iter().filter(|check| check.state == state).count()
+        self.checks
+            .iter()
+            .filter(|check| check.state == state)
+            .count()
     }
 
     fn json(&self) -> Value {
@@ -128,19 +137,29 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let width = self.checks.iter().map(|check| check.name.chars().count()).max();
+        let width = self
+            .checks
+            .iter()
+            .map(|check| check.name.chars().count())
+            .max();
         let width = width.unwrap_or(0);
         let mut out = String::new();
         let mut group = "";
         for check in &self.checks {
             if check.group != group {
                 group = check.group;
-                out.push_str(&format!("{}{group}\n", if out.is_empty() { "" } else { "\n" }));
+                out.push_str(&format!(
+                    "{}{group}\n",
+                    if out.is_empty() { "" } else { "\n" }
+                ));
             }
             let indent = format!("\n{:width$}", "", width = width + 13);
             let message = check.message.trim_end().replace('\n', &indent);
             let state = check.state.as_str();
-            out.push_str(&format!("  {state:<7}  {:<width$}  {message}\n", check.name));
+            out.push_str(&format!(
+                "  {state:<7}  {:<width$}  {message}\n",
+                check.name
+            ));
             if let Some(advice) = &check.advice {
                 let advice = advice.trim_end().replace('\n', &format!("{indent}  "));
                 out.push_str(&format!("{}→ {advice}\n", &indent[1..]));

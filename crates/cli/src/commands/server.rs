@@ -174,7 +174,12 @@ fn as_json(server: &ServerConfig, is_default: bool) -> Value {
 
 /// Splits `http://host[:port]/` into protocol and host.
 fn split_url(url: &str) -> Result<(&str, &str)> {
-    let bad = |why: &str| Error::coded("LC0627", format!("`{url}` {why}, for example http://127.0.0.1:3000."));
+    let bad = |why: &str| {
+        Error::coded(
+            "LC0627",
+            format!("`{url}` {why}, for example http://127.0.0.1:3000."),
+        )
+    };
     let (protocol, host) = url
         .split_once("://")
         .filter(|(p, _)| matches!(*p, "http" | "https"))
@@ -426,7 +431,8 @@ fn check_is_data(directory: &std::path::Path) -> Result<()> {
     let is_of_server = ["metadata.toml", "spacetime.pid", "control-db"]
         .iter()
         .any(|name| directory.join(name).exists());
-    let mut entries = std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
+    let mut entries =
+        std::fs::read_dir(directory).map_err(|e| Error::file("read", directory, e))?;
     match is_of_server || entries.next().is_none() {
         true => Ok(()),
         false => Err(Error::coded(
@@ -455,7 +461,16 @@ mod tests {
     fn urls_are_taken_apart() {
         assert_eq!(split_url("http://h:1/").expect("a URL"), ("http", "h:1"));
         assert_eq!(split_url("https://h").expect("a URL"), ("https", "h"));
-        for url in ["h:1", "ftp://h", "http://", "http:///", "http://h/x", "http://a:b@h", "http://h?x", "http://h#x"] {
+        for url in [
+            "h:1",
+            "ftp://h",
+            "http://",
+            "http:///",
+            "http://h/x",
+            "http://a:b@h",
+            "http://h?x",
+            "http://h#x",
+        ] {
             let error = split_url(url).expect_err(url).to_string();
             assert!(error.contains("[LC0627]"), "{error}");
         }

@@ -132,7 +132,9 @@ fn uninstall(bin_dir: &Path, version: &str, yes: bool) -> Result<()> {
     if current(bin_dir).as_deref() == Some(version) {
         return Err(Error::coded(
             "LC0882",
-            format!("{version} is in use. Choose another one first: `spacetime version use VERSION`."),
+            format!(
+                "{version} is in use. Choose another one first: `spacetime version use VERSION`."
+            ),
         ));
     }
     let question = format!("Remove version {version} ({})?", directory.display());
@@ -151,7 +153,10 @@ fn directory_of(bin_dir: &Path, version: &str) -> Result<PathBuf> {
     if versions.iter().any(|(known, _)| known == version) {
         return Ok(bin_dir.join(version));
     }
-    let known: Vec<&str> = versions.iter().map(|(version, _)| version.as_str()).collect();
+    let known: Vec<&str> = versions
+        .iter()
+        .map(|(version, _)| version.as_str())
+        .collect();
     let known = match known.is_empty() {
         true => "none".to_owned(),
         false => known.join(", "),

@@ -17,7 +17,10 @@ pub fn set(path: &Path, key: &str, value: Value) -> Result<()> {
     let new = with_key(&old, key, value.clone()).ok_or_else(|| {
         Error::coded(
             "LC0607",
-            format!("{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}", path.display()),
+            format!(
+                "{}: cannot be changed here. Write this into it yourself: \"{key}\": {value}",
+                path.display()
+            ),
         )
     })?;
     std::fs::write(path, new).map_err(|e| Error::file("write", path, e))
@@ -84,7 +87,10 @@ mod tests {
             after("// {mine}\n/* { */ { // here\n a: 1 }"),
             "// {mine}\n/* { */ {\n  \"database\": \"shop\", // here\n a: 1 }"
         );
-        assert_eq!(after("{/* none */}"), "{\n  \"database\": \"shop\",/* none */}");
+        assert_eq!(
+            after("{/* none */}"),
+            "{\n  \"database\": \"shop\",/* none */}"
+        );
         for lost in ["{ database: 'x', }", "[]", "{", "// {"] {
             assert_eq!(after(lost), "lost");
         }

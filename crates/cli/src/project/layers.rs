@@ -28,7 +28,9 @@ impl Layer {
             return Err(bad(format!("is larger than {FILE_BYTES_MAX} bytes")));
         }
         if place::depth(&text) > DEPTH_MAX {
-            return Err(bad(format!("has more than {DEPTH_MAX} brackets inside of each other")));
+            return Err(bad(format!(
+                "has more than {DEPTH_MAX} brackets inside of each other"
+            )));
         }
         let value: Value = json5::from_str(&text).map_err(|e| {
             let place = e.position().map_or_else(String::new, |p| {

@@ -200,7 +200,10 @@ mod tests {
         ] {
             assert_eq!(find(text, &path(steps)), want, "{steps}");
         }
-        assert_eq!(text_of(&path("children 2 num_replicas")), "children[2].num-replicas");
+        assert_eq!(
+            text_of(&path("children 2 num_replicas")),
+            "children[2].num-replicas"
+        );
     }
 
     #[test]

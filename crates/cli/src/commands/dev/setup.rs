@@ -59,14 +59,8 @@ pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
     pick(&mut targets, wanted)?;
     for target in &mut targets {
         if target.database.is_none() {
-            target.database = Some(new_database(
-                context,
-                &args,
-                target,
-                &directory,
-                project.is_some(),
-            )
-            .await?);
+            target.database =
+                Some(new_database(context, &args, target, &directory, project.is_some()).await?);
         }
     }
     confirm_shared_names(&args, &directory, &targets)?;
@@ -145,7 +139,11 @@ fn check_paths(args: &Args, project: &Project) -> Result<()> {
     if args.module_path.is_some() && project.names_a_module()? {
         return Err(contradiction("--module-path", "module-path"));
     }
-    if project.targets()?.iter().all(|target| target.generate.is_empty()) {
+    if project
+        .targets()?
+        .iter()
+        .all(|target| target.generate.is_empty())
+    {
         return Ok(());
     }
     if args.module_path.is_some() {
@@ -156,7 +154,8 @@ fn check_paths(args: &Args, project: &Project) -> Result<()> {
     }
     // The directory of the file itself is what its paths mean.
     if let Some(path) = &args.project_path {
-        let same = |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
+        let same =
+            |a: &Path, b: &Path| std::fs::canonicalize(a).ok() == std::fs::canonicalize(b).ok();
         if !same(path, &project.directory) {
             return Err(contradiction("--project-path", "generate"));
         }
@@ -170,13 +169,20 @@ fn ask_for_module(args: &Args, project: &Project) -> Result<()> {
     if args.yes || !prompt::is_interactive() {
         return Err(no_module(&below));
     }
-    println!("{} does not say where the module is.", project.directory.join("spacetime.json").display());
+    println!(
+        "{} does not say where the module is.",
+        project.directory.join("spacetime.json").display()
+    );
     let answer = prompt::ask("Directory of the module: ");
     let path = project.directory.join(&answer);
     if answer.is_empty() || build::language(&path).is_none() {
         return Err(no_module(if answer.is_empty() { &below } else { &path }));
     }
-    edit::set(&project.directory.join("spacetime.json"), "module-path", answer.into())
+    edit::set(
+        &project.directory.join("spacetime.json"),
+        "module-path",
+        answer.into(),
+    )
 }
 
 fn has_module(args: &Args, project: Option<&Project>, directory: &Path) -> Result<bool> {
@@ -304,7 +310,11 @@ async fn new_database(
         }
     }
     if save {
-        edit::set(&directory.join("spacetime.local.json"), "database", name.as_str().into())?;
+        edit::set(
+            &directory.join("spacetime.local.json"),
+            "database",
+            name.as_str().into(),
+        )?;
     }
     println!("The database is called {name}.");
     Ok(name)
@@ -321,7 +331,9 @@ async fn databases_there(context: &Context, url: &str) -> Vec<String> {
     let Ok(client) = Client::new(url.to_owned(), Some(token.to_owned())) else {
         return Vec::new();
     };
-    let databases = list::databases(&client, SHOWN_MAX).await.unwrap_or_default();
+    let databases = list::databases(&client, SHOWN_MAX)
+        .await
+        .unwrap_or_default();
     databases
         .into_iter()
         .map(|(identity, names)| names.into_iter().next().unwrap_or(identity))
@@ -379,7 +391,11 @@ fn client_command(
     };
     println!("The client is started with `{command}`.");
     if project.is_some() {
-        edit::set(&directory.join("spacetime.json"), "dev", json!({ "run": command }))?;
+        edit::set(
+            &directory.join("spacetime.json"),
+            "dev",
+            json!({ "run": command }),
+        )?;
     }
     Ok(Some(command))
 }

@@ -16,7 +16,11 @@ const OPEN_FILES_GOOD: u64 = 1024;
 /// Returns the configuration, or the one that a first run would write.
 pub(super) fn check(report: &mut Report, paths: &Paths, config_path: &Path) -> Config {
     let config = check_config(report, config_path);
-    check_private(report, "key of the server", &paths.config_dir.join("id_ecdsa"));
+    check_private(
+        report,
+        "key of the server",
+        &paths.config_dir.join("id_ecdsa"),
+    );
     check_data_directory(report, &paths.data_dir);
     #[cfg(unix)]
     check_open_files(report);
@@ -30,7 +34,10 @@ fn check_config(report: &mut Report, path: &Path) -> Config {
             report.ok("cli.toml", path.display().to_string());
             check_private(report, "cli.toml", path);
         }
-        Ok(None) => report.ok("cli.toml", format!("not there yet; the first command writes {}", path.display())),
+        Ok(None) => report.ok(
+            "cli.toml",
+            format!("not there yet; the first command writes {}", path.display()),
+        ),
         Err(error) => report.bad(
             "cli.toml",
             State::Error,
@@ -64,7 +71,10 @@ fn check_private(report: &mut Report, name: &str, path: &Path) {
             report.bad(
                 name,
                 State::Warning,
-                format!("others on this machine may read {} (mode {mode:03o}), which holds secrets", path.display()),
+                format!(
+                    "others on this machine may read {} (mode {mode:03o}), which holds secrets",
+                    path.display()
+                ),
                 format!("chmod 600 {}", path.display()),
             );
         }

@@ -24,7 +24,12 @@ pub(super) async fn check(report: &mut Report, needs: &Needs) {
         "Release builds of WebAssembly modules are not optimised without it; they work. It is part of `binaryen`.",
     )
     .await;
-    optional(report, "git", "`spacetime init --template owner/repository` needs it.").await;
+    optional(
+        report,
+        "git",
+        "`spacetime init --template owner/repository` needs it.",
+    )
+    .await;
 }
 
 /// This program, and whether the shell means the same one.
@@ -32,7 +37,12 @@ fn this_program(report: &mut Report) {
     let this = std::env::current_exe().and_then(std::fs::canonicalize);
     let Ok(this) = this else {
         let advice = "Was it replaced while it ran? Start it again.";
-        report.bad("spacetime", State::Warning, "cannot find its own file", advice);
+        report.bad(
+            "spacetime",
+            State::Warning,
+            "cannot find its own file",
+            advice,
+        );
         return;
     };
     let version = format!(
@@ -46,7 +56,10 @@ fn this_program(report: &mut Report) {
         Some(other) if std::fs::canonicalize(&other).ok().as_deref() != Some(&this) => report.bad(
             "spacetime",
             State::Warning,
-            format!("{version}\nbut `spacetime` in your shell is {}", other.display()),
+            format!(
+                "{version}\nbut `spacetime` in your shell is {}",
+                other.display()
+            ),
             "Remove one of the two, or put the directory of the other first in PATH.",
         ),
         Some(_) => report.ok("spacetime", version),
@@ -75,13 +88,20 @@ async fn server_program(report: &mut Report, here: &Path) {
     let program = match beside_this_program(NAME) {
         Ok(program) => program,
         Err(error) => {
-            report.bad(NAME, State::Error, error.to_string(), "Install both programs into one directory.");
+            report.bad(
+                NAME,
+                State::Error,
+                error.to_string(),
+                "Install both programs into one directory.",
+            );
             return;
         }
     };
     let own = env!("CARGO_PKG_VERSION");
     match first_line(&program, &["-V"], here).await {
-        Outcome::Line(line) if line.ends_with(own) => report.ok(NAME, program.display().to_string()),
+        Outcome::Line(line) if line.ends_with(own) => {
+            report.ok(NAME, program.display().to_string())
+        }
         Outcome::Line(line) => report.bad(
             NAME,
             State::Error,
@@ -128,7 +148,9 @@ async fn check_rust(report: &mut Report, module: Option<&Path>) {
     let found = tokio::task::spawn_blocking(rust::target);
     match tokio::time::timeout(std::time::Duration::from_secs(10), found).await {
         Ok(Ok(Target::Installed)) => report.ok(rust::TARGET, "installed"),
-        Ok(Ok(Target::BuiltByCargo)) => report.ok(rust::TARGET, "cargo builds it (CARGO_UNSTABLE_BUILD_STD)"),
+        Ok(Ok(Target::BuiltByCargo)) => {
+            report.ok(rust::TARGET, "cargo builds it (CARGO_UNSTABLE_BUILD_STD)")
+        }
         Ok(Ok(Target::Missing(sysroot))) => report.bad(
             rust::TARGET,
             missing(module.is_some()),
@@ -191,11 +213,15 @@ mod tests {
 
     #[test]
     fn the_first_directory_wins() {
-        let (one, two) = (tempfile::tempdir().expect("a"), tempfile::tempdir().expect("b"));
+        let (one, two) = (
+            tempfile::tempdir().expect("a"),
+            tempfile::tempdir().expect("b"),
+        );
         for directory in [&one, &two] {
             std::fs::write(directory.path().join("x"), "").expect("written");
         }
-        let path = std::env::join_paths(["/nowhere".as_ref(), one.path(), two.path()]).expect("a path");
+        let path =
+            std::env::join_paths(["/nowhere".as_ref(), one.path(), two.path()]).expect("a path");
         assert_eq!(in_path("x", &path), Some(one.path().join("x")));
         assert_eq!(in_path("y", &path), None);
     }

@@ -26,14 +26,24 @@ impl Needs {
     pub fn of(project: Option<&Project>) -> Self {
         let root = project.map_or_else(|| PathBuf::from("."), |p| p.directory.clone());
         let targets = project.and_then(|p| p.targets().ok()).unwrap_or_default();
-        let mut modules: Vec<PathBuf> = targets.iter().filter_map(|t| t.module_path.clone()).collect();
+        let mut modules: Vec<PathBuf> = targets
+            .iter()
+            .filter_map(|t| t.module_path.clone())
+            .collect();
         if modules.is_empty() {
-            modules.extend([root.join("spacetimedb"), root.clone()].into_iter().find(|d| is_module(d)));
+            modules.extend(
+                [root.join("spacetimedb"), root.clone()]
+                    .into_iter()
+                    .find(|d| is_module(d)),
+            );
         }
         modules.sort();
         modules.dedup();
         let first = |language: Language| {
-            modules.iter().find(|d| build::language(d) == Some(language)).cloned()
+            modules
+                .iter()
+                .find(|d| build::language(d) == Some(language))
+                .cloned()
         };
         let client = Some(root.clone()).filter(|root| root.join("package.json").is_file());
         Self {
@@ -57,7 +67,11 @@ fn is_module(directory: &Path) -> bool {
 
 /// The server of the project's first database.
 pub(super) fn server(project: Option<&Project>) -> Option<String> {
-    project?.databases().ok()?.into_iter().find_map(|(_, server)| server)
+    project?
+        .databases()
+        .ok()?
+        .into_iter()
+        .find_map(|(_, server)| server)
 }
 
 pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, needs: &Needs) {
@@ -65,11 +79,19 @@ pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, need
         Err(error) => {
             let text = error.report();
             let text = text.trim_start_matches("Error: ").to_owned();
-            report.bad("spacetime.json", State::Error, text, "Correct the file; the message has the place.");
+            report.bad(
+                "spacetime.json",
+                State::Error,
+                text,
+                "Correct the file; the message has the place.",
+            );
             Vec::new()
         }
         Ok(None) => {
-            report.ok("spacetime.json", "none here or above: commands take the database as an argument");
+            report.ok(
+                "spacetime.json",
+                "none here or above: commands take the database as an argument",
+            );
             Vec::new()
         }
         Ok(Some(project)) => check_settings(report, project),
@@ -81,14 +103,23 @@ pub(super) fn check(report: &mut Report, project: &Result<Option<Project>>, need
 }
 
 fn check_settings(report: &mut Report, project: &Project) -> Vec<Target> {
-    let files: Vec<String> = project.files.iter().map(|file| file.display().to_string()).collect();
+    let files: Vec<String> = project
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
     match project.targets() {
         Ok(targets) => {
             report.ok("spacetime.json", files.join("\n"));
             targets
         }
         Err(error) => {
-            report.bad("spacetime.json", State::Error, error.to_string(), "Correct the file; the message has the place.");
+            report.bad(
+                "spacetime.json",
+                State::Error,
+                error.to_string(),
+                "Correct the file; the message has the place.",
+            );
             Vec::new()
         }
     }
@@ -125,14 +156,20 @@ fn check_module(report: &mut Report, module: &Path) {
         Language::CSharp | Language::Cpp => None,
     };
     match found {
-        Some(version) => compare(report, "module", &format!("{shown}, with spacetimedb {version}"), &version),
+        Some(version) => compare(
+            report,
+            "module",
+            &format!("{shown}, with spacetimedb {version}"),
+            &version,
+        ),
         None => report.ok("module", shown.to_string()),
     }
 }
 
 /// Is a package of the reference's one that this program follows?
 fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
-    let (Some(theirs), Some(ours)) = (version_in(version), version_in(crate::COMPATIBLE_VERSION)) else {
+    let (Some(theirs), Some(ours)) = (version_in(version), version_in(crate::COMPATIBLE_VERSION))
+    else {
         report.ok(name, what);
         return;
     };
@@ -142,9 +179,19 @@ fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
         ours.0
     );
     if theirs.0 != ours.0 {
-        report.bad(name, State::Warning, format!("{what}, of another major version"), advice);
+        report.bad(
+            name,
+            State::Warning,
+            format!("{what}, of another major version"),
+            advice,
+        );
     } else if (theirs.0, theirs.1) > (ours.0, ours.1) {
-        report.bad(name, State::Warning, format!("{what}, which is newer"), advice);
+        report.bad(
+            name,
+            State::Warning,
+            format!("{what}, which is newer"),
+            advice,
+        );
     } else {
         report.ok(name, what);
     }
@@ -153,7 +200,10 @@ fn compare(report: &mut Report, name: &str, what: &str, version: &str) {
 /// The version of a crate in the nearest Cargo.lock.
 fn locked_crate(directory: &Path, name: &str) -> Option<String> {
     let directory = std::path::absolute(directory).ok()?;
-    let lock = directory.ancestors().map(|d| d.join("Cargo.lock")).find(|f| f.is_file())?;
+    let lock = directory
+        .ancestors()
+        .map(|d| d.join("Cargo.lock"))
+        .find(|f| f.is_file())?;
     let text = std::fs::read_to_string(lock).ok()?;
     let wanted = format!("name = \"{name}\"");
     let mut lines = text.lines().skip_while(|line| *line != wanted);
@@ -168,7 +218,8 @@ fn installed_package(directory: &Path, name: &str) -> Option<String> {
         .ancestors()
         .map(|d| d.join("node_modules").join(name).join("package.json"))
         .find(|f| f.is_file())?;
-    let manifest: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(manifest).ok()?).ok()?;
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(manifest).ok()?).ok()?;
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
@@ -189,7 +240,10 @@ fn check_bindings(report: &mut Report, needs: &Needs, targets: &[Target]) {
             false => report.bad(
                 "bindings",
                 State::Warning,
-                format!("{shown} are of version {version}, this program writes {}", crate::COMPATIBLE_VERSION),
+                format!(
+                    "{shown} are of version {version}, this program writes {}",
+                    crate::COMPATIBLE_VERSION
+                ),
                 "spacetime generate",
             ),
         }
@@ -199,7 +253,10 @@ fn check_bindings(report: &mut Report, needs: &Needs, targets: &[Target]) {
 /// Which version generated a file, as its first lines say.
 fn generated_by(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
-    let line = text.lines().take(HEAD_LINES).find_map(|line| line.split_once(GENERATED_BY))?;
+    let line = text
+        .lines()
+        .take(HEAD_LINES)
+        .find_map(|line| line.split_once(GENERATED_BY))?;
     Some(line.1.split([' ', ')']).next()?.to_owned())
 }
 
@@ -225,9 +282,15 @@ mod tests {
             ("m/node_modules/spacetimedb/package.json", "{\"version\":\"2.11.0\"}"),
         ]);
         let module = made.path().join("m");
-        assert_eq!(locked_crate(&module, "spacetimedb").as_deref(), Some("2.10.1"));
+        assert_eq!(
+            locked_crate(&module, "spacetimedb").as_deref(),
+            Some("2.10.1")
+        );
         assert_eq!(locked_crate(&module, "nothing"), None);
-        assert_eq!(installed_package(&module, "spacetimedb").as_deref(), Some("2.11.0"));
+        assert_eq!(
+            installed_package(&module, "spacetimedb").as_deref(),
+            Some("2.11.0")
+        );
         assert_eq!(installed_package(&module, "nothing"), None);
     }
 
@@ -249,8 +312,17 @@ mod tests {
     #[test]
     fn bindings_say_who_wrote_them() {
         let made = directory(&[
-            ("src/module_bindings/index.ts", "// a\n\n// This was generated using spacetimedb cli version 2.9.0 (commit x).\n"),
-            ("module_bindings/mod.rs", &format!("// This was generated using spacetimedb cli version {} (commit x).\n", crate::COMPATIBLE_VERSION)),
+            (
+                "src/module_bindings/index.ts",
+                "// a\n\n// This was generated using spacetimedb cli version 2.9.0 (commit x).\n",
+            ),
+            (
+                "module_bindings/mod.rs",
+                &format!(
+                    "// This was generated using spacetimedb cli version {} (commit x).\n",
+                    crate::COMPATIBLE_VERSION
+                ),
+            ),
         ]);
         let needs = Needs {
             root: made.path().to_owned(),
@@ -264,7 +336,10 @@ mod tests {
 
     #[test]
     fn a_module_is_recognised_by_what_it_depends_on() {
-        let made = directory(&[("Cargo.toml", "[dependencies]\nserde = \"1\"\n"), ("m/Cargo.toml", "[dependencies]\nspacetimedb = \"2\"\n")]);
+        let made = directory(&[
+            ("Cargo.toml", "[dependencies]\nserde = \"1\"\n"),
+            ("m/Cargo.toml", "[dependencies]\nspacetimedb = \"2\"\n"),
+        ]);
         assert!(!is_module(made.path()));
         assert!(is_module(&made.path().join("m")));
     }

@@ -20,7 +20,11 @@ pub(super) enum Outcome {
 }
 
 /// Runs a program in a directory.
-pub(super) async fn first_line(program: impl AsRef<OsStr>, args: &[&str], directory: &Path) -> Outcome {
+pub(super) async fn first_line(
+    program: impl AsRef<OsStr>,
+    args: &[&str],
+    directory: &Path,
+) -> Outcome {
     let child = tokio::process::Command::new(program)
         .args(args)
         .current_dir(directory)
@@ -38,7 +42,12 @@ pub(super) async fn first_line(program: impl AsRef<OsStr>, args: &[&str], direct
             };
             let said = String::from_utf8_lossy(said);
             let line = said.lines().find(|line| !line.trim().is_empty());
-            let line: String = line.unwrap_or("nothing").trim().chars().take(LINE_CHARACTERS_MAX).collect();
+            let line: String = line
+                .unwrap_or("nothing")
+                .trim()
+                .chars()
+                .take(LINE_CHARACTERS_MAX)
+                .collect();
             match output.status.success() {
                 true => Outcome::Line(line),
                 false => Outcome::Failed(format!("{}: {line}", output.status)),
@@ -50,7 +59,9 @@ pub(super) async fn first_line(program: impl AsRef<OsStr>, args: &[&str], direct
 /// The first number with dots in a text: `2.10.1` of `cargo 2.10.1 (abc)`.
 pub(super) fn version_in(text: &str) -> Option<(u64, u64, u64)> {
     let starts = text.char_indices().filter(|(at, c)| {
-        c.is_ascii_digit() && !text[..*at].ends_with(|before: char| before.is_ascii_alphanumeric() && before != 'v')
+        c.is_ascii_digit()
+            && !text[..*at]
+                .ends_with(|before: char| before.is_ascii_alphanumeric() && before != 'v')
     });
     starts.into_iter().find_map(|(at, _)| {
         let end = text[at..].find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -84,9 +95,15 @@ mod tests {
     #[tokio::test]
     async fn programs_are_heard() {
         let here = Path::new(".");
-        assert_eq!(first_line("echo", &["one\ntwo"], here).await, Outcome::Line("one".into()));
+        assert_eq!(
+            first_line("echo", &["one\ntwo"], here).await,
+            Outcome::Line("one".into())
+        );
         assert_eq!(first_line("/nowhere/x", &[], here).await, Outcome::Missing);
         let failed = first_line("sh", &["-c", "echo why >&2; exit 3"], here).await;
-        assert!(matches!(&failed, Outcome::Failed(why) if why.ends_with("3: why")), "{failed:?}");
+        assert!(
+            matches!(&failed, Outcome::Failed(why) if why.ends_with("3: why")),
+            "{failed:?}"
+        );
     }
 }

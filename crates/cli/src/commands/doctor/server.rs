@@ -36,7 +36,12 @@ pub(super) async fn check(
     let client = match Client::new(url.clone(), None) {
         Ok(client) => client,
         Err(error) => {
-            report.bad("address", State::Error, error.to_string(), "`spacetime server edit` changes it.");
+            report.bad(
+                "address",
+                State::Error,
+                error.to_string(),
+                "`spacetime server edit` changes it.",
+            );
             return;
         }
     };
@@ -112,7 +117,10 @@ async fn is_port_free(url: &str) -> bool {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return false;
     };
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let host = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
     let connecting = tokio::net::TcpStream::connect((host, port));
     matches!(tokio::time::timeout(TIME_MAX, connecting).await, Ok(Err(_)))
 }
@@ -132,7 +140,10 @@ fn check_clock(report: &mut Report, response: &Response) {
         report.bad(
             "clock",
             State::Warning,
-            format!("the server's clock and this one differ by {} s", difference.as_secs()),
+            format!(
+                "the server's clock and this one differ by {} s",
+                difference.as_secs()
+            ),
             "Logins are valid for a time, and may be refused. Set both clocks (`timedatectl`).",
         );
     }
@@ -142,20 +153,28 @@ async fn check_version(report: &mut Report, client: &Client) {
     let Ok(response) = get(client, "/v1/health").await else {
         return;
     };
-    let Some(health) = body(response).await.and_then(|text| http::parse_json(&text).ok()) else {
+    let Some(health) = body(response)
+        .await
+        .and_then(|text| http::parse_json(&text).ok())
+    else {
         return;
     };
     let (package, version) = (health["package_name"].as_str(), health["version"].as_str());
     let own = env!("CARGO_PKG_VERSION");
     match (package, version) {
-        (Some("lightcone-server"), Some(version)) if version == own => report.ok("version", version),
+        (Some("lightcone-server"), Some(version)) if version == own => {
+            report.ok("version", version)
+        }
         (Some("lightcone-server"), Some(version)) => report.bad(
             "version",
             State::Warning,
             format!("the server is {version}, this program {own}"),
             "Use the same version of both.",
         ),
-        (Some(package), Some(version)) => report.ok("version", format!("{} {}", http::shown(package), http::shown(version))),
+        (Some(package), Some(version)) => report.ok(
+            "version",
+            format!("{} {}", http::shown(package), http::shown(version)),
+        ),
         _ => {}
     }
 }
@@ -176,7 +195,10 @@ async fn body(mut response: Response) -> Option<String> {
 async fn check_login(report: &mut Report, config: &Config, url: &str) -> bool {
     const NAME: &str = "login";
     let Some(token) = config.token(url) else {
-        report.ok(NAME, "none for this server; the first command that needs one gets one");
+        report.ok(
+            NAME,
+            "none for this server; the first command that needs one gets one",
+        );
         return true;
     };
     let identity = match credentials::identity_of(token) {

@@ -64,7 +64,11 @@ enum Refusal {
 }
 
 impl Socket {
-    pub async fn open(client: &Client, database: &Identity, confirmed: Option<bool>) -> Result<Self> {
+    pub async fn open(
+        client: &Client,
+        database: &Identity,
+        confirmed: Option<bool>,
+    ) -> Result<Self> {
         let error = match Self::open_as(Dialect::V3, client, database, confirmed).await {
             Ok(socket) => return Ok(socket),
             Err(Refusal::Final(error)) => return Err(error),
@@ -91,7 +95,10 @@ impl Socket {
             }),
             Err(_) => Err(Refusal::Final(Error::coded(
                 "LC0602",
-                format!("the server at {} takes no WebSocket connection", client.base()),
+                format!(
+                    "the server at {} takes no WebSocket connection",
+                    client.base()
+                ),
             ))),
         }
     }
@@ -117,7 +124,9 @@ impl Socket {
                 (Ok(Message::Text(text)), Dialect::V1) => {
                     return Ok(Some(v1::event(&text, schema)?.into_iter().collect()))
                 }
-                (Ok(Message::Text(_)), Dialect::V3) => return Err(protocol_error("a text message")),
+                (Ok(Message::Text(_)), Dialect::V3) => {
+                    return Err(protocol_error("a text message"))
+                }
                 (Ok(Message::Binary(_)), Dialect::V1) => {
                     return Err(protocol_error("a binary message"))
                 }
@@ -155,7 +164,11 @@ async fn connect(
     headers.insert("Sec-WebSocket-Protocol", protocol);
     if let Some(token) = client.token() {
         let value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|e| {
-            Refusal::Final(Error::caused("LC0606", "the stored token cannot be sent", e))
+            Refusal::Final(Error::caused(
+                "LC0606",
+                "the stored token cannot be sent",
+                e,
+            ))
         })?;
         headers.insert("Authorization", value);
     }
@@ -212,7 +225,10 @@ mod tests {
     #[test]
     fn parameters() {
         assert_eq!(Dialect::V3.query(None), "?compression=None");
-        assert_eq!(Dialect::V3.query(Some(true)), "?compression=None&confirmed=true");
+        assert_eq!(
+            Dialect::V3.query(Some(true)),
+            "?compression=None&confirmed=true"
+        );
         assert_eq!(Dialect::V1.query(None), "");
         assert_eq!(Dialect::V1.query(Some(false)), "?confirmed=false");
     }

@@ -24,7 +24,9 @@ pub fn subscribe(queries: &[String]) -> String {
 pub fn event(text: &str, schema: &Schema) -> Result<Option<Event>> {
     let message = parse(text).map_err(protocol_error)?;
     let Some([(variant, content)]) = message.as_object() else {
-        return Err(protocol_error("a message is not one variant with its value"));
+        return Err(protocol_error(
+            "a message is not one variant with its value",
+        ));
     };
     Ok(match variant.as_ref() {
         "InitialSubscription" => {
@@ -136,19 +138,32 @@ mod tests {
     fn messages_of_the_chapter() {
         let big = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
         let rows = |inserts: &str, deletes: &str| {
-            format!(r#"{{"tables":[{{"table_id":1,"table_name":"person","num_rows":1,"updates":[{{"deletes":[{deletes}],"inserts":[{inserts}]}}]}}]}}"#)
+            format!(
+                r#"{{"tables":[{{"table_id":1,"table_name":"person","num_rows":1,"updates":[{{"deletes":[{deletes}],"inserts":[{inserts}]}}]}}]}}"#
+            )
         };
         let row = format!(r#""{{\"id\": {big},\n \"name\":\"a\"}}""#);
-        let applied = format!(r#"{{"InitialSubscription":{{"database_update":{},"request_id":0}}}}"#, rows(&row, ""));
+        let applied = format!(
+            r#"{{"InitialSubscription":{{"database_update":{},"request_id":0}}}}"#,
+            rows(&row, "")
+        );
         assert_eq!(
             line(&applied),
-            format!(r#"applied {{"person":{{"deletes":[],"inserts":[{{"id":{big},"name":"a"}}]}}}}"#)
+            format!(
+                r#"applied {{"person":{{"deletes":[],"inserts":[{{"id":{big},"name":"a"}}]}}}}"#
+            )
         );
         let array = r#""[7,\"b\"]""#;
-        let light = format!(r#"{{"TransactionUpdateLight":{{"request_id":0,"update":{}}}}}"#, rows("", array));
+        let light = format!(
+            r#"{{"TransactionUpdateLight":{{"request_id":0,"update":{}}}}}"#,
+            rows("", array)
+        );
         let want = r#"{"person":{"deletes":[{"id":7,"name":"b"}],"inserts":[]}}"#;
         assert_eq!(line(&light), want, "rows of views have no names");
-        let full = format!(r#"{{"TransactionUpdate":{{"status":{{"Committed":{}}}}}}}"#, rows("", array));
+        let full = format!(
+            r#"{{"TransactionUpdate":{{"status":{{"Committed":{}}}}}}}"#,
+            rows("", array)
+        );
         assert_eq!(line(&full), want);
         for nothing in [
             r#"{"TransactionUpdate":{"status":{"Committed":{"tables":[]}}}}"#,

@@ -31,7 +31,13 @@ fn event(message: ServerMessage, schema: &Schema) -> Result<Option<Event>> {
         ServerMessage::SubscribeApplied { rows, .. } => {
             let mut update = Update::default();
             for table in &rows.tables {
-                add(&mut update, schema, &table.table, Side::Inserts, &table.rows)?;
+                add(
+                    &mut update,
+                    schema,
+                    &table.table,
+                    Side::Inserts,
+                    &table.rows,
+                )?;
             }
             Some(Event::Applied(update))
         }

@@ -15,7 +15,9 @@ pub(super) fn install(paths: &Paths, version: &str, from: Option<&Path>, yes: bo
     if numbers_of(version).is_none() {
         return Err(Error::coded(
             "LC0882",
-            format!("`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."),
+            format!(
+                "`{version}` is not the name of a version; it looks like 2.10.1 or 2.10.1-mine."
+            ),
         ));
     }
     let own = env!("CARGO_PKG_VERSION");
@@ -61,7 +63,11 @@ fn directory_of_this_program() -> Result<PathBuf> {
 fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let find = |name: &'static str| {
         let others = [name, "spacetimedb-cli"];
-        let candidates = if name == PROGRAMS[0] { &others[..] } else { &others[..1] };
+        let candidates = if name == PROGRAMS[0] {
+            &others[..]
+        } else {
+            &others[..1]
+        };
         let files = candidates
             .iter()
             .map(|name| directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
@@ -69,7 +75,10 @@ fn find_programs(directory: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
             Some(file) => Ok((file, name)),
             None => Err(Error::coded(
                 "LC0882",
-                format!("{} has no program `{name}`. Both programs belong to a version.", directory.display()),
+                format!(
+                    "{} has no program `{name}`. Both programs belong to a version.",
+                    directory.display()
+                ),
             )),
         }
     };
@@ -86,7 +95,8 @@ fn copy(programs: &[(PathBuf, &str)], bin_dir: &Path, target: &Path) -> Result<(
         .map_err(cannot)?;
     for (source, name) in programs {
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        std::fs::copy(source, staging.path().join(&file)).map_err(|e| Error::file("copy", source, e))?;
+        std::fs::copy(source, staging.path().join(&file))
+            .map_err(|e| Error::file("copy", source, e))?;
         if *name == PROGRAMS[0] {
             // The name that the reference's version manager runs.
             link(&file, &staging.path().join("spacetimedb-cli"))?;
@@ -115,7 +125,8 @@ fn make_readable(directory: &Path) -> Result<()> {
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(directory, mode).map_err(|e| Error::file("write", directory, e))?;
+        std::fs::set_permissions(directory, mode)
+            .map_err(|e| Error::file("write", directory, e))?;
     }
     #[cfg(not(unix))]
     let _ = directory;
@@ -146,7 +157,10 @@ pub(super) fn choose(paths: &Paths, version: &str) -> Result<()> {
     link(&program, file)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|directory| directory == parent) {
-        println!("Put it on your path: export PATH=\"{}:$PATH\"", parent.display());
+        println!(
+            "Put it on your path: export PATH=\"{}:$PATH\"",
+            parent.display()
+        );
     }
     Ok(())
 }
