@@ -457,6 +457,50 @@ fn development_asks_where_the_module_is() {
     );
 }
 
+/// On a server that is not this machine's own, one of the user's databases can be chosen by its number.
+#[cfg(target_os = "linux")]
+#[test]
+fn development_offers_the_databases_there() {
+    let server = common::Mock::start_at("127.0.0.2:0", |r| match r.path.as_str() {
+        path if path.ends_with("/databases") => common::json(r#"{"identities":["c2aa","c2bb"]}"#),
+        "/v1/database/c2aa/names" => common::json(r#"{"names":["shop","store"]}"#),
+        path if path.ends_with("/names") => common::json(r#"{"names":[]}"#),
+        _ => common::text(404, ""),
+    });
+    for (input, name) in [("1\n", "shop"), ("2\n", "c2bb"), ("mine\n", "mine")] {
+        let home = Home::new();
+        home.log_in("ann", &server.url);
+        home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
+        let file = format!("{{ server: '{}', 'module-path': 'm' }}", server.url);
+        home.write("spacetime.json", &file);
+        let no_build = [("CARGO", "false"), ("CARGO_UNSTABLE_BUILD_STD", "std")];
+        let asked = home.run_with(&["dev", "--server-only"], input, &no_build);
+        assert!(
+            asked.stdout.contains("  1  shop\n  2  c2bb\n")
+                && asked
+                    .stdout
+                    .contains(&format!("The database is called {name}.")),
+            "{asked:#?}"
+        );
+        let local = std::fs::read_to_string(home.path("spacetime.local.json")).expect("written");
+        assert!(
+            local.contains(&format!("\"database\": \"{name}\"")),
+            "{local}"
+        );
+    }
+    let home = Home::new();
+    home.log_in("ann", &server.url);
+    home.write("m/Cargo.toml", "[package]\nname = \"m\"\n");
+    let file = format!("{{ server: '{}', 'module-path': 'm' }}", server.url);
+    home.write("spacetime.json", &file);
+    let wrong = home.run_with(&["dev", "--server-only"], "3\n", &[]);
+    assert!(
+        wrong.status == 1 && wrong.stderr.contains("[LC0608]"),
+        "{wrong:#?}"
+    );
+    assert!(!home.path("spacetime.local.json").exists());
+}
+
 #[test]
 fn init_offers_what_there_is() {
     let home = Home::new();

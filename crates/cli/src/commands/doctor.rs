@@ -188,8 +188,11 @@ pub async fn run(paths: &Paths, config_path: &Path, args: Args) -> Result<()> {
     }
     if !args.offline {
         report.group("Server");
-        let server = args.server.clone().or_else(|| project::server(found));
-        server::check(&mut report, &config, server.as_deref(), found).await;
+        let asked = server::Asked {
+            server: args.server.clone().or_else(|| project::server(found)),
+            is_named: args.server.is_some(),
+        };
+        server::check(&mut report, &config, &asked, found).await;
     }
     finish(&report, args.output)
 }

@@ -9,7 +9,7 @@ use crate::build;
 use crate::commands::generate::{self, Job, Lang, Source};
 use crate::commands::publish::DevConsent;
 use crate::commands::{init, list, login, Context};
-use crate::config::{origin, ACCOUNT_HOST, ACCOUNT_SERVER};
+use crate::config::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::error::{Error, Result};
 use crate::http::Client;
 use crate::project::{edit, glob_matches, Project, Target};
@@ -302,12 +302,18 @@ async fn new_database(
             false => format!("Database name, or number of one of yours ({name}): "),
         };
         let answer = prompt::ask(&question);
-        let number = answer.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-        match number.and_then(|n| own.get(n)) {
-            Some(chosen) => name = chosen.clone(),
-            None if answer.is_empty() => {}
-            None => name = answer,
-        }
+        name = match answer.parse::<usize>() {
+            Ok(number) if !own.is_empty() => {
+                let chosen = number.checked_sub(1).and_then(|n| own.get(n));
+                chosen.cloned().ok_or_else(|| {
+                    let message =
+                        format!("{number} is not a number of the list above. Start again.");
+                    Error::coded("LC0608", message)
+                })?
+            }
+            _ if answer.is_empty() => name,
+            _ => answer,
+        };
     }
     if save {
         edit::set(
@@ -324,7 +330,8 @@ async fn new_database(
 async fn databases_there(context: &Context, url: &str) -> Vec<String> {
     /// More than anybody would read.
     const SHOWN_MAX: usize = 20;
-    let is_safe = url.starts_with("https://") || context.config.allows_insecure(url);
+    let is_safe =
+        url.starts_with("https://") || is_loopback(url) || context.config.allows_insecure(url);
     let Some(token) = context.config.token(url).filter(|_| is_safe) else {
         return Vec::new();
     };

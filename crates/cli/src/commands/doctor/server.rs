@@ -19,13 +19,20 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// A day's notice before a login ends.
 const LOGIN_NOTICE_SECONDS: u64 = 24 * 60 * 60;
 
+/// Which server is looked at.
+pub(super) struct Asked {
+    pub server: Option<String>,
+    /// The user wants this one: it must be there.
+    pub is_named: bool,
+}
+
 pub(super) async fn check(
     report: &mut Report,
     config: &Config,
-    server: Option<&str>,
+    asked: &Asked,
     project: Option<&Project>,
 ) {
-    let url = match config.server_url(server) {
+    let url = match config.server_url(asked.server.as_deref()) {
         Ok(url) => url,
         Err(error) => {
             let advice = "`spacetime server list` shows those that are saved.";
@@ -45,7 +52,7 @@ pub(super) async fn check(
             return;
         }
     };
-    if !check_ping(report, &client, server.is_some()).await {
+    if !check_ping(report, &client, asked.is_named).await {
         return;
     }
     check_version(report, &client).await;
