@@ -394,7 +394,8 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
     home.write(
         "cargo",
         &format!(
-            "#!/bin/sh\necho '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
+            "#!/bin/sh\nif [ \"$1\" = tree ]; then echo \"$7 v1.2.3\"; echo '`-- clock v0.4'; exit; fi\n\
+             echo '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
             built.display()
         ),
     );
@@ -421,7 +422,10 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
         assert!(
             refused.status == 1
                 && refused.stderr.contains("[LC0613]")
-                && refused.stderr.contains(&format!("the module uses {part}")),
+                && refused.stderr.contains(&format!("the module uses {part}"))
+                && refused
+                    .stderr
+                    .contains(&format!("{part} v1.2.3\n`-- clock v0.4")),
             "{import:?} {export}: {refused:#?}"
         );
     }
