@@ -530,7 +530,7 @@ mod tests {
             ("{children: [1]}", "spacetime.json:1:13: `children[0]` must be an object"),
             ("{children: {}}", "`children` must be an array of objects, not an object"),
             ("{children: [{\n module_path: 1}]}", "spacetime.json:2:2: `children[0].module-path` must be a string, not 1"),
-            ("{\n  generate: [{language: 'rust'}, {\n    'out-dir': []}]}", "spacetime.json:3:5: `generate[1].out-dir` must be a string, not an array"),
+            ("{\n  generate: [{language: 'rust'}, {language: 'rust',\n    'out-dir': []}]}", "spacetime.json:3:5: `generate[1].out-dir` must be a string, not an array"),
             ("{generate: [{'out-dir': 'x'}]}", "spacetime.json:1:13: a `generate` entry needs the key `language`"),
             ("{generate: [{lang: 'x'}]}", "Did you mean `language`?"),
             ("{\n  databse: 'x'}", "spacetime.json:2:3: Config key 'databse'"),
