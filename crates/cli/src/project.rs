@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::schema::similar;
+pub use layers::parse_json5;
 use layers::{merge, normalise, Layer};
 use place::Step;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::parse_json5;
 use crate::error::{Error, Result};
 
 /// Sets a top-level key of a file, which is made if it does not exist. Comments survive: in a file that has some, the key is
@@ -37,7 +38,7 @@ fn with_key(old: &str, key: &str, value: Value) -> Option<String> {
         settings.insert(key.to_owned(), value);
         return Some(format!("{:#}\n", Value::Object(settings)));
     }
-    let Value::Object(mut settings) = json5::from_str(old).ok()? else {
+    let Value::Object(mut settings) = parse_json5(Path::new(""), old).ok()? else {
         return None;
     };
     if settings.contains_key(key) {
@@ -46,7 +47,7 @@ fn with_key(old: &str, key: &str, value: Value) -> Option<String> {
     let start = opening_brace(old)? + 1;
     let new = format!("{}\n  \"{key}\": {value},{}", &old[..start], &old[start..]);
     settings.insert(key.to_owned(), value);
-    let read_back: Value = json5::from_str(&new).ok()?;
+    let read_back = parse_json5(Path::new(""), &new).ok()?;
     (read_back == Value::Object(settings)).then_some(new)
 }
 
@@ -91,7 +92,8 @@ mod tests {
             after("{/* none */}"),
             "{\n  \"database\": \"shop\",/* none */}"
         );
-        for lost in ["{ database: 'x', }", "[]", "{", "// {"] {
+        let deep = "[".repeat(100_000);
+        for lost in ["{ database: 'x', }", "[]", "{", "// {", &deep] {
             assert_eq!(after(lost), "lost");
         }
     }

@@ -24,27 +24,7 @@ impl Layer {
     /// Parses one file; keys with `-` and `_` are the same, at every level that holds targets.
     pub fn parse(path: &Path, text: String) -> Result<Self> {
         let bad = |why: String| Error::coded("LC0607", format!("{} {why}", path.display()));
-        if text.len() > FILE_BYTES_MAX {
-            return Err(bad(format!("is larger than {FILE_BYTES_MAX} bytes")));
-        }
-        if place::depth(&text) > DEPTH_MAX {
-            return Err(bad(format!(
-                "has more than {DEPTH_MAX} brackets inside of each other"
-            )));
-        }
-        let value: Value = json5::from_str(&text).map_err(|e| {
-            let place = e.position().map_or_else(String::new, |p| {
-                format!(":{}:{}", p.line + 1, p.column + 1)
-            });
-            Error::caused(
-                "LC0607",
-                format!(
-                    "{}{place} is not valid JSON5. Correct it, or pass --no-config to do without it",
-                    path.display()
-                ),
-                e,
-            )
-        })?;
+        let value = parse_json5(path, &text)?;
         let Value::Object(settings) = value else {
             return Err(bad("must hold an object: { … }".into()));
         };
@@ -60,6 +40,32 @@ impl Layer {
         let (line, column) = place::find(&self.text, path)?;
         Some(format!("{}:{line}:{column}", self.path.display()))
     }
+}
+
+/// Parses a file of somebody's project, which may come from a stranger: the parser calls itself for each bracket.
+pub fn parse_json5(path: &Path, text: &str) -> Result<Value> {
+    let bad = |why: String| Error::coded("LC0607", format!("{} {why}", path.display()));
+    if text.len() > FILE_BYTES_MAX {
+        return Err(bad(format!("is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    if place::depth(text) > DEPTH_MAX {
+        return Err(bad(format!(
+            "has more than {DEPTH_MAX} brackets inside of each other"
+        )));
+    }
+    json5::from_str(text).map_err(|e| {
+        let place = e
+            .position()
+            .map_or_else(String::new, |p| format!(":{}:{}", p.line + 1, p.column + 1));
+        Error::caused(
+            "LC0607",
+            format!(
+                "{}{place} is not valid JSON5. Correct it, or pass --no-config to do without it",
+                path.display()
+            ),
+            e,
+        )
+    })
 }
 
 /// The same settings with `_` in the keys.

@@ -12,7 +12,7 @@ use crate::commands::{init, list, login, Context};
 use crate::config::{is_loopback, origin, ACCOUNT_HOST, ACCOUNT_SERVER};
 use crate::error::{Error, Result};
 use crate::http::Client;
-use crate::project::{edit, glob_matches, Project, Target};
+use crate::project::{edit, glob_matches, parse_json5, Project, Target};
 use crate::{credentials, prompt};
 
 pub async fn session(context: &mut Context, args: Args) -> Result<Session> {
@@ -475,13 +475,7 @@ fn dev_target(
 /// An empty object if there is no such file.
 fn read_json(path: &Path) -> Result<Value> {
     match std::fs::read_to_string(path) {
-        Ok(text) => json5::from_str(&text).map_err(|e| {
-            Error::caused(
-                "LC0607",
-                format!("{} is not valid JSON5", path.display()),
-                e,
-            )
-        }),
+        Ok(text) => parse_json5(path, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(json!({})),
         Err(error) => Err(Error::file("read", path, error)),
     }
