@@ -394,7 +394,7 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
     home.write(
         "cargo",
         &format!(
-            "#!/bin/sh\nif [ \"$1\" = tree ]; then echo \"$7 v1.2.3\"; echo '`-- clock v0.4'; exit; fi\n\
+            "#!/bin/sh\nif [ \"$1\" = tree ]; then echo \"$8 v1.2.3\"; echo '`-- clock v0.4'; exit; fi\n\
              echo '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
             built.display()
         ),

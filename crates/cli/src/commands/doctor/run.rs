@@ -58,7 +58,7 @@ pub(super) async fn first_line(
 
 /// The first number with dots in a text: `2.10.1` of `cargo 2.10.1 (abc)`.
 pub(super) fn version_in(text: &str) -> Option<(u64, u64, u64)> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let is_word = |c: char| c.is_alphanumeric() || c == '.';
     let starts = text.char_indices().filter(|(at, c)| {
         c.is_ascii_digit()
             && !text[..*at].ends_with(|before: char| is_word(before) && before != 'v')
