@@ -394,7 +394,8 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
     home.write(
         "cargo",
         &format!(
-            "#!/bin/sh\necho '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
+            "#!/bin/sh\nif [ \"$1\" = tree ]; then echo \"$8 v1.2.3\"; echo '`-- clock v0.4'; exit; fi\n\
+             echo '{{\"reason\":\"compiler-artifact\",\"filenames\":[\"{}\"]}}'\n",
             built.display()
         ),
     );
@@ -421,7 +422,10 @@ fn modules_that_no_server_can_run_are_refused_by_the_build() {
         assert!(
             refused.status == 1
                 && refused.stderr.contains("[LC0613]")
-                && refused.stderr.contains(&format!("the module uses {part}")),
+                && refused.stderr.contains(&format!("the module uses {part}"))
+                && refused
+                    .stderr
+                    .contains(&format!("{part} v1.2.3\n`-- clock v0.4")),
             "{import:?} {export}: {refused:#?}"
         );
     }
@@ -445,7 +449,9 @@ fn a_broken_project_file() {
         let broken = home.run(command);
         assert!(
             broken.status == 1
-                && broken.stderr.contains("spacetime.json is not valid JSON5")
+                && broken
+                    .stderr
+                    .contains("spacetime.json:2:11 is not valid JSON5")
                 && broken.stderr.contains("line 2 column 11")
                 && broken.stderr.contains("--no-config")
                 && broken.stderr.contains("[LC0607]"),

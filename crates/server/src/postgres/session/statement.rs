@@ -55,7 +55,7 @@ impl Session {
             return Ok(None);
         };
         if collaborators::is_asked(text) {
-            return self.collaborators().map(|table| Some(Answer::Rows(table)));
+            return Ok(Some(Answer::Rows(self.collaborators()?)));
         }
         if let Some(answer) = commands::answer(&pieces, &self.login.asker) {
             return Ok(Some(answer?));
