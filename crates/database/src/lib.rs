@@ -84,4 +84,4 @@ pub use outgoing::{CutSignal, MessageBatch, Outgoing, OutgoingReceiver};
 pub use planned::NO_SCHEDULES_FILE;
 pub use sql::{Described, JsonRows, Piece, ResultRow, RowEncoder, SqlOutcome, SqlStats};
 pub use status::DatabaseStats;
-pub use update::{PreparedUpdate, UpdateOutcome, UpdatePlan};
+pub use update::{Policy, PreparedUpdate, UpdateOutcome, UpdatePlan};

@@ -235,7 +235,9 @@ impl Writer {
             // Whoever publishes has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
             Command::Replace { program, reply } => {
+                self.shared.status.set_updating(true);
                 let result = self.replace(*program);
+                self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, reply, None);
             }
             Command::Stop(stop) => self.state.stop = Some(stop),
