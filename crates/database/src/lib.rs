@@ -72,6 +72,7 @@ pub use connection::{ConnectRequest, Connection, RequestSender};
 pub use environment::{Alarm, Environment, Machine, Task, Work};
 pub use error::{ConnectError, Error, SqlError, SubmitError, UpdateError};
 pub use handle::{DatabaseHandle, ShutdownReason};
+pub use inbox::TableRows;
 pub use lightcone_host::{HttpHeader, HttpMethod, HttpRequest, HttpResponse, HttpVersion};
 pub use lightcone_outbound::{AllowList, AllowRuleError, Outbound, OutboundError, OutboundOptions};
 pub use lightcone_query::{ParameterText, PARAMETERS_MAX, QUERY_BYTES_MAX};

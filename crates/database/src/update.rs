@@ -1,5 +1,6 @@
 //! Publishing to a running database (02 §14.1).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use lightcone_host::{ConsoleSink, NullConsole};
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
-use crate::inbox::Command;
+use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
 use crate::module::Program;
 use crate::options::HostKind;
@@ -52,6 +53,16 @@ impl UpdatePlan {
     /// The steps as people read them.
     pub fn text(&self, migration: &MigrationPlan, style: PlanStyle) -> String {
         migration.text(&self.old, &self.new, style)
+    }
+
+    /// The columns of a table that the running program does not have.
+    pub fn added_columns(&self, table: &str) -> Vec<&str> {
+        let (Some(old), Some(new)) = (self.old.table(table), self.new.table(table)) else {
+            return Vec::new();
+        };
+        let known: HashSet<&str> = old.columns.iter().map(|c| c.name.as_str()).collect();
+        let names = new.columns.iter().map(|column| column.name.as_str());
+        names.filter(|name| !known.contains(name)).collect()
     }
 
     /// The plan, if the policy allows it.
@@ -165,6 +176,19 @@ impl DatabaseHandle {
             old: old.def.clone(),
             new: new.def.clone(),
         }
+    }
+
+    /// How many rows each table of the module has, in order of their names.
+    ///
+    /// # Errors
+    /// The database ends.
+    pub async fn table_rows(&self) -> Result<Vec<TableRows>, UpdateError> {
+        let inbox = &self.shared.inbox;
+        let permit = inbox.permit(0).await.map_err(|_| UpdateError::Cancelled)?;
+        let (reply, rows) = oneshot::channel();
+        let sent = inbox.command(Command::TableRows { permit, reply });
+        sent.map_err(|_| UpdateError::Cancelled)?;
+        rows.await.map_err(|_| UpdateError::Cancelled)
     }
 
     /// Is the writer at an update?

@@ -232,6 +232,11 @@ impl Writer {
                 let result = self.http_write(&write);
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
+            Command::TableRows { permit, reply } => {
+                // Whoever asked may be gone by now.
+                let _ = reply.send(self.table_rows());
+                drop(permit);
+            }
             // Whoever publishes has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
             Command::Replace { program, reply } => {

@@ -20,7 +20,10 @@ mod validate;
 pub use def::*;
 pub use error::{Error, TypeLocation, TypeUseError, ValidationError, ValidationErrors};
 pub use name::{check_identifier, IdentifierError, IDENTIFIER_BYTES_MAX, NAMESPACE_BYTES_MAX};
-pub use plan::{migration_token, plan, upgradable, Incompatible, Layout, MigrationPlan, Mismatch, PlanStyle, Refusal, Refused, Step, StepKind};
+pub use plan::{
+    migration_token, plan, upgradable, Incompatible, Layout, MigrationPlan, Mismatch, PlanStyle,
+    Refusal, Refused, Step, StepKind,
+};
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
     ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,

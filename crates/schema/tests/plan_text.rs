@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::*;
+use common::{btree, reducer, sequence, unique, with_sections, Build, ID};
 use lightcone_schema::raw::*;
 use lightcone_schema::*;
 use lightcone_types::{AlgebraicType as T, ColId, ProductType};
@@ -11,6 +11,11 @@ use RawModuleDefV10Section as S;
 fn header() -> String {
     let rule = "━".repeat(60);
     format!("{rule}\nDatabase Migration Plan\n{rule}\n\n")
+}
+
+fn keyed(table: &mut RawTableDefV10) {
+    common::keyed(table);
+    table.indexes[0].source_name = Some(format!("{}_by_id", table.source_name));
 }
 
 fn base() -> Build {
@@ -192,7 +197,7 @@ fn parts_of_tables() {
     );
     assert_eq!(
         text(|b| b.tables[0].indexes[0].source_name = Some("i".into())),
-        "▸ Changed source name of index p_id_idx_btree of table p (k → i)\n"
+        "▸ Changed source name of index p_id_idx_btree of table p (p_by_id → i)\n"
     );
     let mut scheduled = base();
     scheduled.rest.push(schedule("s"));

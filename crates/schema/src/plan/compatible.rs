@@ -121,10 +121,7 @@ impl Layout {
 
     fn of_sum(payloads: impl Iterator<Item = Layout>) -> Layout {
         let (size, align) = payloads.fold((0, 1), |(size, align), payload| {
-            (
-                payload.size_bytes.max(size),
-                payload.align_bytes.max(align),
-            )
+            (payload.size_bytes.max(size), payload.align_bytes.max(align))
         });
         Layout {
             // The tag takes as much as the alignment asks for.

@@ -116,8 +116,8 @@ impl Planner<'_> {
 }
 
 enum Pair<'a, T> {
-    Added(&'a T),
-    Removed(&'a T),
+    Added,
+    Removed,
     Both(&'a T, &'a T),
 }
 
@@ -137,8 +137,8 @@ fn by_name<'a, T: 'a>(
     for (name, pair) in pairs {
         match pair {
             (Some(old), Some(new)) => visit(name.clone(), Pair::Both(old, new)),
-            (Some(old), None) => visit(name.clone(), Pair::Removed(old)),
-            (None, Some(new)) => visit(name.clone(), Pair::Added(new)),
+            (Some(_), None) => visit(name.clone(), Pair::Removed),
+            (None, Some(_)) => visit(name.clone(), Pair::Added),
             (None, None) => {}
         }
     }

@@ -6,40 +6,94 @@
 /// [`Step::ChangeColumnAccessorName`] and [`Step::ChangeAccess`]: the table that holds its rows is meant then.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    RemoveIndex { table: String, index: String },
-    RemoveConstraint { table: String, constraint: String },
-    RemoveSequence { table: String, sequence: String },
-    RemoveSchedule { table: String },
-    RemoveView { view: String },
+    RemoveIndex {
+        table: String,
+        index: String,
+    },
+    RemoveConstraint {
+        table: String,
+        constraint: String,
+    },
+    RemoveSequence {
+        table: String,
+        sequence: String,
+    },
+    RemoveSchedule {
+        table: String,
+    },
+    RemoveView {
+        view: String,
+    },
     /// Of every rule of the old definition.
-    RemoveRowLevelSecurity { sql: String },
+    RemoveRowLevelSecurity {
+        sql: String,
+    },
     /// The table must be empty. Its indexes, constraints, sequences and schedule have no steps of their own.
-    RemoveTable { table: String },
+    RemoveTable {
+        table: String,
+    },
     /// Types of columns changed so that every stored row means the same in the new types; rows stay as they are.
-    ChangeColumns { table: String },
+    ChangeColumns {
+        table: String,
+    },
     /// Columns of an event table changed in any way; it has no rows. What still refers to a column, such as an index
     /// that stays, follows the column's name to its new position; a primary key whose column is gone is dropped.
-    ReschemaEventTable { table: String },
+    ReschemaEventTable {
+        table: String,
+    },
     /// New columns at the end, with defaults. Types of the old ones may have changed as in `ChangeColumns`, which has
     /// no step of its own then.
-    AddColumns { table: String },
-    ChangeIndexSourceName { table: String, index: String },
-    ChangeTableAccessorName { table: String },
-    ChangeColumnAccessorName { table: String, column: String },
+    AddColumns {
+        table: String,
+    },
+    ChangeIndexSourceName {
+        table: String,
+        index: String,
+    },
+    ChangeTableAccessorName {
+        table: String,
+    },
+    ChangeColumnAccessorName {
+        table: String,
+        column: String,
+    },
     /// With everything that belongs to it.
-    AddTable { table: String },
-    AddIndex { table: String, index: String },
-    AddConstraint { table: String, constraint: String },
+    AddTable {
+        table: String,
+    },
+    AddIndex {
+        table: String,
+        index: String,
+    },
+    AddConstraint {
+        table: String,
+        constraint: String,
+    },
     /// To a table that there was: no row may have a value that the sequence could issue.
-    AddSequence { table: String, sequence: String },
-    AddSchedule { table: String },
-    AddView { view: String },
+    AddSequence {
+        table: String,
+        sequence: String,
+    },
+    AddSchedule {
+        table: String,
+    },
+    AddView {
+        view: String,
+    },
     /// Of every rule of the new definition.
-    AddRowLevelSecurity { sql: String },
-    ChangeAccess { table: String },
-    ChangePrimaryKey { table: String },
+    AddRowLevelSecurity {
+        sql: String,
+    },
+    ChangeAccess {
+        table: String,
+    },
+    ChangePrimaryKey {
+        table: String,
+    },
     /// Of every view that stays: its live instances are evaluated again.
-    UpdateView { view: String },
+    UpdateView {
+        view: String,
+    },
     DisconnectAllUsers,
 }
 
@@ -138,28 +192,30 @@ impl Step {
     /// The table or view that it concerns.
     pub fn table(&self) -> Option<&str> {
         match self {
-            Step::RemoveIndex { table, .. } |
-            Step::RemoveConstraint { table, .. } |
-            Step::RemoveSequence { table, .. } |
-            Step::RemoveSchedule { table } |
-            Step::RemoveView { view: table } |
-            Step::RemoveTable { table } |
-            Step::ChangeColumns { table } |
-            Step::ReschemaEventTable { table } |
-            Step::AddColumns { table } |
-            Step::ChangeIndexSourceName { table, .. } |
-            Step::ChangeTableAccessorName { table } |
-            Step::ChangeColumnAccessorName { table, .. } |
-            Step::AddTable { table } |
-            Step::AddIndex { table, .. } |
-            Step::AddConstraint { table, .. } |
-            Step::AddSequence { table, .. } |
-            Step::AddSchedule { table } |
-            Step::AddView { view: table } |
-            Step::ChangeAccess { table } |
-            Step::ChangePrimaryKey { table } |
-            Step::UpdateView { view: table } => Some(table),
-            Step::RemoveRowLevelSecurity { .. } | Step::AddRowLevelSecurity { .. } | Step::DisconnectAllUsers => None,
+            Step::RemoveIndex { table, .. }
+            | Step::RemoveConstraint { table, .. }
+            | Step::RemoveSequence { table, .. }
+            | Step::RemoveSchedule { table }
+            | Step::RemoveView { view: table }
+            | Step::RemoveTable { table }
+            | Step::ChangeColumns { table }
+            | Step::ReschemaEventTable { table }
+            | Step::AddColumns { table }
+            | Step::ChangeIndexSourceName { table, .. }
+            | Step::ChangeTableAccessorName { table }
+            | Step::ChangeColumnAccessorName { table, .. }
+            | Step::AddTable { table }
+            | Step::AddIndex { table, .. }
+            | Step::AddConstraint { table, .. }
+            | Step::AddSequence { table, .. }
+            | Step::AddSchedule { table }
+            | Step::AddView { view: table }
+            | Step::ChangeAccess { table }
+            | Step::ChangePrimaryKey { table }
+            | Step::UpdateView { view: table } => Some(table),
+            Step::RemoveRowLevelSecurity { .. }
+            | Step::AddRowLevelSecurity { .. }
+            | Step::DisconnectAllUsers => None,
         }
     }
 
@@ -169,8 +225,12 @@ impl Step {
             Step::RemoveIndex { index: part, .. }
             | Step::ChangeIndexSourceName { index: part, .. }
             | Step::AddIndex { index: part, .. }
-            | Step::RemoveConstraint { constraint: part, .. }
-            | Step::AddConstraint { constraint: part, .. }
+            | Step::RemoveConstraint {
+                constraint: part, ..
+            }
+            | Step::AddConstraint {
+                constraint: part, ..
+            }
             | Step::RemoveSequence { sequence: part, .. }
             | Step::AddSequence { sequence: part, .. }
             | Step::ChangeColumnAccessorName { column: part, .. }

@@ -19,8 +19,8 @@ impl Planner<'_> {
             old.tables.iter().map(|t| (&t.name, t)),
             new.tables.iter().map(|t| (&t.name, t)),
             |table, pair| match pair {
-                Pair::Added(_) => self.step(Step::AddTable { table }),
-                Pair::Removed(_) => {
+                Pair::Added => self.step(Step::AddTable { table }),
+                Pair::Removed => {
                     self.step(Step::RemoveTable { table });
                     self.disconnect();
                 }
@@ -151,12 +151,7 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn column_accessors(
-        &mut self,
-        table: &str,
-        old: &[ColumnDef],
-        new: &[ColumnDef],
-    ) {
+    pub(super) fn column_accessors(&mut self, table: &str, old: &[ColumnDef], new: &[ColumnDef]) {
         let old: HashMap<&str, &ColumnDef> = old.iter().map(|c| (c.name.as_str(), c)).collect();
         for column in new {
             let before = old.get(column.name.as_str());
@@ -176,8 +171,8 @@ impl Planner<'_> {
             |index, pair| {
                 let table = new.name.clone();
                 let (before, after) = match pair {
-                    Pair::Added(_) => return self.step(Step::AddIndex { table, index }),
-                    Pair::Removed(_) => return self.step(Step::RemoveIndex { table, index }),
+                    Pair::Added => return self.step(Step::AddIndex { table, index }),
+                    Pair::Removed => return self.step(Step::RemoveIndex { table, index }),
                     Pair::Both(before, after) => (before, after),
                 };
                 if before.accessor_name != after.accessor_name {
@@ -209,8 +204,8 @@ impl Planner<'_> {
             |constraint, pair| {
                 let table = new.name.clone();
                 match pair {
-                    Pair::Added(_) => self.step(Step::AddConstraint { table, constraint }),
-                    Pair::Removed(_) => self.step(Step::RemoveConstraint { table, constraint }),
+                    Pair::Added => self.step(Step::AddConstraint { table, constraint }),
+                    Pair::Removed => self.step(Step::RemoveConstraint { table, constraint }),
                     Pair::Both(before, after) => {
                         let mut names = [
                             column_names(old, &before.columns),
@@ -247,8 +242,8 @@ impl Planner<'_> {
             |sequence, pair| {
                 let table = new.name.clone();
                 match pair {
-                    Pair::Added(_) => self.step(Step::AddSequence { table, sequence }),
-                    Pair::Removed(_) => self.step(Step::RemoveSequence { table, sequence }),
+                    Pair::Added => self.step(Step::AddSequence { table, sequence }),
+                    Pair::Removed => self.step(Step::RemoveSequence { table, sequence }),
                     Pair::Both(before, after) => {
                         if parameters(old, before) != parameters(new, after) {
                             self.step(Step::RemoveSequence {

@@ -143,16 +143,23 @@ impl Printer<'_> {
             }
             Step::RemoveRowLevelSecurity { sql } => {
                 let removed = self.removed();
-                write!(self.out, "▸ {removed} row level security policy:\n    `{sql}`\n")
+                write!(
+                    self.out,
+                    "▸ {removed} row level security policy:\n    `{sql}`\n"
+                )
             }
             Step::AddRowLevelSecurity { sql } => {
                 let created = self.created();
-                write!(self.out, "▸ {created} row level security policy:\n    `{sql}`\n")
+                write!(
+                    self.out,
+                    "▸ {created} row level security policy:\n    `{sql}`\n"
+                )
             }
             Step::AddTable { table } => self.new.table(table).map_or(Ok(()), |t| self.new_table(t)),
             Step::AddView { view } => self.new.view(view).map_or(Ok(()), |v| self.new_view(v)),
             Step::DisconnectAllUsers => {
-                let text = "!!! Warning: All clients will be disconnected due to breaking schema changes";
+                let text =
+                    "!!! Warning: All clients will be disconnected due to breaking schema changes";
                 let warning = self.paint(Paint::Warning, text);
                 writeln!(self.out, "{warning}")
             }
@@ -243,7 +250,9 @@ impl Printer<'_> {
         writeln!(self.out, "▸ ▸ {created} {}: {name}", view_kind(view))?;
         self.heading("Parameters", view.params.is_empty())?;
         for (at, parameter) in view.params.elements.iter().enumerate() {
-            let name = parameter.name().map_or_else(|| at.to_string(), str::to_owned);
+            let name = parameter
+                .name()
+                .map_or_else(|| at.to_string(), str::to_owned);
             let ty = self.paint(Paint::Type, &parameter.algebraic_type);
             let name = self.name(name);
             writeln!(self.out, "        • {name}: {ty}")?;
@@ -287,7 +296,10 @@ impl Printer<'_> {
         };
         let columns = index_columns(table, &def.algorithm);
         let (index, name) = (self.name(local(table, index)), self.name(&table.name));
-        writeln!(self.out, "▸ {word} index {index} on [{columns}] of table {name}")
+        writeln!(
+            self.out,
+            "▸ {word} index {index} on [{columns}] of table {name}"
+        )
     }
 
     fn constraint(&mut self, word: Painted<&str>, table: &TableDef, name: &str) -> fmt::Result {
@@ -405,7 +417,10 @@ impl Printer<'_> {
     fn renamed(&mut self, what: &str, table: &str, old: &str, new: &str) -> fmt::Result {
         let kind = self.kind_of(table);
         let (changed, name) = (self.changed(), self.name(table));
-        writeln!(self.out, "▸ {changed} {what} of {kind} {name} ({old} → {new})")
+        writeln!(
+            self.out,
+            "▸ {changed} {what} of {kind} {name} ({old} → {new})"
+        )
     }
 
     fn kind_of(&self, table: &str) -> &'static str {

@@ -14,8 +14,8 @@ impl Planner<'_> {
             old.views.iter().map(|v| (&v.name, v)),
             new.views.iter().map(|v| (&v.name, v)),
             |view, pair| match pair {
-                Pair::Added(_) => self.step(Step::AddView { view }),
-                Pair::Removed(_) => {
+                Pair::Added => self.step(Step::AddView { view }),
+                Pair::Removed => {
                     self.step(Step::RemoveView { view });
                     self.disconnect();
                 }
@@ -40,7 +40,10 @@ impl Planner<'_> {
     fn kept_view(&mut self, old: &ViewDef, new: &ViewDef) {
         let table = || new.name.clone();
         let types = |view: &ViewDef| -> Vec<AlgebraicType> {
-            view.columns.iter().map(|column| column.ty.clone()).collect()
+            view.columns
+                .iter()
+                .map(|column| column.ty.clone())
+                .collect()
         };
         if types(old) != types(new) {
             self.step(Step::ChangeColumns { table: table() });
@@ -58,7 +61,9 @@ impl Planner<'_> {
 
 /// The column by which the rows of the view are unique where they are stored (02 §10.3).
 fn stored_key<'a>(module: &ModuleDef, view: &'a ViewDef) -> Option<&'a str> {
-    let key = view.primary_key.filter(|_| module.version == RawVersion::V10)?;
+    let key = view
+        .primary_key
+        .filter(|_| module.version == RawVersion::V10)?;
     view.columns.get(key.index()).map(|c| c.name.as_str())
 }
 

@@ -73,6 +73,11 @@ fn routes(state: &Arc<ServerState>) -> Routes {
             pre_publish::pre_publish,
         )
         .put(Management, "/v1/database/{database}/reset", reset::reset)
+        .get(
+            Management,
+            "/v1/database/{database}/tables",
+            database::tables,
+        )
         .post(Management, "/v1/database/{database}/lock", owner::lock)
         .post(Management, "/v1/database/{database}/unlock", owner::unlock)
         .get(Client, "/v1/database/{database}/names", names::list)

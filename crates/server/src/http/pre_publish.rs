@@ -88,7 +88,7 @@ async fn answer(
         }
     };
     handle.check_plan(&plan).map_err(update::failure)?;
-    let rows = TableRows::default();
+    let rows = TableRows::of_database(handle).await?;
     Ok(json!({ "AutoMigrate": auto_migrate(&plan, migration, &rows, style) }))
 }
 
@@ -104,7 +104,7 @@ fn auto_migrate(
         text.push_str(&format!("!!! {obstacle}\n"));
     }
     let listed = migration.steps.iter().take(LISTED_STEPS_MAX);
-    let steps: Vec<Value> = listed.map(|step| described(step, rows)).collect();
+    let steps: Vec<Value> = listed.map(|step| described(plan, step, rows)).collect();
     json!({
         "migrate_plan": text,
         "break_clients": migration.breaks_clients(),
@@ -117,10 +117,15 @@ fn auto_migrate(
 }
 
 /// How many rows each table has.
-#[derive(Default)]
 struct TableRows(HashMap<String, u64>);
 
 impl TableRows {
+    async fn of_database(handle: &DatabaseHandle) -> Result<TableRows, Failure> {
+        let tables = handle.table_rows().await.map_err(update::failure)?;
+        let tables = tables.into_iter().map(|table| (table.table, table.rows));
+        Ok(TableRows(tables.collect()))
+    }
+
     fn of(&self, table: &str) -> Option<u64> {
         self.0.get(table).copied()
     }
@@ -140,14 +145,14 @@ fn obstacles(migration: &MigrationPlan, rows: &TableRows) -> Vec<String> {
         };
         format!(
             "Table {table} cannot be removed: it has {rows}. Delete them first (with a reducer, or DELETE in \
-             `spacetime sql`), or keep the table [LC0223]"
+             `spacetime sql`), or keep the table [LC0225]"
         )
     });
     texts.take(LISTED_STEPS_MAX).collect()
 }
 
 /// A step as an object: its kind, what it concerns, and how many rows the table has that it reads, rewrites or removes.
-fn described(step: &Step, rows: &TableRows) -> Value {
+fn described(plan: &UpdatePlan, step: &Step, rows: &TableRows) -> Value {
     let mut object = Map::new();
     let mut set = |key: &str, value: Value| object.insert(key.to_owned(), value);
     set("kind", step.kind().as_str().into());
@@ -160,6 +165,9 @@ fn described(step: &Step, rows: &TableRows) -> Value {
         if let Some(rows) = rows.of(table).filter(|_| touches_rows(step.kind())) {
             set("rows", rows.into());
         }
+    }
+    if let Step::AddColumns { table } = step {
+        set("columns", plan.added_columns(table).into());
     }
     if let Some(part) = step.part() {
         set(part_name(step.kind()), part.into());
