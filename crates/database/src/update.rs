@@ -216,10 +216,9 @@ impl DatabaseHandle {
         prepared: PreparedUpdate,
         policy: Policy,
     ) -> Result<UpdateOutcome, UpdateError> {
-        let plan = self.plan_update(&prepared);
-        let migration = plan.allowed(policy)?;
-        plan.check_rules(migration, self.shared.options.owner)?;
-        if !migration.keeps_schema(&plan.old, &plan.new) {
+        let (prepared, plan) = self.planned(prepared, policy).await?;
+        let (old, new) = (&plan.old, &plan.new);
+        if !plan.migration.is_ok_and(|plan| plan.keeps_schema(old, new)) {
             return Err(UpdateError::Refused("not yet".to_owned()));
         }
         let (reply, result) = oneshot::channel();
@@ -231,5 +230,24 @@ impl DatabaseHandle {
         sent.map_err(|_| UpdateError::Cancelled)?;
         result.await.map_err(|_| UpdateError::Cancelled)??;
         Ok(UpdateOutcome::Updated)
+    }
+
+    /// All that is decided without the data, on a thread that may take its time: a definition may be large.
+    async fn planned(
+        &self,
+        prepared: PreparedUpdate,
+        policy: Policy,
+    ) -> Result<(PreparedUpdate, UpdatePlan), UpdateError> {
+        let (reply, planned) = oneshot::channel();
+        let handle = self.clone();
+        let work = move || {
+            let plan = handle.plan_update(&prepared);
+            let checked = plan.allowed(policy).map(drop);
+            let checked = checked.and_then(|()| handle.check_plan(&plan));
+            // Whoever publishes may be gone by now.
+            let _ = reply.send(checked.map(|()| (prepared, plan)));
+        };
+        self.shared.environment().spawn_blocking(Box::new(work));
+        planned.await.map_err(|_| UpdateError::Cancelled)?
     }
 }

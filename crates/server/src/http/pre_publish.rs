@@ -75,21 +75,27 @@ async fn answer(
     let kind: HostKind = host_type.kind();
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
     let prepared = prepared.map_err(update::failure)?;
-    let plan = handle.plan_update(&prepared);
-    let migration = match &plan.migration {
-        Ok(migration) => migration,
-        Err(refused) => {
-            return Ok(json!({
-                "ManualMigrate": {
-                    "reason": refused.to_string(),
-                    "major_version_upgrade": plan.major_version_upgrade,
-                }
-            }))
-        }
-    };
-    handle.check_plan(&plan).map_err(update::failure)?;
     let rows = TableRows::of_database(handle).await?;
-    Ok(json!({ "AutoMigrate": auto_migrate(&plan, migration, &rows, style) }))
+    let handle = handle.clone();
+    // A definition may be large.
+    let work = tokio::task::spawn_blocking(move || {
+        let plan = handle.plan_update(&prepared);
+        handle.check_plan(&plan).map_err(update::failure)?;
+        Ok(described_plan(&plan, &rows, style))
+    });
+    work.await.map_err(|_| stopped())?
+}
+
+fn described_plan(plan: &UpdatePlan, rows: &TableRows, style: PlanStyle) -> Value {
+    match &plan.migration {
+        Ok(migration) => json!({ "AutoMigrate": auto_migrate(plan, migration, rows, style) }),
+        Err(refused) => json!({
+            "ManualMigrate": {
+                "reason": refused.to_string(),
+                "major_version_upgrade": plan.major_version_upgrade,
+            }
+        }),
+    }
 }
 
 fn auto_migrate(
