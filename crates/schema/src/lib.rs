@@ -22,7 +22,7 @@ pub use def::*;
 pub use diff::{diff, SchemaChange, SchemaDiff, TableChange, ViewChange};
 pub use error::{Error, TypeLocation, TypeUseError, ValidationError, ValidationErrors};
 pub use name::{check_identifier, IdentifierError, IDENTIFIER_BYTES_MAX, NAMESPACE_BYTES_MAX};
-pub use plan::{migration_token, unchanged_plan_text, PlanStyle};
+pub use plan::{migration_token, unchanged_plan_text, MigrationPlan, PlanStyle, Step};
 pub use raw::{Lifecycle, RawModuleDef, RawVersion};
 pub use table::{
     ColumnSchema, ConstraintSchema, IdSource, IndexAlgorithm, IndexSchema, ScheduleSchema,

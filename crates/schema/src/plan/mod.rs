@@ -6,8 +6,6 @@
 
 mod text;
 
-use crate::def::ModuleDef;
-
 pub use text::{migration_token, unchanged_plan_text, PlanStyle};
 
 /// The steps of a migration, in the order in which they are taken.
@@ -67,10 +65,3 @@ impl MigrationPlan {
     }
 }
 
-/// The plan that leads from `old` to `new`.
-///
-/// # Errors
-/// There is none: every reason is listed.
-pub fn plan(old: &ModuleDef, new: &ModuleDef) -> Result<MigrationPlan, Refused> {
-    todo!()
-}
