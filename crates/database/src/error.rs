@@ -80,12 +80,16 @@ pub enum SqlError {
 /// Why a program was not replaced; the old one keeps running.
 #[derive(Debug)]
 pub enum UpdateError {
-    /// Lists the differences of the schema.
+    /// There is no plan: lists why.
     Rejected(String),
+    /// The policy forbids the plan, or a step of it failed.
+    Refused(String),
     /// The new program is no module.
     Module(String),
     /// No more modules are loaded now.
     Busy(String),
+    /// The database ended before the writer answered.
+    Cancelled,
     Database(String),
 }
 

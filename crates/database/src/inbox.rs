@@ -68,11 +68,23 @@ pub(crate) enum Command {
         confirmed: bool,
         reply: oneshot::Sender<Result<SqlStats, SqlError>>,
     },
+    TableRows {
+        permit: InboxPermit,
+        reply: oneshot::Sender<Vec<TableRows>>,
+    },
     Replace {
         program: Box<Program>,
         reply: oneshot::Sender<Result<(), UpdateError>>,
     },
     Stop(Stop),
+}
+
+/// A table of the module and how many rows it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// The canonical name.
+    pub table: String,
+    pub rows: u64,
 }
 
 /// What other threads of the database tell the writer.

@@ -232,10 +232,17 @@ impl Writer {
                 let result = self.http_write(&write);
                 self.reply_when_durable(confirmed, result, reply, Some(permit));
             }
+            Command::TableRows { permit, reply } => {
+                // Whoever asked may be gone by now.
+                let _ = reply.send(self.table_rows());
+                drop(permit);
+            }
             // Whoever publishes has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
             Command::Replace { program, reply } => {
+                self.shared.status.set_updating(true);
                 let result = self.replace(*program);
+                self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, reply, None);
             }
             Command::Stop(stop) => self.state.stop = Some(stop),

@@ -534,14 +534,6 @@ fn hashes() {
     });
 }
 
-#[test]
-fn plan_of_an_unchanged_schema() {
-    let rule = "━".repeat(60);
-    let text = unchanged_plan_text(PlanStyle::NoColor);
-    assert_eq!(text, format!("{rule}\nDatabase Migration Plan\n{rule}\n\n"));
-    assert!(unchanged_plan_text(PlanStyle::AnsiColor).contains("\u{1b}[0m"));
-}
-
 /// Arguments follow the types of the owning level, in BSATN without any framing.
 #[test]
 fn argument_checks() {

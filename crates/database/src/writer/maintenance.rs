@@ -11,7 +11,7 @@ use super::Writer;
 use crate::catalog::CatalogView;
 use crate::error::UpdateError;
 use crate::events::{Event, FanoutItem};
-use crate::inbox::Stop;
+use crate::inbox::{Stop, TableRows};
 use crate::module::{Module, Program};
 use crate::shared::Shared;
 use crate::snapshot::{self, SnapshotJob};
@@ -55,6 +55,19 @@ impl Writer {
         self.instance.prepare();
         log.info("Database updated");
         Ok(())
+    }
+
+    /// The rows of the module's own tables, not those of views, by name.
+    pub(super) fn table_rows(&self) -> Vec<TableRows> {
+        let tables = self.module.def().tables.iter();
+        let rows = tables.filter_map(|table| {
+            let id = self.datastore.table_id_from_name(&table.name)?;
+            Some(TableRows {
+                table: table.name.clone(),
+                rows: self.datastore.row_count(id).ok()?,
+            })
+        });
+        rows.collect()
     }
 
     pub(super) fn snapshot_if_due(&mut self) {

@@ -2,7 +2,8 @@
 //!
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
-//! table. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! table. `level`: a column with a default in `person`; `level-plain`: without one. `long-id`: another type of its key.
+//! `unique-names`: an index and a unique constraint. `v9`: tables only, in the older form. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -255,8 +256,39 @@ fn definition(words: &[String]) -> Vec<u8> {
         method,
         path: path.to_owned(),
     };
+    let has = |word: &str| words.iter().any(|w| w == word);
     let mut tables = vec![table("person", 0)];
     let mut types = vec![person()];
+    if has("long-id") {
+        types[0] =
+            AlgebraicType::product([("id", AlgebraicType::U64), ("name", AlgebraicType::String)]);
+    }
+    if has("level") || has("level-plain") {
+        types[0] = AlgebraicType::product([
+            ("id", AlgebraicType::U32),
+            ("name", AlgebraicType::String),
+            ("level", AlgebraicType::U16),
+        ]);
+    }
+    if has("level") {
+        tables[0].default_values.push(RawColumnDefaultValueV10 {
+            col_id: ColId(2),
+            value: vec![7, 0],
+        });
+    }
+    if has("unique-names") {
+        tables[0].indexes.push(RawIndexDefV10 {
+            source_name: Some("person_name_idx_btree".into()),
+            accessor_name: None,
+            algorithm: RawIndexAlgorithm::BTree(vec![ColId(1)]),
+        });
+        tables[0].constraints.push(RawConstraintDefV10 {
+            source_name: None,
+            data: RawConstraintData::Unique(RawUniqueConstraintData {
+                columns: vec![ColId(1)],
+            }),
+        });
+    }
     if words.iter().any(|word| word == "changed") {
         types.push(person());
         tables.push(table("extra", 1));

@@ -1,0 +1,197 @@
+//! What a publish would do (06 §5.4).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::Extension;
+use lightcone_schema::{MigrationPlan, PlanStyle, Step, StepKind};
+use serde_json::{json, Map, Value};
+
+use super::owner::{require_owner, Action};
+use super::path::DatabasePath;
+use super::publish::{host_type, own_publish_guard, publisher, stopped};
+use super::query::Query;
+use super::reply::{self, Failure, Reply};
+use super::update;
+use crate::auth::Caller;
+use crate::client_address::Client;
+use crate::control::HostType;
+use crate::database::{DatabaseHandle, HostKind, UpdatePlan};
+use crate::state::{ServerState, Upload};
+
+/// Steps that an answer lists one by one; the text of the plan has a bound of its own.
+const LISTED_STEPS_MAX: usize = 4096;
+
+/// POST `/v1/database/:n/pre_publish`.
+pub(super) async fn pre_publish(
+    State(state): State<Arc<ServerState>>,
+    DatabasePath(path): DatabasePath,
+    query: Query,
+    Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
+    request_body: Body,
+) -> Reply {
+    let record = state.record(&path)?;
+    let host_type = host_type(&query)?;
+    let style = plan_style(&query)?;
+    require_owner(&record, &caller, Action::Update)?;
+    own_publish_guard(&state, &caller)?;
+    let upload = state.read_program(request_body).await?;
+    let running = state.databases.get(&record).await?;
+    // It writes nothing.
+    let turn = state.publish_turn(publisher(&caller, &client), 0).await?;
+    let handle = running.handle.clone();
+    // A client that goes away ends neither the work nor what it takes.
+    let work = tokio::spawn(async move {
+        let answer = answer(&handle, host_type, upload, style).await;
+        drop((turn, running));
+        answer
+    });
+    let answer = work.await.map_err(|_| stopped())?;
+    answer.map(|answer| reply::json_value(&answer))
+}
+
+/// The command line sends the second name, which the reference ignores.
+fn plan_style(query: &Query) -> Result<PlanStyle, Failure> {
+    let styles = [
+        ("AnsiColor", PlanStyle::AnsiColor),
+        ("NoColor", PlanStyle::NoColor),
+    ];
+    let style = match query.word("style", &styles)? {
+        Some(style) => Some(style),
+        None => query.word("pretty_print_style", &styles)?,
+    };
+    Ok(style.unwrap_or_default())
+}
+
+async fn answer(
+    handle: &DatabaseHandle,
+    host_type: HostType,
+    upload: Upload,
+    style: PlanStyle,
+) -> Result<Value, Failure> {
+    let kind: HostKind = host_type.kind();
+    let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
+    let prepared = prepared.map_err(update::failure)?;
+    let plan = handle.plan_update(&prepared);
+    let migration = match &plan.migration {
+        Ok(migration) => migration,
+        Err(refused) => {
+            return Ok(json!({
+                "ManualMigrate": {
+                    "reason": refused.to_string(),
+                    "major_version_upgrade": plan.major_version_upgrade,
+                }
+            }))
+        }
+    };
+    handle.check_plan(&plan).map_err(update::failure)?;
+    let rows = TableRows::of_database(handle).await?;
+    Ok(json!({ "AutoMigrate": auto_migrate(&plan, migration, &rows, style) }))
+}
+
+fn auto_migrate(
+    plan: &UpdatePlan,
+    migration: &MigrationPlan,
+    rows: &TableRows,
+    style: PlanStyle,
+) -> Value {
+    let obstacles = obstacles(migration, rows);
+    let mut text = plan.text(migration, style);
+    for obstacle in &obstacles {
+        text.push_str(&format!("!!! {obstacle}\n"));
+    }
+    let listed = migration.steps.iter().take(LISTED_STEPS_MAX);
+    let steps: Vec<Value> = listed.map(|step| described(plan, step, rows)).collect();
+    json!({
+        "migrate_plan": text,
+        "break_clients": migration.breaks_clients(),
+        "token": plan.token.to_json_u256(),
+        "major_version_upgrade": plan.major_version_upgrade,
+        "steps_not_listed": migration.steps.len() - steps.len(),
+        "steps": steps,
+        "obstacles": obstacles,
+    })
+}
+
+/// How many rows each table has.
+struct TableRows(HashMap<String, u64>);
+
+impl TableRows {
+    async fn of_database(handle: &DatabaseHandle) -> Result<TableRows, Failure> {
+        let tables = handle.table_rows().await.map_err(update::failure)?;
+        let tables = tables.into_iter().map(|table| (table.table, table.rows));
+        Ok(TableRows(tables.collect()))
+    }
+
+    fn of(&self, table: &str) -> Option<u64> {
+        self.0.get(table).copied()
+    }
+}
+
+/// What is known to refuse the plan as the data are now.
+fn obstacles(migration: &MigrationPlan, rows: &TableRows) -> Vec<String> {
+    let removed = migration.steps.iter().filter_map(|step| match step {
+        Step::RemoveTable { table } => Some(table),
+        _ => None,
+    });
+    let filled = removed.filter_map(|table| Some((table, rows.of(table).filter(|n| *n > 0)?)));
+    let texts = filled.map(|(table, rows)| {
+        let rows = match rows {
+            1 => "1 row".to_owned(),
+            rows => format!("{rows} rows"),
+        };
+        format!(
+            "Table {table} cannot be removed: it has {rows}. Delete them first (with a reducer, or DELETE in \
+             `spacetime sql`), or keep the table [LC0225]"
+        )
+    });
+    texts.take(LISTED_STEPS_MAX).collect()
+}
+
+/// A step as an object: its kind, what it concerns, and how many rows the table has that it reads, rewrites or removes.
+fn described(plan: &UpdatePlan, step: &Step, rows: &TableRows) -> Value {
+    let mut object = Map::new();
+    let mut set = |key: &str, value: Value| object.insert(key.to_owned(), value);
+    set("kind", step.kind().as_str().into());
+    if let Some(table) = step.table() {
+        let is_view = matches!(
+            step.kind(),
+            StepKind::AddView | StepKind::RemoveView | StepKind::UpdateView
+        );
+        set(if is_view { "view" } else { "table" }, table.into());
+        if let Some(rows) = rows.of(table).filter(|_| touches_rows(step.kind())) {
+            set("rows", rows.into());
+        }
+    }
+    if let Step::AddColumns { table } = step {
+        set("columns", plan.added_columns(table).into());
+    }
+    if let Some(part) = step.part() {
+        set(part_name(step.kind()), part.into());
+    }
+    Value::Object(object)
+}
+
+fn touches_rows(kind: StepKind) -> bool {
+    matches!(
+        kind,
+        StepKind::RemoveTable
+            | StepKind::AddColumns
+            | StepKind::AddIndex
+            | StepKind::AddConstraint
+            | StepKind::AddSequence
+    )
+}
+
+fn part_name(kind: StepKind) -> &'static str {
+    match kind {
+        StepKind::RemoveConstraint | StepKind::AddConstraint => "constraint",
+        StepKind::RemoveSequence | StepKind::AddSequence => "sequence",
+        StepKind::ChangeColumnAccessorName => "column",
+        StepKind::RemoveRowLevelSecurity | StepKind::AddRowLevelSecurity => "sql",
+        _ => "index",
+    }
+}
