@@ -14,6 +14,7 @@ use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
+use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::HostKind;
 use crate::rules;
@@ -37,6 +38,12 @@ pub enum Policy {
 /// A program that was loaded to take the place of the running one.
 pub struct PreparedUpdate(Box<Program>);
 
+impl PreparedUpdate {
+    pub(crate) fn def(&self) -> &Arc<ModuleDef> {
+        &self.0.def
+    }
+}
+
 /// What publishing a program would do.
 #[derive(Clone, Debug)]
 pub struct UpdatePlan {
@@ -45,6 +52,8 @@ pub struct UpdatePlan {
     /// Confirms it.
     pub token: Hash,
     pub major_version_upgrade: bool,
+    /// The hash of the program that it leads away from.
+    from: Hash,
     old: Arc<ModuleDef>,
     new: Arc<ModuleDef>,
 }
@@ -173,6 +182,7 @@ impl DatabaseHandle {
             token: migration_token(self.shared.options.identity, old.hash, new.hash),
             major_version_upgrade: old.def.version == RawVersion::V9
                 && new.def.version == RawVersion::V10,
+            from: old.hash,
             old: old.def.clone(),
             new: new.def.clone(),
         }
@@ -219,12 +229,13 @@ impl DatabaseHandle {
         let plan = self.plan_update(&prepared);
         let migration = plan.allowed(policy)?;
         plan.check_rules(migration, self.shared.options.owner)?;
-        if !migration.keeps_schema(&plan.old, &plan.new) {
-            return Err(UpdateError::Refused("not yet".to_owned()));
-        }
         let (reply, result) = oneshot::channel();
         let command = Command::Replace {
             program: prepared.0,
+            planned: Planned {
+                plan: migration.clone(),
+                from: plan.from,
+            },
             reply,
         };
         let sent = self.shared.inbox.command(command);

@@ -280,6 +280,7 @@ impl Datastore {
         new.sequences = sequences_after(&old.sequences, new.sequences);
         new.watched = old.watched;
         fill(&old.table, &mut new.table, &[], tick)?;
+        new.table.hold_as(&old.table);
         let dropped = self.drop_table(slot);
         let slot = self.add_table(new);
         self.rebuild_names();

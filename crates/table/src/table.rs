@@ -216,6 +216,25 @@ impl Table {
         }
     }
 
+    /// Nobody holds an index any more.
+    pub fn forget_held(&mut self) {
+        self.view.held.clear();
+    }
+
+    /// Holds the indexes that another table of the same columns holds, for as many.
+    pub fn hold_as(&mut self, other: &Table) {
+        for known in &other.view.held {
+            let TableView {
+                rows, layout, held, ..
+            } = &mut self.view;
+            held.push(HeldIndex {
+                column: known.column,
+                index: held_index(known.column, rows, layout),
+                holders: known.holders,
+            });
+        }
+    }
+
     /// How many indexes are held that the schema does not have.
     pub fn held_indexes(&self) -> usize {
         self.view
