@@ -42,7 +42,7 @@ impl Kind {
 
     /// A value; few different ones.
     pub fn value(self, seed: u32) -> V {
-        let unit = || Box::new(V::Product(Box::default()));
+        let unit = || Box::new(V::Product(Vec::new()));
         match self {
             Kind::U32 => V::U32(seed % 8),
             Kind::I64 => V::I64(i64::from(seed % 8) - 4),
