@@ -1,8 +1,8 @@
 // A shop whose schema changes, for tests of publishing: one source of several programs. Who publishes replaces the number
 // in `shape=1` in the bundle.
 //
-// 1: items. 2: also orders, an index on names, one more colour; breaks nobody. 3: also a price with a default; breaks
-// clients. 4: as 3 with another type of the key; cannot be migrated. 5: as 3 with names that are unique. 6: orders only.
+// 1: items. 2: also sales, an index on names, one more colour; breaks nobody. 3: also a price with a default; breaks
+// clients. 4: as 3 with another type of the key; cannot be migrated. 5: as 3 with names that are unique. 6: sales only.
 
 import { schema, t, table } from 'spacetimedb/server';
 
@@ -23,10 +23,10 @@ const columns = {
 const withPrice = { ...columns, price: t.u32().default(5) };
 
 const item = table({ name: 'item', public: true }, (SHAPE < 3 ? columns : withPrice) as typeof withPrice);
-const order = table({ name: 'order', public: true }, { id: t.u32().primaryKey(), item: t.u32() });
+const sale = table({ name: 'sale', public: true }, { id: t.u32().primaryKey(), item: t.u32() });
 
-const tables = SHAPE === 1 ? { item } : SHAPE === 6 ? { order } : { item, order };
-const spacetimedb = schema(tables as { item: typeof item; order: typeof order });
+const tables = SHAPE === 1 ? { item } : SHAPE === 6 ? { sale } : { item, sale };
+const spacetimedb = schema(tables as { item: typeof item; sale: typeof sale });
 export default spacetimedb;
 
 /** The only view: how many items there are. */
@@ -36,8 +36,8 @@ export const count = spacetimedb.anonymousView({ name: 'count', public: true }, 
 }));
 
 export const addItem = spacetimedb.reducer({ id: t.u32(), name: t.string() }, (ctx, { id, name }) => {
-  const color = { tag: SHAPE < 2 ? 'red' : 'blue' } as { tag: 'red' };
-  ctx.db.item.insert({ id, name, color, ...(SHAPE < 3 ? {} : { price: 9 }) } as never);
+  // The clients of shape 1 do not know the third colour.
+  ctx.db.item.insert({ id, name, color: { tag: 'red' }, ...(SHAPE < 3 ? {} : { price: 9 }) } as never);
 });
 
 export const left = spacetimedb.clientDisconnected(() => {

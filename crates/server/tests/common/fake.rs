@@ -14,11 +14,11 @@ use lightcone_host::{
     ProcedureOutcome, ReducerCall, ReducerOutcome, Transactions,
 };
 use lightcone_schema::raw::{
-    FunctionVisibility, MethodOrAny, RawConstraintData, RawConstraintDefV10, RawHttpHandlerDefV10,
-    RawHttpRouteDefV10, RawIndexAlgorithm, RawIndexDefV10, RawLifeCycleReducerDefV10,
-    RawModuleDefV10, RawModuleDefV10Section as Section, RawReducerDefV10, RawRowLevelSecurityDef,
-    RawScheduleDefV10, RawScopedTypeNameV10, RawTableDefV10, RawTypeDefV10,
-    RawUniqueConstraintData,
+    FunctionVisibility, MethodOrAny, RawColumnDefaultValueV10, RawConstraintData,
+    RawConstraintDefV10, RawHttpHandlerDefV10, RawHttpRouteDefV10, RawIndexAlgorithm,
+    RawIndexDefV10, RawLifeCycleReducerDefV10, RawModuleDefV10, RawModuleDefV10Section as Section,
+    RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10, RawScopedTypeNameV10,
+    RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
 };
 use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
