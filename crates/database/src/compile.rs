@@ -83,7 +83,13 @@ impl SetCompiler {
         }
     }
 
-    fn add_query(&mut self, catalog: &CatalogView, text: &str, suffix: bool) -> Result<(), String> {
+    /// Adds the text of one query.
+    pub fn add_query(
+        &mut self,
+        catalog: &CatalogView,
+        text: &str,
+        suffix: bool,
+    ) -> Result<(), String> {
         if self.seen.contains(text) {
             return Ok(());
         }

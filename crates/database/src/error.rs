@@ -93,6 +93,19 @@ pub enum UpdateError {
     Database(String),
 }
 
+impl std::fmt::Display for UpdateError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            UpdateError::Rejected(text)
+            | UpdateError::Refused(text)
+            | UpdateError::Module(text)
+            | UpdateError::Busy(text)
+            | UpdateError::Database(text) => f.write_str(text),
+            UpdateError::Cancelled => f.write_str("the database stops"),
+        }
+    }
+}
+
 /// What a caller is told whose call was carried out, if that is not durable and never will be.
 pub(crate) trait NotDurable {
     fn not_durable(reason: String) -> Self;

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
+use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
+use lightcone_schema::ModuleDef;
 use lightcone_types::{ConnectionId, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
@@ -14,6 +16,7 @@ use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
+use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
@@ -74,7 +77,13 @@ pub(crate) enum Command {
     },
     Replace {
         program: Box<Program>,
+        planned: Planned,
         reply: oneshot::Sender<Result<(), UpdateError>>,
+    },
+    /// The committed rows of all tables, and the definition that they have.
+    Freeze {
+        permit: InboxPermit,
+        reply: oneshot::Sender<(DatastoreSnapshot, Arc<ModuleDef>)>,
     },
     Stop(Stop),
 }

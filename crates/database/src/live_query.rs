@@ -235,6 +235,15 @@ impl LiveQuery {
         joined.chain(self.join.is_none().then_some(self.table.id))
     }
 
+    /// All tables that it reads.
+    pub fn read_tables(&self) -> Vec<TableId> {
+        let mut tables: Vec<TableId> = self.tables().collect();
+        if let Asked::Query(query, _) = &self.asked {
+            tables.extend(query.read_tables().map(|table| table.id));
+        }
+        tables
+    }
+
     /// What a changed row costs that the query is checked against: so many steps of a few nanoseconds.
     pub fn steps(&self) -> usize {
         let residual = self.residual.as_ref();

@@ -14,6 +14,7 @@ use crate::error::{Error, UpdateError};
 use crate::handle::DatabaseHandle;
 use crate::inbox::{Command, TableRows};
 use crate::loads::Purpose;
+use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::HostKind;
 use crate::rules;
@@ -37,6 +38,12 @@ pub enum Policy {
 /// A program that was loaded to take the place of the running one.
 pub struct PreparedUpdate(Box<Program>);
 
+impl PreparedUpdate {
+    pub(crate) fn def(&self) -> &Arc<ModuleDef> {
+        &self.0.def
+    }
+}
+
 /// What publishing a program would do.
 #[derive(Clone, Debug)]
 pub struct UpdatePlan {
@@ -45,6 +52,8 @@ pub struct UpdatePlan {
     /// Confirms it.
     pub token: Hash,
     pub major_version_upgrade: bool,
+    /// The hash of the program that it leads away from.
+    from: Hash,
     old: Arc<ModuleDef>,
     new: Arc<ModuleDef>,
 }
@@ -173,6 +182,7 @@ impl DatabaseHandle {
             token: migration_token(self.shared.options.identity, old.hash, new.hash),
             major_version_upgrade: old.def.version == RawVersion::V9
                 && new.def.version == RawVersion::V10,
+            from: old.hash,
             old: old.def.clone(),
             new: new.def.clone(),
         }
@@ -216,14 +226,11 @@ impl DatabaseHandle {
         prepared: PreparedUpdate,
         policy: Policy,
     ) -> Result<UpdateOutcome, UpdateError> {
-        let (prepared, plan) = self.planned(prepared, policy).await?;
-        let (old, new) = (&plan.old, &plan.new);
-        if !plan.migration.is_ok_and(|plan| plan.keeps_schema(old, new)) {
-            return Err(UpdateError::Refused("not yet".to_owned()));
-        }
+        let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let (reply, result) = oneshot::channel();
         let command = Command::Replace {
             program: prepared.0,
+            planned: Planned { plan, from },
             reply,
         };
         let sent = self.shared.inbox.command(command);
@@ -237,15 +244,17 @@ impl DatabaseHandle {
         &self,
         prepared: PreparedUpdate,
         policy: Policy,
-    ) -> Result<(PreparedUpdate, UpdatePlan), UpdateError> {
+    ) -> Result<(PreparedUpdate, MigrationPlan, Hash), UpdateError> {
         let (reply, planned) = oneshot::channel();
         let handle = self.clone();
         let work = move || {
             let plan = handle.plan_update(&prepared);
-            let checked = plan.allowed(policy).map(drop);
-            let checked = checked.and_then(|()| handle.check_plan(&plan));
+            let checked = plan.allowed(policy).and_then(|migration| {
+                plan.check_rules(migration, handle.shared.options.owner)?;
+                Ok(migration.clone())
+            });
             // Whoever publishes may be gone by now.
-            let _ = reply.send(checked.map(|()| (prepared, plan)));
+            let _ = reply.send(checked.map(|migration| (prepared, migration, plan.from)));
         };
         self.shared.environment().spawn_blocking(Box::new(work));
         planned.await.map_err(|_| UpdateError::Cancelled)?

@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod lifecycle;
 mod maintenance;
+mod migration;
 mod others;
 mod procedures;
 mod queries;
@@ -239,11 +240,20 @@ impl Writer {
             }
             // Whoever publishes has given up waiting, and was told that nothing changed.
             Command::Replace { reply, .. } if reply.is_closed() => {}
-            Command::Replace { program, reply } => {
+            Command::Replace {
+                program,
+                planned,
+                reply,
+            } => {
                 self.shared.status.set_updating(true);
-                let result = self.replace(*program);
+                let result = self.replace(*program, planned);
                 self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, reply, None);
+            }
+            // Whoever asked may be gone by now.
+            Command::Freeze { reply, .. } => {
+                let frozen = self.datastore.snapshot();
+                let _ = reply.send((frozen, self.module.def().clone()));
             }
             Command::Stop(stop) => self.state.stop = Some(stop),
         }

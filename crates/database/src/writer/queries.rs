@@ -565,6 +565,21 @@ fn plans_of(set: &CompiledSet) -> Vec<Asked> {
         .collect()
 }
 
+/// What a set adds to what its connection has.
+pub(super) struct SetCounts {
+    pub queries: usize,
+    pub windows: usize,
+    pub steps: usize,
+}
+
+pub(super) fn counts_of(set: &CompiledSet) -> SetCounts {
+    SetCounts {
+        queries: set.queries.len(),
+        windows: windows_of(&set.queries),
+        steps: steps_of(set),
+    }
+}
+
 fn steps_of(set: &CompiledSet) -> usize {
     let steps = set.queries.iter().map(|query| query.steps_of_connection());
     steps.sum()
