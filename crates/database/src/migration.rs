@@ -102,7 +102,9 @@ fn add_rule(
 /// What the module's log says of a step (02 §14.5).
 pub(crate) fn log_text(step: &Step) -> Option<String> {
     Some(match step {
-        Step::RemoveIndex { table, index } => format!("Dropping index `{index}` on table `{table}`"),
+        Step::RemoveIndex { table, index } => {
+            format!("Dropping index `{index}` on table `{table}`")
+        }
         Step::RemoveConstraint { table, constraint } => {
             format!("Dropping constraint `{constraint}` on table `{table}`")
         }

@@ -192,8 +192,14 @@ mod tests {
             table: TableId(5000),
             id,
         };
-        assert_eq!(queue.pop_due(Timestamp(1000)), Some((moved(1), Timestamp(100))));
-        assert_eq!(queue.pop_due(Timestamp(1000)), Some((moved(3), Timestamp(300))));
+        assert_eq!(
+            queue.pop_due(Timestamp(1000)),
+            Some((moved(1), Timestamp(100)))
+        );
+        assert_eq!(
+            queue.pop_due(Timestamp(1000)),
+            Some((moved(3), Timestamp(300)))
+        );
         assert!(queue.is_empty());
     }
 

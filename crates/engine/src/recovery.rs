@@ -245,9 +245,8 @@ impl Replayer {
 
     fn apply_groups(&mut self, groups: &[Group<'_>]) -> Result<(), String> {
         let is_of_rows = |group: &Group<'_>| group.kind < GroupKind::Schema;
-        let belongs = |a: &Group<'_>, b: &Group<'_>| {
-            a.table == b.table && is_of_rows(a) && is_of_rows(b)
-        };
+        let belongs =
+            |a: &Group<'_>, b: &Group<'_>| a.table == b.table && is_of_rows(a) && is_of_rows(b);
         for table_groups in groups.chunk_by(belongs) {
             let group = &table_groups[0];
             match group.kind {

@@ -202,6 +202,12 @@ impl Datastore {
         suffix: &[u8],
         tick: Tick<'_>,
     ) -> Result<(), SchemaError> {
+        if to.0 <= SYSTEM_TABLE_ID_MAX {
+            return Err(SchemaError::Catalog {
+                table: to,
+                detail: "a system table is no copy of another".to_owned(),
+            });
+        }
         let is_there = |slot| self.slot(slot).map_err(|_| no_such_table(slot));
         let (from, to) = (is_there(from)?, is_there(to)?);
         if from == to {
@@ -356,7 +362,9 @@ fn no_such_table(table: TableId) -> SchemaError {
 /// `table` has the rows that an error names.
 fn schema_error(table: &Table, schema: &TableSchema, error: AlterError) -> SchemaError {
     match error {
-        AlterError::NotUnique { index, clashes } => not_unique(table, &schema.indexes[index], clashes),
+        AlterError::NotUnique { index, clashes } => {
+            not_unique(table, &schema.indexes[index], clashes)
+        }
         AlterError::Stopped => SchemaError::Stopped,
         AlterError::Other(error) => SchemaError::Rows {
             table: schema.name.clone(),

@@ -15,10 +15,11 @@ use lightcone_engine::{
     CommitOutput, Datastore, MigrationError, MigrationWork, Replayer, RowBuffer,
 };
 use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawViewDefV10};
 use lightcone_schema::{plan, ModuleDef, Step, TableSchema};
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::sim::SimStorage;
-use lightcone_types::TableId;
+use lightcone_types::{AlgebraicType as T, ProductType, TableId, TypeRef};
 use proptest::prelude::*;
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -35,7 +36,9 @@ impl World {
         let mut datastore = Datastore::new();
         datastore.begin();
         datastore.bootstrap();
-        datastore.create_tables(&definition(tables)).expect("names are free");
+        datastore
+            .create_tables(&definition(tables))
+            .expect("names are free");
         let mut world = World {
             datastore,
             tables: tables.clone(),
@@ -81,7 +84,12 @@ impl World {
     fn take_steps(&mut self, new: &Tables, count: usize) -> Result<usize, MigrationError> {
         let (old, new) = (definition(&self.tables), definition(new));
         let plan = plan(&old, &new).unwrap_or_else(|refused| panic!("{refused}"));
-        take(&mut self.datastore, &old, &new, &plan.steps[..count.min(plan.steps.len())])
+        take(
+            &mut self.datastore,
+            &old,
+            &new,
+            &plan.steps[..count.min(plan.steps.len())],
+        )
     }
 
     fn migrate(&mut self, new: &Tables) -> Result<(), MigrationError> {
@@ -108,7 +116,9 @@ impl World {
         let mut replayer = Replayer::new(datastore, LogOffset::new(first as u64));
         for (offset, record) in self.records.iter().enumerate().skip(first) {
             let offset = LogOffset::new(offset as u64);
-            replayer.apply(offset, 1, record).expect("records of a database fit it");
+            replayer
+                .apply(offset, 1, record)
+                .expect("records of a database fit it");
         }
         replayer.finish().expect("the catalog is right")
     }
@@ -139,7 +149,9 @@ fn through_a_snapshot(world: &mut World) -> (Datastore, usize) {
     let offset = world.records.len();
     let mut snapshots = SnapshotStore::open_on(storage, directory).expect("a directory");
     let snapshot = world.datastore.snapshot();
-    snapshot.write_to(&snapshots, LogOffset::new(offset as u64)).expect("it is written");
+    snapshot
+        .write_to(&snapshots, LogOffset::new(offset as u64))
+        .expect("it is written");
     let mut log = MemoryLog::new();
     for (offset, record) in world.records.iter().enumerate() {
         let frame = Frame {
@@ -157,13 +169,19 @@ fn through_a_snapshot(world: &mut World) -> (Datastore, usize) {
 fn shape(schema: &TableSchema) -> impl PartialEq + std::fmt::Debug {
     let mut parts: Vec<String> = Vec::new();
     for index in &schema.indexes {
-        parts.push(format!("{} {:?} {:?} {}", index.name, index.accessor, index.algorithm, index.unique));
+        parts.push(format!(
+            "{} {:?} {:?} {}",
+            index.name, index.accessor, index.algorithm, index.unique
+        ));
     }
     for constraint in &schema.constraints {
         parts.push(format!("{} {:?}", constraint.name, constraint.columns));
     }
     for s in &schema.sequences {
-        parts.push(format!("{} {:?} {} {} {} {}", s.name, s.column, s.start, s.min_value, s.max_value, s.increment));
+        parts.push(format!(
+            "{} {:?} {} {} {} {}",
+            s.name, s.column, s.start, s.min_value, s.max_value, s.increment
+        ));
     }
     parts.sort();
     (
@@ -257,7 +275,10 @@ fn change() -> impl Strategy<Value = (u8, Change)> {
 
 fn columns_of(table: &Table, wanted: &[u8]) -> Vec<u16> {
     let count = table.columns.len();
-    let mut columns: Vec<u16> = wanted.iter().map(|c| (usize::from(*c) % count) as u16).collect();
+    let mut columns: Vec<u16> = wanted
+        .iter()
+        .map(|c| (usize::from(*c) % count) as u16)
+        .collect();
     columns.sort_unstable();
     columns.dedup();
     columns
@@ -268,7 +289,8 @@ fn apply(tables: &mut Tables, (which, change): &(u8, Change)) {
     let name = &names[usize::from(*which) % names.len()];
     match change {
         Change::AddTable(kinds) => {
-            tables.insert(format!("t{which}"), Table::new(kinds));
+            let name = format!("n{}", (b'a' + which % 20) as char);
+            tables.insert(name, Table::new(kinds));
             return;
         }
         Change::RemoveTable => {
@@ -296,7 +318,11 @@ fn apply(tables: &mut Tables, (which, change): &(u8, Change)) {
         }
         Change::Index(columns, algorithm) => {
             let index = (columns_of(table, columns), *algorithm);
-            let others = table.indexes.iter().filter(|other| other.0 == index.0).count();
+            let others = table
+                .indexes
+                .iter()
+                .filter(|other| other.0 == index.0)
+                .count();
             // A constraint needs one.
             if !table.indexes.contains(&index) {
                 table.indexes.insert(index);
@@ -328,9 +354,13 @@ fn apply(tables: &mut Tables, (which, change): &(u8, Change)) {
 }
 
 fn first_tables() -> Tables {
-    let a = Table::new(&[Kind::U32, Kind::Text, Kind::Simple(2)]).key().sequence();
+    let a = Table::new(&[Kind::U32, Kind::Text, Kind::Simple(2)])
+        .key()
+        .sequence();
     let b = Table::new(&[Kind::I64, Kind::Payload(0)]).index(&[1], Algorithm::Hash);
-    let c = Table::new(&[Kind::Text, Kind::U32]).unique(&[1]).unique(&[0, 1]);
+    let c = Table::new(&[Kind::Text, Kind::U32])
+        .unique(&[1])
+        .unique(&[0, 1]);
     let e = Table::new(&[Kind::U32]).event();
     let names = ["a", "b", "c", "e"].map(str::to_owned);
     names.into_iter().zip([a, b, c, e]).collect()
@@ -348,13 +378,18 @@ fn round() -> impl Strategy<Value = Round> {
 
 fn user_rows(world: &World) -> BTreeMap<String, Vec<Vec<u8>>> {
     let all = state(&world.datastore);
-    all.into_iter().filter(|(name, _)| world.tables.contains_key(name)).collect()
+    all.into_iter()
+        .filter(|(name, _)| world.tables.contains_key(name))
+        .collect()
 }
 
 /// Whether the rows allow the new tables, found out without the engine.
 fn is_possible(before: &BTreeMap<String, Vec<Vec<u8>>>, old: &Tables, new: &Tables) -> bool {
     let is_kept = |name: &String| new.contains_key(name);
-    if before.iter().any(|(name, rows)| !is_kept(name) && !rows.is_empty()) {
+    if before
+        .iter()
+        .any(|(name, rows)| !is_kept(name) && !rows.is_empty())
+    {
         return false;
     }
     new.iter().all(|(name, table)| {
@@ -364,28 +399,44 @@ fn is_possible(before: &BTreeMap<String, Vec<Vec<u8>>>, old: &Tables, new: &Tabl
         let rows = &before[name];
         let added = table.columns.iter().skip(was.columns.len());
         let suffix: Vec<u8> = added.flat_map(|(kind, seed)| kind.bytes(*seed)).collect();
-        let types: Vec<_> = definition(new).table(name).expect("it is there").columns.iter()
-            .map(|column| column.ty.clone()).collect();
-        let values: Vec<Vec<Vec<u8>>> = rows.iter().map(|row| {
-            let row = [&row[..], &suffix].concat();
-            let mut reader = lightcone_types::Reader::new(&row);
-            types.iter().map(|ty| {
-                let start = reader.position();
-                lightcone_types::bsatn::decode_value(&Default::default(), ty, &mut reader).expect("a value");
-                row[start..reader.position()].to_vec()
-            }).collect()
-        }).collect();
+        let types: Vec<_> = definition(new)
+            .table(name)
+            .expect("it is there")
+            .columns
+            .iter()
+            .map(|column| column.ty.clone())
+            .collect();
+        let values: Vec<Vec<Vec<u8>>> = rows
+            .iter()
+            .map(|row| {
+                let row = [&row[..], &suffix].concat();
+                let mut reader = lightcone_types::Reader::new(&row);
+                types
+                    .iter()
+                    .map(|ty| {
+                        let start = reader.position();
+                        lightcone_types::bsatn::decode_value(&Default::default(), ty, &mut reader)
+                            .expect("a value");
+                        row[start..reader.position()].to_vec()
+                    })
+                    .collect()
+            })
+            .collect();
         let is_unique = |columns: &Vec<u16>| {
-            let mut keys: Vec<Vec<&Vec<u8>>> = values.iter()
-                .map(|row| columns.iter().map(|c| &row[usize::from(*c)]).collect()).collect();
+            let mut keys: Vec<Vec<&Vec<u8>>> = values
+                .iter()
+                .map(|row| columns.iter().map(|c| &row[usize::from(*c)]).collect())
+                .collect();
             keys.sort();
             keys.windows(2).all(|pair| pair[0] != pair[1])
         };
-        let is_free = !table.has_sequence || was.has_sequence || values.iter().all(|row| {
-            let bytes = &row[0];
-            let is_negative = table.columns[0].0 == Kind::I64 && bytes[7] & 0x80 != 0;
-            is_negative || bytes.iter().all(|byte| *byte == 0)
-        });
+        let is_free = !table.has_sequence
+            || was.has_sequence
+            || values.iter().all(|row| {
+                let bytes = &row[0];
+                let is_negative = table.columns[0].0 == Kind::I64 && bytes[7] & 0x80 != 0;
+                is_negative || bytes.iter().all(|byte| *byte == 0)
+            });
         is_free && table.unique.iter().all(is_unique)
     })
 }
@@ -496,7 +547,9 @@ fn insert(world: &mut World, seeds: &[u32]) {
     world.datastore.begin();
     let (id, table) = (world.id("t"), world.tables["t"].clone());
     for seed in seeds {
-        let inserted = world.datastore.insert(id, &row_of(&table, *seed), &mut Vec::new());
+        let inserted = world
+            .datastore
+            .insert(id, &row_of(&table, *seed), &mut Vec::new());
         inserted.expect("the key is free");
     }
     world.commit();
@@ -519,19 +572,32 @@ fn added_columns_make_a_new_table_and_keep_the_sequence() {
     assert!(world.datastore.table(first).is_none());
     let ids = |world: &World| {
         let rows = rows(&world.datastore, world.id("t"));
-        let mut ids: Vec<u32> = rows.iter().map(|row| u32::from_le_bytes(row[..4].try_into().expect("four"))).collect();
+        let mut ids: Vec<u32> = rows
+            .iter()
+            .map(|row| u32::from_le_bytes(row[..4].try_into().expect("four")))
+            .collect();
         ids.sort_unstable();
         ids
     };
-    let last_columns: Vec<i64> = rows(&world.datastore, world.id("t")).iter()
-        .map(|row| i64::from_le_bytes(row[row.len() - 8..].try_into().expect("eight"))).collect();
+    let last_columns: Vec<i64> = rows(&world.datastore, world.id("t"))
+        .iter()
+        .map(|row| i64::from_le_bytes(row[row.len() - 8..].try_into().expect("eight")))
+        .collect();
     assert_eq!(last_columns, [2, 2, 2], "the default of seed 6");
     insert(&mut world, &[0o30]);
     assert_eq!(ids(&world), [1, 2, 3, 4], "the sequence goes on");
     assert_replays(&world);
-    let mut again = World { datastore: world.replayed(), tables: world.tables.clone(), records: Vec::new() };
+    let mut again = World {
+        datastore: world.replayed(),
+        tables: world.tables.clone(),
+        records: Vec::new(),
+    };
     insert(&mut again, &[0o40]);
-    assert_eq!(ids(&again), [1, 2, 3, 4, 4097], "and after a restart behind what was reserved");
+    assert_eq!(
+        ids(&again),
+        [1, 2, 3, 4, 4097],
+        "and after a restart behind what was reserved"
+    );
 }
 
 #[test]
@@ -541,7 +607,9 @@ fn an_index_is_there_after_replay_exactly_from_where_it_was_added() {
     insert(&mut world, &[0o10, 0o21]);
     // The key that names rows in the log is another one from here on.
     let new = old.unique(&[0]);
-    world.migrate(&one(new.clone())).expect("the keys are different");
+    world
+        .migrate(&one(new.clone()))
+        .expect("the keys are different");
     insert(&mut world, &[0o32, 0o43]);
     world.write(&[(0, 0o32, false)]);
     let mut without = new.clone();
@@ -560,26 +628,44 @@ fn duplicates_are_listed() {
     for seed in 0..64 {
         insert(&mut world, &[seed]);
     }
-    let error = world.migrate(&one(old.clone().unique(&[0]))).expect_err("there are duplicates");
+    let error = world
+        .migrate(&one(old.clone().unique(&[0])))
+        .expect_err("there are duplicates");
     let text = error.to_string();
-    assert!(text.contains("Cannot add unique") && text.contains("(8 rows)") && text.contains("[LC0226]"), "{text}");
+    assert!(
+        text.contains("Cannot add unique")
+            && text.contains("(8 rows)")
+            && text.contains("[LC0226]"),
+        "{text}"
+    );
     assert_eq!(text.matches("rows)").count(), 8, "{text}");
     let mut both = old;
     both.columns.push((Kind::I64, 0));
-    let error = world.migrate(&one(both.unique(&[2]))).expect_err("all rows get one default");
+    let error = world
+        .migrate(&one(both.unique(&[2])))
+        .expect_err("all rows get one default");
     assert!(error.to_string().contains("64 rows"), "{error}");
     assert_replays(&world);
 }
 
 #[test]
 fn a_table_with_rows_is_not_removed() {
-    let two = Tables::from([("t".to_owned(), Table::new(&[Kind::U32])), ("u".to_owned(), Table::new(&[Kind::U32]))]);
+    let two = Tables::from([
+        ("t".to_owned(), Table::new(&[Kind::U32])),
+        ("u".to_owned(), Table::new(&[Kind::U32])),
+    ]);
     let mut world = World::new(&two);
     insert(&mut world, &[1]);
     let mut without = two;
     without.remove("t");
-    let error = world.migrate(&without).expect_err("it has rows").to_string();
-    assert!(error.starts_with("Cannot remove table `t`: table contains data."), "{error}");
+    let error = world
+        .migrate(&without)
+        .expect_err("it has rows")
+        .to_string();
+    assert!(
+        error.starts_with("Cannot remove table `t`: table contains data."),
+        "{error}"
+    );
     world.datastore.begin();
     let id = world.id("t");
     world.datastore.clear(id).expect("it is there");
@@ -594,17 +680,27 @@ fn a_sequence_may_not_issue_what_is_there() {
     let old = Table::new(&[Kind::I64, Kind::Text]);
     let mut world = World::new(&one(old.clone()));
     insert(&mut world, &[0, 1, 2, 3, 4]);
-    world.migrate(&one(old.clone().sequence())).expect("no value is above 0");
+    world
+        .migrate(&one(old.clone().sequence()))
+        .expect("no value is above 0");
     world.migrate(&one(old.clone())).expect("it goes again");
     insert(&mut world, &[7]);
-    let error = world.migrate(&one(old.sequence())).expect_err("3 is there").to_string();
-    assert!(error.starts_with("Precheck failed: added sequence t_c0_seq already has values in range"), "{error}");
+    let error = world
+        .migrate(&one(old.sequence()))
+        .expect_err("3 is there")
+        .to_string();
+    assert!(
+        error.starts_with("Precheck failed: added sequence t_ca_seq already has values in range"),
+        "{error}"
+    );
     assert_replays(&world);
 }
 
 #[test]
 fn rows_move_when_their_size_is_not_constant_any_more() {
-    let old = Table::new(&[Kind::U32, Kind::Payload(0)]).key().index(&[1], Algorithm::BTree);
+    let old = Table::new(&[Kind::U32, Kind::Payload(0)])
+        .key()
+        .index(&[1], Algorithm::BTree);
     let mut world = World::new(&one(old.clone()));
     insert(&mut world, &[0o1, 0o2, 0o3]);
     let id = world.id("t");
@@ -615,7 +711,109 @@ fn rows_move_when_their_size_is_not_constant_any_more() {
     insert(&mut world, &[0o14, 0o25]);
     assert_replays(&world);
     let (from_snapshot, offset) = through_a_snapshot(&mut world);
-    assert_same(&world.replayed_behind(from_snapshot, offset), &world.datastore);
+    assert_same(
+        &world.replayed_behind(from_snapshot, offset),
+        &world.datastore,
+    );
+}
+
+/// `t` of a number and an enum, and a view of its rows.
+fn with_view(variants: u8, view: Option<(bool, bool)>) -> ModuleDef {
+    let tables = one(Table::new(&[Kind::U32, Kind::Simple(variants)]));
+    let views = view.map(|(is_public, is_anonymous)| RawViewDefV10 {
+        source_name: "v".to_owned(),
+        index: 0,
+        is_public,
+        is_anonymous,
+        params: ProductType::default(),
+        // Behind the enum.
+        return_type: T::array(T::Ref(TypeRef(1))),
+    });
+    definitions::with_sections(&tables, vec![Section::Views(views.into_iter().collect())])
+}
+
+#[test]
+fn views_come_change_and_go() {
+    let mut world = World::new(&one(Table::new(&[Kind::U32, Kind::Simple(2)])));
+    let versions = [
+        (with_view(2, None), None),
+        (with_view(2, Some((true, true))), Some("AddView")),
+        (with_view(3, Some((true, true))), Some("ChangeColumns")),
+        (with_view(3, Some((false, true))), Some("ChangeAccess")),
+        (with_view(3, Some((false, false))), Some("RemoveView")),
+        (with_view(3, None), Some("RemoveView")),
+    ];
+    let backing = |world: &World| world.datastore.view_table("v").map(|schema| schema.id);
+    for pair in versions.windows(2) {
+        let [(old, _), (new, expected)] = pair else {
+            unreachable!("windows of two");
+        };
+        let before = backing(&world);
+        // A row that nobody logs.
+        world.datastore.begin();
+        if let Some(table) = before {
+            let mut rows = 1_u32.to_le_bytes().to_vec();
+            rows.extend([7, 0, 0, 0, 1]);
+            let replaced = world.datastore.replace_view_rows(table, &[1; 32], &rows);
+            replaced.expect("a row of the view");
+        }
+        world.commit();
+        let steps = plan(old, new).expect("a plan").steps;
+        let kinds: Vec<_> = steps.iter().map(|step| step.kind().as_str()).collect();
+        assert!(
+            expected.is_none_or(|kind| kinds.contains(&kind)),
+            "{kinds:?}"
+        );
+        world.datastore.begin();
+        take(&mut world.datastore, old, new, &steps).expect("views have no rows to lose");
+        world.datastore.rollback();
+        assert_eq!(backing(&world), before, "taken back");
+        world.datastore.begin();
+        take(&mut world.datastore, old, new, &steps).expect("views have no rows to lose");
+        world.commit();
+        world.datastore.forget_live();
+        let Some(view) = new.view("v") else {
+            assert_eq!(backing(&world), None);
+            assert_replays(&world);
+            continue;
+        };
+        assert!(!world.datastore.view_differs(view, new), "{kinds:?}");
+        let is_kept = !kinds.contains(&"RemoveView") && before.is_some();
+        assert_eq!(backing(&world) == before, is_kept, "{kinds:?}");
+        assert_replays(&world);
+    }
+}
+
+#[test]
+fn backing_tables_that_differ_are_made_anew() {
+    let mut world = World::new(&one(Table::new(&[Kind::U32, Kind::Simple(2)])));
+    let (old, new) = (
+        with_view(2, Some((true, true))),
+        with_view(3, Some((true, false))),
+    );
+    world.datastore.begin();
+    world
+        .datastore
+        .create_views(&old)
+        .expect("the name is free");
+    world.commit();
+    let view = new.view("v").expect("it has one");
+    assert!(world.datastore.view_differs(view, &new));
+    world.datastore.begin();
+    assert_eq!(
+        world.datastore.mend_views(&new).expect("it is possible"),
+        ["v"]
+    );
+    world.commit();
+    assert!(!world.datastore.view_differs(view, &new));
+    world.datastore.begin();
+    assert!(world
+        .datastore
+        .mend_views(&new)
+        .expect("it is possible")
+        .is_empty());
+    world.datastore.rollback();
+    assert_replays(&world);
 }
 
 #[test]
@@ -633,7 +831,9 @@ fn a_migration_is_bounded() {
         world.datastore.begin();
         let mut may_go_on = || go_on;
         let mut work = MigrationWork::new(bytes_max, &mut may_go_on);
-        let failed = steps.iter().try_for_each(|step| world.datastore.migrate(step, &new, &mut work));
+        let failed = steps
+            .iter()
+            .try_for_each(|step| world.datastore.migrate(step, &new, &mut work));
         world.datastore.rollback();
         let error = failed.expect_err("it is too much").to_string();
         assert!(error.contains(code), "{error}");
@@ -651,7 +851,10 @@ fn ordinary_records_have_grown_by_nothing() {
     assert_eq!(record[0], 3);
     let mut buffer = RowBuffer::default();
     world.datastore.begin();
-    world.datastore.scan(world.id("t"), &mut buffer).expect("in a transaction");
+    world
+        .datastore
+        .scan(world.id("t"), &mut buffer)
+        .expect("in a transaction");
     assert_eq!(record[7..], buffer.bytes);
     world.datastore.rollback();
 }

@@ -6,7 +6,6 @@
 mod common;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use common::*;
 use lightcone_engine::{CommitOutput, Datastore};
@@ -50,20 +49,36 @@ fn transaction(datastore: &mut Datastore, number: u64) {
     let mut generated = Vec::new();
     if number % 3 == 1 {
         let changed = row(&[V::U32(1), V::I64(-(number as i64))]);
-        datastore.update(accounts, by_id, &changed, &mut generated).expect("it is there");
-        let longer = row(&[V::String(format!("person {number}, renamed").into()), V::U64(number)]);
-        datastore.update(people, by_number, &longer, &mut generated).expect("it is there");
+        datastore
+            .update(accounts, by_id, &changed, &mut generated)
+            .expect("it is there");
+        let longer = row(&[
+            V::String(format!("person {number}, renamed").into()),
+            V::U64(number),
+        ]);
+        datastore
+            .update(people, by_number, &longer, &mut generated)
+            .expect("it is there");
     }
     if number % 5 == 4 {
         // The key that names the row in the log changes.
         let moved = row(&[text("person"), V::U64(1000 + number)]);
-        if datastore.update(people, by_name, &moved, &mut generated).is_err() {
+        if datastore
+            .update(people, by_name, &moved, &mut generated)
+            .is_err()
+        {
             let point = row(&[V::U64(number)]);
-            datastore.delete_by_index_point(by_number, &point).expect("a point");
+            datastore
+                .delete_by_index_point(by_number, &point)
+                .expect("a point");
         }
-        datastore.delete_by_index_point(by_kind, &[small]).expect("a point");
+        datastore
+            .delete_by_index_point(by_kind, &[small])
+            .expect("a point");
         let gone = row(&[V::U32(number as u32 - 1)]);
-        datastore.delete_by_index_point(by_id, &gone).expect("a point");
+        datastore
+            .delete_by_index_point(by_id, &gone)
+            .expect("a point");
     }
 }
 
@@ -88,7 +103,9 @@ fn open(directory: &Path) -> LocalLog {
         preallocate: false,
         ..LogOptions::default()
     };
-    LocalLog::open(directory, options, EPOCH).expect("the log opens").0
+    LocalLog::open(directory, options, EPOCH)
+        .expect("the log opens")
+        .0
 }
 
 fn write(directory: &Path) {

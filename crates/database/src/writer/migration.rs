@@ -40,7 +40,11 @@ struct Swapped {
 
 impl Writer {
     /// Swaps the program, and brings the tables to what its definition says.
-    pub(super) fn replace(&mut self, program: Program, planned: Planned) -> Result<(), UpdateError> {
+    pub(super) fn replace(
+        &mut self,
+        program: Program,
+        planned: Planned,
+    ) -> Result<(), UpdateError> {
         if let Some(reason) = self.shared.status.read_only() {
             return Err(UpdateError::Database(reason));
         }
@@ -94,7 +98,8 @@ impl Writer {
     }
 
     fn take_steps(&mut self, program: &Program, planned: &Planned) -> Result<(), UpdateError> {
-        let refused = |error: lightcone_engine::DatastoreError| UpdateError::Refused(error.to_string());
+        let refused =
+            |error: lightcone_engine::DatastoreError| UpdateError::Refused(error.to_string());
         let datastore = &mut self.datastore;
         let mut record = datastore
             .module_record()
@@ -105,11 +110,17 @@ impl Writer {
         datastore.set_module_record(&record).map_err(refused)?;
         let (old, log) = (self.module.def().clone(), self.shared.log.clone());
         let options = &self.shared.options;
-        take_steps(datastore, options, (&old, &program.def), &planned.plan, |step| {
-            if let Some(text) = log_text(step) {
-                log.info(&text);
-            }
-        })?;
+        take_steps(
+            datastore,
+            options,
+            (&old, &program.def),
+            &planned.plan,
+            |step| {
+                if let Some(text) = log_text(step) {
+                    log.info(&text);
+                }
+            },
+        )?;
         // Of a database that was made by a version without views.
         datastore.create_views(&program.def).map_err(refused)?;
         Ok(())
@@ -126,13 +137,18 @@ impl Writer {
         if !self.datastore.has_schedule_tables() {
             return Ok(());
         }
-        planned::set(&*options.storage, &options.directory, false)
-            .map_err(|error| UpdateError::Database(format!("cannot note that calls may be planned: {error}")))
+        planned::set(&*options.storage, &options.directory, false).map_err(|error| {
+            UpdateError::Database(format!("cannot note that calls may be planned: {error}"))
+        })
     }
 
     // ---- Clients go on --------------------------------------------------------------------------------------------------
 
-    fn commit_and_go_on(&mut self, module: Arc<Module>, before: &Schemas) -> Result<(), UpdateError> {
+    fn commit_and_go_on(
+        &mut self,
+        module: Arc<Module>,
+        before: &Schemas,
+    ) -> Result<(), UpdateError> {
         let is_altered = |table: TableId| {
             let now = self.datastore.schema(table);
             match (before.get(&table), now) {
@@ -230,7 +246,11 @@ impl Writer {
             if let Some(error) = place.error {
                 // Those of the new queries that were taken up are none.
                 self.exchange_set(key.0, key.1, CompiledSet::default());
-                self.end_swapped(key, &place.old, &format!("the module was updated, and this subscription cannot go on: {error}"));
+                self.end_swapped(
+                    key,
+                    &place.old,
+                    &format!("the module was updated, and this subscription cannot go on: {error}"),
+                );
             } else if let Some(set) = self.query_set(key) {
                 sets.push((key.0, key.1, set.queries.clone()));
             }
@@ -250,7 +270,10 @@ impl Writer {
         self.end_sets(vec![set], error);
     }
 
-    fn query_set(&self, (connection, query_set_id): (ConnectionNumber, u32)) -> Option<&CompiledSet> {
+    fn query_set(
+        &self,
+        (connection, query_set_id): (ConnectionNumber, u32),
+    ) -> Option<&CompiledSet> {
         let client = self.state.clients.get(&connection)?;
         Some(&client.query_sets.get(&query_set_id)?.set)
     }
@@ -266,7 +289,7 @@ impl Writer {
         let set = &client.query_sets.get(&query_set_id)?.set;
         let mut compiler = SetCompiler::new(&client.peer, client.queue.budget());
         let mut texts = set.queries.iter().map(|query| query.asked.text());
-        let compiled = texts.try_for_each(|text| compiler.add_query(catalog, text, true));
+        let compiled = texts.try_for_each(|text| compiler.add_again(catalog, text));
         Some(compiled.map(|()| compiler.finish()))
     }
 
@@ -362,10 +385,18 @@ impl Writer {
         let of = |schema: &Arc<TableSchema>| schema.schedule.is_some().then_some(schema.id);
         let is_new = |id: &TableId| {
             let old = before.get(id).and_then(|schema| schema.schedule.as_ref());
-            let new = self.datastore.schema(*id).and_then(|schema| schema.schedule.as_ref());
+            let new = self
+                .datastore
+                .schema(*id)
+                .and_then(|schema| schema.schedule.as_ref());
             old.map(|s| s.at_column) != new.map(|s| s.at_column)
         };
-        let added: Vec<TableId> = self.datastore.schemas().filter_map(of).filter(is_new).collect();
+        let added: Vec<TableId> = self
+            .datastore
+            .schemas()
+            .filter_map(of)
+            .filter(is_new)
+            .collect();
         if !moved.is_empty() || !added.is_empty() {
             self.plan_moved(&moved, &added);
         }

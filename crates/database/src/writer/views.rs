@@ -210,7 +210,9 @@ impl Writer {
             self.datastore.rollback();
             self.module = old;
             self.rebuild_views();
-            return Err(UpdateError::Refused(format!("Views evaluation did not complete successfully during database update: {reason}")));
+            return Err(UpdateError::Refused(format!(
+                "Views evaluation did not complete successfully during database update: {reason}"
+            )));
         }
         let changes = self.commit();
         self.transactions().0.tell(messages);

@@ -16,8 +16,8 @@ mod views;
 use std::sync::Arc;
 
 use lightcone_schema::{
-    ColumnDef, ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexDef, IndexSchema, ModuleDef, ScheduleDef,
-    ScheduleSchema, SequenceDef, SequenceSchema, TableDef, TableKind, TableSchema,
+    ColumnDef, ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexDef, IndexSchema, ModuleDef,
+    ScheduleDef, ScheduleSchema, SequenceDef, SequenceSchema, TableDef, TableKind, TableSchema,
     UniqueConstraintDef,
 };
 use lightcone_types::bsatn::{Encode, Reader};
@@ -310,7 +310,10 @@ impl Datastore {
 
     // ---- Single rows. Those of things whose id is 0 get one. ------------------------------------------------------------
 
-    pub(crate) fn put_table_row(&mut self, schema: &TableSchema) -> Result<TableId, DatastoreError> {
+    pub(crate) fn put_table_row(
+        &mut self,
+        schema: &TableSchema,
+    ) -> Result<TableId, DatastoreError> {
         let id = self.put_thing(st::ST_TABLE_ID, schema.id.0, &table_row(schema))?;
         Ok(TableId(id))
     }

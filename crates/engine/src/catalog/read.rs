@@ -77,12 +77,10 @@ impl Datastore {
             return Ok(None);
         };
         let described = self.read_table(id, row);
-        described
-            .map(Some)
-            .map_err(|error| SchemaError::Catalog {
-                table: id,
-                detail: error.to_string(),
-            })
+        described.map(Some).map_err(|error| SchemaError::Catalog {
+            table: id,
+            detail: error.to_string(),
+        })
     }
 
     /// The row of a system table with this key in its first index.

@@ -34,7 +34,11 @@ impl Datastore {
         (schema.view.is_some() && schema.name == name).then_some(schema)
     }
 
-    pub(crate) fn create_view(&mut self, def: &ViewDef, has_keys: bool) -> Result<(), DatastoreError> {
+    pub(crate) fn create_view(
+        &mut self,
+        def: &ViewDef,
+        has_keys: bool,
+    ) -> Result<(), DatastoreError> {
         // The ids in there are not the ones that the catalog gives.
         let mut schema = def.to_backing_schema(has_keys, &mut SequentialIds::default());
         schema.id = TableId(0);
@@ -75,7 +79,11 @@ impl Datastore {
     }
 
     /// The view's own columns and parameters. Their types are not resolved (02 §10.3).
-    pub(crate) fn put_view_parts(&mut self, view: u32, def: &ViewDef) -> Result<(), DatastoreError> {
+    pub(crate) fn put_view_parts(
+        &mut self,
+        view: u32,
+        def: &ViewDef,
+    ) -> Result<(), DatastoreError> {
         let declared = match def.params_typespace.get(def.row_type) {
             Some(AlgebraicType::Product(product)) => &product.elements[..],
             _ => &[],

@@ -39,12 +39,7 @@ impl Datastore {
     ///
     /// # Errors
     /// A sequence could issue a value that a row has.
-    pub fn precheck(
-        &self,
-        step: &Step,
-        new: &ModuleDef,
-        work: &mut MigrationWork<'_>,
-    ) -> Done {
+    pub fn precheck(&self, step: &Step, new: &ModuleDef, work: &mut MigrationWork<'_>) -> Done {
         let Step::AddSequence { table, sequence } = step else {
             return Ok(());
         };
@@ -60,7 +55,10 @@ impl Datastore {
         let found = match schema.columns.get(position) {
             // A new column: all rows get its default.
             None if table.rows().row_count() == 0 => None,
-            None => column.default.as_ref().and_then(|bytes| integer(&column.ty, bytes)),
+            None => column
+                .default
+                .as_ref()
+                .and_then(|bytes| integer(&column.ty, bytes)),
             Some(_) => work.ticking(|tick| {
                 let mut found = None;
                 let mut go_on = true;
@@ -90,32 +88,59 @@ impl Datastore {
 /// In what a stored table is not that of the definition.
 fn difference(schema: &TableSchema, def: &TableDef) -> Option<&'static str> {
     let columns = schema.columns.iter().map(|c| (&c.name, &c.ty));
-    let indexes = schema.indexes.iter().map(|i| (&i.name, &i.algorithm, i.unique));
+    let indexes = schema
+        .indexes
+        .iter()
+        .map(|i| (&i.name, &i.algorithm, i.unique));
     let constraints = schema.constraints.iter().map(|c| (&c.name, &c.columns));
     let sequences = schema.sequences.iter().map(|s| {
-        (&s.name, s.column, (s.start, s.min_value, s.max_value), s.increment)
+        (
+            &s.name,
+            s.column,
+            (s.start, s.min_value, s.max_value),
+            s.increment,
+        )
     });
     let schedule = schema.schedule.as_ref();
     let schedule = schedule.map(|s| (&s.name, &s.function_name, s.at_column));
     let of_schedule = def.schedule.as_ref();
     let checks = [
-        ("has another primary key", schema.primary_key == def.primary_key),
+        (
+            "has another primary key",
+            schema.primary_key == def.primary_key,
+        ),
         ("has another access", schema.access == def.access),
-        ("is an event table, or is none", schema.is_event == def.is_event),
-        ("has other columns", columns.eq(def.columns.iter().map(|c| (&c.name, &c.ty)))),
+        (
+            "is an event table, or is none",
+            schema.is_event == def.is_event,
+        ),
+        (
+            "has other columns",
+            columns.eq(def.columns.iter().map(|c| (&c.name, &c.ty))),
+        ),
         (
             "has other indexes",
-            same(indexes, def.indexes.iter().map(|i| (&i.name, &i.algorithm, i.unique))),
+            same(
+                indexes,
+                def.indexes
+                    .iter()
+                    .map(|i| (&i.name, &i.algorithm, i.unique)),
+            ),
         ),
         (
             "has other constraints",
-            same(constraints, def.constraints.iter().map(|c| (&c.name, &c.columns))),
+            same(
+                constraints,
+                def.constraints.iter().map(|c| (&c.name, &c.columns)),
+            ),
         ),
         (
             "has other sequences",
             same(
                 sequences,
-                def.sequences.iter().map(|s| (&s.name, s.column, s.effective(), s.increment)),
+                def.sequences
+                    .iter()
+                    .map(|s| (&s.name, s.column, s.effective(), s.increment)),
             ),
         ),
         (
@@ -123,7 +148,10 @@ fn difference(schema: &TableSchema, def: &TableDef) -> Option<&'static str> {
             schedule == of_schedule.map(|s| (&s.name, &s.function_name, s.at_column)),
         ),
     ];
-    checks.into_iter().find(|(_, is_same)| !is_same).map(|(text, _)| text)
+    checks
+        .into_iter()
+        .find(|(_, is_same)| !is_same)
+        .map(|(text, _)| text)
 }
 
 /// Whether two lists of different things have the same, in whatever order.

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use lightcone_schema::{ColumnDef, ConstraintSchema, IndexSchema, ModuleDef, SequenceSchema, TableDef, TableSchema};
+use lightcone_schema::{
+    ColumnDef, ConstraintSchema, IndexSchema, ModuleDef, SequenceSchema, TableDef, TableSchema,
+};
 use lightcone_types::{ConstraintId, IndexId, SequenceId, TableId};
 
 use super::{part, table_of, Done, MigrationError, MigrationWork};
@@ -81,18 +83,33 @@ impl Datastore {
         for index in &schema.indexes {
             let kept = part(&def.indexes, |index| &index.name, "index", &index.name)?;
             let algorithm = kept.algorithm.clone();
-            self.rewrite_index_row(schema.id, &IndexSchema { algorithm, ..index.clone() })?;
+            self.rewrite_index_row(
+                schema.id,
+                &IndexSchema {
+                    algorithm,
+                    ..index.clone()
+                },
+            )?;
         }
         for constraint in &schema.constraints {
             let name = &constraint.name;
             let kept = part(&def.constraints, |c| &c.name, "constraint", name)?;
             let columns = kept.columns.clone();
             self.delete_catalog_of(st::ST_CONSTRAINT_ID, constraint.id.0)?;
-            self.put_constraint(schema.id, &ConstraintSchema { columns, ..constraint.clone() })?;
+            self.put_constraint(
+                schema.id,
+                &ConstraintSchema {
+                    columns,
+                    ..constraint.clone()
+                },
+            )?;
         }
         for sequence in &schema.sequences {
             let kept = part(&def.sequences, |s| &s.name, "sequence", &sequence.name)?;
-            let moved = SequenceSchema { column: kept.column, ..sequence.clone() };
+            let moved = SequenceSchema {
+                column: kept.column,
+                ..sequence.clone()
+            };
             let allocated = self.allocated(schema.id, sequence.id);
             self.delete_catalog_of(st::ST_SEQUENCE_ID, sequence.id.0)?;
             self.put_sequence(schema.id, &moved, allocated)?;
@@ -162,15 +179,30 @@ impl Datastore {
             self.put_event_table(id)?;
         }
         for index in &old.indexes {
-            self.put_index(id, &IndexSchema { id: IndexId(0), ..index.clone() })?;
+            self.put_index(
+                id,
+                &IndexSchema {
+                    id: IndexId(0),
+                    ..index.clone()
+                },
+            )?;
             let accessor = index.accessor.as_deref().unwrap_or(&index.name);
             self.put_index_accessor(&index.name, accessor)?;
         }
         for constraint in &old.constraints {
-            self.put_constraint(id, &ConstraintSchema { id: ConstraintId(0), ..constraint.clone() })?;
+            self.put_constraint(
+                id,
+                &ConstraintSchema {
+                    id: ConstraintId(0),
+                    ..constraint.clone()
+                },
+            )?;
         }
         for sequence in &old.sequences {
-            let schema = SequenceSchema { id: SequenceId(0), ..sequence.clone() };
+            let schema = SequenceSchema {
+                id: SequenceId(0),
+                ..sequence.clone()
+            };
             self.put_sequence(id, &schema, positions[&sequence.name])?;
         }
         Ok(id)
@@ -189,7 +221,9 @@ impl Datastore {
         let slot = self.slot(to)?;
         let mut some_unsaved = false;
         for sequence in &mut self.at_mut(slot).sequences {
-            let same = old.iter().find(|old| old.schema.name == sequence.schema.name);
+            let same = old
+                .iter()
+                .find(|old| old.schema.name == sequence.schema.name);
             if let Some(same) = same {
                 *sequence = sequence.going_on(same);
                 some_unsaved |= sequence.unsaved;

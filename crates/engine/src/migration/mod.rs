@@ -118,21 +118,14 @@ impl Datastore {
     ///
     /// # Errors
     /// The rows do not allow it, or `work` has ended. The transaction is only good for a rollback then.
-    pub fn migrate(
-        &mut self,
-        step: &Step,
-        new: &ModuleDef,
-        work: &mut MigrationWork<'_>,
-    ) -> Done {
+    pub fn migrate(&mut self, step: &Step, new: &ModuleDef, work: &mut MigrationWork<'_>) -> Done {
         self.require_transaction()?;
         match step {
             Step::RemoveIndex { table, index } => self.remove_index(table, index, work),
             Step::RemoveConstraint { table, constraint } => {
                 self.remove_constraint(table, constraint, work)
             }
-            Step::RemoveSequence { table, sequence } => {
-                self.remove_sequence(table, sequence, work)
-            }
+            Step::RemoveSequence { table, sequence } => self.remove_sequence(table, sequence, work),
             Step::RemoveSchedule { table } => self.remove_schedule(table, work),
             Step::RemoveView { view } => self.remove_view(view, work),
             Step::RemoveRowLevelSecurity { sql } => self.remove_row_level_security(sql),
@@ -143,9 +136,7 @@ impl Datastore {
             Step::ChangeIndexSourceName { table, index } => {
                 self.change_index_source_name(table, index, new, work)
             }
-            Step::ChangeTableAccessorName { table } => {
-                self.change_table_accessor(table, new, work)
-            }
+            Step::ChangeTableAccessorName { table } => self.change_table_accessor(table, new, work),
             Step::ChangeColumnAccessorName { table, column } => {
                 self.change_column_accessor(table, column, new, work)
             }
@@ -154,9 +145,7 @@ impl Datastore {
             Step::AddConstraint { table, constraint } => {
                 self.add_constraint(table, constraint, new, work)
             }
-            Step::AddSequence { table, sequence } => {
-                self.add_sequence(table, sequence, new, work)
-            }
+            Step::AddSequence { table, sequence } => self.add_sequence(table, sequence, new, work),
             Step::AddSchedule { table } => self.add_schedule(table, new, work),
             Step::AddView { view } => self.add_view(view, new),
             Step::ChangeAccess { table } => self.change_access(table, new, work),

@@ -1,6 +1,8 @@
 //! Steps for views. Rows of views are in memory only, so nothing of theirs is carried over.
 
-use lightcone_schema::{ColumnSchema, IndexSchema, ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef};
+use lightcone_schema::{
+    ColumnSchema, IndexSchema, ModuleDef, RawVersion, SequentialIds, TableSchema, ViewDef,
+};
 
 use super::{Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
@@ -72,11 +74,17 @@ impl Datastore {
         let expected = view.to_backing_schema(has_keys, &mut SequentialIds::default());
         let column = |column: &ColumnSchema| (column.name.clone(), column.ty.clone());
         let index = |index: &IndexSchema| (index.algorithm.clone(), index.unique);
-        let is_anonymous = |schema: &TableSchema| {
-            schema.view.is_some_and(|view| view.is_anonymous)
-        };
-        !stored.columns.iter().map(column).eq(expected.columns.iter().map(column))
-            || !stored.indexes.iter().map(index).eq(expected.indexes.iter().map(index))
+        let is_anonymous = |schema: &TableSchema| schema.view.is_some_and(|view| view.is_anonymous);
+        !stored
+            .columns
+            .iter()
+            .map(column)
+            .eq(expected.columns.iter().map(column))
+            || !stored
+                .indexes
+                .iter()
+                .map(index)
+                .eq(expected.indexes.iter().map(index))
             || is_anonymous(stored) != is_anonymous(&expected)
     }
 }

@@ -30,11 +30,15 @@ impl Kind {
             Kind::U32 => T::U32,
             Kind::I64 => T::I64,
             Kind::Text => T::String,
-            Kind::Simple(count) => {
-                T::sum(NAMES[..usize::from(count)].iter().map(|name| (*name, T::unit())))
-            }
+            Kind::Simple(count) => T::sum(
+                NAMES[..usize::from(count)]
+                    .iter()
+                    .map(|name| (*name, T::unit())),
+            ),
             Kind::Payload(count) => {
-                let more = NAMES[1..=usize::from(count)].iter().map(|name| (*name, T::unit()));
+                let more = NAMES[1..=usize::from(count)]
+                    .iter()
+                    .map(|name| (*name, T::unit()));
                 T::sum(std::iter::once(("A", T::U32)).chain(more))
             }
         }
@@ -139,17 +143,21 @@ impl Table {
     }
 
     fn column_name(position: usize) -> String {
-        format!("c{position}")
+        format!("c{}", (b'a' + position as u8) as char)
     }
 
     fn raw(&self, name: &str, types: &mut Types) -> RawTableDefV10 {
-        let columns = self.columns.iter().enumerate().map(|(position, (kind, _))| {
-            let ty = match kind.ty() {
-                T::Sum(sum) => T::Ref(types.add(&format!("{name}{position}"), T::Sum(sum))),
-                ty => ty,
-            };
-            (Self::column_name(position), ty)
-        });
+        let columns = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, (kind, _))| {
+                let ty = match kind.ty() {
+                    T::Sum(sum) => T::Ref(types.add(&format!("{name}{position}"), T::Sum(sum))),
+                    ty => ty,
+                };
+                (Self::column_name(position), ty)
+            });
         let columns: Vec<(String, T)> = columns.collect();
         let row = T::product(columns.iter().map(|(name, ty)| (name.as_str(), ty.clone())));
         let indexes = self.indexes.iter().enumerate();
