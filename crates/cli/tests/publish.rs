@@ -284,6 +284,23 @@ fn what_the_data_refuse_is_not_tried() {
         "{refused:#?}"
     );
     assert_eq!(server.lines().len(), 1, "only asked, not published");
+    // It is a conflict of module and data.
+    let asked = publish(
+        &home,
+        &server,
+        &["--delete-data=on-conflict", "shop"],
+        "y\n",
+    );
+    assert!(
+        asked
+            .ok()
+            .stdout
+            .contains("Proceeding with database clear due to --delete-data=on-conflict.\n")
+            && server
+                .lines()
+                .last()
+                .is_some_and(|line| line.ends_with("&clear=true"))
+    );
 }
 
 #[test]

@@ -226,21 +226,37 @@ impl DatabaseHandle {
         prepared: PreparedUpdate,
         policy: Policy,
     ) -> Result<UpdateOutcome, UpdateError> {
-        let plan = self.plan_update(&prepared);
-        let migration = plan.allowed(policy)?;
-        plan.check_rules(migration, self.shared.options.owner)?;
+        let (prepared, plan, from) = self.planned(prepared, policy).await?;
         let (reply, result) = oneshot::channel();
         let command = Command::Replace {
             program: prepared.0,
-            planned: Planned {
-                plan: migration.clone(),
-                from: plan.from,
-            },
+            planned: Planned { plan, from },
             reply,
         };
         let sent = self.shared.inbox.command(command);
         sent.map_err(|_| UpdateError::Cancelled)?;
         result.await.map_err(|_| UpdateError::Cancelled)??;
         Ok(UpdateOutcome::Updated)
+    }
+
+    /// All that is decided without the data, on a thread that may take its time: a definition may be large.
+    async fn planned(
+        &self,
+        prepared: PreparedUpdate,
+        policy: Policy,
+    ) -> Result<(PreparedUpdate, MigrationPlan, Hash), UpdateError> {
+        let (reply, planned) = oneshot::channel();
+        let handle = self.clone();
+        let work = move || {
+            let plan = handle.plan_update(&prepared);
+            let checked = plan.allowed(policy).and_then(|migration| {
+                plan.check_rules(migration, handle.shared.options.owner)?;
+                Ok(migration.clone())
+            });
+            // Whoever publishes may be gone by now.
+            let _ = reply.send(checked.map(|migration| (prepared, migration, plan.from)));
+        };
+        self.shared.environment().spawn_blocking(Box::new(work));
+        planned.await.map_err(|_| UpdateError::Cancelled)?
     }
 }

@@ -10,7 +10,8 @@ pub(crate) use lightcone_database::{
     HeldBytes, Holder, HostKind, HttpHeader, HttpMethod, HttpRequest, HttpVersion, JsonRows,
     Limits, Loads, Machine, MessageBatch, Outgoing, OutgoingReceiver, ParameterText, Policy,
     PreparedUpdate, RequestSender, ResultRow, RowEncoder, ShutdownReason, SqlError, SqlOutcome,
-    SqlStats, SubmitError, UpdateError, UpdatePlan, CLIENT_BYTES_CEILING, QUERY_BYTES_MAX,
+    SqlStats, StepReport, SubmitError, UpdateError, UpdatePlan, CLIENT_BYTES_CEILING,
+    QUERY_BYTES_MAX,
 };
 use lightcone_limits::HostLimits;
 

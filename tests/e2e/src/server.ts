@@ -32,7 +32,8 @@ export function wasm(name: "transfer" | "boards" | "coverage" | "procedures" | "
 /** Path of a module bundled by `scripts/js-modules.sh`. */
 export function bundle(name: "shop"): string {
   const path = join(process.env.LIGHTCONE_JS_DIR ?? join(cache, "js"), `${name}.js`);
-  if (!existsSync(path)) throw new Error(`${path} is missing; bundle the modules first: scripts/js-modules.sh`);
+  if (!existsSync(path))
+    throw new Error(`${path} is missing; bundle the modules first: scripts/js-modules.sh`);
   return path;
 }
 

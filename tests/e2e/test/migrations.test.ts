@@ -81,7 +81,9 @@ test("a breaking publish asks, disconnects, and keeps all rows", async () => {
 
   const declined = await publish("breaks", 3);
   expect(declined.code).toBe(1);
-  expect(declined.stdout).toContain("    + price: U32 (default: U32(\n    5,\n))\n!!! Warning: All clients will be disconnected");
+  expect(declined.stdout).toContain(
+    "    + price: U32 (default: U32(\n    5,\n))\n!!! Warning: All clients will be disconnected",
+  );
   expect(declined.stdout).toContain("    • table item (1 row): rewritten with the default of price");
   expect(declined.stdout).toContain("The above changes will BREAK existing clients.");
   await server.cliOk("call", "breaks", "add_item", "2", '"two"');

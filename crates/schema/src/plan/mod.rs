@@ -110,7 +110,7 @@ impl Planner<'_> {
         if self.disconnects {
             self.steps.push(Step::DisconnectAllUsers);
         }
-        self.steps.sort_by(|a, b| a.place().cmp(&b.place()));
+        self.steps.sort_by(Step::order);
         Ok(MigrationPlan { steps: self.steps })
     }
 }

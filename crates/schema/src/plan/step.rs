@@ -1,5 +1,7 @@
 //! The steps of a plan (02 §14.5).
 
+use std::cmp::Ordering;
+
 /// One step. Names are canonical, with namespace; everything else about the object is in the old and new definition.
 ///
 /// `table` may be the name of a view in [`Step::ChangeColumns`], [`Step::ChangeTableAccessorName`],
@@ -240,15 +242,31 @@ impl Step {
         }
     }
 
-    /// Its place in the plan: by kind, then by namespace path and name. The root's objects come before those of submodules.
-    pub(super) fn place(&self) -> (StepKind, Vec<&str>, &str, &str) {
-        let table = self.table().unwrap_or_default();
-        let mut path: Vec<&str> = table.split('.').collect();
-        let own = path.pop().unwrap_or_default();
+    /// Which of two steps is taken first: by kind, then by namespace path and name. The root's objects come before those of
+    /// submodules.
+    pub(super) fn order(&self, other: &Step) -> Ordering {
+        let paths = || {
+            namespace(self.table())
+                .split('.')
+                .cmp(namespace(other.table()).split('.'))
+        };
+        self.kind()
+            .cmp(&other.kind())
+            .then_with(paths)
+            .then_with(|| self.name().cmp(&other.name()))
+    }
+
+    /// What it is sorted by among its kind. Columns have no names of their own.
+    fn name(&self) -> (Option<&str>, Option<&str>) {
         match self {
-            // Columns have no names of their own.
-            Step::ChangeColumnAccessorName { column, .. } => (self.kind(), path, own, column),
-            _ => (self.kind(), path, self.part().unwrap_or(own), own),
+            Step::ChangeColumnAccessorName { table, column } => (Some(table), Some(column)),
+            _ => (self.part().or(self.table()), self.table()),
         }
     }
+}
+
+/// Empty for what is in no submodule, which is the smallest path.
+fn namespace(name: Option<&str>) -> &str {
+    name.and_then(|name| name.rsplit_once('.'))
+        .map_or("", |(path, _)| path)
 }

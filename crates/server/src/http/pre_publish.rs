@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -18,7 +19,7 @@ use super::update;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::HostType;
-use crate::database::{DatabaseHandle, HostKind, UpdatePlan};
+use crate::database::{DatabaseHandle, PreparedUpdate, StepReport, UpdateError, UpdatePlan};
 use crate::state::{ServerState, Upload};
 
 /// Steps that an answer lists one by one; the text of the plan has a bound of its own.
@@ -36,6 +37,7 @@ pub(super) async fn pre_publish(
     let record = state.record(&path)?;
     let host_type = host_type(&query)?;
     let style = plan_style(&query)?;
+    let is_dry_run = query.boolean("dry_run")?.unwrap_or(false);
     require_owner(&record, &caller, Action::Update)?;
     own_publish_guard(&state, &caller)?;
     let upload = state.read_program(request_body).await?;
@@ -45,7 +47,12 @@ pub(super) async fn pre_publish(
     let handle = running.handle.clone();
     // A client that goes away ends neither the work nor what it takes.
     let work = tokio::spawn(async move {
-        let answer = answer(&handle, host_type, upload, style).await;
+        let question = Question {
+            host_type,
+            style,
+            is_dry_run,
+        };
+        let answer = answer(&handle, &question, upload).await;
         drop((turn, running));
         answer
     });
@@ -66,46 +73,77 @@ fn plan_style(query: &Query) -> Result<PlanStyle, Failure> {
     Ok(style.unwrap_or_default())
 }
 
+struct Question {
+    host_type: HostType,
+    style: PlanStyle,
+    /// Try the steps on a copy of the data.
+    is_dry_run: bool,
+}
+
 async fn answer(
     handle: &DatabaseHandle,
-    host_type: HostType,
+    question: &Question,
     upload: Upload,
-    style: PlanStyle,
 ) -> Result<Value, Failure> {
-    let kind: HostKind = host_type.kind();
+    let kind = question.host_type.kind();
     let prepared = handle.prepare_plan(upload.program.clone(), kind).await;
     let prepared = prepared.map_err(update::failure)?;
-    let plan = handle.plan_update(&prepared);
-    let migration = match &plan.migration {
-        Ok(migration) => migration,
-        Err(refused) => {
-            return Ok(json!({
-                "ManualMigrate": {
-                    "reason": refused.to_string(),
-                    "major_version_upgrade": plan.major_version_upgrade,
-                }
-            }))
-        }
-    };
-    handle.check_plan(&plan).map_err(update::failure)?;
     let rows = TableRows::of_database(handle).await?;
-    Ok(json!({ "AutoMigrate": auto_migrate(&plan, migration, &rows, style) }))
+    let planner = handle.clone();
+    // A definition may be large.
+    let work = tokio::task::spawn_blocking(move || {
+        let plan = planner.plan_update(&prepared);
+        planner.check_plan(&plan).map_err(update::failure)?;
+        Ok((prepared, plan))
+    });
+    let (prepared, plan) = work.await.map_err(|_| stopped())??;
+    let rehearsal = match &plan.migration {
+        Ok(migration) if question.is_dry_run => {
+            Some(Rehearsal::of(handle, &prepared, migration).await?)
+        }
+        _ => None,
+    };
+    let style = question.style;
+    let work = tokio::task::spawn_blocking(move || described_plan(&plan, &rows, rehearsal, style));
+    work.await.map_err(|_| stopped())
+}
+
+fn described_plan(
+    plan: &UpdatePlan,
+    rows: &TableRows,
+    rehearsal: Option<Rehearsal>,
+    style: PlanStyle,
+) -> Value {
+    match &plan.migration {
+        Ok(migration) => {
+            let auto = auto_migrate(plan, migration, rows, rehearsal, style);
+            json!({ "AutoMigrate": auto })
+        }
+        Err(refused) => json!({
+            "ManualMigrate": {
+                "reason": refused.to_string(),
+                "major_version_upgrade": plan.major_version_upgrade,
+            }
+        }),
+    }
 }
 
 fn auto_migrate(
     plan: &UpdatePlan,
     migration: &MigrationPlan,
     rows: &TableRows,
+    rehearsal: Option<Rehearsal>,
     style: PlanStyle,
 ) -> Value {
-    let obstacles = obstacles(migration, rows);
+    let mut obstacles = obstacles(migration, rows);
+    let rehearsal = rehearsal.map(|rehearsal| rehearsal.described(&mut obstacles));
     let mut text = plan.text(migration, style);
     for obstacle in &obstacles {
         text.push_str(&format!("!!! {obstacle}\n"));
     }
     let listed = migration.steps.iter().take(LISTED_STEPS_MAX);
     let steps: Vec<Value> = listed.map(|step| described(plan, step, rows)).collect();
-    json!({
+    let mut answer = json!({
         "migrate_plan": text,
         "break_clients": migration.breaks_clients(),
         "token": plan.token.to_json_u256(),
@@ -113,7 +151,54 @@ fn auto_migrate(
         "steps_not_listed": migration.steps.len() - steps.len(),
         "steps": steps,
         "obstacles": obstacles,
-    })
+    });
+    if let Some(rehearsal) = rehearsal {
+        answer["rehearsal"] = rehearsal;
+    }
+    answer
+}
+
+/// What trying the steps on a copy of the data has shown.
+enum Rehearsal {
+    Done(Vec<StepReport>),
+    Refused(String),
+}
+
+impl Rehearsal {
+    async fn of(
+        handle: &DatabaseHandle,
+        prepared: &PreparedUpdate,
+        migration: &MigrationPlan,
+    ) -> Result<Rehearsal, Failure> {
+        match handle.rehearse(prepared, migration).await {
+            Ok(reports) => Ok(Rehearsal::Done(reports)),
+            Err(UpdateError::Refused(reason)) => Ok(Rehearsal::Refused(reason)),
+            Err(error) => Err(update::failure(error)),
+        }
+    }
+
+    /// As it stands in the answer; what it failed for is an obstacle, unless that is known already.
+    fn described(self, obstacles: &mut Vec<String>) -> Value {
+        let reports = match self {
+            Rehearsal::Done(reports) => reports,
+            Rehearsal::Refused(reason) => {
+                if obstacles.is_empty() {
+                    obstacles.push(reason);
+                }
+                return json!({ "steps": [], "seconds": null });
+            }
+        };
+        let time: Duration = reports.iter().map(|report| report.time).sum();
+        let steps = reports.iter().take(LISTED_STEPS_MAX).map(|report| {
+            json!({
+                "kind": report.step.kind().as_str(),
+                "table": report.step.table(),
+                "rows": report.rows,
+                "seconds": report.time.as_secs_f64(),
+            })
+        });
+        json!({ "steps": steps.collect::<Vec<_>>(), "seconds": time.as_secs_f64() })
+    }
 }
 
 /// How many rows each table has.

@@ -118,7 +118,9 @@ impl Upload<'_> {
     async fn auto_migrate(&self, name: &str, auto: &Value) -> Result<Checked> {
         self.accepts_major_upgrade(name, auto).await?;
         print_plan(auto);
-        refuse_obstacles(name, auto)?;
+        if let Some(obstacle) = obstacle(name, auto) {
+            return self.conflict(name, obstacle).await;
+        }
         if auto["break_clients"] == Value::Bool(true) {
             let yes = self.plan.break_clients || self.plan.says_yes(Yes::BreakClients);
             let question = "The above changes will BREAK existing clients. Do you want to proceed?";
@@ -140,7 +142,14 @@ impl Upload<'_> {
         println!("{}", manual["reason"].as_str().unwrap_or_default());
         if self.plan.delete_data != DeleteData::OnConflict {
             println!("Aborting publish due to required manual migration.");
-            return Err(needs_manual_migration(name));
+        }
+        self.conflict(name, needs_manual_migration(name)).await
+    }
+
+    /// The module does not fit the data, which go if the user wants that.
+    async fn conflict(&self, name: &str, error: Error) -> Result<Checked> {
+        if self.plan.delete_data != DeleteData::OnConflict {
+            return Err(error);
         }
         // `spacetime dev` asks without having been told to delete anything.
         if !self.plan.terminal_only || self.plan.says_yes(Yes::DeleteData) {
@@ -161,20 +170,29 @@ impl Upload<'_> {
             println!("`{name}` does not exist: publishing would create it.");
             return Ok(());
         };
-        if let Some(manual) = answer.get("ManualMigrate") {
-            println!("{}", manual["reason"].as_str().unwrap_or_default());
-            if self.plan.delete_data == DeleteData::OnConflict {
-                println!("--delete-data=on-conflict would DESTROY all data of {name}.");
-                return rows::print_what_is_lost(self.client, name).await;
+        let conflict = match (answer.get("AutoMigrate"), answer.get("ManualMigrate")) {
+            (Some(auto), _) => {
+                print_plan(auto);
+                let obstacle = obstacle(name, auto);
+                if obstacle.is_none() {
+                    rows::print_rehearsal(auto);
+                }
+                obstacle
             }
-            return Err(needs_manual_migration(name));
+            (None, Some(manual)) => {
+                println!("{}", manual["reason"].as_str().unwrap_or_default());
+                Some(needs_manual_migration(name))
+            }
+            (None, None) => return Err(unknown_plan(&answer)),
+        };
+        match conflict {
+            None => Ok(()),
+            Some(_) if self.plan.delete_data == DeleteData::OnConflict => {
+                println!("--delete-data=on-conflict would DESTROY all data of {name}.");
+                rows::print_what_is_lost(self.client, name).await
+            }
+            Some(error) => Err(error),
         }
-        let auto = answer
-            .get("AutoMigrate")
-            .ok_or_else(|| unknown_plan(&answer))?;
-        print_plan(auto);
-        rows::print_rehearsal(auto);
-        refuse_obstacles(name, auto)
     }
 }
 
@@ -184,16 +202,13 @@ fn print_plan(auto: &Value) {
 }
 
 /// What the server knows to be in the way. The text of the plan says it too.
-fn refuse_obstacles(name: &str, auto: &Value) -> Result<()> {
-    let obstacles = auto["obstacles"].as_array().into_iter().flatten();
-    let obstacles: Vec<&str> = obstacles.filter_map(Value::as_str).collect();
-    match obstacles.first() {
-        None => Ok(()),
-        Some(first) => Err(Error::coded(
-            "LC0867",
-            format!("`{name}` was not updated. {first}"),
-        )),
-    }
+fn obstacle(name: &str, auto: &Value) -> Option<Error> {
+    let mut obstacles = auto["obstacles"].as_array()?.iter();
+    let first = obstacles.find_map(Value::as_str)?;
+    Some(Error::coded(
+        "LC0867",
+        format!("`{name}` was not updated. {first}"),
+    ))
 }
 
 fn needs_manual_migration(name: &str) -> Error {
