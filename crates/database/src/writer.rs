@@ -250,10 +250,11 @@ impl Writer {
                 self.shared.status.set_updating(false);
                 self.reply_when_durable(true, result, reply, None);
             }
-            // Whoever asked may be gone by now.
-            Command::Freeze { reply, .. } => {
+            Command::Freeze { permit, reply } => {
                 let frozen = self.datastore.snapshot();
+                // Whoever asked may be gone by now.
                 let _ = reply.send((frozen, self.module.def().clone()));
+                drop(permit);
             }
             Command::Stop(stop) => self.state.stop = Some(stop),
         }

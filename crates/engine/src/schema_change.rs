@@ -202,6 +202,12 @@ impl Datastore {
         suffix: &[u8],
         tick: Tick<'_>,
     ) -> Result<(), SchemaError> {
+        if to.0 <= SYSTEM_TABLE_ID_MAX {
+            return Err(SchemaError::Catalog {
+                table: to,
+                detail: "a system table is no copy of another".to_owned(),
+            });
+        }
         let is_there = |slot| self.slot(slot).map_err(|_| no_such_table(slot));
         let (from, to) = (is_there(from)?, is_there(to)?);
         if from == to {

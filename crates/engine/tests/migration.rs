@@ -15,10 +15,11 @@ use lightcone_engine::{
     CommitOutput, Datastore, MigrationError, MigrationWork, Replayer, RowBuffer,
 };
 use lightcone_log::{Epoch, Frame, Log, LogOffset, MemoryLog};
+use lightcone_schema::raw::{RawModuleDefV10Section as Section, RawViewDefV10};
 use lightcone_schema::{plan, ModuleDef, Step, TableSchema};
 use lightcone_snapshot::SnapshotStore;
 use lightcone_storage::sim::SimStorage;
-use lightcone_types::TableId;
+use lightcone_types::{AlgebraicType as T, ProductType, TableId, TypeRef};
 use proptest::prelude::*;
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -288,7 +289,8 @@ fn apply(tables: &mut Tables, (which, change): &(u8, Change)) {
     let name = &names[usize::from(*which) % names.len()];
     match change {
         Change::AddTable(kinds) => {
-            tables.insert(format!("t{which}"), Table::new(kinds));
+            let name = format!("n{}", (b'a' + which % 20) as char);
+            tables.insert(name, Table::new(kinds));
             return;
         }
         Change::RemoveTable => {
@@ -688,7 +690,7 @@ fn a_sequence_may_not_issue_what_is_there() {
         .expect_err("3 is there")
         .to_string();
     assert!(
-        error.starts_with("Precheck failed: added sequence t_c0_seq already has values in range"),
+        error.starts_with("Precheck failed: added sequence t_ca_seq already has values in range"),
         "{error}"
     );
     assert_replays(&world);
@@ -713,6 +715,105 @@ fn rows_move_when_their_size_is_not_constant_any_more() {
         &world.replayed_behind(from_snapshot, offset),
         &world.datastore,
     );
+}
+
+/// `t` of a number and an enum, and a view of its rows.
+fn with_view(variants: u8, view: Option<(bool, bool)>) -> ModuleDef {
+    let tables = one(Table::new(&[Kind::U32, Kind::Simple(variants)]));
+    let views = view.map(|(is_public, is_anonymous)| RawViewDefV10 {
+        source_name: "v".to_owned(),
+        index: 0,
+        is_public,
+        is_anonymous,
+        params: ProductType::default(),
+        // Behind the enum.
+        return_type: T::array(T::Ref(TypeRef(1))),
+    });
+    definitions::with_sections(&tables, vec![Section::Views(views.into_iter().collect())])
+}
+
+#[test]
+fn views_come_change_and_go() {
+    let mut world = World::new(&one(Table::new(&[Kind::U32, Kind::Simple(2)])));
+    let versions = [
+        (with_view(2, None), None),
+        (with_view(2, Some((true, true))), Some("AddView")),
+        (with_view(3, Some((true, true))), Some("ChangeColumns")),
+        (with_view(3, Some((false, true))), Some("ChangeAccess")),
+        (with_view(3, Some((false, false))), Some("RemoveView")),
+        (with_view(3, None), Some("RemoveView")),
+    ];
+    let backing = |world: &World| world.datastore.view_table("v").map(|schema| schema.id);
+    for pair in versions.windows(2) {
+        let [(old, _), (new, expected)] = pair else {
+            unreachable!("windows of two");
+        };
+        let before = backing(&world);
+        // A row that nobody logs.
+        world.datastore.begin();
+        if let Some(table) = before {
+            let mut rows = 1_u32.to_le_bytes().to_vec();
+            rows.extend([7, 0, 0, 0, 1]);
+            let replaced = world.datastore.replace_view_rows(table, &[1; 32], &rows);
+            replaced.expect("a row of the view");
+        }
+        world.commit();
+        let steps = plan(old, new).expect("a plan").steps;
+        let kinds: Vec<_> = steps.iter().map(|step| step.kind().as_str()).collect();
+        assert!(
+            expected.is_none_or(|kind| kinds.contains(&kind)),
+            "{kinds:?}"
+        );
+        world.datastore.begin();
+        take(&mut world.datastore, old, new, &steps).expect("views have no rows to lose");
+        world.datastore.rollback();
+        assert_eq!(backing(&world), before, "taken back");
+        world.datastore.begin();
+        take(&mut world.datastore, old, new, &steps).expect("views have no rows to lose");
+        world.commit();
+        world.datastore.forget_live();
+        let Some(view) = new.view("v") else {
+            assert_eq!(backing(&world), None);
+            assert_replays(&world);
+            continue;
+        };
+        assert!(!world.datastore.view_differs(view, new), "{kinds:?}");
+        let is_kept = !kinds.contains(&"RemoveView") && before.is_some();
+        assert_eq!(backing(&world) == before, is_kept, "{kinds:?}");
+        assert_replays(&world);
+    }
+}
+
+#[test]
+fn backing_tables_that_differ_are_made_anew() {
+    let mut world = World::new(&one(Table::new(&[Kind::U32, Kind::Simple(2)])));
+    let (old, new) = (
+        with_view(2, Some((true, true))),
+        with_view(3, Some((true, false))),
+    );
+    world.datastore.begin();
+    world
+        .datastore
+        .create_views(&old)
+        .expect("the name is free");
+    world.commit();
+    let view = new.view("v").expect("it has one");
+    assert!(world.datastore.view_differs(view, &new));
+    world.datastore.begin();
+    assert_eq!(
+        world.datastore.mend_views(&new).expect("it is possible"),
+        ["v"]
+    );
+    world.commit();
+    assert!(!world.datastore.view_differs(view, &new));
+    world.datastore.begin();
+    assert!(world
+        .datastore
+        .mend_views(&new)
+        .expect("it is possible")
+        .is_empty());
+    world.datastore.rollback();
+    assert_replays(&world);
 }
 
 #[test]

@@ -6,7 +6,6 @@
 mod common;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use common::*;
 use lightcone_engine::{CommitOutput, Datastore};

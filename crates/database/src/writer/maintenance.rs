@@ -14,6 +14,18 @@ use crate::snapshot::{self, SnapshotJob};
 use crate::status::FAILED_TEXT;
 
 impl Writer {
+    pub(super) fn table_rows(&self) -> Vec<TableRows> {
+        let tables = self.module.def().tables.iter();
+        let rows = tables.filter_map(|table| {
+            let id = self.datastore.table_id_from_name(&table.name)?;
+            Some(TableRows {
+                table: table.name.clone(),
+                rows: self.datastore.table(id)?.rows().row_count(),
+            })
+        });
+        rows.collect()
+    }
+
     pub(super) fn snapshot_if_due(&mut self) {
         let limits = &self.shared.options.limits;
         if self.state.snapshot_running

@@ -289,7 +289,7 @@ impl Writer {
         let set = &client.query_sets.get(&query_set_id)?.set;
         let mut compiler = SetCompiler::new(&client.peer, client.queue.budget());
         let mut texts = set.queries.iter().map(|query| query.asked.text());
-        let compiled = texts.try_for_each(|text| compiler.add_query(catalog, text, true));
+        let compiled = texts.try_for_each(|text| compiler.add_again(catalog, text));
         Some(compiled.map(|()| compiler.finish()))
     }
 

@@ -143,7 +143,7 @@ impl Table {
     }
 
     fn column_name(position: usize) -> String {
-        format!("c{position}")
+        format!("c{}", (b'a' + position as u8) as char)
     }
 
     fn raw(&self, name: &str, types: &mut Types) -> RawTableDefV10 {

@@ -74,7 +74,7 @@ impl Altered {
 enum IndexBefore {
     /// It is at this position now.
     Kept(usize),
-    Gone(Index),
+    Gone(Box<Index>),
 }
 
 enum RowSetBefore {
@@ -233,11 +233,12 @@ impl Table {
 
         self.frozen = None;
         let old_indexes = std::mem::take(&mut self.view.indexes);
-        let mut before: Vec<IndexBefore> = old_indexes.into_iter().map(IndexBefore::Gone).collect();
+        let old_indexes = old_indexes.into_iter().map(Box::new);
+        let mut before: Vec<IndexBefore> = old_indexes.map(IndexBefore::Gone).collect();
         let indexes = built.into_iter().enumerate().map(|(position, index)| {
             index.unwrap_or_else(|old| {
                 match std::mem::replace(&mut before[old], IndexBefore::Kept(position)) {
-                    IndexBefore::Gone(index) => index,
+                    IndexBefore::Gone(index) => *index,
                     IndexBefore::Kept(_) => unreachable!("ids of indexes are different"),
                 }
             })
@@ -287,7 +288,7 @@ impl Table {
         let mut now: Vec<Option<Index>> = std::mem::take(now).into_iter().map(Some).collect();
         let rebuilt = |(position, before): (usize, IndexBefore)| match before {
             IndexBefore::Kept(position) => now[position].take().expect("an index is kept once"),
-            IndexBefore::Gone(index) if !rows_changed => index,
+            IndexBefore::Gone(index) if !rows_changed => *index,
             IndexBefore::Gone(_) => {
                 let of = (position, &schema.indexes[position]);
                 build((rows, &layout), of, &mut |_| true)
