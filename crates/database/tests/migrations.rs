@@ -352,6 +352,49 @@ async fn a_rehearsal_counts_rows_and_changes_nothing() {
     stop(database).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_come_and_go_with_programs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = table_options(&directory.path().join("db"));
+    let with_rule = |rule: &str| {
+        let mut program = first();
+        program["rules"] = json!([rule]);
+        program
+    };
+    let (old, new) = ("SELECT * FROM t WHERE a = 1", "SELECT * FROM t WHERE a = 2");
+    let database = create_tables(options.clone(), &with_rule(old)).await;
+    let mut owner = Watcher::connect(&database, OWNER, 1).await;
+    owner
+        .change(&json!({ "t": { "inserts": [[1, 1, 0], [2, 2, 0], [3, 2, 0]] } }))
+        .await;
+    let refused = publish(&database, &with_rule(new), false).await;
+    assert!(matches!(refused, Err(UpdateError::Refused(_))));
+    // With columns too, so that the rule's table has another id.
+    let mut program = with_rule(new);
+    program["tables"]["t"] = json!([["id", "U32"], ["a", "U32"], ["k", "Kind2"], ["more", "U32"]]);
+    program["defaults"] = json!({ "t": { "more": 7 } });
+    publish(&database, &program, true).await.expect("a plan");
+    let seen = |database: &DatabaseHandle| {
+        let database = database.clone();
+        async move { sql(&database, STRANGER, "SELECT id FROM t").await.expect("rows").0 }
+    };
+    assert_eq!(seen(&database).await.as_array().expect("rows").len(), 2);
+    let log = log_of(&database);
+    for line in [
+        format!("Creating row level security `{old}`"),
+        format!("Removing row-level security `{old}`"),
+        format!("Adding row-level security `{new}`"),
+    ] {
+        assert!(log.contains(&line), "{line}: {log:?}");
+    }
+    stop(database).await;
+    let database = open(options).await;
+    assert_eq!(seen(&database).await.as_array().expect("rows").len(), 2);
+    let rules = sql(&database, OWNER, "SELECT * FROM st_row_level_security").await;
+    assert_eq!(rules.expect("rows").0.as_array().expect("rows").len(), 1);
+    stop(database).await;
+}
+
 // ---- Schedules ----------------------------------------------------------------------------------------------------------
 
 fn scheduled(is_scheduled: bool, more: bool) -> Value {
