@@ -376,7 +376,12 @@ async fn rules_come_and_go_with_programs() {
     publish(&database, &program, true).await.expect("a plan");
     let seen = |database: &DatabaseHandle| {
         let database = database.clone();
-        async move { sql(&database, STRANGER, "SELECT id FROM t").await.expect("rows").0 }
+        async move {
+            sql(&database, STRANGER, "SELECT id FROM t")
+                .await
+                .expect("rows")
+                .0
+        }
     };
     assert_eq!(seen(&database).await.as_array().expect("rows").len(), 2);
     let log = log_of(&database);
