@@ -202,11 +202,7 @@ async fn clients_go_when_the_change_breaks_them() {
         .expect("rows")
         .0;
     // The one that asks.
-    assert_eq!(
-        clients.to_string().matches("0x").count() / 2,
-        1,
-        "{clients}"
-    );
+    assert_eq!(clients.as_array().expect("rows").len(), 1, "{clients}");
     let mut watcher = Watcher::connect(&database, OWNER, 3).await;
     for (set, text) in (1..).zip(QUERIES) {
         watcher.subscribe(set, text).await;
@@ -498,7 +494,7 @@ const RANDOM_QUERIES: [&str; 6] = [
     "SELECT * FROM q WHERE c1 = 1",
     "SELECT p.* FROM p JOIN q ON p.c1 = q.c1",
     "SELECT q.* FROM q JOIN p ON q.c2 = p.id WHERE p.c2 = 1",
-    "SELECT * FROM p WHERE c2 = 1 ORDER BY c1 LIMIT 3",
+    "SELECT * FROM p WHERE c2 = 1 ORDER BY id LIMIT 3",
     "SELECT * FROM w",
 ];
 
@@ -575,9 +571,13 @@ async fn random_world(seed: u64) {
     options.limits.snapshot_log_bytes = 4 << 10;
     let mut database = create_tables(options.clone(), &world.program()).await;
     let mut watcher = Watcher::connect(&database, STRANGER, 1).await;
+    // A new subscription to a join needs an index of the module, one that goes on does not.
     let subscribe = async |watcher: &mut Watcher| {
         for (set, text) in (1..).zip(RANDOM_QUERIES) {
             watcher.subscribe(set, text).await;
+        }
+        for (_, error) in watcher.take_errors() {
+            assert!(error.contains("require indexes"), "{error}");
         }
     };
     subscribe(&mut watcher).await;
@@ -599,10 +599,11 @@ async fn random_world(seed: u64) {
         }
         watcher.change(&world.rows()).await;
         watcher.settle().await;
-        let errors = watcher.take_errors();
+        assert_eq!(watcher.take_errors(), [], "{seed} {step}");
+        let sets = watcher.sets();
         for (set, text) in (1..).zip(RANDOM_QUERIES) {
-            if errors.iter().any(|(failed, _)| *failed == set) {
-                panic!("{seed}: {text}: {errors:?}");
+            if !sets.contains(&set) {
+                continue;
             }
             let expected = watcher.ask(text).await;
             assert_eq!(
@@ -684,7 +685,8 @@ async fn child_that_is_killed() {
             .collect::<Vec<_>>()
             .join(", ");
         let insert = format!("INSERT INTO t VALUES ({version}, {row})");
-        sql(&database, OWNER, &insert).await.expect("it is new");
+        // It is there if the last child was killed between this and the publish.
+        let _ = sql(&database, OWNER, &insert).await;
         publish(&database, &program_of(version), true)
             .await
             .expect("a plan");
