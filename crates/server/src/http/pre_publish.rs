@@ -94,7 +94,7 @@ async fn answer(
     let work = tokio::task::spawn_blocking(move || {
         let plan = planner.plan_update(&prepared);
         planner.check_plan(&plan).map_err(update::failure)?;
-        Ok((prepared, plan))
+        Ok::<_, Failure>((prepared, plan))
     });
     let (prepared, plan) = work.await.map_err(|_| stopped())??;
     let rehearsal = match &plan.migration {
