@@ -237,11 +237,8 @@ impl LiveQuery {
 
     /// All tables that it reads.
     pub fn read_tables(&self) -> Vec<TableId> {
-        let mut tables: Vec<TableId> = self.tables().collect();
-        if let Asked::Query(query, _) = &self.asked {
-            tables.extend(query.read_tables().map(|table| table.id));
-        }
-        tables
+        let asked = self.asked.read_tables().into_iter().map(|table| table.id);
+        self.tables().chain(asked).collect()
     }
 
     /// What a changed row costs that the query is checked against: so many steps of a few nanoseconds.

@@ -202,11 +202,7 @@ async fn clients_go_when_the_change_breaks_them() {
         .expect("rows")
         .0;
     // The one that asks.
-    assert_eq!(
-        clients.to_string().matches("0x").count() / 2,
-        1,
-        "{clients}"
-    );
+    assert_eq!(clients.as_array().expect("rows").len(), 1, "{clients}");
     let mut watcher = Watcher::connect(&database, OWNER, 3).await;
     for (set, text) in (1..).zip(QUERIES) {
         watcher.subscribe(set, text).await;
@@ -352,6 +348,54 @@ async fn a_rehearsal_counts_rows_and_changes_nothing() {
     stop(database).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_come_and_go_with_programs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = table_options(&directory.path().join("db"));
+    let with_rule = |rule: &str| {
+        let mut program = first();
+        program["rules"] = json!([rule]);
+        program
+    };
+    let (old, new) = ("SELECT * FROM t WHERE a = 1", "SELECT * FROM t WHERE a = 2");
+    let database = create_tables(options.clone(), &with_rule(old)).await;
+    let mut owner = Watcher::connect(&database, OWNER, 1).await;
+    owner
+        .change(&json!({ "t": { "inserts": [[1, 1, 0], [2, 2, 0], [3, 2, 0]] } }))
+        .await;
+    let refused = publish(&database, &with_rule(new), false).await;
+    assert!(matches!(refused, Err(UpdateError::Refused(_))));
+    // With columns too, so that the rule's table has another id.
+    let mut program = with_rule(new);
+    program["tables"]["t"] = json!([["id", "U32"], ["a", "U32"], ["k", "Kind2"], ["more", "U32"]]);
+    program["defaults"] = json!({ "t": { "more": 7 } });
+    publish(&database, &program, true).await.expect("a plan");
+    let seen = |database: &DatabaseHandle| {
+        let database = database.clone();
+        async move {
+            sql(&database, STRANGER, "SELECT id FROM t")
+                .await
+                .expect("rows")
+                .0
+        }
+    };
+    assert_eq!(seen(&database).await.as_array().expect("rows").len(), 2);
+    let log = log_of(&database);
+    for line in [
+        format!("Creating row level security `{old}`"),
+        format!("Removing row-level security `{old}`"),
+        format!("Adding row-level security `{new}`"),
+    ] {
+        assert!(log.contains(&line), "{line}: {log:?}");
+    }
+    stop(database).await;
+    let database = open(options).await;
+    assert_eq!(seen(&database).await.as_array().expect("rows").len(), 2);
+    let rules = sql(&database, OWNER, "SELECT * FROM st_row_level_security").await;
+    assert_eq!(rules.expect("rows").0.as_array().expect("rows").len(), 1);
+    stop(database).await;
+}
+
 // ---- Schedules ----------------------------------------------------------------------------------------------------------
 
 fn scheduled(is_scheduled: bool, more: bool) -> Value {
@@ -450,7 +494,7 @@ const RANDOM_QUERIES: [&str; 6] = [
     "SELECT * FROM q WHERE c1 = 1",
     "SELECT p.* FROM p JOIN q ON p.c1 = q.c1",
     "SELECT q.* FROM q JOIN p ON q.c2 = p.id WHERE p.c2 = 1",
-    "SELECT * FROM p WHERE c2 = 1 ORDER BY c1 LIMIT 3",
+    "SELECT * FROM p WHERE c2 = 1 ORDER BY id LIMIT 3",
     "SELECT * FROM w",
 ];
 
@@ -527,9 +571,13 @@ async fn random_world(seed: u64) {
     options.limits.snapshot_log_bytes = 4 << 10;
     let mut database = create_tables(options.clone(), &world.program()).await;
     let mut watcher = Watcher::connect(&database, STRANGER, 1).await;
+    // A new subscription to a join needs an index of the module, one that goes on does not.
     let subscribe = async |watcher: &mut Watcher| {
         for (set, text) in (1..).zip(RANDOM_QUERIES) {
             watcher.subscribe(set, text).await;
+        }
+        for (_, error) in watcher.take_errors() {
+            assert!(error.contains("require indexes"), "{error}");
         }
     };
     subscribe(&mut watcher).await;
@@ -551,10 +599,11 @@ async fn random_world(seed: u64) {
         }
         watcher.change(&world.rows()).await;
         watcher.settle().await;
-        let errors = watcher.take_errors();
+        assert_eq!(watcher.take_errors(), [], "{seed} {step}");
+        let sets = watcher.sets();
         for (set, text) in (1..).zip(RANDOM_QUERIES) {
-            if errors.iter().any(|(failed, _)| *failed == set) {
-                panic!("{seed}: {text}: {errors:?}");
+            if !sets.contains(&set) {
+                continue;
             }
             let expected = watcher.ask(text).await;
             assert_eq!(
@@ -636,7 +685,8 @@ async fn child_that_is_killed() {
             .collect::<Vec<_>>()
             .join(", ");
         let insert = format!("INSERT INTO t VALUES ({version}, {row})");
-        sql(&database, OWNER, &insert).await.expect("it is new");
+        // It is there if the last child was killed between this and the publish.
+        let _ = sql(&database, OWNER, &insert).await;
         publish(&database, &program_of(version), true)
             .await
             .expect("a plan");

@@ -229,6 +229,11 @@ async fn questions_of_programs_for_reports() {
         ("SELECT (SELECT oid FROM pg_class)", "21000"),
         ("SELECT oid FROM pg_class a, pg_class b", "0A000"),
         ("SELECT pg_catalog.unknown(1)", "0A000"),
+        ("SELECT 1/0", "22012"),
+        ("SELECT 9223372036854775807+1", "22003"),
+        ("SELECT a FROM pg_catalog.pg_am, generate_series(2147483647, 2147483648) a", "22003"),
+        ("SELECT 1 UNION SELECT 2 INTERSECT SELECT 2", "0A000"),
+        ("SELECT 'a_b' LIKE 'a!_b' ESCAPE '!'", "0A000"),
     ] {
         let error = client.simple_query(text).await.expect_err(text);
         assert_eq!(code(&error), state, "{text}: {error:?}");

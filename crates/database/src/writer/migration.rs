@@ -156,15 +156,13 @@ impl Writer {
                 _ => true,
             }
         };
-        let affected: Vec<_> = self
-            .sets_with(|query| query.read_tables().into_iter().any(is_altered))
-            .into_iter()
-            .collect();
+        let affected = self.sets_with(|query| query.read_tables().into_iter().any(is_altered));
         let swapped = self.swap_sets(affected, &module.catalog);
         let ops = match self.commit_program(module) {
             Ok(ops) => ops,
             Err(error) => {
                 self.swap_back(swapped);
+                self.rebuild_views();
                 return Err(error);
             }
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
+use lightcone_schema::TableSchema;
 use lightcone_types::Identity;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
@@ -516,6 +517,24 @@ impl Writer {
         }
     }
 
+    /// That a statement was compiled for the tables as they are.
+    ///
+    /// # Errors
+    /// One has changed since, with the module.
+    pub(super) fn require_current<'t>(
+        &self,
+        tables: impl IntoIterator<Item = &'t Arc<TableSchema>>,
+    ) -> Result<(), SqlError> {
+        let is_current = |table: &Arc<TableSchema>| {
+            let now = self.datastore.schema(table.id);
+            now.is_some_and(|now| Arc::ptr_eq(now, table) || now == table)
+        };
+        match tables.into_iter().all(is_current) {
+            true => Ok(()),
+            false => Err(SqlError::Busy("the module was updated while the statement was under way, and a table of it has changed: send it again [LC0232]".to_owned())),
+        }
+    }
+
     pub(super) fn http_query(&mut self, query: HttpQuery) -> Result<FoundQuery, SqlError> {
         let HttpQuery {
             caller,
@@ -529,6 +548,7 @@ impl Writer {
         }
         let is_owner = caller.identity == self.shared.options.owner;
         let plan = plan.and_then(|plan| {
+            self.require_current(plan.read_tables())?;
             row_limit::check(&self.datastore, is_owner, [&plan]).map_err(SqlError::Query)?;
             let made = self.materialise(caller.identity, &views_of(&plan));
             made.map(|()| plan).map_err(SqlError::Query)

@@ -75,11 +75,10 @@ impl Datastore {
             None => Ok(()),
             Some(value) => Err(MigrationError::SequenceInRange {
                 sequence: sequence.name.clone(),
-                table: schema.name.clone(),
-                column: column.name.clone(),
-                value,
-                min,
-                max,
+                detail: format!(
+                    "a row of `{}` has {value} in `{}`, and the sequence issues values from {min} to {max}",
+                    schema.name, column.name
+                ),
             }),
         }
     }

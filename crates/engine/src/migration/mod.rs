@@ -25,16 +25,14 @@ pub enum MigrationError {
     #[error("Cannot remove table `{table}`: table contains data. Clear the table's rows (e.g. via a reducer) before removing it from your schema. It has {rows} [LC0225]", rows = count(*rows))]
     NotEmpty { table: String, rows: u64 },
     #[error("Cannot add unique {what} on {reason}. Change or delete rows until each has a key of its own, and publish again [LC0226]")]
-    NotUnique { what: String, reason: SchemaError },
-    #[error("Precheck failed: added sequence {sequence} already has values in range: a row of `{table}` has {value} in `{column}`, and the sequence issues values from {min} to {max} [LC0227]")]
-    SequenceInRange {
-        sequence: String,
-        table: String,
-        column: String,
-        value: i128,
-        min: i128,
-        max: i128,
+    NotUnique {
+        what: String,
+        reason: Box<SchemaError>,
     },
+    #[error(
+        "Precheck failed: added sequence {sequence} already has values in range: {detail} [LC0227]"
+    )]
+    SequenceInRange { sequence: String, detail: String },
     #[error("the migration took longer than limits.migration-time-max, and was taken back; raise it, or publish when there are fewer rows [LC0228]")]
     TooLong,
     #[error("the migration would copy or index about {bytes} bytes in `{table}`, and limits.migration-bytes-max leaves {left}; raise it, or publish when there are fewer rows [LC0229]")]

@@ -108,7 +108,7 @@ impl Datastore {
             MigrationError::Schema(reason @ SchemaError::NotUnique { .. }) => {
                 MigrationError::NotUnique {
                     what: what.to_owned(),
-                    reason,
+                    reason: Box::new(reason),
                 }
             }
             error => error,

@@ -96,11 +96,22 @@ impl Catalogue {
             let rest = left.checked_sub(weight.saturating_mul(16));
             left = rest.ok_or_else(too_many_bytes)?;
             let values = row.iter().zip(&plan.columns);
-            let values = values.map(|(value, (_, ty))| value.answered(*ty, &seen));
-            table.rows.push(values.collect());
+            let values = values.map(|(value, (name, ty))| {
+                let answered = value.answered(*ty, &seen);
+                match answered.is_none() && !value.is_null() {
+                    true => Err(out_of_range(name)),
+                    false => Ok(answered),
+                }
+            });
+            table.rows.push(values.collect::<Result<_, _>>()?);
         }
         Ok(table)
     }
+}
+
+fn out_of_range(column: &str) -> Failure {
+    let message = format!("a value of \"{column}\" is not of the column's type");
+    Failure::new(state::OUT_OF_RANGE, message)
 }
 
 fn too_many_bytes() -> Failure {

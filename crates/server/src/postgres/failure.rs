@@ -13,6 +13,8 @@ pub(super) mod state {
     pub const PROTOCOL_VIOLATION: &str = "08P01";
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    pub const OUT_OF_RANGE: &str = "22003";
+    pub const DIVISION_BY_ZERO: &str = "22012";
     pub const NULL_NOT_ALLOWED: &str = "22004";
     pub const INVALID_TEXT: &str = "22P02";
     pub const INVALID_BINARY: &str = "22P03";

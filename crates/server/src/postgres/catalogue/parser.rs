@@ -244,6 +244,11 @@ impl<'p> Parser<'p> {
                 break;
             };
             self.takes(&["distinct"]);
+            // It would bind more strongly than the others.
+            let is_other = |other: &(SetOperation, Core)| other.0 != SetOperation::Intersect;
+            if operation == SetOperation::Intersect && others.iter().any(is_other) {
+                return Err("INTERSECT behind UNION or EXCEPT: put it in parentheses".to_owned());
+            }
             others.push((operation, self.core()?));
         }
         let order = self.order_by()?;
@@ -469,7 +474,7 @@ mod tests {
             "SELECT row_number() OVER (PARTITION BY a ORDER BY b DESC), (f(x)).n, a[1], -1 + 2 * 3, NOT a IS NOT NULL",
             "SELECT 'a'::pg_catalog.regclass, E'\\\\x', CAST(a AS character varying(3)), a::\"char\", b::int2[]",
             "SELECT a OPERATOR(pg_catalog.~) '^(x)$' COLLATE pg_catalog.default, a !~~ 'b', a ~* 'c' FROM t",
-            "SELECT a = ANY (ARRAY['a', 'b']), b <> ALL (SELECT 1), c BETWEEN 1 AND 2, d NOT LIKE 'x' ESCAPE '!', e IS DISTINCT FROM f",
+            "SELECT a = ANY (ARRAY['a', 'b']), b <> ALL (SELECT 1), c BETWEEN 1 AND 2, d NOT LIKE 'x' ESCAPE '\\', e IS DISTINCT FROM f",
             "WITH x AS (SELECT 1), y(a) AS (VALUES (1, 2), (3, 4)) SELECT * FROM x UNION ALL (SELECT 2) EXCEPT SELECT 3",
             "SELECT * FROM a CROSS JOIN b JOIN (c JOIN d USING (e)) ON TRUE, LATERAL (SELECT a.x) l, unnest(a.y) WITH ORDINALITY AS u(v, w)",
             "SELECT EXISTS (SELECT 1 FROM t), ARRAY(SELECT 1), array[]::text[], substring(a FROM 1 FOR 2), (SELECT 1), (a, b) = (1, 2)",

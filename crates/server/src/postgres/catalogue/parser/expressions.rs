@@ -138,8 +138,8 @@ impl Parser<'_> {
         let is_any = self.takes(&["any"]) || self.takes(&["some"]);
         if !is_any && !self.takes(&["all"]) {
             let right = self.binding(COMPARISON + 1)?;
-            if self.takes(&["escape"]) {
-                self.primary()?;
+            if self.takes(&["escape"]) && !is_backslash(&self.primary()?) {
+                return Err("ESCAPE with anything but a backslash".to_owned());
             }
             return Ok(Expr::Binary(operator, Box::new((left, right))));
         }
@@ -522,4 +522,9 @@ fn symbols(pieces: &[Piece]) -> Option<(Operator, u8, &[Piece])> {
         [S('%'), rest @ ..] => (O::Remainder, PRODUCT, rest),
         _ => return None,
     })
+}
+
+/// What patterns have for an escape without `ESCAPE`.
+fn is_backslash(expr: &Expr) -> bool {
+    matches!(expr, Expr::Text(text) if text == "\\")
 }

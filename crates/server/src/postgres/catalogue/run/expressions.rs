@@ -240,26 +240,26 @@ impl Runner<'_> {
                     (a, b) => Value::Text([&*a.shown(), &*b.shown()].concat().into()),
                 }
             }
-            operator => calculated(operator, left, right),
+            operator => calculated(operator, left, right)?,
         })
     }
 }
 
-fn calculated(operator: Operator, left: &Value, right: &Value) -> Value {
+fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
     if let (Value::Float(_), _) | (_, Value::Float(_)) = (left, right) {
         let (Some(a), Some(b)) = (left.float(), right.float()) else {
-            return Value::Null;
+            return Ok(Value::Null);
         };
-        return Value::Float(match operator {
+        return Ok(Value::Float(match operator {
             Operator::Add => a + b,
             Operator::Subtract => a - b,
             Operator::Multiply => a * b,
             Operator::Divide => a / b,
             _ => a % b,
-        });
+        }));
     }
     let (Some(a), Some(b)) = (left.int(), right.int()) else {
-        return Value::Null;
+        return Ok(Value::Null);
     };
     let made = match operator {
         Operator::Add => a.checked_add(b),
@@ -269,5 +269,9 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Value {
         Operator::BitAnd => Some(a & b),
         _ => a.checked_rem(b),
     };
-    made.map_or(Value::Null, Value::Int)
+    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
+    made.map(Value::Int).ok_or_else(|| match is_division && b == 0 {
+        true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
+        false => Failure::new(state::OUT_OF_RANGE, "integer out of range"),
+    })
 }
