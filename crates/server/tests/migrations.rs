@@ -352,3 +352,28 @@ async fn tokens() {
     let auto = fixture.auto("module level").await;
     assert_eq!(auto["token"], hash(&text).to_json_u256());
 }
+
+/// From version 9 of the definition to 10: nothing changes in the tables, but the command line asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn major_version_upgrades() {
+    let fixture = Fixture::start("module v9").await;
+    let auto = fixture.auto("module").await;
+    assert_eq!(auto["major_version_upgrade"], true);
+    assert_eq!(
+        (&auto["steps"], &auto["break_clients"]),
+        (&json!([]), &json!(false))
+    );
+    let (_, body) = fixture.plan("", "module long-id").await;
+    assert_eq!(json(&body)["ManualMigrate"]["major_version_upgrade"], true);
+    assert_eq!(
+        fixture.auto("module v9 other").await["major_version_upgrade"],
+        false
+    );
+    assert_eq!(fixture.migrate("module").await.0, 200);
+    assert_eq!(
+        fixture.rows("SELECT * FROM person").await,
+        json!([[1, "x"], [2, "x"]])
+    );
+    let back = fixture.auto("module v9").await;
+    assert_eq!(back["major_version_upgrade"], false);
+}

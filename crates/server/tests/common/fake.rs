@@ -3,7 +3,7 @@
 //! `module` must be the first word. `fail-init`: the init reducer refuses. `refuse`: the connect reducer refuses.
 //! `changed`: one more table. `rule:` and a query with `+` for the spaces: a row-level security rule; `secret`: a private
 //! table. `level`: a column with a default in `person`; `level-plain`: without one. `long-id`: another type of its key.
-//! `unique-names`: an index and a unique constraint. `v9`: tables only, in the older form. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
+//! `unique-names`: an index and a unique constraint. `v9`: the older form, without HTTP handlers. `typed`: a table with columns of many types. `timer`: a schedule table with one row. `hang`: loading never ends, and nothing stops it. `slow-load`: loading takes
 //! [`SLOW_LOAD`]. Any other word only makes the program a different one.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use lightcone_schema::raw::{
     RawReducerDefV10, RawRowLevelSecurityDef, RawScheduleDefV10, RawScopedTypeNameV10,
     RawTableDefV10, RawTypeDefV10, RawUniqueConstraintData,
 };
-use lightcone_schema::{Lifecycle, RawModuleDef, TableAccess, TableKind};
+use lightcone_schema::{Lifecycle, ModuleDef, RawModuleDef, TableAccess, TableKind};
 use lightcone_server::Engines;
 use lightcone_types::bsatn::{Decode as _, Encode as _};
 use lightcone_types::{AlgebraicType, ColId, ProductType, TypeRef, Typespace};
@@ -392,5 +392,10 @@ fn definition(words: &[String]) -> Vec<u8> {
             function_name: "tick".into(),
         }]));
     }
-    RawModuleDef::V10(RawModuleDefV10 { sections }).to_vec()
+    let definition = RawModuleDef::V10(RawModuleDefV10 { sections });
+    if !has("v9") {
+        return definition.to_vec();
+    }
+    let valid = ModuleDef::validate(definition).expect("a valid module");
+    RawModuleDef::V9(valid.to_raw_v9()).to_vec()
 }
