@@ -114,9 +114,8 @@ impl Catalogue {
         let mut tables = self.module.tables.iter();
         let mut views = self.module.views.iter();
         tables.any(|table| is_seen(table.access) && table.name.eq_ignore_ascii_case(name))
-            || views.any(|view| {
-                (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name)
-            })
+            || views
+                .any(|view| (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name))
     }
 
     /// Answers a question; if it is only described, with the columns of the answer.
