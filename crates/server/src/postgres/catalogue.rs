@@ -197,7 +197,7 @@ mod tests {
             sections: Vec::new(),
         });
         let module = ModuleDef::validate(raw).expect("a module");
-        let catalogue = Catalogue::new(Arc::new(module), false, Asker::default());
+        let catalogue = Catalogue::new(Arc::new(module), Rights::default(), Asker::default());
         let (wanted, unwanted) = Wanted::new();
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
         assert!(catalogue.answer(text, false, &unwanted).is_ok());
