@@ -123,6 +123,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
         Action::Update,
     ),
     needs("PUT", "/v1/database/{database}/reset", Action::Reset),
+    needs("GET", "/v1/database/{database}/tables", Action::Update),
     needs("POST", "/v1/database/{database}/lock", Action::Delete),
     needs("POST", "/v1/database/{database}/unlock", Action::Delete),
     needs("GET", "/v1/database/{database}/names", Action::Use),

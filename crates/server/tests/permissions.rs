@@ -312,18 +312,21 @@ async fn connect(world: &World, database: &str, user: Option<&User>) -> Socket {
 
 /// The next message; None when the connection has ended.
 async fn next(socket: &mut Socket) -> Option<ServerMessage> {
-    loop {
-        let message = tokio::time::timeout(Duration::from_secs(20), socket.next());
-        match message.await.expect("in time") {
-            Some(Ok(Message::Binary(bytes))) => {
-                let body = payload::decode_body(&bytes, 64 << 20).expect("payload");
-                let messages = payload::decode_messages(Protocol::V2, &body).expect("messages");
-                return messages.into_iter().next();
+    let message = async {
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Binary(bytes))) => break Some(bytes),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => break None,
             }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            _ => return None,
         }
-    }
+    };
+    // Together: Pings come for ever.
+    let bytes = tokio::time::timeout(Duration::from_secs(10), message);
+    let bytes = bytes.await.expect("in time")?;
+    let body = payload::decode_body(&bytes, 64 << 20).expect("payload");
+    let messages = payload::decode_messages(Protocol::V2, &body).expect("messages");
+    messages.into_iter().next()
 }
 
 async fn send(socket: &mut Socket, message: ClientMessage<'_>) {

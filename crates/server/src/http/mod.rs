@@ -236,7 +236,7 @@ mod tests {
         );
         assert_eq!(
             routes.table().len(),
-            of_clients.len() + 24,
+            of_clients.len() + 25,
             "routes of management"
         );
     }
