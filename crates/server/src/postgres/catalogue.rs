@@ -114,9 +114,8 @@ impl Catalogue {
         let mut tables = self.module.tables.iter();
         let mut views = self.module.views.iter();
         tables.any(|table| is_seen(table.access) && table.name.eq_ignore_ascii_case(name))
-            || views.any(|view| {
-                (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name)
-            })
+            || views
+                .any(|view| (sees_all || view.is_public) && view.name.eq_ignore_ascii_case(name))
     }
 
     /// Answers a question; if it is only described, with the columns of the answer.
@@ -198,7 +197,7 @@ mod tests {
             sections: Vec::new(),
         });
         let module = ModuleDef::validate(raw).expect("a module");
-        let catalogue = Catalogue::new(Arc::new(module), false, Asker::default());
+        let catalogue = Catalogue::new(Arc::new(module), Rights::default(), Asker::default());
         let (wanted, unwanted) = Wanted::new();
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
         assert!(catalogue.answer(text, false, &unwanted).is_ok());

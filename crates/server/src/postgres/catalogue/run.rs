@@ -536,6 +536,7 @@ mod tests {
     use super::super::super::words::pieces;
     use super::super::{bind, parser};
     use super::*;
+    use crate::database::Rights;
 
     #[test]
     fn a_question_takes_only_so_long() {
@@ -543,7 +544,7 @@ mod tests {
             sections: Vec::new(),
         });
         let module = Arc::new(ModuleDef::validate(raw).expect("a module"));
-        let seen = Seen::new(&module, false, Asker::default());
+        let seen = Seen::new(&module, Rights::default(), Asker::default());
         let text = "SELECT count(*) FROM generate_series(1, 1000) x WHERE x % 2 = 0";
         let select = parser::parse(&pieces(text).expect("pieces")).expect("a question");
         let Ok(plan) = bind::bind(&select, &seen, false) else {

@@ -13,7 +13,7 @@ use super::super::login::no_such_database;
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
-use super::super::table::{self, SmallTable};
+use super::super::table::{self, Cell, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::super::values::Format;
 use super::super::words::pieces;
@@ -94,9 +94,11 @@ impl Session {
             Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
         })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
-        let rows = rows
-            .iter()
-            .map(|row| row.iter().map(|value| Some(table::text(value))).collect());
+        let rows = rows.iter().map(|row| {
+            row.iter()
+                .map(|value| Cell::Value(table::text(value)))
+                .collect()
+        });
         Ok(SmallTable {
             columns: columns.to_vec(),
             rows: rows.collect(),
