@@ -55,6 +55,15 @@ impl Asked {
         }
     }
 
+    /// The tables that it reads; some more than once.
+    pub fn read_tables(&self) -> Vec<&Arc<TableSchema>> {
+        match self {
+            Asked::Plan(plan) => vec![&plan.table],
+            Asked::Query(query, _) => query.read_tables().collect(),
+            Asked::Window(rows) => vec![&rows.shape.table],
+        }
+    }
+
     /// Whether it reads tables of which the caller may see a part only.
     pub fn is_guarded(&self) -> bool {
         match self {

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
+use lightcone_engine::DatastoreSnapshot;
 use lightcone_query::WritePlan;
+use lightcone_schema::ModuleDef;
 use lightcone_types::{ConnectionId, Identity, Timestamp};
 use tokio::sync::{mpsc, oneshot, Semaphore};
 
@@ -14,6 +16,7 @@ use crate::asked::Asked;
 use crate::calls::{CallError, CallOutcome, Caller, HandlerReply, HandlerRequest};
 use crate::error::{ConnectError, SqlError, SubmitError, UpdateError};
 use crate::evaluate::Source;
+use crate::migration::Planned;
 use crate::module::Program;
 use crate::options::Limits;
 use crate::outgoing::OutgoingQueue;
@@ -69,8 +72,13 @@ pub(crate) enum Command {
         confirmed: bool,
         reply: oneshot::Sender<Result<SqlStats, SqlError>>,
     },
+    TableRows {
+        permit: InboxPermit,
+        reply: oneshot::Sender<Vec<TableRows>>,
+    },
     Replace {
         program: Box<Program>,
+        planned: Planned,
         reply: oneshot::Sender<Result<(), UpdateError>>,
     },
     /// Connections of somebody with more rights than these end.
@@ -78,7 +86,20 @@ pub(crate) enum Command {
         identity: Identity,
         rights: Rights,
     },
+    /// The committed rows of all tables, and the definition that they have.
+    Freeze {
+        permit: InboxPermit,
+        reply: oneshot::Sender<(DatastoreSnapshot, Arc<ModuleDef>)>,
+    },
     Stop(Stop),
+}
+
+/// A table of the module and how many rows it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// The canonical name.
+    pub table: String,
+    pub rows: u64,
 }
 
 /// What other threads of the database tell the writer.

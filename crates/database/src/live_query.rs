@@ -237,6 +237,12 @@ impl LiveQuery {
         own.chain(window.flat_map(|window| window.shape.joins(&window.key)))
     }
 
+    /// All tables that it reads.
+    pub fn read_tables(&self) -> Vec<TableId> {
+        let asked = self.asked.read_tables().into_iter().map(|table| table.id);
+        self.tables().chain(asked).collect()
+    }
+
     /// What a changed row costs that the query is checked against: so many steps of a few nanoseconds.
     pub fn steps(&self) -> usize {
         let residual = self.residual.as_ref();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lightcone_query::{Projection, SelectPlan};
+use lightcone_schema::TableSchema;
 use lightcone_types::Identity;
 use lightcone_wire::server;
 use tokio::sync::oneshot;
@@ -519,6 +520,24 @@ impl Writer {
         }
     }
 
+    /// That a statement was compiled for the tables as they are.
+    ///
+    /// # Errors
+    /// One has changed since, with the module.
+    pub(super) fn require_current<'t>(
+        &self,
+        tables: impl IntoIterator<Item = &'t Arc<TableSchema>>,
+    ) -> Result<(), SqlError> {
+        let is_current = |table: &Arc<TableSchema>| {
+            let now = self.datastore.schema(table.id);
+            now.is_some_and(|now| Arc::ptr_eq(now, table) || now == table)
+        };
+        match tables.into_iter().all(is_current) {
+            true => Ok(()),
+            false => Err(SqlError::Busy("the module was updated while the statement was under way, and a table of it has changed: send it again [LC0232]".to_owned())),
+        }
+    }
+
     pub(super) fn http_query(&mut self, query: HttpQuery) -> Result<FoundQuery, SqlError> {
         let HttpQuery {
             caller,
@@ -532,6 +551,7 @@ impl Writer {
         }
         let rights = self.shared.rights_of(&caller.identity, caller.rights);
         let plan = plan.and_then(|plan| {
+            self.require_current(plan.read_tables())?;
             row_limit::check(&self.datastore, rights, [&plan]).map_err(SqlError::Query)?;
             let made = self.materialise(caller.identity, &views_of(&plan));
             made.map(|()| plan).map_err(SqlError::Query)
@@ -566,6 +586,21 @@ fn plans_of(set: &CompiledSet) -> Vec<Asked> {
         .iter()
         .map(|query| query.asked.clone())
         .collect()
+}
+
+/// What a set adds to what its connection has.
+pub(super) struct SetCounts {
+    pub queries: usize,
+    pub windows: usize,
+    pub steps: usize,
+}
+
+pub(super) fn counts_of(set: &CompiledSet) -> SetCounts {
+    SetCounts {
+        queries: set.queries.len(),
+        windows: windows_of(&set.queries),
+        steps: steps_of(set),
+    }
 }
 
 fn steps_of(set: &CompiledSet) -> usize {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lightcone_engine::{DatastoreError, ScheduleAt, ScheduleChange, ScheduleKey};
 use lightcone_host::ConsoleLevel;
-use lightcone_types::{ConnectionId, Timestamp};
+use lightcone_types::{ConnectionId, TableId, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::{Origin, Writer};
@@ -55,6 +55,23 @@ impl Writer {
         self.state.schedules.queue.clear();
         self.state.output.schedules = self.datastore().schedules();
         self.plan_changes(self.now());
+    }
+
+    /// Rows have moved to other tables, or call nothing any more; those of `added` tables call something from now on.
+    pub(super) fn plan_moved(&mut self, moved: &[(TableId, Option<TableId>)], added: &[TableId]) {
+        let now = self.now();
+        self.plan_changes(now);
+        let queue = &mut self.state.schedules.queue;
+        for (from, to) in moved {
+            queue.move_table(*from, *to);
+        }
+        for ScheduleChange { key, at } in self.datastore.schedules() {
+            // Also those whose call has begun under the old key.
+            if let (true, false, Some(at)) = (added.contains(&key.table), queue.contains(key), at) {
+                queue.set(key, at, now);
+            }
+        }
+        self.set_alarm();
     }
 
     /// At the end of a round: notes what changed, calls what is due, and has itself woken for what comes.

@@ -18,6 +18,7 @@ mod outcomes;
 mod owner;
 mod path;
 mod pieces;
+mod pre_publish;
 mod publish;
 mod query;
 mod reply;
@@ -25,6 +26,7 @@ mod reset;
 mod route;
 mod routes;
 mod sql;
+mod update;
 
 use std::sync::Arc;
 
@@ -69,9 +71,14 @@ fn routes(state: &Arc<ServerState>) -> Routes {
         .post(
             Management,
             "/v1/database/{database}/pre_publish",
-            publish::pre_publish,
+            pre_publish::pre_publish,
         )
         .put(Management, "/v1/database/{database}/reset", reset::reset)
+        .get(
+            Management,
+            "/v1/database/{database}/tables",
+            database::tables,
+        )
         .post(Management, "/v1/database/{database}/lock", owner::lock)
         .post(Management, "/v1/database/{database}/unlock", owner::unlock)
         .get(Client, "/v1/database/{database}/names", names::list)

@@ -1,4 +1,4 @@
-//! Publishing: create and update (06 §5.3, §5.4).
+//! Publishing (06 §5.3): who may, under which identity, and making what is new. `update` does the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,21 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::Extension;
 use lightcone_limits::duration::parse_duration;
-use lightcone_schema::{migration_token, unchanged_plan_text, PlanStyle};
 use lightcone_types::{Hash, Identity};
 use serde_json::json;
 
-use super::confirmation::{self, Confirmation};
+use super::confirmation;
 use super::names::registrable;
 use super::path::DatabasePath;
 use super::query::{wrong, Query};
 use super::reply::{self, Failure, Reply};
 use super::reset::reset_database;
+use super::update::{update_database, Update};
 use crate::address_counts::counted_as;
 use crate::auth::Caller;
 use crate::client_address::Client;
 use crate::control::{ControlError, DatabaseRecord, HostType, Registration};
-use crate::database::{PreparedUpdate, UpdateError};
-use crate::databases::{CreateError, Running};
+use crate::database::Policy;
 use crate::names::{DatabaseName, NameOrIdentity};
 use crate::permissions::{self, Action};
 use crate::publishing::{Publisher, Turn};
@@ -34,17 +33,11 @@ const REPLICAS_MAX: u64 = 255;
 /// How often a publish begins anew because the database came or went meanwhile.
 const RACES_MAX: usize = 3;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Policy {
-    Compatible,
-    BreakClients,
-}
-
 /// The parameters of a publish request.
 struct Parameters {
     host_type: HostType,
     clear: bool,
-    policy: Policy,
+    breaks_clients: bool,
     migration_token: Option<Hash>,
     num_replicas: Option<u64>,
     parent: Option<String>,
@@ -63,10 +56,7 @@ pub(super) fn host_type(query: &Query) -> Result<HostType, Failure> {
 
 impl Parameters {
     fn parse(query: &Query) -> Result<Parameters, Failure> {
-        let policies = [
-            ("Compatible", Policy::Compatible),
-            ("BreakClients", Policy::BreakClients),
-        ];
+        let policies = [("Compatible", false), ("BreakClients", true)];
         let organization = match (query.text("organization")?, query.text("org")?) {
             (Some(_), Some(_)) => return Err(wrong("duplicate field `organization`".into())),
             (organization, alias) => organization.or(alias),
@@ -76,9 +66,7 @@ impl Parameters {
         Ok(Parameters {
             host_type: host_type(query)?,
             clear: query.boolean("clear")?.unwrap_or(false),
-            policy: query
-                .word("policy", &policies)?
-                .unwrap_or(Policy::Compatible),
+            breaks_clients: query.word("policy", &policies)?.unwrap_or(false),
             migration_token: migration_token
                 .map(|text| {
                     Hash::from_json_u256(text)
@@ -93,6 +81,17 @@ impl Parameters {
                 .unwrap_or(confirmation::TIMEOUT_DEFAULT)
                 .min(confirmation::TIMEOUT_MAX),
         })
+    }
+
+    /// What an update may do to clients.
+    fn policy(&self) -> Result<Policy, Failure> {
+        match (self.breaks_clients, self.migration_token) {
+            (false, _) => Ok(Policy::Compatible),
+            (true, Some(token)) => Ok(Policy::BreakClients { token }),
+            (true, None) => Err(Failure::bad_request(
+                "Migration policy is set to `BreakClients`, but no migration token was provided.",
+            )),
+        }
     }
 
     /// `parent`, `organization` and `num_replicas` are checked and then without meaning here.
@@ -310,11 +309,7 @@ async fn create_or_update(
     turn: Turn,
 ) -> Reply {
     parameters.check_ignored(&state)?;
-    if parameters.policy == Policy::BreakClients && parameters.migration_token.is_none() {
-        return Err(Failure::bad_request(
-            "Migration policy is set to `BreakClients`, but no migration token was provided.",
-        ));
-    }
+    let policy = parameters.policy()?;
     // Detached: a client that goes away leaves no half-made database.
     let task = tokio::spawn(async move {
         let mut turn = Some(turn);
@@ -334,7 +329,13 @@ async fn create_or_update(
             if let Some(record) = state.control.database(&identity)? {
                 permissions::check(&state, &record, &caller.identity, Action::Update)?;
                 own_publish_guard(&state, &caller)?;
-                update_database(&state, (record, &caller), &parameters, program, turn).await?;
+                let update = Update {
+                    host_type: parameters.host_type,
+                    policy,
+                    confirmation_timeout: parameters.confirmation_timeout,
+                    program,
+                };
+                update_database(&state, (record, &caller), update, turn).await?;
                 return Ok(success(name.as_ref(), &identity, "updated"));
             }
             creation_guard(&state, &caller, &client)?;
@@ -433,180 +434,6 @@ fn may_create(
         return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
     }
     Ok(())
-}
-
-/// The turn is given back when the module is loaded.
-async fn update_database(
-    state: &ServerState,
-    (record, caller): (DatabaseRecord, &Caller),
-    parameters: &Parameters,
-    program: Arc<[u8]>,
-    turn: Turn,
-) -> Result<(), Failure> {
-    let new_hash = Hash::keccak256(&program);
-    let running = state.databases.get(&record).await?;
-    // Nothing to do, whatever else the request says (02 §14.1).
-    if running.handle.program_hash() == new_hash {
-        return Ok(());
-    }
-    check_migration_token(&record, parameters, running.handle.program_hash(), new_hash)?;
-    let kind = parameters.host_type.kind();
-    let prepared = running.handle.prepare_update(program.clone(), kind).await;
-    let prepared = prepared.map_err(update_failure)?;
-    drop(turn);
-    // Only now, and only against other updates: loading may take long, and deleting waits for no update.
-    let _lock = state.databases.lock_updates(&record.identity).await;
-    let record = state
-        .control
-        .database(&record.identity)?
-        .ok_or_else(Failure::no_such_database)?;
-    // He may have lost his role while his module was loaded.
-    permissions::check(state, &record, &caller.identity, Action::Update)?;
-    let running = state.databases.get(&record).await?;
-    let old_hash = running.handle.program_hash();
-    if old_hash == new_hash {
-        return Ok(());
-    }
-    check_migration_token(&record, parameters, old_hash, new_hash)?;
-    replace_program(state, record, &running, parameters, (prepared, program)).await
-}
-
-fn check_migration_token(
-    record: &DatabaseRecord,
-    parameters: &Parameters,
-    old_hash: Hash,
-    new_hash: Hash,
-) -> Result<(), Failure> {
-    if parameters.policy != Policy::BreakClients {
-        return Ok(());
-    }
-    let expected = migration_token(record.identity, old_hash, new_hash);
-    if parameters.migration_token == Some(expected) {
-        return Ok(());
-    }
-    Err(Failure::bad_request(
-        "Failed to create or update the database: \
-         Token provided is invalid or does not match expected hash",
-    ))
-}
-
-/// What went wrong before the new program was in place.
-fn update_failure(error: UpdateError) -> Failure {
-    match error {
-        UpdateError::Rejected(list) => {
-            Failure::bad_request(format!("Database update rejected: {list}"))
-        }
-        UpdateError::Busy(text) => CreateError::Busy(text).into(),
-        UpdateError::Module(text) | UpdateError::Database(text) => Failure::internal(text),
-    }
-}
-
-async fn replace_program(
-    state: &ServerState,
-    mut record: DatabaseRecord,
-    running: &Running,
-    parameters: &Parameters,
-    (prepared, program): (PreparedUpdate, Arc<[u8]>),
-) -> Result<(), Failure> {
-    let new_hash = Hash::keccak256(&program);
-    let confirmation = confirmation::confirmed(
-        running.handle.replace(prepared),
-        || running.handle.program_hash() == new_hash,
-        parameters.confirmation_timeout,
-    )
-    .await;
-    let late = || {
-        let text = "Database update failed: timeout waiting for transaction confirmation";
-        Failure::text(StatusCode::GATEWAY_TIMEOUT, text)
-    };
-    let answer = match confirmation {
-        Confirmation::Ended { outcome: Ok(_), .. } => Ok(()),
-        Confirmation::NotDurable => Err(late()),
-        Confirmation::NotPrepared => return Err(late()),
-        Confirmation::Ended {
-            outcome: Err(UpdateError::Database(reason)),
-            in_place: true,
-        } => {
-            tracing::error!(database = %record.identity, reason, "an update did not become durable");
-            let text = "Database update failed: database crashed while waiting for transaction confirmation";
-            return Err(Failure::text(StatusCode::SERVICE_UNAVAILABLE, text));
-        }
-        Confirmation::Ended {
-            outcome: Err(error),
-            ..
-        } => return Err(update_failure(error)),
-    };
-    // Also of an update that is not durable yet: it is what runs now.
-    state.databases.keep_program(&record, program).await;
-    if record.host_type != parameters.host_type {
-        // Against a deletion or a reset in this moment.
-        let _lock = state.databases.lock(&record.identity).await;
-        let current = state.control.database(&record.identity)?;
-        if current.is_some_and(|current| current.replica_id == record.replica_id) {
-            record.host_type = parameters.host_type;
-            state
-                .control(move |control| control.update_database(&record))
-                .await?;
-        }
-    }
-    answer
-}
-
-/// POST `/v1/database/:n/pre_publish`.
-pub(super) async fn pre_publish(
-    State(state): State<Arc<ServerState>>,
-    DatabasePath(path): DatabasePath,
-    query: Query,
-    Extension(caller): Extension<Caller>,
-    Extension(client): Extension<Client>,
-    request_body: Body,
-) -> Reply {
-    let record = state.record(&path)?;
-    let host_type = host_type(&query)?;
-    // The command line sends the second name, which the reference ignores (06 §8).
-    let styles = [
-        ("AnsiColor", PlanStyle::AnsiColor),
-        ("NoColor", PlanStyle::NoColor),
-    ];
-    let style = match query.word("style", &styles)? {
-        Some(style) => style,
-        None => query
-            .word("pretty_print_style", &styles)?
-            .unwrap_or_default(),
-    };
-    permissions::check(&state, &record, &caller.identity, Action::Update)?;
-    own_publish_guard(&state, &caller)?;
-    let upload = state.read_program(request_body).await?;
-    let running = state.databases.get(&record).await?;
-    let new_hash = Hash::keccak256(&upload.program);
-    let token = migration_token(record.identity, running.handle.program_hash(), new_hash);
-    // It writes nothing.
-    let turn = state
-        .publish_turn(publisher(record.owner, &client), 0)
-        .await?;
-    let planned = tokio::task::spawn_blocking(move || {
-        // A client that goes away ends neither the work nor what it takes.
-        let (_turn, upload) = (turn, upload);
-        let kind = host_type.kind();
-        running.handle.plan_update(&upload.program, kind)
-    });
-    let plan = planned
-        .await
-        .map_err(|_| stopped())?
-        .map_err(|error| Failure::internal(super::error_chain(&error)))?;
-    Ok(reply::json_value(&match plan.differences {
-        Some(reason) => json!({
-            "ManualMigrate": { "reason": reason, "major_version_upgrade": plan.major_version_upgrade }
-        }),
-        None => json!({
-            "AutoMigrate": {
-                "migrate_plan": unchanged_plan_text(style),
-                "break_clients": false,
-                "token": token.to_json_u256(),
-                "major_version_upgrade": plan.major_version_upgrade,
-            }
-        }),
-    }))
 }
 
 #[cfg(test)]
