@@ -94,11 +94,8 @@ impl Session {
             Failure::new(state::INSUFFICIENT_PRIVILEGE, message)
         })?;
         let columns = collaborators::COLUMNS.map(|(name, ty)| (name.to_owned(), ty));
-        let rows = rows.iter().map(|row| {
-            row.iter()
-                .map(|value| Cell::Value(table::text(value)))
-                .collect()
-        });
+        let cell = |value: &String| table::Cell::Value(table::text(value));
+        let rows = rows.iter().map(|row| row.iter().map(cell).collect());
         Ok(SmallTable {
             columns: columns.to_vec(),
             rows: rows.collect(),
