@@ -13,7 +13,7 @@ use super::super::login::no_such_database;
 use super::super::messages::WireError;
 use super::super::prepared::{Pending, Piece};
 use super::super::rows::{DataRows, Shape};
-use super::super::table::{self, Cell, SmallTable};
+use super::super::table::{self, SmallTable};
 use super::super::tags::{counts, tag_of, verb_of, Tags};
 use super::super::values::Format;
 use super::super::words::pieces;
