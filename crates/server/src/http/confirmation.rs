@@ -107,6 +107,8 @@ mod tests {
         };
         // Compiling may take longer than the timeout.
         assert_eq!(run(60_000, 10, 100).await.0, ended(true));
+        // And than the wait for the writer, once it has begun.
+        assert_eq!(run(200_000, 10, 100).await.0, ended(true));
         let (confirmation, took) = run(0, 10_000, 100).await;
         assert_eq!(confirmation, Confirmation::NotDurable);
         assert!(took < Duration::from_millis(200), "{took:?}");
