@@ -651,7 +651,7 @@ fn program_of(version: usize) -> Value {
     json!({
         "tables": { "t": columns, format!("extra{}", version % 3): [["x", "U32"]] },
         "uniqueKeys": { "t": "id" },
-        "indexes": { "t": if version % 2 == 0 { json!([]) } else { json!([["c1"]]) } },
+        "indexes": { "t": if version.is_multiple_of(2) { json!([]) } else { json!([["c1"]]) } },
         "defaults": { "t": defaults },
     })
 }
