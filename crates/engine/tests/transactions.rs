@@ -418,7 +418,9 @@ fn transaction_size_is_limited() {
 
 #[test]
 fn replay_refuses_what_does_not_fit() {
-    [1, 3].into_iter().for_each(replay_refuses_what_does_not_fit_in);
+    [1, 3]
+        .into_iter()
+        .for_each(replay_refuses_what_does_not_fit_in);
 }
 
 /// In records of one version.
