@@ -58,16 +58,14 @@ pub(crate) fn take_steps(
     for step in &plan.steps {
         before(step);
         let since = environment.instant();
-        match step {
-            Step::AddRowLevelSecurity { sql } => {
-                let checked = match rules.take() {
-                    Some(checked) => checked,
-                    None => check_rules(datastore, new, options)?,
-                };
-                add_rule(datastore, &checked, sql)?;
-                rules = Some(checked);
-            }
-            step => datastore.migrate(step, new, &mut work).map_err(refused)?,
+        datastore.migrate(step, new, &mut work).map_err(refused)?;
+        if let Step::AddRowLevelSecurity { sql } = step {
+            let checked = match rules.take() {
+                Some(checked) => checked,
+                None => check_rules(datastore, new, options)?,
+            };
+            add_rule(datastore, &checked, sql)?;
+            rules = Some(checked);
         }
         reports.push(StepReport {
             step: step.clone(),

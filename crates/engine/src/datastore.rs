@@ -5,9 +5,9 @@ use std::sync::Arc;
 use lightcone_schema::TableSchema;
 use lightcone_table::{Index, RowId, RowLayout, Table};
 use lightcone_types::{ColId, IndexId, TableId, Timestamp};
-use rustc_hash::FxHashMap;
 
 use crate::error::DatastoreError;
+use crate::names::Names;
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
 use crate::system::{self, SYSTEM_SEQUENCE_FIRST};
@@ -96,8 +96,8 @@ pub struct Datastore {
     table_slots: Vec<TableSlot>,
     /// Slot and position of each index id.
     index_slots: Vec<(TableSlot, u32)>,
-    pub(crate) table_names: FxHashMap<String, TableId>,
-    pub(crate) index_names: FxHashMap<String, IndexId>,
+    pub(crate) table_names: Names<TableId>,
+    pub(crate) index_names: Names<IndexId>,
     pub(crate) transaction: Transaction,
     pub(crate) transaction_bytes_max: usize,
     /// A sequence reserved values whose catalog row is not rewritten yet.
@@ -124,8 +124,8 @@ impl Datastore {
             tables: Vec::new(),
             table_slots: Vec::new(),
             index_slots: Vec::new(),
-            table_names: FxHashMap::default(),
-            index_names: FxHashMap::default(),
+            table_names: Names::default(),
+            index_names: Names::default(),
             transaction: Transaction::default(),
             transaction_bytes_max: TRANSACTION_BYTES_MAX,
             sequences_unsaved: false,
@@ -135,6 +135,7 @@ impl Datastore {
         for schema in system::system_tables() {
             datastore.add_table(TableState::new(schema, |_| SYSTEM_SEQUENCE_FIRST));
         }
+        datastore.hold_catalog_indexes();
         datastore
     }
 
@@ -169,28 +170,18 @@ impl Datastore {
             slot,
             TableSlot::NONE,
         );
-        self.table_names.insert(schema.name.clone(), schema.id);
-        if let Some(accessor) = &schema.accessor {
-            self.table_names
-                .entry(accessor.clone())
-                .or_insert(schema.id);
-        }
-        for index in &schema.indexes {
-            self.index_names.insert(index.name.clone(), index.id);
-            if let Some(accessor) = &index.accessor {
-                self.index_names.entry(accessor.clone()).or_insert(index.id);
-            }
-        }
+        self.insert_names(&schema);
         self.register_indexes(slot, None, &schema);
         self.has_schedules |= state.schedule.is_some();
         self.tables.push(Some(state));
         slot
     }
 
-    /// Takes a table out. Its names are still known.
+    /// Takes a table out, with its names.
     pub(crate) fn remove_table(&mut self, slot: TableSlot) -> Option<TableState> {
         let state = self.tables[slot.index()].take()?;
         let schema = &state.table.schema;
+        self.remove_names(schema);
         self.table_slots[schema.id.0 as usize] = TableSlot::NONE;
         for index in &schema.indexes {
             self.index_slots[index.id.0 as usize] = (TableSlot::NONE, 0);
@@ -198,7 +189,7 @@ impl Datastore {
         Some(state)
     }
 
-    /// Puts a table back that was taken out.
+    /// Puts a table back that was taken out. Its names are put back apart.
     pub(crate) fn restore_table(&mut self, slot: TableSlot, state: TableState) {
         let schema = state.table.schema.clone();
         self.table_slots[schema.id.0 as usize] = slot;
@@ -223,39 +214,38 @@ impl Datastore {
         }
     }
 
-    /// Makes the names those of the tables: a canonical name goes before an accessor that is like it.
-    pub(crate) fn rebuild_names(&mut self) {
-        let schemas: Vec<Arc<TableSchema>> = self.schemas().cloned().collect();
-        self.table_names.clear();
-        self.index_names.clear();
-        let indexes = || schemas.iter().flat_map(|schema| &schema.indexes);
-        for schema in &schemas {
-            self.table_names.insert(schema.name.clone(), schema.id);
+    fn insert_names(&mut self, schema: &TableSchema) {
+        let accessor = schema.accessor.as_deref();
+        self.table_names.insert(schema.id, &schema.name, accessor);
+        for index in &schema.indexes {
+            let accessor = index.accessor.as_deref();
+            self.index_names.insert(index.id, &index.name, accessor);
         }
-        for index in indexes() {
-            self.index_names.insert(index.name.clone(), index.id);
+    }
+
+    fn remove_names(&mut self, schema: &TableSchema) {
+        let accessor = schema.accessor.as_deref();
+        self.table_names.remove(schema.id, &schema.name, accessor);
+        for index in &schema.indexes {
+            let accessor = index.accessor.as_deref();
+            self.index_names.remove(index.id, &index.name, accessor);
         }
-        for schema in &schemas {
-            if let Some(accessor) = &schema.accessor {
-                let names = &mut self.table_names;
-                names.entry(accessor.clone()).or_insert(schema.id);
-            }
-        }
-        for index in indexes() {
-            if let Some(accessor) = &index.accessor {
-                self.index_names.entry(accessor.clone()).or_insert(index.id);
-            }
-        }
+    }
+
+    /// A table has other names, or its indexes have.
+    pub(crate) fn exchange_names(&mut self, before: &TableSchema, now: &TableSchema) {
+        self.remove_names(before);
+        self.insert_names(now);
     }
 
     /// The id of the table with this canonical name or, failing that, accessor name.
     pub fn table_id_from_name(&self, name: &str) -> Option<TableId> {
-        self.table_names.get(name).copied()
+        self.table_names.get(name)
     }
 
     /// The id of the index with this canonical name or, failing that, source name.
     pub fn index_id_from_name(&self, name: &str) -> Option<IndexId> {
-        self.index_names.get(name).copied()
+        self.index_names.get(name)
     }
 
     pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
@@ -282,7 +272,18 @@ impl Datastore {
         }
     }
 
-    #[inline]
+    /// Holds the indexes by which the parts of a table are found.
+    pub(crate) fn hold_catalog_indexes(&mut self) {
+        let parts = [
+            system::SEQUENCES_BY_TABLE,
+            system::INDEXES_BY_TABLE,
+            system::CONSTRAINTS_BY_TABLE,
+        ];
+        for (table, column) in parts {
+            self.hold_index(table, column);
+        }
+    }
+
     /// Makes sure that a column has an index to look rows up by, as [`Table::hold_index`].
     pub fn hold_index(&mut self, table: TableId, column: ColId) {
         if let Ok(slot) = self.slot(table) {
@@ -297,6 +298,7 @@ impl Datastore {
         }
     }
 
+    #[inline]
     pub(crate) fn slot(&self, table: TableId) -> Result<TableSlot, DatastoreError> {
         match self.table_slots.get(table.0 as usize) {
             Some(&slot) if slot != TableSlot::NONE => Ok(slot),

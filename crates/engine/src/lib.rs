@@ -13,6 +13,7 @@ mod delta;
 mod error;
 pub mod fuzzing;
 mod migration;
+mod names;
 mod read_set;
 pub mod record;
 mod recovery;

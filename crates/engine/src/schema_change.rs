@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::datastore::{Datastore, TableSlot, TableState};
 use crate::error::SchemaError;
+use crate::names::Names;
 use crate::record::{put_group, GroupKind};
 use crate::schedule::ScheduleColumns;
 use crate::sequence::Sequence;
@@ -46,8 +47,8 @@ pub(crate) struct StateBefore {
 
 /// What the names and the catalog's own sequences were before the transaction.
 pub(crate) struct CatalogBefore {
-    table_names: FxHashMap<String, TableId>,
-    index_names: FxHashMap<String, IndexId>,
+    table_names: Names<TableId>,
+    index_names: Names<IndexId>,
     sequences: Vec<(TableSlot, Vec<Sequence>)>,
 }
 
@@ -226,7 +227,6 @@ impl Datastore {
 
     fn drop_table(&mut self, slot: TableSlot) -> SchemaUndo {
         let state = self.remove_table(slot).expect("the slot is in use");
-        self.rebuild_names();
         SchemaUndo::Dropped(slot, Box::new(state))
     }
 
@@ -270,7 +270,7 @@ impl Datastore {
         };
         self.has_schedules |= self.at(slot).schedule.is_some();
         self.register_indexes(slot, Some(before.table.schema()), &schema);
-        self.rebuild_names();
+        self.exchange_names(before.table.schema(), &schema);
         Ok(SchemaUndo::Altered(slot, Box::new(before)))
     }
 
@@ -289,7 +289,6 @@ impl Datastore {
         new.table.hold_as(&old.table);
         let dropped = self.drop_table(slot);
         let slot = self.add_table(new);
-        self.rebuild_names();
         Ok(vec![dropped, SchemaUndo::Created(slot)])
     }
 

@@ -145,6 +145,7 @@ impl Datastore {
                 state.table.clear();
             }
         }
+        self.hold_catalog_indexes();
     }
 }
 

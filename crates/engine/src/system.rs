@@ -27,6 +27,11 @@ pub const ST_TABLE_ACCESSOR_ID: TableId = TableId(18);
 pub const ST_INDEX_ACCESSOR_ID: TableId = TableId(19);
 pub const ST_COLUMN_ACCESSOR_ID: TableId = TableId(20);
 
+/// Where the catalog says of sequences, indexes and constraints whose they are. Its schema has no index on that; the datastore holds one.
+pub const SEQUENCES_BY_TABLE: (TableId, ColId) = (ST_SEQUENCE_ID, ColId(2));
+pub const INDEXES_BY_TABLE: (TableId, ColId) = (ST_INDEX_ID, ColId(1));
+pub const CONSTRAINTS_BY_TABLE: (TableId, ColId) = (ST_CONSTRAINT_ID, ColId(2));
+
 /// The last id that belongs to a system table.
 pub const SYSTEM_TABLE_ID_MAX: u32 = 20;
 /// The last id that belongs to an index of a system table.

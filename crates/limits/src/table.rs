@@ -227,14 +227,14 @@ section! {
             /// Longest time that changing the tables of a database may take when a module is published.
             #[serde(deserialize_with = "crate::duration::deserialize")]
             migration_time_max: Duration = Duration::from_secs(300);
-                bounds "time of all steps of a migration together, in which calls of that database wait; looked at after every \
-                    `TICK_ROWS` rows (`crates/table/src/table/alter.rs`)";
+                bounds "time of all steps of a migration together, in which calls of that database wait; looked at before each \
+                    step and after every `TICK_ROWS` rows (`crates/table/src/table/alter.rs`)";
                 reached "undo the migration, refuse the publish: LC0228";
 
             /// Most bytes that it may copy or put into indexes.
             migration_bytes_max: u64 = 8 << 30;
-                bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/parts.rs`) for \
-                    each row of an index that it builds; the same of the copy for `publish --dry-run`";
+                bounds "tables that a migration copies, with `INDEX_BYTES_PER_ROW` (`crates/engine/src/migration/mod.rs`) for \
+                    each row of an index that it builds, or of a set of rows where no index is unique; the same of the copy for `publish --dry-run`";
                 reached "undo the migration, refuse the publish: LC0229";
         }
         in Storage {

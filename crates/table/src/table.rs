@@ -475,7 +475,7 @@ impl Table {
             indexes,
             layout,
             schema,
-            ..
+            held,
         } = view;
         let mut clash = None;
         rows.for_each(|id, row| {
@@ -485,6 +485,9 @@ impl Table {
                 } else {
                     index.insert(rows, layout, id);
                 }
+            }
+            for index in held.iter_mut().filter_map(|held| held.index.as_mut()) {
+                index.insert(rows, layout, id);
             }
             if let Some(set) = row_set {
                 // Rows are a set: the writer never stores one twice.

@@ -4,16 +4,21 @@ use lightcone_schema::{
     ColumnSchema, ConstraintSchema, IndexAlgorithm, IndexSchema, ScheduleSchema, SequenceSchema,
     TableAccess, TableKind, TableSchema, ViewSchema,
 };
+use lightcone_table::{RangeBounds, RowId};
 use lightcone_types::bsatn::{Decode, Encode, Reader};
 use lightcone_types::{
     AlgebraicType, ColId, ConstraintId, DecodeError, IndexId, ScheduleId, SequenceId, TableId,
 };
+use rustc_hash::FxHashSet;
 
 use super::check::check_schema;
 use crate::datastore::Datastore;
 use crate::error::{RecoveryError, SchemaError};
 use crate::schema_change::Described;
 use crate::system::{self as st, SYSTEM_TABLE_ID_MAX};
+
+/// No bound, in a range.
+const UNBOUNDED: u8 = 2;
 
 /// A row read column by column.
 struct Fields<'r>(Reader<'r>);
@@ -58,6 +63,7 @@ impl Datastore {
                 self.add_table(described.into_state());
             }
         }
+        let ids: FxHashSet<_> = ids.into_iter().collect();
         let gone: Vec<_> = self
             .schemas()
             .map(|schema| schema.id)
@@ -67,7 +73,6 @@ impl Datastore {
             let slot = self.slot(id).expect("the table was listed");
             self.remove_table(slot);
         }
-        self.rebuild_names();
         Ok(())
     }
 
@@ -123,27 +128,51 @@ impl Datastore {
     }
 
     fn stored_allocation(&self, sequence: SequenceId) -> Option<i128> {
-        let table = &self.state(st::ST_SEQUENCE_ID).ok()?.table;
-        let mut allocated = None;
-        table.rows().for_each(|_, row| {
-            if row[..4] == sequence.0.to_le_bytes() {
-                allocated = row[row.len() - 16..]
-                    .try_into()
-                    .ok()
-                    .map(i128::from_le_bytes);
-            }
-        });
-        allocated
+        let row = self.catalog_row(st::ST_SEQUENCE_ID, &sequence.0.to_vec())?;
+        let allocated = row[row.len() - 16..].try_into().ok()?;
+        Some(i128::from_le_bytes(allocated))
     }
 
-    /// Rows of a system table as readers over their columns.
-    fn catalog_rows(&self, table: TableId) -> Vec<&[u8]> {
-        let mut rows = Vec::new();
+    /// Rows of a system table with this value in a column.
+    pub(crate) fn catalog_ids(&self, table: TableId, column: ColId, value: &[u8]) -> Vec<RowId> {
         let table = &self.state(table).expect("system tables exist").table;
-        let mut ids = Vec::new();
-        table.rows().for_each(|id, _| ids.push(id));
-        rows.extend(ids.into_iter().map(|id| table.row(id)));
-        rows
+        let (rows, layout) = (table.rows(), table.layout());
+        let mut found = Vec::new();
+        let begins = |index: &IndexSchema| index.algorithm.columns().first() == Some(&column);
+        let position = || table.schema.indexes.iter().position(begins);
+        let looked_up = if let Some(index) = table.index_on(column) {
+            index.for_point(rows, layout, value, |id| found.push(id))
+        } else if let Some(position) = position() {
+            let range = RangeBounds {
+                prefix: value,
+                prefix_columns: 1,
+                start: &[UNBOUNDED],
+                end: &[UNBOUNDED],
+            };
+            table.indexes()[position].for_range(rows, layout, range, |id| found.push(id))
+        } else {
+            // Slow, but right: nobody holds the index any more.
+            rows.for_each(|id, row| {
+                if layout.column(row, usize::from(column.0)) == value {
+                    found.push(id);
+                }
+            });
+            Ok(())
+        };
+        looked_up.expect("the value is one of the column's type");
+        found
+    }
+
+    /// The rows of [`catalog_ids`](Self::catalog_ids).
+    fn catalog_rows(&self, table: TableId, column: ColId, value: &[u8]) -> Vec<&[u8]> {
+        let ids = self.catalog_ids(table, column, value);
+        let table = &self.state(table).expect("system tables exist").table;
+        ids.into_iter().map(|id| table.row(id)).collect()
+    }
+
+    /// The rows of a system table that are parts of this table.
+    fn parts(&self, of: TableId, (table, column): (TableId, ColId)) -> Vec<&[u8]> {
+        self.catalog_rows(table, column, &of.0.to_vec())
     }
 
     fn read_table(&self, id: TableId, row: &[u8]) -> Result<Described, DecodeError> {
@@ -169,6 +198,7 @@ impl Datastore {
         let (sequences, allocated): (Vec<_>, Vec<_>) = self.read_sequences(id)?.into_iter().unzip();
         let event_table = self.catalog_row(st::ST_EVENT_TABLE_ID, &id.0.to_vec());
         let is_event = event_table.is_some();
+        let view = self.read_view(id, &name)?;
         let schema = TableSchema {
             id,
             accessor: self.accessor(st::ST_TABLE_ACCESSOR_ID, &[&name])?,
@@ -182,7 +212,7 @@ impl Datastore {
             access,
             kind,
             is_event,
-            view: self.read_view(id)?,
+            view,
         };
         check_schema(&schema).map_err(|detail| DecodeError::Other(detail.into()))?;
         Ok(Described { schema, allocated })
@@ -215,7 +245,7 @@ impl Datastore {
 
     fn read_constraints(&self, id: TableId) -> Result<Vec<ConstraintSchema>, DecodeError> {
         let mut constraints = Vec::new();
-        for row in self.catalog_rows(st::ST_CONSTRAINT_ID) {
+        for row in self.parts(id, st::CONSTRAINTS_BY_TABLE) {
             let mut fields = Fields(Reader::new(row));
             let (constraint, name) = (ConstraintId(fields.id()?), fields.text()?);
             if fields.id()? == id.0 && fields.0.read_u8()? == 1 {
@@ -236,7 +266,7 @@ impl Datastore {
         constraints: &[ConstraintSchema],
     ) -> Result<Vec<IndexSchema>, DecodeError> {
         let mut indexes = Vec::new();
-        for row in self.catalog_rows(st::ST_INDEX_ID) {
+        for row in self.parts(id, st::INDEXES_BY_TABLE) {
             let mut fields = Fields(Reader::new(row));
             let (index, table, name) = (IndexId(fields.id()?), fields.id()?, fields.text()?);
             if table != id.0 {
@@ -271,7 +301,7 @@ impl Datastore {
     /// Sequences of a table with their stored positions.
     fn read_sequences(&self, id: TableId) -> Result<Vec<(SequenceSchema, i128)>, DecodeError> {
         let mut sequences = Vec::new();
-        for row in self.catalog_rows(st::ST_SEQUENCE_ID) {
+        for row in self.parts(id, st::SEQUENCES_BY_TABLE) {
             let mut fields = Fields(Reader::new(row));
             let (sequence, name, table) = (SequenceId(fields.id()?), fields.text()?, fields.id()?);
             if table != id.0 {
@@ -297,9 +327,9 @@ impl Datastore {
         Ok(sequences)
     }
 
-    /// The view whose rows the table holds.
-    fn read_view(&self, id: TableId) -> Result<Option<ViewSchema>, DecodeError> {
-        for row in self.catalog_rows(st::ST_VIEW_ID) {
+    /// The view whose rows the table holds: it has the table's name.
+    fn read_view(&self, id: TableId, name: &str) -> Result<Option<ViewSchema>, DecodeError> {
+        for row in self.catalog_rows(st::ST_VIEW_ID, ColId(1), &name.to_vec()) {
             let mut fields = Fields(Reader::new(row));
             let (view, _name) = (fields.id()?, fields.text()?);
             // An option: tag 0 is some.
@@ -316,7 +346,7 @@ impl Datastore {
     }
 
     fn read_schedule(&self, id: TableId) -> Result<Option<ScheduleSchema>, DecodeError> {
-        for row in self.catalog_rows(st::ST_SCHEDULED_ID) {
+        for row in self.parts(id, (st::ST_SCHEDULED_ID, ColId(1))) {
             let mut fields = Fields(Reader::new(row));
             let (schedule, table) = (ScheduleId(fields.id()?), fields.id()?);
             if table == id.0 {

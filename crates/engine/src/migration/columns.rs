@@ -7,7 +7,7 @@ use lightcone_schema::{
 };
 use lightcone_types::{ConstraintId, IndexId, SequenceId, TableId};
 
-use super::{part, table_of, Done, MigrationError, MigrationWork};
+use super::{part, table_of, Done, MigrationError, MigrationWork, INDEX_BYTES_PER_ROW};
 use crate::datastore::Datastore;
 use crate::system as st;
 
@@ -43,7 +43,7 @@ impl Datastore {
             };
             self.put_column(schema.id, position, &stored.name, ty)?;
         }
-        // Rows may have to move, and indexes are built again.
+        // Rows may have to move.
         work.take_bytes(table, self.row_bytes(schema.id)?)?;
         self.follow(schema.id, work)
     }
@@ -144,7 +144,10 @@ impl Datastore {
             suffix.extend_from_slice(default);
         }
         let rows = self.row_count(old.id)?;
-        let bytes = self.row_bytes(old.id)? + rows.saturating_mul(suffix.len() as u64);
+        let is_set = !old.indexes.iter().any(|index| index.unique);
+        let indexes = (old.indexes.len() + usize::from(is_set)) as u64;
+        let per_row = suffix.len() as u64 + indexes * INDEX_BYTES_PER_ROW;
+        let bytes = self.row_bytes(old.id)? + rows.saturating_mul(per_row);
         work.take_bytes(table, bytes)?;
         let positions: HashMap<String, i128> = old
             .sequences

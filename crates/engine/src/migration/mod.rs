@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use lightcone_schema::{ModuleDef, Step, TableDef, TableSchema};
 use lightcone_table::Tick;
-use lightcone_types::TableId;
+use lightcone_types::{ColId, Encode, TableId};
 
 use crate::datastore::Datastore;
 use crate::error::{DatastoreError, SchemaError};
@@ -97,6 +97,14 @@ impl<'w> MigrationWork<'w> {
         })
     }
 
+    /// Before each step, however little it does.
+    fn ask(&mut self) -> Done {
+        match (self.may_go_on)() {
+            true => Ok(()),
+            false => Err(MigrationError::TooLong),
+        }
+    }
+
     fn take_bytes(&mut self, table: &str, bytes: u64) -> Result<(), MigrationError> {
         let left = self.bytes_left;
         self.bytes_left = left.checked_sub(bytes).ok_or(MigrationError::TooLarge {
@@ -108,6 +116,9 @@ impl<'w> MigrationWork<'w> {
     }
 }
 
+/// Memory of an index for each row, or of a set of rows where no index is unique, about.
+const INDEX_BYTES_PER_ROW: u64 = 32;
+
 type Done = Result<(), MigrationError>;
 
 impl Datastore {
@@ -118,6 +129,7 @@ impl Datastore {
     /// The rows do not allow it, or `work` has ended. The transaction is only good for a rollback then.
     pub fn migrate(&mut self, step: &Step, new: &ModuleDef, work: &mut MigrationWork<'_>) -> Done {
         self.require_transaction()?;
+        work.ask()?;
         match step {
             Step::RemoveIndex { table, index } => self.remove_index(table, index, work),
             Step::RemoveConstraint { table, constraint } => {
@@ -166,31 +178,49 @@ impl Datastore {
 
     /// Has a table follow the catalog.
     fn follow(&mut self, table: TableId, work: &mut MigrationWork<'_>) -> Done {
+        self.take_index_bytes(table, work)?;
         work.ticking(|tick| self.follow_catalog(table, tick))?;
         Ok(())
     }
 
-    /// Deletes rows of a system table.
+    /// Asks for the memory of what is built over all rows when a table follows the catalog.
+    fn take_index_bytes(&self, id: TableId, work: &mut MigrationWork<'_>) -> Done {
+        let Ok(state) = self.state(id) else {
+            return Ok(());
+        };
+        let rows = state.table.rows().row_count();
+        if rows == 0 {
+            return Ok(());
+        }
+        let Some(described) = self.describe(id)? else {
+            return Ok(());
+        };
+        let indexes = state.table.indexes_to_build(&described.schema) as u64;
+        let bytes = rows.saturating_mul(indexes * INDEX_BYTES_PER_ROW);
+        work.take_bytes(&state.table.schema.name, bytes)
+    }
+
+    /// Deletes the rows of a system table that have this value in a column.
     fn delete_catalog_rows(
         &mut self,
         table: TableId,
-        is_it: impl Fn(&[u8]) -> bool,
+        column: ColId,
+        value: &impl Encode,
     ) -> Result<u32, DatastoreError> {
         self.note_catalog();
-        let mut found = Vec::new();
-        let rows = self.state(table)?.table.rows();
-        rows.for_each(|id, row| {
-            if is_it(row) {
-                found.push(id);
-            }
-        });
+        let found = self.catalog_ids(table, column, &value.to_vec());
         let slot = self.slot(table)?;
         self.delete_found(slot, &found)
     }
 
     /// Deletes the rows of a system table that begin with this id.
     fn delete_catalog_of(&mut self, table: TableId, id: u32) -> Result<u32, DatastoreError> {
-        self.delete_catalog_rows(table, |row| row[..4] == id.to_le_bytes())
+        self.delete_catalog_rows(table, ColId(0), &id)
+    }
+
+    /// Deletes the rows of a system table that begin with this name.
+    fn delete_catalog_named(&mut self, table: TableId, name: &str) -> Result<u32, DatastoreError> {
+        self.delete_catalog_rows(table, ColId(0), &name)
     }
 }
 

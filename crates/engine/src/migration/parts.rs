@@ -1,15 +1,12 @@
 //! Steps for what belongs to a table: indexes, constraints, sequences, its schedule.
 
 use lightcone_schema::{IndexSchema, ModuleDef, TableDef, TableSchema};
-use lightcone_types::{ColId, Encode, TableId};
+use lightcone_types::ColId;
 
 use super::{part, table_of, Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
 use crate::error::SchemaError;
 use crate::system as st;
-
-/// Memory of an index for each row, about.
-const INDEX_BYTES_PER_ROW: u64 = 32;
 
 impl Datastore {
     pub(super) fn remove_index(
@@ -26,8 +23,7 @@ impl Datastore {
 
     pub(super) fn delete_index_rows(&mut self, index: &IndexSchema) -> Done {
         self.delete_catalog_of(st::ST_INDEX_ID, index.id.0)?;
-        let name = index.name.to_vec();
-        self.delete_catalog_rows(st::ST_INDEX_ACCESSOR_ID, |row| row.starts_with(&name))?;
+        self.delete_catalog_named(st::ST_INDEX_ACCESSOR_ID, &index.name)?;
         Ok(())
     }
 
@@ -46,7 +42,6 @@ impl Datastore {
             let columns = added.algorithm.column_set();
             self.create_missing_constraints(&schema, def, |of| of == columns)?;
         }
-        self.index_rows(schema.id, table, work)?;
         self.follow_unique(&schema, &format!("index `{index}`"), work)
     }
 
@@ -69,7 +64,6 @@ impl Datastore {
         if !is_new {
             return Ok(());
         }
-        self.index_rows(schema.id, table, work)?;
         self.follow_unique(&schema, &format!("constraint `{constraint}`"), work)
     }
 
@@ -89,12 +83,6 @@ impl Datastore {
             }
         }
         Ok(some)
-    }
-
-    /// Asks for the memory of one more index.
-    fn index_rows(&self, id: TableId, table: &str, work: &mut MigrationWork<'_>) -> Done {
-        let rows = self.state(id)?.table.rows().row_count();
-        work.take_bytes(table, rows.saturating_mul(INDEX_BYTES_PER_ROW))
     }
 
     /// Has a table follow the catalog, which wants keys to be unique.
@@ -184,8 +172,7 @@ impl Datastore {
     ) -> Done {
         let (schema, def) = (self.stored_table(table)?, table_of(new, table)?);
         let changed = part(&def.indexes, |index| &index.name, "index", index)?;
-        let name = changed.name.to_vec();
-        self.delete_catalog_rows(st::ST_INDEX_ACCESSOR_ID, |row| row.starts_with(&name))?;
+        self.delete_catalog_named(st::ST_INDEX_ACCESSOR_ID, &changed.name)?;
         self.put_index_accessor(&changed.name, &changed.source_name)?;
         self.follow(schema.id, work)
     }

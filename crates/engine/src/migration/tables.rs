@@ -1,7 +1,7 @@
 //! Steps for whole tables: added, removed, who may read them, their keys and names.
 
 use lightcone_schema::{ModuleDef, TableAccess, TableSchema};
-use lightcone_types::{ColId, Encode, TableId};
+use lightcone_types::{ColId, TableId};
 
 use super::{table_of, Done, MigrationError, MigrationWork};
 use crate::datastore::Datastore;
@@ -43,16 +43,14 @@ impl Datastore {
         }
         self.delete_catalog_of(st::ST_EVENT_TABLE_ID, id)?;
         self.delete_column_rows(schema)?;
-        let name = schema.name.to_vec();
-        self.delete_catalog_rows(st::ST_TABLE_ACCESSOR_ID, |row| row.starts_with(&name))?;
+        self.delete_catalog_named(st::ST_TABLE_ACCESSOR_ID, &schema.name)?;
         self.delete_catalog_of(st::ST_TABLE_ID, id)?;
         Ok(())
     }
 
     pub(super) fn delete_column_rows(&mut self, schema: &TableSchema) -> Done {
         self.delete_catalog_of(st::ST_COLUMN_ID, schema.id.0)?;
-        let name = schema.name.to_vec();
-        self.delete_catalog_rows(st::ST_COLUMN_ACCESSOR_ID, |row| row.starts_with(&name))?;
+        self.delete_catalog_named(st::ST_COLUMN_ACCESSOR_ID, &schema.name)?;
         Ok(())
     }
 
@@ -104,16 +102,13 @@ impl Datastore {
             (None, Some(view)) => &view.source_name,
             (None, None) => return table_of(new, table).map(drop),
         };
-        let name = schema.name.to_vec();
-        self.delete_catalog_rows(st::ST_TABLE_ACCESSOR_ID, |row| row.starts_with(&name))?;
+        self.delete_catalog_named(st::ST_TABLE_ACCESSOR_ID, &schema.name)?;
         self.put_table_accessor(&schema.name, source_name)?;
         self.follow(schema.id, work)
     }
 
     pub(super) fn remove_row_level_security(&mut self, sql: &str) -> Done {
-        let text = sql.to_vec();
-        // Behind the table's id.
-        self.delete_catalog_rows(st::ST_ROW_LEVEL_SECURITY_ID, |row| row[4..] == text)?;
+        self.delete_catalog_rows(st::ST_ROW_LEVEL_SECURITY_ID, ColId(1), &sql)?;
         Ok(())
     }
 

@@ -191,6 +191,22 @@ impl Table {
         self.rows.is_for(&layout_of(schema))
     }
 
+    /// How many indexes and sets are built over all rows when the table gets another schema, whether rows stay or move.
+    pub fn indexes_to_build(&self, schema: &TableSchema) -> usize {
+        let rows_stay = self.keeps_rows(schema);
+        let indexes_stay = rows_stay && self.has_types_of(schema);
+        let is_built = |new: &&IndexSchema| !indexes_stay || self.position_kept(new).is_none();
+        let built = schema.indexes.iter().filter(is_built).count();
+        let is_set = !schema.indexes.iter().any(|index| index.unique);
+        let builds_set = is_set && (self.row_set.is_none() || !rows_stay);
+        let is_held = |held: &&super::HeldIndex| {
+            let has_index = |index: &IndexSchema| *index.algorithm.columns() == [held.column];
+            let is_there = held.index.is_some() && indexes_stay;
+            held.holders > 0 && !is_there && !schema.indexes.iter().any(has_index)
+        };
+        built + usize::from(builds_set) + self.view.held.iter().filter(is_held).count()
+    }
+
     /// Gives the table another schema, with which its rows may stay where they are ([`keeps_rows`](Self::keeps_rows)). Indexes that
     /// stay, by their ids, are not built again unless types of columns have changed.
     ///
