@@ -17,6 +17,15 @@ if [ "$(cat "$tools/package.json" 2>/dev/null)" != "$manifest" ] || [ ! -x "$too
     npm install --prefix "$tools" --no-audit --no-fund --loglevel=error >&2
 fi
 
+# The last of the 1.x packages, apart from the other, for the modules that were made with them (04 §10).
+legacy=$out/npm-1
+mkdir -p "$legacy"
+if [ ! -d "$legacy/node_modules/spacetimedb-1" ]; then
+    say "installing the published package 1.x"
+    printf '{ "private": true, "dependencies": { "spacetimedb-1": "npm:spacetimedb@1.12.0" } }' >"$legacy/package.json"
+    npm install --prefix "$legacy" --no-audit --no-fund --loglevel=error >&2
+fi
+
 # bundle NAME SOURCE [OPTION...]
 bundle() {
     local name=$1 source=$2 target=$out/$1.js
@@ -24,7 +33,7 @@ bundle() {
     [ "$target" -nt "$source" ] && [ "$target" -nt "$tools/package.json" ] && return 0
     say "bundling $name"
     # Under another name first, so that nobody reads half of it: tests may run this script at the same time.
-    NODE_PATH=$tools/node_modules "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser \
+    NODE_PATH=$tools/node_modules:$legacy/node_modules "$tools/node_modules/.bin/esbuild" "$source" --bundle --format=esm --platform=browser \
         --target=esnext --sourcemap=inline --external:'spacetime:sys*' --conditions=production,import \
         --define:process.env.NODE_ENV='"production"' --log-level=warning "$@" --outfile="$target.$$"
     mv "$target.$$" "$target"

@@ -48,6 +48,8 @@ pub struct GenerateEntry {
     pub include_private: bool,
     /// TypeScript: the npm package that bindings import from.
     pub client_package: Option<String>,
+    /// C#: the namespace.
+    pub namespace: Option<String>,
 }
 
 const FILE: &str = "spacetime.json";
@@ -277,6 +279,7 @@ impl Project {
                 build_options: text("build_options")?,
                 include_private: self.flag(&entry, "include_private")?.unwrap_or(false),
                 client_package: text("client_package")?,
+                namespace: text("namespace")?,
             });
         }
         Ok(parsed)
@@ -307,7 +310,10 @@ impl Project {
                 return Err(self.wrong_type("dotnet_version", "\"8\" or \"10\""));
             }
         }
-        flag("native_aot")?;
+        let csharp = crate::build::csharp_options(
+            flag("native_aot")?.unwrap_or(false),
+            text("dotnet_version")?.as_deref(),
+        );
         let num_replicas = match settings.get("num_replicas") {
             None | Some(Value::Null) => None,
             Some(value) => Some(
@@ -323,7 +329,7 @@ impl Project {
             module_path: path("module_path")?,
             bin_path: path("bin_path")?.or(path("wasm_file")?),
             js_path: path("js_path")?.or(path("js_file")?),
-            build_options: text("build_options")?,
+            build_options: crate::build::with_options(text("build_options")?, &csharp),
             num_replicas,
             break_clients: flag("break_clients")?,
             anonymous: flag("anonymous")?.or(flag("anon_identity")?),

@@ -531,6 +531,81 @@ fn rust_modules_are_built() {
 }
 
 /// Damages a byte of a log segment well before its end, and returns the segment.
+/// What `scripts/cpp-module.sh` ends with where C++ cannot be compiled.
+const SKIPPED: i32 = 77;
+
+#[test]
+fn a_module_in_cpp_is_made_built_published_and_called() {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scripts/cpp-module.sh");
+    let check = Command::new(script)
+        .arg("--check")
+        .status()
+        .expect("the script runs");
+    if check.code() == Some(SKIPPED) {
+        return;
+    }
+    let home = Home::new();
+    let server = Server::start(&home);
+    home.run(&["login", "--server-issued-login", &server.url])
+        .ok();
+    home.run(&["init", "people", "--lang", "cpp", "--non-interactive"])
+        .ok();
+    let published = home
+        .run(&[
+            "publish",
+            "-p",
+            "people/spacetimedb",
+            "people",
+            "-s",
+            &server.url,
+            "--no-config",
+        ])
+        .ok();
+    assert!(
+        published.stdout.contains("Created new database"),
+        "{published:#?}"
+    );
+    let on = |args: &[&str]| home.run(&[args, &["-s", &server.url]].concat());
+    on(&["call", "people", "add", "\"Ann\""]).ok();
+    on(&["call", "people", "say_hello"]).ok();
+    let refused = on(&["call", "people", "add", "\"\""]);
+    assert!(
+        refused.stderr.contains("a person needs a name"),
+        "{refused:#?}"
+    );
+    let rows = on(&["sql", "people", "SELECT * FROM person"]).ok().stdout;
+    assert_eq!(rows, " id | name  \n----+-------\n 1  | \"Ann\" \n");
+    let logs = on(&["logs", "people"]).ok().stdout;
+    assert!(
+        logs.contains("Hello, Ann!") && logs.contains("src/lib.cpp"),
+        "{logs}"
+    );
+
+    // What has an operating system is refused before it travels.
+    let source = std::fs::read_to_string(home.path("people/spacetimedb/src/lib.cpp"));
+    let with_files = source.expect("the source").replace(
+        "lightcone::log_info(\"Hello, World!\");",
+        "std::remove(\"x\");",
+    );
+    home.write(
+        "people/spacetimedb/src/lib.cpp",
+        &format!("#include <cstdio>\n{with_files}"),
+    );
+    let refused = home.run(&["build", "-p", "people/spacetimedb"]);
+    assert!(
+        refused.status == 1 && refused.stderr.contains("[LC0613]"),
+        "{refused:#?}"
+    );
+    home.write("people/spacetimedb/src/lib.cpp", "int x = ;");
+    let broken = home.run(&["build", "-p", "people/spacetimedb"]);
+    assert!(
+        broken.status == 1
+            && broken.stderr.contains("[LC0613]")
+            && broken.stderr.contains("lib.cpp:1:9"),
+        "{broken:#?}"
+    );
+}
+
 fn damage(home: &Home) -> PathBuf {
     let log = home.path("server/data/replicas/1/log");
     let mut segments: Vec<PathBuf> = std::fs::read_dir(&log)

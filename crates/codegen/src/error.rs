@@ -12,15 +12,26 @@ pub enum Error {
     UnnamedField { place: String },
     #[error("two things of the module would both be written to {0}; rename one of them")]
     SameFile(String),
+    /// Where all levels of a module share their names.
     #[error(
-        "bindings for {language} cannot show submodules yet, and the module has `{namespace}`"
+        "two things of the module and its submodules would both be called `{0}`; rename one of them"
     )]
-    Submodules {
+    SameName(String),
+    #[error("`{name}` cannot be a name in {language}; rename it in the module")]
+    Name {
+        name: String,
         language: &'static str,
-        namespace: String,
     },
-    #[error("`{0}` cannot be a name in Rust; rename it in the module")]
-    RustName(String),
+    #[error(
+        "{place} has {what}, which {language} cannot say; the module needs another type there"
+    )]
+    Unsupported {
+        place: String,
+        what: &'static str,
+        language: &'static str,
+    },
+    #[error("`{0}` is no namespace; it must be names with dots between them")]
+    CsharpNamespace(String),
 }
 
 /// The result of generating.

@@ -1,10 +1,11 @@
 //! Client bindings for a module (07 §8): from a validated module definition to the texts of source files.
 //!
-//! [`module`] gathers what bindings show of a definition, with the names as clients write them; [`typescript`] and
-//! [`rust`] turn that into files. Nothing here touches a disk: the command line compares and writes.
+//! [`module`] gathers what bindings show of a definition, with the names as clients write them; [`typescript`], [`rust`]
+//! and [`csharp`] turn that into files. Nothing here touches a disk: the command line compares and writes.
 
 #![forbid(unsafe_code)]
 
+mod csharp;
 mod error;
 mod module;
 mod rust;
@@ -28,6 +29,10 @@ pub enum Language {
         package: String,
     },
     Rust,
+    Csharp {
+        /// Of all types.
+        namespace: String,
+    },
 }
 
 /// What to generate.
@@ -60,10 +65,14 @@ pub struct Bindings {
 
 /// Writes the bindings of a module.
 pub fn generate(def: &ModuleDef, options: &Options) -> Result<Bindings> {
-    let module = module::Module::new(def, options.include_private)?;
+    let mut module = module::Module::new(def, options.include_private)?;
+    let skipped_tables = std::mem::take(&mut module.skipped_tables);
     let mut files = match &options.language {
         Language::TypeScript { package } => typescript::generate(&module, package, options)?,
-        Language::Rust => rust::generate(&module, options)?,
+        Language::Rust => rust::generate(&module.flattened()?, options)?,
+        Language::Csharp { namespace } => {
+            csharp::generate(&module.flattened()?, namespace, options)?
+        }
     };
     files.sort_by(|a, b| a.path.cmp(&b.path));
     if let Some(pair) = files.windows(2).find(|pair| pair[0].path == pair[1].path) {
@@ -71,6 +80,6 @@ pub fn generate(def: &ModuleDef, options: &Options) -> Result<Bindings> {
     }
     Ok(Bindings {
         files,
-        skipped_tables: module.skipped_tables,
+        skipped_tables,
     })
 }

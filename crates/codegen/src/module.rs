@@ -1,5 +1,7 @@
 //! What bindings show of a module definition, level by level, sorted as files list it.
 
+mod flat;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 

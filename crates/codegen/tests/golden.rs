@@ -71,10 +71,25 @@ fn rust_of_every_type() {
     );
 }
 
+fn csharp() -> Options {
+    options(Language::Csharp {
+        namespace: "SpacetimeDB.Types".into(),
+    })
+}
+
+#[test]
+fn csharp_of_every_type() {
+    compare(
+        "coverage.csharp.txt",
+        &generate(&coverage(), &csharp()).expect("bindings"),
+    );
+}
+
 #[test]
 fn every_file_says_that_it_is_generated() {
     for language in [
         Language::Rust,
+        csharp().language,
         Language::TypeScript {
             package: "lightcone".into(),
         },
@@ -122,6 +137,11 @@ fn private_things_are_there_when_asked_for() {
 
 /// A module with one table and one reducer, and a submodule like it.
 fn with_submodule() -> ModuleDef {
+    ModuleDef::validate(with_submodule_raw("User")).expect("valid")
+}
+
+/// The root's type has this name.
+fn with_submodule_raw(root_type: &str) -> RawModuleDef {
     use RawModuleDefV10Section as S;
     let level = |table: &str, reducer: &str, ty: &str| {
         vec![
@@ -160,14 +180,14 @@ fn with_submodule() -> ModuleDef {
             }]),
         ]
     };
-    let mut sections = level("user", "rootR", "User");
+    let mut sections = level("user", "rootR", root_type);
     sections.push(S::Submodules(vec![RawSubmoduleV10 {
         namespace: "lib".into(),
         module: RawModuleDefV10 {
             sections: level("item", "doIt", "Item"),
         },
     }]));
-    ModuleDef::validate(RawModuleDef::V10(RawModuleDefV10 { sections })).expect("valid")
+    RawModuleDef::V10(RawModuleDefV10 { sections })
 }
 
 #[test]
@@ -198,16 +218,65 @@ fn submodules_have_directories_and_qualified_names() {
         "\"lib.item\": __table({\n    name: \"lib.item\",",
         "__reducerSchema(\"lib.do_it\", LibDoItReducer),",
         "__reducerSchema(\"root_r\", RootRReducer),",
+        "export const reducers = {\n  rootR: __reducersByKey[\"rootR\"],\n  lib: {\n    doIt: __reducersByKey[\"lib.doIt\"],\n  },\n};",
+        "export const procedures = __convertToAccessorMap(proceduresSchema.procedures);",
     ] {
         assert!(index.contains(part), "{part} in\n{index}");
     }
     assert!(file(&bindings, "lib/item_table.ts")
         .contains("nextOne: __t.option(__t.identity()).name(\"next_one\"),"));
-    let error = generate(&with_submodule(), &options(Language::Rust))
-        .expect_err("not in Rust")
-        .to_string();
-    assert_eq!(
-        error,
-        "bindings for Rust cannot show submodules yet, and the module has `lib`"
-    );
+}
+
+/// Rust and C# have no directories for submodules: their things have longer names.
+#[test]
+fn submodules_have_prefixes_where_all_names_are_one() {
+    let rust = generate(&with_submodule(), &options(Language::Rust)).expect("bindings");
+    for (path, part) in [
+        ("lib_item_type.rs", "pub struct LibItem {\n    pub id: u32,"),
+        (
+            "lib_item_table.rs",
+            "self.imp.get_table::<LibItem>(\"lib.item\")",
+        ),
+        (
+            "lib_do_it_reducer.rs",
+            "impl lib_do_it for super::RemoteReducers",
+        ),
+        ("mod.rs", "Reducer::LibDoIt { .. } => \"lib.do_it\","),
+        ("user_type.rs", "pub next_one: Option<__sdk::Identity>,"),
+    ] {
+        let text = file(&rust, path);
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let csharp = generate(&with_submodule(), &csharp()).expect("bindings");
+    for (path, part) in [
+        (
+            "Types/LibItem.g.cs",
+            "public sealed partial class LibItem\n",
+        ),
+        ("Tables/LibItem.g.cs", "RemoteTableName => \"lib.item\";"),
+        (
+            "Tables/LibItem.g.cs",
+            "NullableCol<LibItem, global::SpacetimeDB.Identity>(tableName, \"next_one\");",
+        ),
+        (
+            "Reducers/LibDoIt.g.cs",
+            "IReducerArgs.ReducerName => \"lib.do_it\";",
+        ),
+        ("Types/User.g.cs", "[DataMember(Name = \"next_one\")]"),
+    ] {
+        let text = file(&csharp, path);
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
+
+#[test]
+fn names_that_become_the_same_are_refused() {
+    let def = ModuleDef::validate(with_submodule_raw("LibItem")).expect("valid");
+    for language in [Language::Rust, csharp().language] {
+        let error = generate(&def, &options(language)).expect_err("twice");
+        assert_eq!(
+            error.to_string(),
+            "two things of the module and its submodules would both be called `LibItem`; rename one of them"
+        );
+    }
 }

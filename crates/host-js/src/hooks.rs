@@ -45,11 +45,32 @@ fn type_error(text: String) -> Refused {
     Refused::Text(format!("Uncaught TypeError: {text}"))
 }
 
-/// Asks the default export of an evaluated program for its hooks.
+/// The hooks of an evaluated program: those that it registered with a version 1.x (§10), if `legacy` has any, or those that
+/// its default export gives.
 pub(crate) fn find<S: Scope>(
     scope: &mut S,
     namespace: &S::Value,
+    legacy: Option<&S::Value>,
 ) -> Result<Found<S::Kept, S::Hook>, Refused> {
+    let Some(legacy) = legacy else {
+        return ask(scope, namespace);
+    };
+    let registered = scope.property(legacy, "default")?;
+    if scope.is_nullish(&registered) {
+        return ask(scope, namespace);
+    }
+    let schema = scope.property(namespace, "default")?;
+    if scope.is_object(&schema) {
+        let function = scope.module_hooks(&schema)?;
+        if scope.hook(&function).is_some() {
+            return Err(type_error(messages::TWO_VERSIONS_OF_HOOKS.to_owned()));
+        }
+    }
+    ask(scope, legacy)
+}
+
+/// Asks the default export for its hooks.
+fn ask<S: Scope>(scope: &mut S, namespace: &S::Value) -> Result<Found<S::Kept, S::Hook>, Refused> {
     let schema = scope.property(namespace, "default")?;
     if scope.is_nullish(&schema) {
         return Err(Refused::Text(messages::NO_DEFAULT_EXPORT.to_owned()));

@@ -20,6 +20,7 @@
 //! | [`source_map`] | from positions in the bundle to those in the sources (§9) |
 //! | [`program`] | the program's text and its source map (§1) |
 //! | `prelude.js` | the globals that the language does not have (§2) |
+//! | `legacy.js` | version 1 of the host functions, made of version 2 (§10) |
 
 // Without an engine, for fuzz targets, what both engines share has no user.
 #![cfg_attr(not(any(feature = "v8", feature = "quickjs")), allow(dead_code))]

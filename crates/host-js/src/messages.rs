@@ -1,5 +1,7 @@
 //! Texts that programs and their authors see: argument checks (§4.1), hook lookup (§6.1), results (§6.2).
 
+/// The program hands hooks over in both ways (§10).
+pub const TWO_VERSIONS_OF_HOOKS: &str = "cannot call `register_hooks` from different versions";
 /// What the program's default export must be.
 pub const NO_DEFAULT_EXPORT: &str = "must export schema as default export";
 /// What the program's default export must be.

@@ -7,6 +7,10 @@ pub const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2";
 
 /// The versions that can be imported.
 pub const VERSIONS: &[SysVersion] = &[
+    SysVersion { major: 1, minor: 0 },
+    SysVersion { major: 1, minor: 1 },
+    SysVersion { major: 1, minor: 2 },
+    SysVersion { major: 1, minor: 3 },
     SysVersion { major: 2, minor: 0 },
     SysVersion { major: 2, minor: 1 },
 ];
@@ -79,6 +83,106 @@ pub const SYS_2_0: &[(&str, Function)] = &[
 
 /// What version 2.1 added.
 pub const SYS_2_1: &[(&str, Function)] = &[("datastore_clear", Function::Clear)];
+
+/// What a virtual module exports.
+#[derive(Clone, Copy, Debug)]
+pub enum Exports {
+    /// Functions of the host, and the symbol `moduleHooks` with them or not.
+    Host {
+        /// Whether `moduleHooks` is there.
+        module_hooks: bool,
+        /// Names and what they do.
+        functions: &'static [(&'static str, Function)],
+    },
+    /// What [`LEGACY`] has under this key, by these names.
+    Legacy {
+        /// The version as text.
+        version: &'static str,
+        /// The names.
+        names: &'static [&'static str],
+    },
+}
+
+impl Exports {
+    /// Those of a version of [`VERSIONS`].
+    pub fn of(version: SysVersion) -> Option<Exports> {
+        let legacy = |version, names| Some(Exports::Legacy { version, names });
+        let host = |module_hooks, functions| {
+            Some(Exports::Host {
+                module_hooks,
+                functions,
+            })
+        };
+        match (version.major, version.minor) {
+            (1, 0) => legacy("1.0", SYS_1_0),
+            (1, 1) => legacy("1.1", SYS_1_1),
+            (1, 2) => legacy("1.2", SYS_1_2),
+            (1, 3) => legacy("1.3", SYS_1_3),
+            (2, 0) => host(true, SYS_2_0),
+            (2, 1) => host(false, SYS_2_1),
+            _ => None,
+        }
+    }
+
+    /// All names.
+    pub fn names(self) -> Vec<&'static str> {
+        match self {
+            Exports::Legacy { names, .. } => names.to_vec(),
+            Exports::Host {
+                module_hooks,
+                functions,
+            } => {
+                let symbol = module_hooks.then_some(MODULE_HOOKS_EXPORT);
+                let functions = functions.iter().map(|(name, _)| *name);
+                symbol.into_iter().chain(functions).collect()
+            }
+        }
+    }
+}
+
+/// All functions of version 2.
+pub fn functions() -> impl Iterator<Item = (&'static str, Function)> {
+    SYS_2_0.iter().chain(SYS_2_1).copied()
+}
+
+/// The name under which version 2.0 exports the symbol of the hooks.
+pub const MODULE_HOOKS_EXPORT: &str = "moduleHooks";
+
+/// The versions 1.x, made of version 2: a script that gives a function of `(sys, moduleHooks)` (§10).
+pub const LEGACY: &str = include_str!("legacy.js");
+
+const SYS_1_0: &[&str] = &[
+    "register_hooks",
+    "table_id_from_name",
+    "index_id_from_name",
+    "datastore_table_row_count",
+    "datastore_table_scan_bsatn",
+    "datastore_index_scan_range_bsatn",
+    "row_iter_bsatn_advance",
+    "row_iter_bsatn_close",
+    "datastore_insert_bsatn",
+    "datastore_update_bsatn",
+    "datastore_delete_by_index_scan_range_bsatn",
+    "datastore_delete_all_by_eq_bsatn",
+    "volatile_nonatomic_schedule_immediate",
+    "console_log",
+    "console_timer_start",
+    "console_timer_end",
+    "identity",
+    "get_jwt_payload",
+];
+const SYS_1_1: &[&str] = &["register_hooks"];
+const SYS_1_2: &[&str] = &[
+    "register_hooks",
+    "procedure_http_request",
+    "procedure_start_mut_tx",
+    "procedure_abort_mut_tx",
+    "procedure_commit_mut_tx",
+];
+const SYS_1_3: &[&str] = &[
+    "datastore_index_scan_point_bsatn",
+    "datastore_delete_by_index_scan_point_bsatn",
+];
 
 /// The hooks that every program must have (§6.1).
 pub const HOOK_DESCRIBE: &str = "__describe_module__";

@@ -25,9 +25,19 @@ export type {
 } from "./event_context";
 export type { LimitedCalls } from "./limited_calls";
 export { getGlobalLogLevel, type LogLevel, setGlobalLogLevel, stdbLogger, stringify } from "./logger";
+export type {
+  Message,
+  ProcedureResultMessage,
+  ReducerResultMessage,
+  SubscribeAppliedMessage,
+  SubscriptionError,
+  TransactionUpdateMessage,
+  UnsubscribeAppliedMessage,
+} from "./message_types";
 export {
   type AnyProcedure,
   type CoerceParams,
+  type CoerceTypeBuilder,
   coerceParams,
   type ProceduresView,
   procedureSchema,

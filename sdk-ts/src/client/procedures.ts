@@ -12,10 +12,13 @@ import {
   toCamelCase,
 } from "../core";
 import type { BuilderOf } from "../core/type_inference";
-import type { AnyTypeBuilder } from "../core/untyped";
+import type { AnyColumn, AnyTypeBuilder } from "../core/untyped";
 import type { CallOptions } from "./calls";
 import type { AnyCall, ParamsObj } from "./reducers";
 import type { AnyModule } from "./remote_module";
+
+/** A type, without what only columns can have. */
+export type CoerceTypeBuilder<Col extends AnyTypeBuilder | AnyColumn> = BuilderOf<Col>;
 
 /** Parameters by name, without what only columns can have. */
 export type CoerceParams<Params extends ParamsObj> = {

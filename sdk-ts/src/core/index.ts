@@ -1,5 +1,6 @@
 export * from "./algebraic_type";
 export * from "./algebraic_value";
+export { bsatnBaseSize } from "./base_size";
 export { BinaryReader } from "./binary_reader";
 export { BinaryWriter, ResizableBuffer } from "./binary_writer";
 export * from "./coerce";

@@ -137,6 +137,13 @@ export interface TableSchema<Columns extends AnyColumns, Listed extends readonly
 
 export type AnyTableSchema = TableSchema<AnyColumns, readonly IndexOpts<string>[]>;
 
+/** What queries need of a table, from what `table()` made. */
+export interface TableSchemaAsTableDef<TSchema extends AnyTableSchema> {
+  name: TSchema["tableName"];
+  columns: TSchema["rowType"]["row"];
+  indexes: TSchema["idxs"];
+}
+
 /** The tables whose rows can be the one argument of a scheduled function with these parameters. */
 export type TableOfArgument<Params extends RowObj> = Params[keyof Params] extends RowBuilder<
   infer Columns extends AnyColumns

@@ -3,7 +3,7 @@ export { toCamelCase } from "../core/names";
 export * from "../core/query";
 export { type Bound, Range } from "../core/range";
 export { ScheduleAt } from "../core/schedule_at";
-export { table } from "../core/table";
+export { type TableSchemaAsTableDef, table } from "../core/table";
 export type {
   AlgebraicTypeType,
   Infer,

@@ -1,5 +1,7 @@
 //! `spacetime build` (07 §7): finds out what a module is written in, and compiles it.
 
+mod cpp;
+mod csharp;
 mod rust;
 pub mod typescript;
 mod wasm;
@@ -31,13 +33,21 @@ pub struct Options {
     /// C# only: the version of .NET
     #[arg(long, value_name = "8|10", value_parser = ["8", "10"])]
     pub dotnet_version: Option<String>,
+    /// C# only: compile ahead of time
+    #[arg(long, hide = true)]
+    pub native_aot: bool,
     /// Rust only: features to enable
     #[arg(long, hide = true, value_name = "LIST")]
     pub features: Option<String>,
 }
 
 #[derive(Debug, Parser)]
-#[command(name = "build", no_binary_name = true, disable_help_flag = true)]
+#[command(
+    name = "build",
+    no_binary_name = true,
+    disable_help_flag = true,
+    args_override_self = true
+)]
 struct OptionsOnly {
     #[command(flatten)]
     options: Options,
@@ -50,6 +60,21 @@ impl Options {
             Ok(parsed) => Ok(parsed.options),
             Err(error) => Err(Error::Usage(format!("in --build-options: {error}"))),
         }
+    }
+}
+
+/// The options of C# as they stand in a text of options; each begins with a space.
+pub fn csharp_options(native_aot: bool, dotnet_version: Option<&str>) -> String {
+    let ahead_of_time = if native_aot { " --native-aot" } else { "" };
+    let version = dotnet_version.map(|version| format!(" --dotnet-version={version}"));
+    ahead_of_time.to_owned() + &version.unwrap_or_default()
+}
+
+/// A text of options with more behind it. What stands there already and is said again counts as it is said last.
+pub fn with_options(text: Option<String>, more: &str) -> Option<String> {
+    match (text, more) {
+        (text, "") => text,
+        (text, more) => Some(text.unwrap_or_default() + more),
     }
 }
 
@@ -116,10 +141,8 @@ pub fn build(directory: &Path, options: &Options) -> Result<Built> {
     match language(directory) {
         Some(Language::Rust) => rust::build(directory, options),
         Some(Language::TypeScript) => typescript::build(directory, options),
-        Some(Language::CSharp | Language::Cpp) => Err(Error::later(
-            "Building C# and C++ modules",
-            "Build it with the reference tools and publish the file with --bin-path.",
-        )),
+        Some(Language::Cpp) => cpp::build(directory, options),
+        Some(Language::CSharp) => csharp::build(directory, options),
         None => Err(Error::coded(
             "LC0610",
             format!(

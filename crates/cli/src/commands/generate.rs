@@ -112,9 +112,14 @@ pub struct Job {
     pub include_private: bool,
     /// The npm package, if the user says which.
     pub client_package: Option<String>,
+    /// C#: the namespace, if the user says which.
+    pub namespace: Option<String>,
     /// Delete without asking.
     pub yes: bool,
 }
+
+/// The namespace of C# bindings if nobody says another.
+const DEFAULT_NAMESPACE: &str = "SpacetimeDB.Types";
 
 pub fn run(_context: &mut Context, args: Args) -> Result<()> {
     let project = if args.no_config {
@@ -156,7 +161,13 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
             },
         },
         Lang::Rust => codegen::Language::Rust,
-        Lang::Csharp | Lang::Unrealcpp => return Err(unsupported_language()),
+        Lang::Csharp => codegen::Language::Csharp {
+            namespace: job
+                .namespace
+                .clone()
+                .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+        },
+        Lang::Unrealcpp => return Err(unsupported_language()),
     };
     let options = codegen::Options {
         language,
@@ -177,7 +188,7 @@ fn write_bindings(job: &Job, def: &lightcone_schema::ModuleDef) -> Result<()> {
 
 fn unsupported_language() -> Error {
     Error::later(
-        "Generating C# and Unreal bindings",
+        "Generating Unreal bindings",
         "The reference's generator can: give it `spacetimedb-standalone extract-schema` of this installation in SPACETIMEDB_SCHEMA_EXTRACTOR.",
     )
 }

@@ -195,9 +195,10 @@ fn source(wanted: Option<&str>, lang: Option<Lang>) -> Result<Source> {
         (Some(name), _) => name,
         (None, Some(Lang::Typescript)) => "basic-ts",
         (None, Some(Lang::Rust)) => "basic-rs",
-        (None, Some(Lang::Csharp | Lang::Cpp) | None) => {
+        (None, Some(Lang::Cpp)) => "basic-cpp",
+        (None, Some(Lang::Csharp) | None) => {
             return Err(Error::later(
-                "Starting a C# or C++ module",
+                "Starting a C# module",
                 "`spacetime init` of the reference tools makes one.",
             ))
         }

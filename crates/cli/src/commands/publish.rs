@@ -307,7 +307,10 @@ fn plan(args: &Args, target: Target) -> Result<Plan> {
         name: target.database,
         server: args.server.clone().or(target.server),
         source,
-        build_options: args.build_options.clone().or(target.build_options),
+        build_options: crate::build::with_options(
+            args.build_options.clone().or(target.build_options),
+            &crate::build::csharp_options(args.native_aot, args.dotnet_version.as_deref()),
+        ),
         num_replicas: args.num_replicas.or(target.num_replicas),
         break_clients: args.break_clients || target.break_clients.unwrap_or(false),
         anonymous: args.anonymous || target.anonymous.unwrap_or(false),

@@ -10,17 +10,11 @@ use lightcone_schema::case::{to_pascal, to_snake};
 use lightcone_types::TypeRef;
 
 use crate::error::{Error, Result};
-use crate::module::{file_stem, Level, Module};
+use crate::module::{file_stem, Level};
 use crate::text::Text;
 use crate::{GeneratedFile, Options, HEADER};
 
-pub(crate) fn generate(module: &Module, options: &Options) -> Result<Vec<GeneratedFile>> {
-    let [level] = module.levels.as_slice() else {
-        return Err(Error::Submodules {
-            language: "Rust",
-            namespace: module.levels[1].path.join("."),
-        });
-    };
+pub(crate) fn generate(level: &Level, options: &Options) -> Result<Vec<GeneratedFile>> {
     let mut files = Vec::new();
     let mut add = |stem: &str, text: String| {
         files.push(GeneratedFile {
@@ -77,11 +71,18 @@ const KEYWORDS: [&str; 47] = [
     "virtual", "where", "while",
 ];
 
+fn no_name(name: &str) -> Error {
+    Error::Name {
+        name: name.to_owned(),
+        language: "Rust",
+    }
+}
+
 /// A field, method or parameter.
 fn snake(name: &str) -> Result<String> {
     let snake = to_snake(name);
     match snake.as_str() {
-        "self" | "super" | "crate" | "_" | "" => Err(Error::RustName(name.to_owned())),
+        "self" | "super" | "crate" | "_" | "" => Err(no_name(name)),
         word if word.starts_with(|c: char| c.is_ascii_digit()) => Ok(format!("_{word}")),
         word if word == "yield" || KEYWORDS.contains(&word) => Ok(format!("r#{word}")),
         _ => Ok(snake),
@@ -92,7 +93,7 @@ fn snake(name: &str) -> Result<String> {
 fn pascal(name: &str) -> Result<String> {
     let pascal = to_pascal(name);
     match pascal.as_str() {
-        "Self" | "" => Err(Error::RustName(name.to_owned())),
+        "Self" | "" => Err(no_name(name)),
         _ => Ok(pascal),
     }
 }

@@ -1,12 +1,15 @@
 //! `index.ts`: everything tied together (07 §8.1).
 
+use std::collections::BTreeMap;
+
 use lightcone_schema::case::to_camel;
 
 use super::{import, item_name, item_path, property, quoted, start, Context};
-use crate::module::{Level, Module, Table};
+use crate::error::{Error, Result};
+use crate::module::{Function, Level, Module, Table};
 use crate::text::Text;
 
-pub(super) fn index(context: &Context<'_>, module: &Module) -> String {
+pub(super) fn index(context: &Context<'_>, module: &Module) -> Result<String> {
     let has_procedures = module.procedures().next().is_some();
     let has_reducers = module.reducers().next().is_some();
     let has_tables = module.tables().next().is_some();
@@ -43,9 +46,9 @@ pub(super) fn index(context: &Context<'_>, module: &Module) -> String {
     import_items(&mut text, module);
     schemas(&mut text, module);
     remote_module(&mut text, context);
-    accessors(&mut text, &aliases);
+    accessors(&mut text, &aliases, module)?;
     connection(&mut text, &aliases);
-    text.finish()
+    Ok(text.finish())
 }
 
 fn import_items(text: &mut Text, module: &Module) {
@@ -189,7 +192,7 @@ fn aliases(module: &Module) -> Vec<(String, String)> {
         .collect()
 }
 
-fn accessors(text: &mut Text, aliases: &[(String, String)]) {
+fn accessors(text: &mut Text, aliases: &[(String, String)], module: &Module) -> Result<()> {
     text.blank();
     if aliases.is_empty() {
         text.line("/** Queries on the tables and views, to subscribe to. */");
@@ -204,14 +207,113 @@ fn accessors(text: &mut Text, aliases: &[(String, String)]) {
         text.line("/** Queries on the tables and views, to subscribe to. */");
         text.line("export const tables: Tables = __withAliases<__Queries, Tables>(__makeQueryBuilder(tablesSchema.schemaType));");
     }
-    text.blank()
-        .line("/** The reducers, by the names that clients write. */");
-    text.line(
-        "export const reducers = __convertToAccessorMap(reducersSchema.reducersType.reducers);",
-    );
-    text.blank()
-        .line("/** The procedures, by the names that clients write. */");
-    text.line("export const procedures = __convertToAccessorMap(proceduresSchema.procedures);");
+    let names = |functions: Vec<&Function>| -> Vec<String> {
+        let keys = functions
+            .iter()
+            .map(|function| accessor_key(&function.name));
+        keys.collect()
+    };
+    let reducers = names(module.reducers().map(|(_, function)| function).collect());
+    let procedures = names(module.procedures().map(|(_, function)| function).collect());
+    accessor_map(
+        text,
+        "reducers",
+        "reducersSchema.reducersType.reducers",
+        &reducers,
+    )?;
+    accessor_map(
+        text,
+        "procedures",
+        "proceduresSchema.procedures",
+        &procedures,
+    )
+}
+
+/// The key that `convertToAccessorMap` gives a function: its name in the database, where a letter behind a separator is
+/// large in place of it. Namespaces stand before it, with dots.
+fn accessor_key(name: &str) -> String {
+    let mut key = String::new();
+    let mut follows_separator = false;
+    for letter in name.chars() {
+        if matches!(letter, '_' | '-') {
+            follows_separator = true;
+            continue;
+        }
+        match follows_separator {
+            true => key.extend(letter.to_uppercase()),
+            false if key.is_empty() => key.extend(letter.to_lowercase()),
+            false => key.push(letter),
+        }
+        follows_separator = false;
+    }
+    key
+}
+
+/// `export const reducers`: one object, with objects in it for the namespaces of submodules.
+fn accessor_map(text: &mut Text, kind: &str, all: &str, keys: &[String]) -> Result<()> {
+    text.blank().line(format!(
+        "/** The {kind}, by the names that clients write. */"
+    ));
+    if !keys.iter().any(|key| key.contains('.')) {
+        text.line(format!(
+            "export const {kind} = __convertToAccessorMap({all});"
+        ));
+        return Ok(());
+    }
+    let mut tree = Namespace::default();
+    for key in keys {
+        tree.insert(key, key)?;
+    }
+    let map = format!("__{kind}ByKey");
+    text.lines(&format!("const {map} = __convertToAccessorMap({all});"));
+    text.block(format!("export const {kind} = {{"), "};", |text| {
+        tree.write(text, &map);
+    });
+    Ok(())
+}
+
+/// Functions by the last part of their key, and namespaces.
+#[derive(Default)]
+struct Namespace {
+    functions: BTreeMap<String, String>,
+    namespaces: BTreeMap<String, Namespace>,
+}
+
+impl Namespace {
+    fn insert(&mut self, path: &str, key: &str) -> Result<()> {
+        let (name, rest) = match path.split_once('.') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (path, None),
+        };
+        let is_taken = match rest {
+            Some(_) => self.functions.contains_key(name),
+            None => self.functions.contains_key(name) || self.namespaces.contains_key(name),
+        };
+        if is_taken {
+            return Err(Error::SameName(name.to_owned()));
+        }
+        match rest {
+            Some(rest) => {
+                let below = self.namespaces.entry(name.to_owned()).or_default();
+                below.insert(rest, key)?;
+            }
+            None => {
+                self.functions.insert(name.to_owned(), key.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, text: &mut Text, map: &str) {
+        for (name, key) in &self.functions {
+            text.line(format!("{}: {map}[{}],", property(name), quoted(key)));
+        }
+        for (name, below) in &self.namespaces {
+            text.block(format!("{}: {{", property(name)), "},", |text| {
+                below.write(text, map);
+            });
+        }
+    }
 }
 
 fn alias_helper(text: &mut Text, aliases: &[(String, String)]) {

@@ -62,7 +62,7 @@ pub(crate) fn generate(
     };
     add("types/reducers.ts", types::reducers(&context, module));
     add("types/procedures.ts", types::procedures(&context, module));
-    add("index.ts", index::index(&context, module));
+    add("index.ts", index::index(&context, module)?);
     Ok(files)
 }
 

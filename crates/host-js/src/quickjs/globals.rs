@@ -73,7 +73,10 @@ unsafe fn call_buffer(context: *mut JSContext) -> Result<Owned, Thrown> {
 const MODULE_HOOKS: &str = "SpacetimeDB.moduleHooks.v2\0";
 
 /// Runs a script of ours; the text ends with a zero byte.
-unsafe fn script(context: *mut JSContext, text: &str) -> Result<Owned, Thrown> {
+///
+/// # Safety
+/// The context is alive.
+pub(crate) unsafe fn script(context: *mut JSContext, text: &str) -> Result<Owned, Thrown> {
     let length = text.len() - 1;
     unsafe {
         let result = qjs::JS_Eval(

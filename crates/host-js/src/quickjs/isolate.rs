@@ -110,13 +110,20 @@ impl Isolate {
     pub(crate) fn start(&mut self, program: &ProgramText) -> Result<Hooks<Owned, Hook>, HostError> {
         self.enter();
         let module = self.evaluate(program)?;
+        let context = self.context;
         // SAFETY: the module was evaluated and lives as long as its context.
         let namespace = unsafe {
             let namespace = qjs::JS_GetModuleNamespace(self.context, module);
             Owned::checked(self.context, namespace)
         };
         let found = match namespace {
-            Ok(namespace) => hooks::find(&mut CallScope::new(self, program), &namespace),
+            Ok(namespace) => {
+                let legacy = self.state().values.legacy.as_ref();
+                // SAFETY: the value is live.
+                let legacy = legacy.map(|legacy| unsafe { Owned::share(context, legacy.raw()) });
+                let scope = &mut CallScope::new(self, program);
+                hooks::find(scope, &namespace, legacy.as_ref())
+            }
             Err(Thrown) => Err(Refused::Thrown),
         };
         let hooks = found.map(|found| {

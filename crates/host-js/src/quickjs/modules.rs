@@ -6,15 +6,12 @@ use rquickjs_sys as qjs;
 use rquickjs_sys::{JSContext, JSModuleDef};
 
 use crate::specifier;
-use crate::sys::{self, Function};
+use crate::sys::{self, Exports, Function};
 
-use super::globals::plain_function;
+use super::globals::{plain_function, script};
 use super::host_calls;
 use super::state::{state, throw, Failure};
-use super::value::Owned;
-
-/// Name under which the symbol is exported.
-const MODULE_HOOKS: &CStr = c"moduleHooks";
+use super::value::{undefined, Owned, Thrown};
 
 /// Makes imports resolve here.
 ///
@@ -72,6 +69,9 @@ unsafe extern "C" fn load(
             return module;
         }
         for name in exports.names() {
+            let Ok(name) = CString::new(name) else {
+                return std::ptr::null_mut();
+            };
             qjs::JS_AddModuleExport(context, module, name.as_ptr());
         }
         module
@@ -89,50 +89,86 @@ unsafe extern "C" fn evaluate(context: *mut JSContext, module: *mut JSModuleDef)
         let Some(exports) = exports_of(&text) else {
             return -1;
         };
-        if exports.module_hooks {
-            let symbol = state(context).values.module_hooks.as_ref().map(Owned::raw);
-            let symbol = qjs::JS_DupValue(context, symbol.unwrap_or(qjs::JS_UNDEFINED));
-            qjs::JS_SetModuleExport(context, module, MODULE_HOOKS.as_ptr(), symbol);
-        }
-        for (name, function) in exports.functions {
-            let Ok(name) = CString::new(*name) else {
+        for name in exports.names() {
+            let value = match exports {
+                Exports::Legacy { version, .. } => legacy_export(context, version, name),
+                Exports::Host { functions, .. } => host_export(context, functions, name),
+            };
+            let (Ok(value), Ok(name)) = (value, CString::new(name)) else {
                 return -1;
             };
-            let (function, arity) = host_calls::function(*function);
-            let Ok(function) = plain_function(context, &name, function, arity) else {
-                return -1;
-            };
-            qjs::JS_SetModuleExport(context, module, name.as_ptr(), function.into_raw());
+            qjs::JS_SetModuleExport(context, module, name.as_ptr(), value.into_raw());
         }
         0
     }
 }
 
-/// What a virtual module has.
-struct Exports {
-    module_hooks: bool,
-    functions: &'static [(&'static str, Function)],
+/// A function of the host, or the symbol of the hooks.
+unsafe fn host_export(
+    context: *mut JSContext,
+    functions: &[(&str, Function)],
+    name: &str,
+) -> Result<Owned, Thrown> {
+    unsafe {
+        match functions.iter().find(|(known, _)| *known == name) {
+            Some((name, function)) => host_function(context, name, *function),
+            None => Ok(module_hooks(context)),
+        }
+    }
 }
 
-impl Exports {
-    fn names(&self) -> impl Iterator<Item = CString> + '_ {
-        let hooks = self.module_hooks.then(|| MODULE_HOOKS.to_owned());
-        let functions = self.functions.iter();
-        hooks
-            .into_iter()
-            .chain(functions.filter_map(|(name, _)| CString::new(*name).ok()))
+unsafe fn host_function(
+    context: *mut JSContext,
+    name: &str,
+    function: Function,
+) -> Result<Owned, Thrown> {
+    let name = CString::new(name).map_err(|_| Thrown)?;
+    let (function, arity) = host_calls::function(function);
+    unsafe { plain_function(context, &name, function, arity) }
+}
+
+unsafe fn module_hooks(context: *mut JSContext) -> Owned {
+    unsafe {
+        let symbol = state(context).values.module_hooks.as_ref().map(Owned::raw);
+        Owned::share(context, symbol.unwrap_or(undefined()))
+    }
+}
+
+unsafe fn legacy_export(
+    context: *mut JSContext,
+    version: &str,
+    name: &str,
+) -> Result<Owned, Thrown> {
+    let version = CString::new(version).map_err(|_| Thrown)?;
+    let name = CString::new(name).map_err(|_| Thrown)?;
+    unsafe { legacy(context)?.get(&version)?.get(&name) }
+}
+
+/// What the versions 1.x share, made when the first of them is imported (§10).
+unsafe fn legacy(context: *mut JSContext) -> Result<Owned, Thrown> {
+    const TEXT: &str = concat!(include_str!("../legacy.js"), "\0");
+    unsafe {
+        if let Some(legacy) = &state(context).values.legacy {
+            return Ok(Owned::share(context, legacy.raw()));
+        }
+        let sys = Owned::checked(context, qjs::JS_NewObject(context))?;
+        for (name, function) in sys::functions() {
+            let value = host_function(context, name, function)?.into_raw();
+            let name = CString::new(name).map_err(|_| Thrown)?;
+            if qjs::JS_SetPropertyStr(context, sys.raw(), name.as_ptr(), value) < 0 {
+                return Err(Thrown);
+            }
+        }
+        let make = script(context, TEXT)?;
+        let symbol = module_hooks(context);
+        let mut arguments = [sys.raw(), symbol.raw()];
+        let made = qjs::JS_Call(context, make.raw(), undefined(), 2, arguments.as_mut_ptr());
+        let made = Owned::checked(context, made)?;
+        state(context).values.legacy = Some(Owned::share(context, made.raw()));
+        Ok(made)
     }
 }
 
 fn exports_of(specifier: &str) -> Option<Exports> {
-    let version = specifier::resolve(specifier).ok()?;
-    let (module_hooks, functions) = match (version.major, version.minor) {
-        (2, 0) => (true, sys::SYS_2_0),
-        (2, 1) => (false, sys::SYS_2_1),
-        _ => return None,
-    };
-    Some(Exports {
-        module_hooks,
-        functions,
-    })
+    Exports::of(specifier::resolve(specifier).ok()?)
 }

@@ -55,6 +55,8 @@ pub(crate) struct Values {
     /// Reads `buffer`, `byteOffset` and `byteLength` of a `DataView`.
     pub(crate) view_parts: Option<Owned>,
     pub(crate) module_hooks: Option<Owned>,
+    /// What the versions 1.x of the virtual modules share, if one was imported.
+    pub(crate) legacy: Option<Owned>,
     /// One for each [`crate::scope::CallBuffer`].
     pub(crate) arguments: Option<Owned>,
     pub(crate) direct: Option<Owned>,

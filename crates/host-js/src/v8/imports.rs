@@ -18,8 +18,8 @@ use super::values::{
     BufferKind, Failure, Value,
 };
 use super::{fast, strings};
-use crate::specifier::{self, SysVersion};
-use crate::sys::{self, Function as Sys};
+use crate::specifier;
+use crate::sys::{self, Exports, Function as Sys};
 use crate::{messages, trace};
 
 // ---- What the functions do, for general and for compiled calls -----------------------------------------------------
@@ -566,14 +566,6 @@ pub(super) fn define_extras(scope: &mut PinScope<'_, '_>, direct: &CallBuffer) -
 
 // ---- Virtual modules --------------------------------------------------------------------------------------------------
 
-fn exports(version: SysVersion) -> &'static [(&'static str, Sys)] {
-    match (version.major, version.minor) {
-        (2, 0) => sys::SYS_2_0,
-        (2, 1) => sys::SYS_2_1,
-        _ => &[],
-    }
-}
-
 /// Resolves an import of the program.
 pub(super) fn resolve<'s>(
     context: Local<'s, Context>,
@@ -597,10 +589,7 @@ pub(super) fn resolve<'s>(
         return Some(Local::new(scope, module));
     }
     let mut names = Vec::new();
-    if version == (SysVersion { major: 2, minor: 0 }) {
-        names.push(::v8::String::new(scope, "moduleHooks")?);
-    }
-    for (name, _) in exports(version) {
+    for name in Exports::of(version)?.names() {
         names.push(::v8::String::new(scope, name)?);
     }
     let name = ::v8::String::new(scope, &specifier)?;
@@ -622,18 +611,65 @@ fn fill<'s>(
         .iter()
         .find(|(_, known)| *known == module)
         .map(|(version, _)| *version)?;
-    if version == (SysVersion { major: 2, minor: 0 }) {
-        let name = ::v8::String::new(scope, "moduleHooks")?;
-        let symbol = module_hooks(scope)?;
-        module.set_synthetic_module_export(scope, name, symbol.into())?;
-    }
-    for (name, function) in exports(version) {
-        let value = object(scope, general(*function), fast::fast(*function), name)?;
+    let exports = Exports::of(version)?;
+    for name in exports.names() {
+        let value = match exports {
+            Exports::Legacy { version, .. } => legacy_export(scope, version, name)?,
+            Exports::Host { functions, .. } => host_export(scope, functions, name)?,
+        };
         let name = ::v8::String::new(scope, name)?;
-        module.set_synthetic_module_export(scope, name, value.into())?;
+        module.set_synthetic_module_export(scope, name, value)?;
     }
     let resolver = ::v8::PromiseResolver::new(scope)?;
     let undefined = ::v8::undefined(scope).into();
     resolver.resolve(scope, undefined)?;
     Some(resolver.get_promise(scope).into())
+}
+
+/// A function of the host, or the symbol of the hooks.
+fn host_export<'s>(
+    scope: &mut PinScope<'s, '_>,
+    functions: &[(&str, Sys)],
+    name: &str,
+) -> Option<Value<'s>> {
+    match functions.iter().find(|(known, _)| *known == name) {
+        Some((_, function)) => {
+            let function = object(scope, general(*function), fast::fast(*function), name)?;
+            Some(function.into())
+        }
+        None => Some(module_hooks(scope)?.into()),
+    }
+}
+
+fn legacy_export<'s>(scope: &mut PinScope<'s, '_>, version: &str, name: &str) -> Option<Value<'s>> {
+    let legacy = legacy(scope)?;
+    let version = ::v8::String::new(scope, version)?;
+    let exports = legacy.get(scope, version.into())?;
+    let exports: Local<'_, Object> = exports.try_cast().ok()?;
+    let name = ::v8::String::new(scope, name)?;
+    exports.get(scope, name.into())
+}
+
+/// What the versions 1.x share, made when the first of them is imported (§10).
+fn legacy<'s>(scope: &mut PinScope<'s, '_>) -> Option<Local<'s, Object>> {
+    // SAFETY: see `with_state`; the reference is gone before any code runs.
+    if let Some(legacy) = unsafe { (*State::current()).legacy.clone() } {
+        return Some(Local::new(scope, legacy));
+    }
+    let functions = Object::new(scope);
+    for (name, function) in sys::functions() {
+        let value = object(scope, general(function), fast::fast(function), name)?;
+        let name = ::v8::String::new(scope, name)?;
+        functions.create_data_property(scope, name.into(), value.into())?;
+    }
+    let source = ::v8::String::new(scope, sys::LEGACY)?;
+    let make = ::v8::Script::compile(scope, source, None)?.run(scope)?;
+    let make: Local<'_, Function> = make.try_cast().ok()?;
+    let undefined = ::v8::undefined(scope).into();
+    let symbol = module_hooks(scope)?.into();
+    let made = make.call(scope, undefined, &[functions.into(), symbol])?;
+    let made: Local<'_, Object> = made.try_cast().ok()?;
+    // SAFETY: as above.
+    unsafe { (*State::current()).legacy = Some(Global::new(scope, made)) };
+    Some(made)
 }

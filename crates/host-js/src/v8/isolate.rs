@@ -8,7 +8,8 @@ use std::thread::{self, ThreadId};
 
 use ::v8::{
     ArrayBuffer, BackingStore, Context, Function, Global, IsolateHandle, Local, MicrotaskQueue,
-    MicrotasksPolicy, Module, OwnedIsolate, PinScope, SharedRef, UniqueRef, UseCounterFeature,
+    MicrotasksPolicy, Module, Object, OwnedIsolate, PinScope, SharedRef, UniqueRef,
+    UseCounterFeature,
 };
 use lightcone_host::clock::ticks;
 use lightcone_host::{HostEnv, HostError, HostLimits, HostTrap, LimitKind, Waiting};
@@ -37,6 +38,8 @@ pub(crate) struct State {
     pub(crate) noop: Option<Global<Function>>,
     /// The virtual modules that were imported.
     pub(crate) modules: Vec<(SysVersion, Global<Module>)>,
+    /// What the versions 1.x of them share, if one was imported.
+    pub(crate) legacy: Option<Global<Object>>,
     /// The module may hold what it must not have, or its heap is beyond its limit and may be full of garbage that it holds:
     /// no further call may run in the isolate.
     tainted: bool,
@@ -246,6 +249,7 @@ impl Isolate {
             error_constructor: None,
             noop: None,
             modules: Vec::new(),
+            legacy: None,
             tainted: false,
             isolate: isolate.thread_safe_handle(),
             watch: watch.clone(),

@@ -173,7 +173,11 @@ fn find_hooks(
 ) -> Result<Hooks<Global<::v8::Value>, Global<Function>>, Exception> {
     ::v8::tc_scope!(let scope, scope);
     let namespace = Local::new(scope, namespace).into();
-    let found = hooks::find(&mut CallScope::new(scope, buffers, program), &namespace);
+    // SAFETY: as below.
+    let legacy = unsafe { (*State::current()).legacy.clone() };
+    let legacy = legacy.map(|legacy| Local::new(scope, legacy).into());
+    let call = &mut CallScope::new(scope, buffers, program);
+    let found = hooks::find(call, &namespace, legacy.as_ref());
     match found {
         Ok(found) => {
             // SAFETY: the state of the isolate that is being built; see `with_state`.

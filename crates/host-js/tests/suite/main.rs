@@ -16,6 +16,7 @@ mod http_handlers;
 mod imports;
 mod interrupts;
 mod leftovers;
+mod legacy;
 mod load;
 mod procedures;
 mod views;

@@ -342,7 +342,7 @@ fn dev_target(
     if !args.skip_generate {
         if let Some(project) = project.filter(|_| !target.generate.is_empty()) {
             bindings = generate::jobs_of_target(project, &target)?;
-        } else if let Some(lang @ (Lang::Typescript | Lang::Rust)) = client_lang {
+        } else if let Some(lang @ (Lang::Typescript | Lang::Rust | Lang::Csharp)) = client_lang {
             bindings.push(Job {
                 lang,
                 source: Source::Project {
@@ -352,6 +352,7 @@ fn dev_target(
                 out_dir: directory.join(&args.module_bindings_path),
                 include_private: false,
                 client_package: None,
+                namespace: None,
                 yes: true,
             });
         }

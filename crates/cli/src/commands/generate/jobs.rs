@@ -163,6 +163,7 @@ fn entry_job(
         },
         include_private: args.include_private || entry.include_private,
         client_package: args.client_package.clone().or(entry.client_package.clone()),
+        namespace: args.namespace.clone().or(entry.namespace.clone()),
         yes: args.yes,
     })
 }
@@ -228,6 +229,7 @@ fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<J
         },
         include_private: args.include_private,
         client_package: args.client_package.clone(),
+        namespace: args.namespace.clone(),
         yes: args.yes,
     })
 }
@@ -235,7 +237,8 @@ fn plain_job(args: &Args, directory: &Path, target: Option<&Target>) -> Result<J
 pub fn default_out_dir(lang: Lang) -> Result<&'static str> {
     match lang {
         Lang::Typescript | Lang::Rust => Ok("src/module_bindings"),
-        Lang::Csharp | Lang::Unrealcpp => Err(unsupported_language()),
+        Lang::Csharp => Ok("module_bindings"),
+        Lang::Unrealcpp => Err(unsupported_language()),
     }
 }
 
@@ -362,7 +365,7 @@ mod tests {
         for (args, part) in [
             (vec![], "[LC0634]"),
             (vec!["--lang", "ts"], "[LC0610]"),
-            (vec!["--lang", "cs", "-b", "x"], "[LC0601]"),
+            (vec!["--lang", "unreal", "-b", "x"], "[LC0601]"),
         ] {
             let error = plain_job(&parse(&args), empty.path(), None)
                 .expect_err("no job")

@@ -270,8 +270,9 @@ fn calculated(operator: Operator, left: &Value, right: &Value) -> Done<Value> {
         _ => a.checked_rem(b),
     };
     let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
-    made.map(Value::Int).ok_or_else(|| match is_division && b == 0 {
-        true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
-        false => Failure::new(state::OUT_OF_RANGE, "integer out of range"),
-    })
+    made.map(Value::Int)
+        .ok_or_else(|| match is_division && b == 0 {
+            true => Failure::new(state::DIVISION_BY_ZERO, "division by zero"),
+            false => Failure::new(state::OUT_OF_RANGE, "integer out of range"),
+        })
 }

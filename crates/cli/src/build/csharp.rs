@@ -1,0 +1,233 @@
+//! C# modules, built by the .NET SDK (07 §7).
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::{Built, HostType, Options};
+use crate::error::{Error, Result};
+
+/// Versions of .NET that compile to WebAssembly for modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Eight,
+    Ten,
+}
+
+impl Version {
+    fn of_major(major: &str) -> Option<Self> {
+        match major {
+            "8" => Some(Self::Eight),
+            "10" => Some(Self::Ten),
+            _ => None,
+        }
+    }
+
+    fn framework(self) -> &'static str {
+        match self {
+            Self::Eight => "net8.0",
+            Self::Ten => "net10.0",
+        }
+    }
+}
+
+/// Tells the packages to compile ahead of time, with NativeAOT-LLVM.
+const AHEAD_OF_TIME: &str = "EXPERIMENTAL_WASM_AOT";
+const MODULE: &str = "StdbModule.wasm";
+/// What .NET 8 needs to compile to WebAssembly, unless it does ahead of time.
+const WORKLOAD: &str = "wasi-experimental";
+
+pub fn build(directory: &Path, options: &Options) -> Result<Built> {
+    let sdk = sdk_version(directory)?;
+    let version = wanted(directory, options, &sdk)?;
+    let is_ahead_of_time = options.native_aot || version == Version::Ten;
+    let dotnet = |args: &[&str]| {
+        let mut command = command(directory, args);
+        match is_ahead_of_time {
+            true => command.env(AHEAD_OF_TIME, "1"),
+            false => command.env_remove(AHEAD_OF_TIME),
+        };
+        command
+    };
+    let bin = bin(directory)?;
+    if version == Version::Eight {
+        if !is_ahead_of_time {
+            ensure_workload(directory)?;
+        }
+        forget_restored(directory)?;
+        run(dotnet(&[
+            "restore",
+            "--force",
+            "-p:TargetFrameworks=net8.0",
+        ]))?;
+    }
+    let configuration = if options.debug { "Debug" } else { "Release" };
+    let framework = version.framework();
+    run(dotnet(&[
+        "publish",
+        "-c",
+        configuration,
+        "-f",
+        framework,
+        "-v",
+        "quiet",
+    ]))?;
+    let place = if is_ahead_of_time {
+        "native"
+    } else {
+        "AppBundle"
+    };
+    // The directory may be made by this build.
+    let bin = self::bin(directory)?.or(bin).unwrap_or("bin");
+    let path = [bin, configuration, framework, "wasi-wasm", place, MODULE]
+        .iter()
+        .fold(directory.to_owned(), |path, part| path.join(part));
+    if !path.is_file() {
+        return Err(failed(format!(
+            "dotnet made no {}. The project must be named StdbModule and use the package SpacetimeDB.Runtime",
+            path.display()
+        )));
+    }
+    Ok(Built {
+        path,
+        host_type: HostType::Wasm,
+    })
+}
+
+fn failed(why: String) -> Error {
+    Error::coded("LC0613", why)
+}
+
+fn missing(why: String) -> Error {
+    Error::coded("LC0611", why)
+}
+
+fn command(directory: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("dotnet");
+    command
+        .args(args)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        // Messages in the words that the documentation has.
+        .env("DOTNET_CLI_UI_LANGUAGE", "en");
+    command
+}
+
+fn cannot_run(error: std::io::Error) -> Error {
+    let what = "cannot run `dotnet`, which C# modules need: install the .NET SDK 8 or 10";
+    Error::caused("LC0611", what, error)
+}
+
+/// Runs it with its messages on ours.
+fn run(mut command: Command) -> Result<()> {
+    let status = command.status().map_err(cannot_run)?;
+    if status.success() {
+        return Ok(());
+    }
+    let args = command.get_args().collect::<Vec<_>>();
+    let args = args.join(OsStr::new(" "));
+    Err(failed(format!(
+        "`dotnet {}` failed; its messages are above",
+        args.to_string_lossy()
+    )))
+}
+
+fn asked(directory: &Path, args: &[&str]) -> Result<Output> {
+    command(directory, args).output().map_err(cannot_run)
+}
+
+/// What the active SDK calls itself, such as `8.0.404`; a `global.json` has a say in it.
+fn sdk_version(directory: &Path) -> Result<String> {
+    let output = asked(directory, &["--version"])?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(missing(format!(
+            "`dotnet --version` failed: {}",
+            said.trim()
+        )));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The version that the module is compiled with, which must be the one that is active.
+fn wanted(directory: &Path, options: &Options, sdk: &str) -> Result<Version> {
+    let active = sdk.split('.').next().unwrap_or_default();
+    let major = match &options.dotnet_version {
+        Some(version) => version.clone(),
+        None if has_global_json(directory) => active.to_owned(),
+        None => only_framework(directory).unwrap_or_else(|| "10".to_owned()),
+    };
+    let Some(version) = Version::of_major(&major) else {
+        return Err(missing(format!(
+            "modules are compiled with .NET 8 or 10, not {major}"
+        )));
+    };
+    if major != active {
+        return Err(missing(format!(
+            "the module is to be compiled with .NET {major}, and the active SDK is {sdk}. Install that version, choose it in \
+             global.json, or say --dotnet-version"
+        )));
+    }
+    Ok(version)
+}
+
+fn has_global_json(directory: &Path) -> bool {
+    let Ok(directory) = std::path::absolute(directory) else {
+        return false;
+    };
+    directory
+        .ancestors()
+        .any(|directory| directory.join("global.json").is_file())
+}
+
+/// The major version of the project's one `TargetFramework`.
+fn only_framework(directory: &Path) -> Option<String> {
+    let projects = std::fs::read_dir(directory).ok()?.flatten();
+    let mut projects = projects
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "csproj"));
+    let text = std::fs::read_to_string(projects.next()?).ok()?;
+    let (_, rest) = text.split_once("<TargetFramework>")?;
+    let (framework, _) = rest.split_once("</TargetFramework>")?;
+    let (major, _) = framework.trim().strip_prefix("net")?.split_once('.')?;
+    Some(major.to_owned())
+}
+
+/// Where results go: Unity ignores directories with a tilde.
+fn bin(directory: &Path) -> Result<Option<&'static str>> {
+    let there: Vec<&str> = ["bin", "bin~"]
+        .into_iter()
+        .filter(|name| directory.join(name).is_dir())
+        .collect();
+    match there.as_slice() {
+        [] => Ok(None),
+        [name] => Ok(Some(name)),
+        _ => Err(failed(format!(
+            "{} has both `bin` and `bin~`; delete the one that is not in use",
+            directory.display()
+        ))),
+    }
+}
+
+fn ensure_workload(directory: &Path) -> Result<()> {
+    let output = asked(directory, &["workload", "list"])?;
+    if String::from_utf8_lossy(&output.stdout).contains(WORKLOAD) {
+        return Ok(());
+    }
+    println!("Installing the workload {WORKLOAD} of .NET");
+    run(command(directory, &["workload", "install", WORKLOAD]))
+}
+
+/// What was restored for another framework would be used again.
+fn forget_restored(directory: &Path) -> Result<()> {
+    for objects in ["obj", "obj~"] {
+        let path: PathBuf = directory.join(objects).join("project.assets.json");
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::file("delete", &path, error))
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
